@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+# A thin front to meson: `make` builds, `make test` runs everything, `make help` lists the rest.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+MESON ?= meson
+NINJA ?= ninja
+FUZZ_SECONDS ?= 20
+
+.DEFAULT_GOAL := build
+.PHONY: build setup setup-test test test-unit test-e2e test-escape bench format lint fuzz install ci clean help
+
+build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
+	@tools/build $(BUILD)
+
+setup: ## install what building needs, if it is missing (Debian, Ubuntu)
+	@tools/setup build
+
+setup-test: ## install what the tests need, if it is missing
+	@tools/setup build test
+
+test: setup-test ## everything: gcc, clang and sanitizer builds, unit, e2e, escape, fuzz, lint
+	@tests/run all
+
+test-unit: setup-test ## the unit tests, release and sanitizer build
+	@tests/run unit
+
+test-e2e: setup-test ## the end-to-end tests
+	@tests/run e2e
+
+test-escape: setup-test ## the escape attempts
+	@tests/run escape
+
+lint: setup-test ## every static check
+	@tests/run lint
+
+fuzz: setup-test ## each fuzz target for FUZZ_SECONDS
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run fuzz
+
+format: setup-test ## format every C file
+	@tools/format
+
+bench: build ## how long a launch takes, beside others
+	@bench/launch
+
+install: build ## install under PREFIX (and DESTDIR)
+	@tools/install $(BUILD) "$(PREFIX)"
+
+ci: ## what continuous integration runs
+	@.ci/run
+
+clean: ## remove what was built
+	rm -rf build build-*
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | sed 's/$$(BUILD)/$(BUILD)/' | expand -t 14

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+# Completion of brig for fish. Made by tools/gen-cli-docs; do not edit.
+
+# True while no command has been typed; options after it belong to it.
+function __brig_before_command
+    set -l skip 0
+    for word in (commandline -opc)[2..-1]
+        if test $skip = 1
+            set skip 0
+            continue
+        end
+        switch $word
+            case run
+                continue
+            case -m '--mode' '--view' '--root' '--net' '--seccomp' '--on-unsupported' '--disable' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--device' '--device?' -x '--xdir' '--timeout' '--cpu-time' '--grace' '--address-space' '--file-size' '--open-files' '--processes' '--tmp-size' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
+                set skip 1
+            case '--'
+                return 1
+            case '-*'
+                continue
+            case '*'
+                return 1
+        end
+    end
+end
+
+complete -c brig -n __fish_use_subcommand -f -a run -d 'run a command in a jail (the default)'
+complete -c brig -n __fish_use_subcommand -f -a doctor -d 'say what this system can enforce, and the remedy where it cannot'
+complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
+complete -c brig -n __fish_use_subcommand -f -a version -d 'print the version'
+complete -c brig -n __brig_before_command -s m -l 'mode' -x -a 'sealed' -d 'the preset to start from (default: sealed)'
+complete -c brig -n __brig_before_command -l 'view' -x -a 'system host empty' -d 'what of the filesystem is there before grants'
+complete -c brig -n __brig_before_command -l 'root' -x -a '(__fish_complete_directories)' -d 'use DIR as the root directory, read-only'
+complete -c brig -n __brig_before_command -l 'net' -x -a 'none host' -d 'no network, or the host\'s (default: none)'
+complete -c brig -n __brig_before_command -l 'seccomp' -x -a 'dev code' -d 'the system calls allowed'
+complete -c brig -n __brig_before_command -l 'allow-nested' -d 'let programs make a sandbox of their own inside'
+complete -c brig -n __brig_before_command -l 'on-unsupported' -x -a 'fail warn ignore' -d 'if this system cannot enforce something'
+complete -c brig -n __brig_before_command -l 'disable' -x -a 'landlock seccomp caps namespaces nested' -d 'switch a layer off, to find what stops a program'
+complete -c brig -n __brig_before_command -s d -l 'dir' -r -F -d 'grant a file or directory, read-write'
+complete -c brig -n __brig_before_command -l 'dir!' -r -F -d 'the same; create a directory if missing'
+complete -c brig -n __brig_before_command -l 'dir?' -r -F -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -s r -l 'rdir' -r -F -d 'grant a file or directory, read-only'
+complete -c brig -n __brig_before_command -l 'rdir?' -r -F -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -l 'mask' -r -F -d 'hide a file or directory inside a grant'
+complete -c brig -n __brig_before_command -l 'mask?' -r -F -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -l 'device' -r -F -d 'grant a device or a directory of them'
+complete -c brig -n __brig_before_command -l 'device?' -r -F -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -s x -l 'xdir' -r -F -d 'take back an earlier rule for exactly this path'
+complete -c brig -n __brig_before_command -s D -l 'nocwd' -d 'do not grant the working directory'
+complete -c brig -n __brig_before_command -l 'timeout' -x -d 'wall-clock time (30, 1.5s, 200ms, 5m, 1h)'
+complete -c brig -n __brig_before_command -l 'cpu-time' -x -d 'CPU time of all its processes'
+complete -c brig -n __brig_before_command -l 'grace' -x -d 'from SIGTERM to SIGKILL (default: 5s)'
+complete -c brig -n __brig_before_command -l 'address-space' -x -d 'address space per process (64M, 2G)'
+complete -c brig -n __brig_before_command -l 'file-size' -x -d 'size of any file written'
+complete -c brig -n __brig_before_command -l 'open-files' -x -d 'open files per process'
+complete -c brig -n __brig_before_command -l 'processes' -x -d 'processes and threads in the jail'
+complete -c brig -n __brig_before_command -l 'tmp-size' -x -d '/tmp and the other private directories'
+complete -c brig -n __brig_before_command -l 'setenv' -x -d 'set a variable, or pass yours on'
+complete -c brig -n __brig_before_command -l 'unsetenv' -x -d 'remove variables; * stands for any'
+complete -c brig -n __brig_before_command -l 'workdir' -x -d 'where the command starts, in the jail'
+complete -c brig -n __brig_before_command -l 'hostname' -x -d 'the host name inside'
+complete -c brig -n __brig_before_command -l 'no-terminal' -d 'give it /dev/null instead of a terminal'
+complete -c brig -n __brig_before_command -l 'pass-fd' -x -d 'hand this open file descriptor in (3 to 255)'
+complete -c brig -n __brig_before_command -l 'result' -r -F -d 'write what became of it as JSON'
+complete -c brig -n __brig_before_command -l 'dry-run' -d 'print the policy instead of running'
+complete -c brig -n __brig_before_command -l 'json' -d 'with --dry-run: as JSON'
+complete -c brig -n __brig_before_command -s v -l 'verbose' -d 'say how it ended and what it used'
+complete -c brig -n __brig_before_command -s h -l 'help' -d 'print this help'
+complete -c brig -n __brig_before_command -l 'version' -d 'print the version'
+complete -c brig -f -a '(__fish_complete_subcommand --fcs-skip=1)'

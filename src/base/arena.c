@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory that lives and dies together. */
+#include "base/arena.h"
+
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_CHUNK_BYTES 16384
+
+struct arena_chunk {
+    struct arena_chunk *next;
+    size_t used, size;
+    alignas(max_align_t) char bytes[];
+};
+
+static struct arena_chunk *add_chunk(struct arena *arena, size_t size)
+{
+    struct arena_chunk *chunk = calloc(1, sizeof *chunk + size);
+    if (!chunk)
+        return NULL;
+    chunk->size = size;
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
+    return chunk;
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    size_t rounded = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    struct arena_chunk *chunk = arena->chunks;
+    if (rounded < size || !chunk || chunk->size - chunk->used < rounded) {
+        chunk = rounded < size ? NULL
+                               : add_chunk(arena, rounded > ARENA_CHUNK_BYTES ? rounded
+                                                                              : ARENA_CHUNK_BYTES);
+        if (!chunk) {
+            arena->failed = 1;
+            return NULL;
+        }
+    }
+    void *memory = chunk->bytes + chunk->used;
+    chunk->used += rounded;
+    return memory;
+}
+
+void *arena_copy(struct arena *arena, const void *data, size_t size)
+{
+    void *copy = arena_alloc(arena, size);
+    if (copy && size > 0)
+        memcpy(copy, data, size);
+    return copy;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    return arena_copy(arena, text, strlen(text) + 1);
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
+    if (text)
+        (void)vsnprintf(text, (size_t)length + 1, format, again);
+    else
+        arena->failed = 1;
+    va_end(again);
+    return text;
+}
+
+void arena_done(struct arena *arena)
+{
+    while (arena->chunks) {
+        struct arena_chunk *chunk = arena->chunks;
+        arena->chunks = chunk->next;
+        free(chunk);
+    }
+}

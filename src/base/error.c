@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Filling in a struct brig_error. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void append(char *buffer, size_t size, const char *text)
+{
+    size_t used = strlen(buffer);
+    (void)snprintf(buffer + used, size - used, "%s", text);
+}
+
+int brig_fail(struct brig_error *err, int code, int sys_errno, const char *format, ...)
+{
+    if (!err)
+        return code;
+    err->code = code;
+    err->sys_errno = sys_errno;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    if (sys_errno != 0) {
+        char text[128];
+        append(err->message, sizeof err->message, ": ");
+        /* The GNU variant: thread-safe, and returns the text wherever it put it. */
+        append(err->message, sizeof err->message, strerror_r(sys_errno, text, sizeof text));
+    }
+    return code;
+}
+
+int brig_wrap(struct brig_error *err, int code, const char *format, ...)
+{
+    if (!err)
+        return code;
+    char inner[BRIG_MESSAGE_MAX];
+    (void)snprintf(inner, sizeof inner, "%s", err->message);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->message, sizeof err->message, format, args);
+    va_end(args);
+    append(err->message, sizeof err->message, ": ");
+    append(err->message, sizeof err->message, inner);
+    return code;
+}
+
+int brig_advise(struct brig_error *err, int code, const char *format, ...)
+{
+    if (!err)
+        return code;
+    append(err->message, sizeof err->message, ". ");
+    size_t used = strlen(err->message);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(err->message + used, sizeof err->message - used, format, args);
+    va_end(args);
+    return code;
+}

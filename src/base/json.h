@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Writing JSON into a struct str. Failures are those of the string, checked once at its end. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct str;
+
+/* A writer; `out` is borrowed. Values inside an object have a key, those in an array and the
+ * outermost one have NULL. Opening and closing in pairs is the caller's business. */
+struct json {
+    struct str *out;
+    bool comma; /* something stands before the next value */
+};
+
+void json_init(struct json *j, struct str *out);
+void json_open_object(struct json *j, const char *key);
+void json_close_object(struct json *j);
+void json_open_array(struct json *j, const char *key);
+void json_close_array(struct json *j);
+/* NULL writes null. Bytes that are not UTF-8 become U+FFFD each. */
+void json_string(struct json *j, const char *key, const char *text);
+void json_bytes(struct json *j, const char *key, const void *bytes, size_t length);
+void json_int(struct json *j, const char *key, int64_t value);
+void json_uint(struct json *j, const char *key, uint64_t value);
+void json_bool(struct json *j, const char *key, bool value);
+void json_null(struct json *j, const char *key);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* Ownership by the cleanup attribute: what a local owns is released when it goes out of scope. */
+#pragma once
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static inline void own_free(void *pointer)
+{
+    free(*(void **)pointer);
+}
+
+static inline void own_close(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+}
+
+static inline void own_closedir(DIR **dir)
+{
+    if (*dir)
+        (void)closedir(*dir);
+}
+
+static inline void own_fclose(FILE **file)
+{
+    if (*file)
+        (void)fclose(*file);
+}
+
+#define autofree __attribute__((cleanup(own_free)))
+#define autoclose __attribute__((cleanup(own_close)))
+#define autodir __attribute__((cleanup(own_closedir)))
+#define autofile __attribute__((cleanup(own_fclose)))
+
+/* Gives the value away and leaves nothing to release. */
+static inline int take_fd(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+
+#define take_ptr(pointer)                                                                          \
+    __extension__({                                                                                \
+        typeof(*(pointer)) taken_ = *(pointer);                                                    \
+        *(pointer) = NULL;                                                                         \
+        taken_;                                                                                    \
+    })
+
+#define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))

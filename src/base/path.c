@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Paths as text, and opening a name so that it cannot lead out of its directory. */
+#include "base/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+
+/* ---- Text --------------------------------------------------------------------------------- */
+
+struct component {
+    const char *text;
+    size_t length;
+};
+
+/* The next component at *p, which moves behind it; false at the end. */
+static bool next_component(const char **p, struct component *ret_component)
+{
+    const char *start = *p + strspn(*p, "/");
+    size_t length = strcspn(start, "/");
+    *p = start + length;
+    *ret_component = (struct component){start, length};
+    return length > 0;
+}
+
+static bool is_dot(struct component c)
+{
+    return c.length == 1 && c.text[0] == '.';
+}
+
+static bool is_dotdot(struct component c)
+{
+    return c.length == 2 && c.text[0] == '.' && c.text[1] == '.';
+}
+
+static int check_length(size_t length, const char *path, struct brig_error *err)
+{
+    if (length > PATH_LENGTH_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "path '%s' is too long: %zu bytes, at most %d are possible",
+                         str_shown(path).text, length, PATH_LENGTH_MAX);
+    return 0;
+}
+
+int path_normalise(const char *path, unsigned flags, char **ret_path, struct brig_error *err)
+{
+    if (!path || !*path)
+        return brig_fail(err, BRIG_E_INVALID, 0, "empty path: an absolute path is needed");
+    if (path[0] != '/')
+        return brig_fail(err, BRIG_E_INVALID, 0, "path '%s' is relative: it must begin with '/'",
+                         str_shown(path).text);
+    autostr struct str out = {0};
+    struct component c;
+    for (const char *p = path; next_component(&p, &c);) {
+        if (is_dot(c))
+            continue;
+        if (is_dotdot(c) && !(flags & PATH_KEEP_DOTDOT))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "path '%s' has '..' in it: write the place it means",
+                             str_shown(path).text);
+        if (c.length > PATH_COMPONENT_MAX)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "path '%s' has a name of %zu bytes in it: at most %d are possible",
+                             str_shown(path).text, c.length, PATH_COMPONENT_MAX);
+        str_append_char(&out, '/');
+        str_append_bytes(&out, c.text, c.length);
+        int rc = check_length(out.length, path, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (out.length == 0)
+        str_append_char(&out, '/');
+    return str_take(&out, ret_path, err);
+}
+
+/* Takes the last component off base[0..length); the new length. */
+static size_t parent_length(const char *base, size_t length)
+{
+    while (length > 0 && base[length - 1] == '/')
+        length--;
+    while (length > 0 && base[length - 1] != '/')
+        length--;
+    return length;
+}
+
+int path_make_absolute(const char *cwd, const char *path, char **ret_path, struct brig_error *err)
+{
+    if (!path || !*path || path[0] == '/')
+        return path_normalise(path, PATH_KEEP_DOTDOT, ret_path, err);
+    size_t base = strlen(cwd);
+    const char *rest = path;
+    struct component c;
+    for (const char *p = path; next_component(&p, &c) && (is_dot(c) || is_dotdot(c)); rest = p) {
+        if (is_dotdot(c))
+            base = parent_length(cwd, base);
+    }
+    autostr struct str whole = {0};
+    str_append_bytes(&whole, cwd, base);
+    str_append_char(&whole, '/');
+    str_append(&whole, rest);
+    autofree char *text = NULL;
+    int rc = str_take(&whole, &text, err);
+    if (rc < 0)
+        return rc;
+    return path_normalise(text, PATH_KEEP_DOTDOT, ret_path, err);
+}
+
+bool path_is_beneath(const char *parent, const char *child)
+{
+    size_t length = strlen(parent);
+    if (length == 1 && parent[0] == '/')
+        return child[0] == '/';
+    return strncmp(parent, child, length) == 0 && (child[length] == '/' || child[length] == '\0');
+}
+
+size_t path_depth(const char *path)
+{
+    size_t depth = 0;
+    struct component c;
+    for (const char *p = path; next_component(&p, &c);)
+        depth++;
+    return depth;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------ */
+
+/* How often a lookup that raced with a rename (EAGAIN) is tried again. */
+#define OPEN_TRIES_MAX 64
+
+/* openat2() refuses a structure of size 0 before anything else; a filter that forbids the call, or
+ * a kernel that has none, answers something else. Tells an EPERM of the file from one of a filter. */
+static bool openat2_is_missing(int error)
+{
+    if (error == ENOSYS)
+        return true;
+    return error == EPERM && syscall(SYS_openat2, -1, "", NULL, (size_t)0) < 0 && errno != EINVAL;
+}
+
+static bool creates(int flags)
+{
+    return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+/* Opens one component below fd, following nothing. -errno on failure. */
+static int open_step(int fd, struct component c, int flags, mode_t mode)
+{
+    char name[PATH_COMPONENT_MAX + 1];
+    if (c.length >= sizeof name)
+        return -ENAMETOOLONG;
+    memcpy(name, c.text, c.length);
+    name[c.length] = '\0';
+    if (is_dotdot(c))
+        return -EXDEV;
+    autoclose int opened = openat(fd, name, flags | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (opened < 0) {
+        int error = errno;
+        char target[1];
+        /* For the words only: a link in the way says ENOTDIR when a directory was wanted. */
+        if (error == ENOTDIR && readlinkat(fd, name, target, sizeof target) >= 0)
+            error = ELOOP;
+        return -error;
+    }
+    struct stat st;
+    /* O_PATH with O_NOFOLLOW opens a link itself, which is right only if that was asked for. */
+    if ((flags & O_PATH) && !(flags & O_NOFOLLOW)) {
+        if (fstat(opened, &st) < 0)
+            return -errno;
+        if (S_ISLNK(st.st_mode))
+            return -ELOOP;
+    }
+    return take_fd(&opened);
+}
+
+/* The fallback: no link followed at all, no "..". -errno on failure. */
+static int open_walk(int dir_fd, const char *name, int flags, mode_t mode)
+{
+    const int step_flags = O_PATH | O_DIRECTORY;
+    autoclose int owned = -1;
+    int at = dir_fd;
+    struct component c;
+    const char *p = name;
+    if (!next_component(&p, &c))
+        c = (struct component){".", 1};
+    for (;;) {
+        struct component following;
+        bool slash = *p == '/';
+        if (!next_component(&p, &following))
+            return open_step(at, c, slash ? flags | O_DIRECTORY : flags, mode);
+        int next = open_step(at, c, step_flags, 0);
+        if (next < 0)
+            return next;
+        own_close(&owned);
+        owned = at = next;
+        c = following;
+    }
+}
+
+static int open_resolved(int dir_fd, const char *name, int flags, mode_t mode, uint64_t resolve,
+                         int *ret_fd, struct brig_error *err)
+{
+    struct open_how how = {
+        .flags = (unsigned)flags | O_CLOEXEC,
+        .mode = creates(flags) ? mode & 07777 : 0,
+        .resolve = resolve | RESOLVE_NO_MAGICLINKS,
+    };
+    long fd = -1;
+    for (int try = 0; try < OPEN_TRIES_MAX; try++) {
+        fd = syscall(SYS_openat2, dir_fd, name, &how, sizeof how);
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+            break;
+    }
+    if (fd < 0) {
+        int error = errno;
+        if (openat2_is_missing(error)) {
+            if (!*name)
+                error = ENOENT;
+            else if (name[0] == '/' && resolve == RESOLVE_BENEATH)
+                error = EXDEV;
+            else {
+                fd = open_walk(dir_fd, name, flags, mode);
+                error = (int)-fd;
+            }
+        }
+        if (fd < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, error, "cannot open '%s'", str_shown(name).text);
+    }
+    *ret_fd = (int)fd;
+    return 0;
+}
+
+int path_open_beneath(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd,
+                      struct brig_error *err)
+{
+    return open_resolved(dir_fd, name, flags, mode, RESOLVE_BENEATH, ret_fd, err);
+}
+
+int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int *ret_fd,
+                      struct brig_error *err)
+{
+    return open_resolved(root_fd, path, flags, mode, RESOLVE_IN_ROOT, ret_fd, err);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Paths as text, without asking the filesystem, and opening a name so that it cannot lead out of
+ * the directory it was given for. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct brig_error;
+
+#define PATH_LENGTH_MAX 4095   /* PATH_MAX without the NUL */
+#define PATH_COMPONENT_MAX 255 /* NAME_MAX */
+
+enum path_flag {
+    PATH_KEEP_DOTDOT = 1 << 0, /* leave ".." for the kernel to resolve instead of refusing it */
+};
+
+/* An absolute path without "//", "." and a trailing slash ("/" stays), for the caller to free. As
+ * what ".." means depends on symbolic links, it is never resolved as text: it is refused, or kept
+ * with PATH_KEEP_DOTDOT. Refuses relative, empty and overlong paths. Any other byte is fine. */
+int path_normalise(const char *path, unsigned flags, char **ret_path, struct brig_error *err);
+
+/* The path if it is absolute, else cwd/path; normalised with PATH_KEEP_DOTDOT. cwd must be what
+ * getcwd() returns: free of links, so that a ".." at the very start of path can be taken off it. */
+int path_make_absolute(const char *cwd, const char *path, char **ret_path, struct brig_error *err);
+
+/* Of normalised paths: whether child is parent or lies below it. */
+bool path_is_beneath(const char *parent, const char *child);
+
+/* Of a normalised path: the number of components, 0 for "/". */
+size_t path_depth(const char *path);
+
+/* Opens name, relative, from dir_fd: no "..", link or mount leads above dir_fd (RESOLVE_BENEATH), no
+ * magic link of /proc is followed. An absolute name or link is refused with EXDEV. Flags and mode
+ * as for openat(); O_CLOEXEC is added. Fails with BRIG_E_SYSTEM and the errno in err.
+ *
+ * Where the kernel has no openat2(), or a filter forbids it, the name is walked component by
+ * component with O_NOFOLLOW: then any symbolic link (ELOOP) and any ".." (EXDEV) is refused. That
+ * is stricter, never laxer. */
+int path_open_beneath(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd,
+                      struct brig_error *err);
+
+/* The same, but as if root_fd were "/": absolute paths and links and ".." stay inside it
+ * (RESOLVE_IN_ROOT). The fallback refuses links and ".." here as well. */
+int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int *ret_fd,
+                      struct brig_error *err);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* A growing string with a failure flag, and string helpers. */
+#include "base/str.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/own.h"
+
+#define STR_CAPACITY_MIN ((size_t)64)
+
+void str_init(struct str *s)
+{
+    *s = (struct str){0};
+}
+
+void str_done(struct str *s)
+{
+    free(s->data);
+    str_init(s);
+}
+
+/* Makes room for `more` bytes and the NUL behind them. */
+static bool reserve(struct str *s, size_t more)
+{
+    if (s->failed || more > STR_LENGTH_MAX - s->length) {
+        s->failed = true;
+        return false;
+    }
+    size_t need = s->length + more + 1;
+    if (need <= s->capacity)
+        return true;
+    size_t capacity = s->capacity < STR_CAPACITY_MIN ? STR_CAPACITY_MIN : s->capacity;
+    while (capacity < need)
+        capacity *= 2;
+    char *data = realloc(s->data, capacity);
+    if (!data) {
+        s->failed = true;
+        return false;
+    }
+    s->data = data;
+    s->capacity = capacity;
+    return true;
+}
+
+void str_append_bytes(struct str *s, const void *bytes, size_t length)
+{
+    if (!reserve(s, length))
+        return;
+    if (length > 0)
+        memcpy(s->data + s->length, bytes, length);
+    s->length += length;
+    s->data[s->length] = '\0';
+}
+
+void str_append(struct str *s, const char *text)
+{
+    str_append_bytes(s, text, strlen(text));
+}
+
+void str_append_char(struct str *s, char c)
+{
+    str_append_bytes(s, &c, 1);
+}
+
+void str_vappendf(struct str *s, const char *format, va_list args)
+{
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    if (length < 0)
+        s->failed = true;
+    else if (reserve(s, (size_t)length)) {
+        (void)vsnprintf(s->data + s->length, (size_t)length + 1, format, again);
+        s->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+void str_appendf(struct str *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    str_vappendf(s, format, args);
+    va_end(args);
+}
+
+int str_take(struct str *s, char **ret_text, struct brig_error *err)
+{
+    if (!s->data)
+        str_append_bytes(s, "", 0);
+    if (s->failed)
+        return brig_fail_nomem(err);
+    *ret_text = s->data;
+    str_init(s);
+    return 0;
+}
+
+int str_copy(const char *text, char **ret_copy, struct brig_error *err)
+{
+    char *copy = NULL;
+    if (text) {
+        copy = strdup(text);
+        if (!copy)
+            return brig_fail_nomem(err);
+    }
+    *ret_copy = copy;
+    return 0;
+}
+
+int str_join(const char *const *items, size_t count, const char *separator, char **ret_text,
+             struct brig_error *err)
+{
+    autostr struct str joined = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            str_append(&joined, separator);
+        str_append(&joined, items[i]);
+    }
+    return str_take(&joined, ret_text, err);
+}
+
+bool str_equal(const char *a, const char *b)
+{
+    if (!a || !b)
+        return a == b;
+    return strcmp(a, b) == 0;
+}
+
+bool str_starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* One character of str_shown(): how it is written. Returns the length. */
+static size_t show_char(unsigned char c, char out[static 5])
+{
+    if (c >= 0x20 && c != 0x7f && c != '\\') {
+        out[0] = (char)c;
+        return 1;
+    }
+    static const char named[] = "\nn\tt\rr\\\\";
+    for (size_t i = 0; i + 1 < sizeof named; i += 2) {
+        if (c == (unsigned char)named[i]) {
+            out[0] = '\\';
+            out[1] = named[i + 1];
+            return 2;
+        }
+    }
+    (void)snprintf(out, 5, "\\x%02x", c);
+    return 4;
+}
+
+struct str_shown str_shown(const char *text)
+{
+    static const char ellipsis[] = "…";
+    struct str_shown shown;
+    size_t used = 0;
+    size_t cut = 0; /* the last place where the ellipsis still fits and no character is split */
+    for (const char *p = text ? text : "(null)"; *p; p++) {
+        char piece[5];
+        size_t length = show_char((unsigned char)*p, piece);
+        bool continuation = ((unsigned char)*p & 0xc0) == 0x80;
+        if (!continuation && used + sizeof ellipsis <= sizeof shown.text)
+            cut = used;
+        if (used + length + 1 > sizeof shown.text) {
+            memcpy(shown.text + cut, ellipsis, sizeof ellipsis);
+            return shown;
+        }
+        memcpy(shown.text + used, piece, length);
+        used += length;
+    }
+    shown.text[used] = '\0';
+    return shown;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* A growing string with a failure flag, so that a chain of appends is checked once, and the few
+ * string helpers everything else needs. */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct brig_error;
+
+/* No string grows past this many bytes; what would is a failure like a lack of memory. */
+#define STR_LENGTH_MAX ((size_t)64 << 20)
+
+/* Zero-initialise or str_init(). `data` is NULL until something was appended, then always
+ * NUL-terminated. After a failed append nothing more is added and `failed` stays set. */
+struct str {
+    char *data;
+    size_t length;
+    size_t capacity;
+    bool failed;
+};
+
+void str_init(struct str *s);
+void str_done(struct str *s);
+
+#define autostr __attribute__((cleanup(str_done)))
+
+void str_append(struct str *s, const char *text);
+void str_append_bytes(struct str *s, const void *bytes, size_t length);
+void str_append_char(struct str *s, char c);
+void str_appendf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void str_vappendf(struct str *s, const char *format, va_list args)
+    __attribute__((format(printf, 2, 0)));
+
+/* Moves the text out, "" if nothing was appended; the caller frees it. Fails with BRIG_E_NOMEM if
+ * an append failed. */
+int str_take(struct str *s, char **ret_text, struct brig_error *err);
+
+/* A copy for the caller to free; NULL gives NULL. */
+int str_copy(const char *text, char **ret_copy, struct brig_error *err);
+
+/* The items with the separator between them, for the caller to free. */
+int str_join(const char *const *items, size_t count, const char *separator, char **ret_text,
+             struct brig_error *err);
+
+bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
+bool str_starts_with(const char *text, const char *prefix);
+
+/* A value made fit for a one-line message: control characters and backslashes escaped, and cut
+ * with "…" where it is too long. Use as: "bad size '%s'", str_shown(value).text */
+#define STR_SHOWN_MAX 256
+struct str_shown {
+    char text[STR_SHOWN_MAX];
+};
+struct str_shown str_shown(const char *text);

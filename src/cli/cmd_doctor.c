@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* brig doctor: what this system can do for a jail, and what to do where it cannot. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <brig/brig.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/message.h"
+#include "jail/probe.h"
+
+#define STATUS_NO_FULL_JAIL 1
+
+/* How far down the ladder a jail was built. */
+enum rung {
+    RUNG_FULL,
+    RUNG_LANDLOCK,
+    RUNG_LIMITS,
+    RUNG_NONE,
+};
+
+static const struct {
+    const char *name;
+    const char *verdict;
+} rungs[] = {
+    [RUNG_FULL] = {"full", "A full jail works."},
+    [RUNG_LANDLOCK] = {"landlock",
+                       "No full jail works. With --on-unsupported warn a command runs under "
+                       "Landlock and seccomp."},
+    [RUNG_LIMITS] = {"limits", "No full jail works. With --on-unsupported warn a command runs "
+                               "with limits only."},
+    [RUNG_NONE] = {"none", "No jail works."},
+};
+
+struct verdict {
+    enum rung rung;
+    struct brig_unenforced unenforced; /* of the best run that worked */
+    char error[BRIG_MESSAGE_MAX];      /* why the full jail did not work; may be empty */
+};
+
+/* Runs a program that does nothing in a sealed jail. True if it ran and ended well. */
+static bool try_jail(enum brig_on_unsupported on_unsupported, struct verdict *verdict)
+{
+    const char *program = access("/bin/true", X_OK) == 0 ? "/bin/true" : "/usr/bin/true";
+    const char *const argv[] = {program, NULL};
+    struct brig_command command = {.argv = argv};
+    struct brig_result result = {0};
+    struct brig_error err = {0};
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy)
+        return false;
+    bool worked = brig_policy_on_unsupported(policy, on_unsupported, &err) == 0;
+    if (worked) {
+        worked = brig_run(policy, &command, &result, &err) == 0 && result.outcome == BRIG_EXITED &&
+                 result.exit_code == 0;
+        verdict->unenforced = result.unenforced;
+        if (!worked && err.message[0] == '\0')
+            (void)snprintf(err.message, sizeof err.message, "%s in the jail: %s", program,
+                           brig_outcome_name(result.outcome));
+        brig_result_done(&result);
+    }
+    brig_policy_free(policy);
+    char *advice = strstr(err.message, " Run `brig doctor`");
+    if (advice)
+        *advice = '\0'; /* that is what is being done */
+    if (!worked && verdict->error[0] == '\0')
+        (void)snprintf(verdict->error, sizeof verdict->error, "%s", err.message);
+    return worked;
+}
+
+static struct verdict decide(const struct probe_report *report)
+{
+    struct verdict verdict = {.rung = RUNG_FULL};
+    if (try_jail(BRIG_UNSUPPORTED_FAIL, &verdict))
+        return verdict;
+    verdict.rung = RUNG_NONE;
+    if (try_jail(BRIG_UNSUPPORTED_WARN, &verdict)) {
+        const struct probe_row *landlock = probe_find(report, "landlock");
+        bool has_landlock = landlock && strncmp(landlock->detail, "ABI", 3) == 0;
+        verdict.rung = has_landlock ? RUNG_LANDLOCK : RUNG_LIMITS;
+    }
+    return verdict;
+}
+
+/* ---- For people ---- */
+
+static const char *mark_of(enum probe_state state)
+{
+    return state == PROBE_MISSING ? "MISSING" : probe_state_name(state);
+}
+
+static void print_text(const struct probe_report *report, const struct verdict *verdict,
+                       struct str *out)
+{
+    int width = 0;
+    for (size_t i = 0; i < report->count; i++)
+        if ((int)strlen(report->rows[i].label) > width)
+            width = (int)strlen(report->rows[i].label);
+    for (size_t i = 0; i < report->count; i++) {
+        const struct probe_row *row = &report->rows[i];
+        str_appendf(out, "%-8s %-*s  %s", mark_of(row->state), width, row->label, row->meaning);
+        if (row->detail[0])
+            str_appendf(out, " (%s)", row->detail);
+        str_append_char(out, '\n');
+        if (row->remedy[0])
+            str_appendf(out, "%-8s %-*s  -> %s\n", "", width, "", row->remedy);
+    }
+    str_append_char(out, '\n');
+    if (verdict->error[0])
+        str_appendf(out, "The attempt: %s\n", verdict->error);
+    for (size_t i = 0; i < verdict->unenforced.count; i++)
+        str_appendf(out, "Not enforced: %s\n", verdict->unenforced.text[i]);
+    str_appendf(out, "%s\n", rungs[verdict->rung].verdict);
+}
+
+/* ---- For programs ---- */
+
+static void print_json(const struct probe_report *report, const struct verdict *verdict,
+                       struct str *out)
+{
+    struct json json;
+    json_init(&json, out);
+    json_open_object(&json, NULL);
+    json_bool(&json, "full_jail", verdict->rung == RUNG_FULL);
+    json_string(&json, "rung", rungs[verdict->rung].name);
+    json_string(&json, "error", verdict->error[0] ? verdict->error : NULL);
+    json_open_array(&json, "unenforced");
+    for (size_t i = 0; i < verdict->unenforced.count; i++)
+        json_string(&json, NULL, verdict->unenforced.text[i]);
+    json_close_array(&json);
+    json_open_array(&json, "checks");
+    for (size_t i = 0; i < report->count; i++) {
+        const struct probe_row *row = &report->rows[i];
+        json_open_object(&json, NULL);
+        json_string(&json, "id", row->id);
+        json_string(&json, "label", row->label);
+        json_string(&json, "state", probe_state_name(row->state));
+        json_string(&json, "detail", row->detail);
+        json_string(&json, "meaning", row->meaning);
+        json_string(&json, "remedy", row->remedy[0] ? row->remedy : NULL);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    json_close_object(&json);
+    str_append_char(out, '\n');
+}
+
+static const char *find_home(const struct app *app)
+{
+    for (char **entry = app->envp; entry && *entry; entry++)
+        if (str_starts_with(*entry, "HOME=/"))
+            return *entry + strlen("HOME=");
+    return NULL;
+}
+
+static int doctor_run(const struct app *app, int argc, char **argv)
+{
+    bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
+    int known = json ? 2 : 1;
+    if (argc > known)
+        return command_refuse(&cmd_doctor, argc, argv, known);
+    autofree struct probe_report *report = calloc(1, sizeof *report);
+    autostr struct str out = {0};
+    if (!report) {
+        message_error("out of memory");
+        return APP_FAILED;
+    }
+    probe_run(find_home(app), report);
+    struct verdict verdict = decide(report);
+    if (json)
+        print_json(report, &verdict, &out);
+    else
+        print_text(report, &verdict, &out);
+    if (out.failed || write_all(STDOUT_FILENO, out.data, out.length) < 0) {
+        message_error("cannot write the report");
+        return APP_FAILED;
+    }
+    return verdict.rung == RUNG_FULL ? 0 : STATUS_NO_FULL_JAIL;
+}
+
+const struct command cmd_doctor = {
+    .name = "doctor",
+    .summary = "say what this system can enforce, and the remedy where it cannot",
+    .usage = "[--json]",
+    .run = doctor_run,
+};

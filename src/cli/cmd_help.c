@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig help`: what --help prints, or the usage of one verb. */
+#include "cli/command.h"
+#include "cli/help.h"
+
+static int run_help(const struct app *app, int argc, char **argv)
+{
+    (void)app;
+    if (argc == 1)
+        return help_print();
+    const struct command *command = command_find(argv[1]);
+    if (!command || argc > 2)
+        return command_refuse(&cmd_help, argc, argv, command ? 2 : 1);
+    return help_print_command(command);
+}
+
+const struct command cmd_help = {
+    .name = "help",
+    .summary = "print this help, or the usage of a command",
+    .usage = "[COMMAND]",
+    .run = run_help,
+};

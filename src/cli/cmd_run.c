@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig run`, and brig without a verb: runs a command, or a shell, in a jail. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <brig/brig.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "cli/command.h"
+#include "cli/help.h"
+#include "cli/identity.h"
+#include "cli/message.h"
+#include "cli/report.h"
+#include "cli/result_file.h"
+#include "cli/run_loop.h"
+#include "cli/settings.h"
+#include "cli/workdir.h"
+#include "policy/policy.h"
+
+static int run_run(const struct app *app, int argc, char **argv);
+
+const struct command cmd_run = {
+    .name = "run",
+    .summary = "run a command in a jail (the default)",
+    .usage = "[OPTIONS] [--] [CMD...]",
+    .run = run_run,
+};
+
+static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct brig_error *err)
+{
+    if (getcwd(cwd, PATH_LENGTH_MAX + 1))
+        return 0;
+    if (needed)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot find out the working directory. Use -D to run without it");
+    memcpy(cwd, "/", sizeof("/"));
+    return 0;
+}
+
+/* Everything a policy is made of, in the order in which later rules win. */
+static int build_policy(struct settings *settings, const struct settings_scan *scan,
+                        const struct identity *identity, int argc, char **argv,
+                        struct brig_error *err)
+{
+    int status = identity_apply(identity, settings->policy, err);
+    bool held_back = false;
+    if (status == 0 && !scan->nocwd)
+        status = workdir_grant(settings, identity, &held_back, err);
+    if (status == 0)
+        status = settings_apply_all(settings, argc, argv, err);
+    if (status == 0)
+        status = workdir_choose(settings, identity, held_back, err);
+    return status;
+}
+
+static int check_pass_fds(const struct settings *settings, struct brig_error *err)
+{
+    for (size_t i = 0; i < settings->pass_fd_count; i++)
+        if (fcntl(settings->pass_fds[i].fd, F_GETFD) < 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "--pass-fd: file descriptor %d is not open",
+                             settings->pass_fds[i].fd);
+    return 0;
+}
+
+/* Starts the command and sees it through; *ret_result is always filled. */
+static int run_job(const struct settings *settings, const char *const *argv, char **envp,
+                   struct brig_result *ret_result, struct brig_error *err)
+{
+    struct brig_job *job = NULL;
+    const struct brig_command command = {
+        .argv = argv,
+        .envp = (const char *const *)envp,
+        .stdio = {{.kind = BRIG_STDIO_INHERIT},
+                  {.kind = BRIG_STDIO_INHERIT},
+                  {.kind = BRIG_STDIO_INHERIT}},
+        .pass_fds = settings->pass_fds,
+        .pass_fd_count = settings->pass_fd_count,
+    };
+    struct run_loop loop = {.signal_fd = -1};
+    int status = run_loop_init(&loop, err);
+    if (status == 0)
+        status = brig_start(settings->policy, &command, &job, err);
+    if (status == 0)
+        status = run_loop_run(&loop, job, settings->policy->limits[BRIG_LIMIT_GRACE_MS], err);
+    if (status == 0)
+        status = brig_job_result(job, ret_result, err);
+    brig_job_free(job);
+    run_loop_done(&loop);
+    if (status < 0)
+        *ret_result =
+            (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *err};
+    return status;
+}
+
+static int run_command(const struct settings *settings, const char *const *argv, char **envp,
+                       struct brig_error *err)
+{
+    int status = check_pass_fds(settings, err);
+    struct result_file file = {.fd = -1, .dir_fd = -1};
+    if (status == 0 && settings->result)
+        status = result_file_open(settings->result, &file, err);
+    if (status < 0)
+        return status;
+
+    struct brig_result result;
+    struct brig_error run_error = {0};
+    (void)run_job(settings, argv, envp, &result, &run_error); /* the result holds the error */
+    report_result(&result, settings->policy, settings->verbose);
+    int exit_status = brig_result_status(&result);
+    if (settings->result)
+        status = result_file_write(&file, &result, err);
+    brig_result_done(&result);
+    result_file_done(&file);
+    return status < 0 ? status : exit_status;
+}
+
+static int print_policy(const struct settings *settings, struct brig_error *err)
+{
+    autofree char *text = NULL;
+    int status = policy_validate(settings->policy, err);
+    if (status == 0)
+        status = brig_policy_explain(settings->policy, settings->json, &text, err);
+    if (status < 0)
+        return status;
+    int failed = write_all(STDOUT_FILENO, text, strlen(text));
+    if (failed < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to standard output");
+    return 0;
+}
+
+/* The shell of the passwd file, else $SHELL, else what every system has. */
+static const char *choose_shell(const struct identity *identity)
+{
+    const char *shell = identity->shell;
+    if (!shell)
+        shell = getenv("SHELL");
+    return shell && shell[0] == '/' ? shell : "/bin/sh";
+}
+
+/* Returns the exit status, or a negative code and *err. */
+static int run_scanned(const struct app *app, const struct settings_scan *scan, int argc,
+                       char **argv, struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    int status = find_cwd(cwd, !scan->nocwd, err);
+    if (status < 0)
+        return status;
+    struct settings settings;
+    status = settings_init(&settings, scan->mode, cwd, err);
+    if (status < 0)
+        return status;
+
+    struct identity identity;
+    identity_find(&identity);
+    const char *const shell[] = {choose_shell(&identity), NULL};
+    const char *const *words =
+        scan->command < argc ? (const char *const *)argv + scan->command : shell;
+    status = build_policy(&settings, scan, &identity, argc, argv, err);
+    if (status == 0)
+        status = settings.dry_run ? print_policy(&settings, err)
+                                  : run_command(&settings, words, app->envp, err);
+    settings_done(&settings);
+    return status;
+}
+
+static int run_run(const struct app *app, int argc, char **argv)
+{
+    struct brig_error err = {0};
+    struct settings_scan scan;
+    int status = settings_scan(argc, argv, &scan, &err);
+    if (status == 0 && scan.help)
+        return help_print();
+    if (status == 0 && scan.version)
+        return help_print_version();
+    if (status == 0)
+        status = run_scanned(app, &scan, argc, argv, &err);
+    if (status < 0) {
+        message_error("%s", err.message);
+        return APP_FAILED;
+    }
+    return status;
+}

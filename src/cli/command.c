@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of verbs. */
+#include "command.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/message.h"
+
+const struct command *const commands[] = {&cmd_run, &cmd_doctor, &cmd_help, &cmd_version, NULL};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *const *command = commands; *command; command++)
+        if (strcmp((*command)->name, name) == 0)
+            return *command;
+    return NULL;
+}
+
+int command_refuse(const struct command *command, int argc, char **argv, int index)
+{
+    struct str words = {0};
+    for (int i = 1; i < argc; i++)
+        str_appendf(&words, " %s", argv[i]);
+    message_error("%s does not know '%s', so nothing was done; to run a program called %s: "
+                  "brig run %s%s",
+                  command->name, argv[index], command->name, command->name,
+                  words.data && !words.failed ? words.data : "");
+    str_done(&words);
+    return APP_FAILED;
+}

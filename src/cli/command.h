@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Verbs of the command line: each is a descriptor, defined in a file of its own (cmd_<verb>.c). */
+#pragma once
+
+#include <stddef.h>
+
+/* The status of everything that is brig's own failure, not the command's. */
+#define APP_FAILED 125
+
+/* What the program was started with; one of it, in main.c. */
+struct app {
+    int argc;
+    char **argv;
+    char **envp;
+};
+
+struct command {
+    const char *name;    /* the verb, recognised as the first word only */
+    const char *summary; /* one line for --help, no full stop */
+    const char *usage;   /* what follows the verb, e.g. "[--json]" */
+    /* argv[0] is the verb (or the program, for `run` left out); what it was given follows. Prints
+     * its own errors and returns the exit status. */
+    int (*run)(const struct app *app, int argc, char **argv);
+};
+
+extern const struct command cmd_run;
+extern const struct command cmd_doctor;
+extern const struct command cmd_help;
+extern const struct command cmd_version;
+
+/* All verbs in the order of --help; ends with NULL. */
+extern const struct command *const commands[];
+
+/* The verb of this name, or NULL. */
+const struct command *command_find(const char *name);
+
+/* Says that a verb does not know argv[index] and how to run a program of the verb's name instead.
+ * Returns APP_FAILED, for `return command_refuse(…)`. */
+int command_refuse(const struct command *command, int argc, char **argv, int index);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* brig: runs a command in a jail.
+ *
+ * Theory of operation: this process runs as the caller, with all the caller may do, and trusts its
+ * command line and environment. It builds a policy, has libbrig start the jail, and then only
+ * relays: keys and window sizes inwards, output and the exit status outwards. Nothing that comes
+ * out of the jail is interpreted here. When it dies the jail dies with it. */
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/generate.h"
+
+int main(int argc, char **argv)
+{
+    const struct app app = {.argc = argc, .argv = argv, .envp = environ};
+    const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+    if (command)
+        return command->run(&app, argc - 1, argv + 1);
+    if (argc == 3 && strcmp(argv[1], "--generate") == 0)
+        return generate(argv[2]);
+    return cmd_run.run(&app, argc, argv);
+}

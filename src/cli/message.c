@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines for people on stderr. */
+#include "message.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MESSAGE_LINE_MAX 4096
+#define MESSAGE_BOLD_RED "\033[1;31m"
+#define MESSAGE_YELLOW "\033[33m"
+#define MESSAGE_RESET "\033[0m"
+
+bool message_coloured(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return isatty(STDERR_FILENO) && (!no_color || *no_color == '\0');
+}
+
+int write_all(int fd, const void *data, size_t length)
+{
+    const char *next = data;
+    while (length > 0) {
+        ssize_t written = write(fd, next, length);
+        if (written < 0 && errno == EAGAIN) {
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            (void)poll(&wait, 1, -1);
+        } else if (written < 0 && errno != EINTR) {
+            return -errno;
+        } else if (written > 0) {
+            next += written;
+            length -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+__attribute__((format(printf, 3, 0))) static void message_line(const char *colour, const char *kind,
+                                                               const char *format, va_list args)
+{
+    char text[MESSAGE_LINE_MAX];
+    (void)vsnprintf(text, sizeof(text), format, args);
+    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
+        if (*c < ' ' || *c == '\177')
+            *c = '?';
+
+    bool coloured = colour && message_coloured();
+    char line[MESSAGE_LINE_MAX + 64];
+    int length = snprintf(line, sizeof(line), "%sbrig:%s %s%s\n", coloured ? colour : "",
+                          coloured ? MESSAGE_RESET : "", kind, text);
+    if (length > 0)
+        (void)write_all(STDERR_FILENO, line, (size_t)length);
+}
+
+void message_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message_line(MESSAGE_BOLD_RED, "", format, args);
+    va_end(args);
+}
+
+void message_warning(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message_line(MESSAGE_YELLOW, "warning: ", format, args);
+    va_end(args);
+}
+
+void message_note(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message_line(NULL, "", format, args);
+    va_end(args);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Every option of `brig run` in one table. The parser, --help, the OPTIONS section of the manual
+ * and the completions come from it: adding an option is adding a row, and a setter in settings.c. */
+#pragma once
+
+#include <stdbool.h>
+
+#include <brig/brig.h>
+
+/* Groups in the order of --help: id, heading. */
+#define OPTION_GROUPS(X)                                                                           \
+    X(POLICY, "What the jail is")                                                                  \
+    X(FILES, "Files")                                                                              \
+    X(LIMITS, "Limits (0: none)")                                                                  \
+    X(ENVIRONMENT, "Environment and identity")                                                     \
+    X(RUN, "The run")
+
+/* What a value is, for completions: id. */
+#define OPTION_KINDS(X) X(NONE) X(TEXT) X(CHOICE) X(PATH) X(DIRECTORY)
+
+/* Rows: id, short (0: none), long, metavar (NULL: takes no value), kind, group, help, more.
+ *
+ * `help` is the line in --help, without a full stop; `more` are sentences for the manual only. A
+ * CHOICE lists its words in the metavar, separated by '|'. A long name is also the name of the
+ * directive in a configuration file; those of the RUN group belong to the command line alone. */
+#define OPTION_TABLE(X)                                                                            \
+    X(MODE, 'm', "mode", "sealed", CHOICE, POLICY, "the preset to start from (default: sealed)",   \
+      "A mode is a preset of everything below; options refine it whatever their order. "           \
+      "\"sealed\": system directories, the grants, private /tmp, no network, "                     \
+      "the syscall profile \"code\".")                                                             \
+    X(VIEW, 0, "view", "system|host|empty", CHOICE, POLICY,                                        \
+      "what of the filesystem is there before grants",                                             \
+      "\"system\": /usr, /bin, /lib and of /etc what programs need to run. \"host\": the whole "   \
+      "host. \"empty\": nothing but /dev, /proc and the private directories. All are read-only.")  \
+    X(ROOT, 0, "root", "DIR", DIRECTORY, POLICY, "use DIR as the root directory, read-only",       \
+      "For a tree of another system, such as one made by debootstrap.")                            \
+    X(NET, 0, "net", "none|host", CHOICE, POLICY, "no network, or the host's (default: none)",     \
+      "\"none\": a network of its own with nothing in it but loopback.")                           \
+    X(SECCOMP, 0, "seccomp", "dev|code", CHOICE, POLICY, "the system calls allowed",               \
+      "\"code\" denies by default and has what Python, Node and shells use. \"dev\" denies what "  \
+      "is dangerous, and suits agents and build tools.")                                           \
+    X(ALLOW_NESTED, 0, "allow-nested", NULL, NONE, POLICY,                                         \
+      "let programs make a sandbox of their own inside",                                           \
+      "Allows user namespaces and mounts in the jail, and no Landlock on files: use it for "       \
+      "programs that refuse to run without their own sandbox.")                                    \
+    X(ON_UNSUPPORTED, 0, "on-unsupported", "fail|warn|ignore", CHOICE, POLICY,                     \
+      "if this system cannot enforce something",                                                   \
+      "\"fail\" (the default) does not start the command. \"warn\" starts it with less and "       \
+      "says what is missing. \"ignore\" does not say it; the result does.")                        \
+    X(DISABLE, 0, "disable", "landlock|seccomp|caps|namespaces|nested", CHOICE, POLICY,            \
+      "switch a layer off, to find what stops a program",                                          \
+      "For diagnosis only: the others still hold, but one wall is missing. The result lists "      \
+      "it. May be repeated.")                                                                      \
+    X(DIR, 'd', "dir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-write",        \
+      "It appears in the jail at DEST, or at its own path. A colon in a name is written \"\\:\". " \
+      "The most specific rule wins whatever the order.")                                           \
+    X(DIR_CREATE, 0, "dir!", "PATH[:DEST]", PATH, FILES,                                           \
+      "the same; create a directory if missing", "")                                               \
+    X(DIR_OPTIONAL, 0, "dir?", "PATH[:DEST]", PATH, FILES, "the same; nothing if missing", "")     \
+    X(RDIR, 'r', "rdir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-only", "")   \
+    X(RDIR_OPTIONAL, 0, "rdir?", "PATH[:DEST]", PATH, FILES, "the same; nothing if missing", "")   \
+    X(MASK, 0, "mask", "PATH", PATH, FILES, "hide a file or directory inside a grant",             \
+      "An empty file or directory stands in its place, also when the host replaces the file "      \
+      "while the jail runs.")                                                                      \
+    X(MASK_OPTIONAL, 0, "mask?", "PATH", PATH, FILES, "the same; nothing if missing", "")          \
+    X(DEVICE, 0, "device", "PATH", PATH, FILES, "grant a device or a directory of them", "")       \
+    X(DEVICE_OPTIONAL, 0, "device?", "PATH", PATH, FILES, "the same; nothing if missing", "")      \
+    X(XDIR, 'x', "xdir", "PATH", PATH, FILES, "take back an earlier rule for exactly this path",   \
+      "")                                                                                          \
+    X(NOCWD, 'D', "nocwd", NULL, NONE, FILES, "do not grant the working directory",                \
+      "Without this option the working directory is granted read-write, unless it is your home "   \
+      "directory, a parent of it, or the root directory: that has to be asked for by --dir.")      \
+    X(TIMEOUT, 0, "timeout", "DURATION", TEXT, LIMITS,                                             \
+      "wall-clock time (30, 1.5s, 200ms, 5m, 1h)",                                                 \
+      "The command gets SIGTERM, and after the grace SIGKILL, with everything it started.")        \
+    X(CPU_TIME, 0, "cpu-time", "DURATION", TEXT, LIMITS, "CPU time of all its processes", "")      \
+    X(GRACE, 0, "grace", "DURATION", TEXT, LIMITS, "from SIGTERM to SIGKILL (default: 5s)", "")    \
+    X(ADDRESS_SPACE, 0, "address-space", "SIZE", TEXT, LIMITS,                                     \
+      "address space per process (64M, 2G)", "")                                                   \
+    X(FILE_SIZE, 0, "file-size", "SIZE", TEXT, LIMITS, "size of any file written", "")             \
+    X(OPEN_FILES, 0, "open-files", "N", TEXT, LIMITS, "open files per process", "")                \
+    X(PROCESSES, 0, "processes", "N", TEXT, LIMITS, "processes and threads in the jail", "")       \
+    X(TMP_SIZE, 0, "tmp-size", "SIZE", TEXT, LIMITS, "/tmp and the other private directories", "") \
+    X(SETENV, 0, "setenv", "NAME[=VALUE]", TEXT, ENVIRONMENT, "set a variable, or pass yours on",  \
+      "Without a value the caller's variable is passed, past earlier --unsetenv patterns and "     \
+      "those of the mode.")                                                                        \
+    X(UNSETENV, 0, "unsetenv", "PATTERN", TEXT, ENVIRONMENT, "remove variables; * stands for any", \
+      "The last of --setenv and --unsetenv that matches a name decides.")                          \
+    X(WORKDIR, 0, "workdir", "PATH", TEXT, ENVIRONMENT, "where the command starts, in the jail",   \
+      "Default: the working directory if the jail has it, else the home directory.")               \
+    X(HOSTNAME, 0, "hostname", "NAME", TEXT, ENVIRONMENT, "the host name inside", "")              \
+    X(NO_TERMINAL, 0, "no-terminal", NULL, NONE, RUN, "give it /dev/null instead of a terminal",   \
+      "Otherwise each of standard input, output and error that is a terminal is replaced by one "  \
+      "of the jail's own; the host's terminal is never reachable from inside.")                    \
+    X(PASS_FD, 0, "pass-fd", "N", TEXT, RUN, "hand this open file descriptor in (3 to 255)",       \
+      "All others but standard input, output and error are closed. May be repeated.")              \
+    X(RESULT, 0, "result", "FILE|FD", PATH, RUN, "write what became of it as JSON",                \
+      "A file is replaced in one step. Digits, or \"fd:N\", mean an open file descriptor; a file " \
+      "whose name is a number is written \"./7\".")                                                \
+    X(DRY_RUN, 0, "dry-run", NULL, NONE, RUN, "print the policy instead of running", "")           \
+    X(JSON, 0, "json", NULL, NONE, RUN, "with --dry-run: as JSON", "")                             \
+    X(VERBOSE, 'v', "verbose", NULL, NONE, RUN, "say how it ended and what it used", "")           \
+    X(HELP, 'h', "help", NULL, NONE, RUN, "print this help", "")                                   \
+    X(VERSION, 0, "version", NULL, NONE, RUN, "print the version", "")
+
+enum option_group {
+#define OPTION_GROUP_ID(id, heading) OPTION_GROUP_##id,
+    OPTION_GROUPS(OPTION_GROUP_ID)
+#undef OPTION_GROUP_ID
+        OPTION_GROUP_COUNT_
+};
+
+enum option_kind {
+#define OPTION_KIND_ID(id) OPTION_KIND_##id,
+    OPTION_KINDS(OPTION_KIND_ID)
+#undef OPTION_KIND_ID
+};
+
+enum option_id {
+#define OPTION_ID(id, ...) OPTION_##id,
+    OPTION_TABLE(OPTION_ID)
+#undef OPTION_ID
+        OPTION_COUNT_
+};
+
+struct option_row {
+    enum option_id id;
+    char short_name; /* or 0 */
+    const char *long_name;
+    const char *metavar; /* NULL: takes no value */
+    enum option_kind kind;
+    enum option_group group;
+    const char *help;
+    const char *more;
+};
+
+/* Indexed by enum option_id. */
+extern const struct option_row option_rows[OPTION_COUNT_];
+/* Indexed by enum option_group. */
+extern const char *const option_headings[OPTION_GROUP_COUNT_];
+
+/* The row of this name (length bytes long, without the dashes), or NULL. */
+const struct option_row *option_find_long(const char *name, size_t length);
+const struct option_row *option_find_short(char name);
+
+/* Where the parser stands. Zero-initialise but for argc, argv and `next`, the index to begin at. It
+ * allocates nothing and asks the system nothing. */
+struct options_cursor {
+    int argc;
+    char *const *argv;
+    int next;            /* at the end: the index of the command's first word, or argc */
+    const char *cluster; /* inside "-abc": what is left of it */
+    bool ended;          /* "--" was read */
+};
+
+/* One option as given. The value points into argv. */
+struct option_use {
+    const struct option_row *row;
+    const char *value; /* NULL if the row takes none */
+};
+
+/* Reads the next option: 1 and *ret_use, 0 at the first word that is none, or BRIG_E_INVALID. */
+int options_next(struct options_cursor *cursor, struct option_use *ret_use, struct brig_error *err);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Says in a line how a run ended. */
+#include "report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/message.h"
+#include "policy/policy.h"
+
+#define MS_PER_SECOND 1000
+#define MS_PER_MINUTE (60 * MS_PER_SECOND)
+#define BYTES_PER_MIB (1024.0 * 1024.0)
+
+void report_duration(uint64_t ms, char text[static REPORT_DURATION_MAX])
+{
+    unsigned long long minutes = ms / MS_PER_MINUTE;
+    unsigned long long rest = ms % MS_PER_MINUTE;
+    if (ms < MS_PER_SECOND)
+        (void)snprintf(text, REPORT_DURATION_MAX, "%llums", rest);
+    else if (minutes == 0)
+        (void)snprintf(text, REPORT_DURATION_MAX, "%.4gs", (double)rest / MS_PER_SECOND);
+    else if (rest < MS_PER_SECOND)
+        (void)snprintf(text, REPORT_DURATION_MAX, "%llum", minutes);
+    else
+        (void)snprintf(text, REPORT_DURATION_MAX, "%llum%llus", minutes, rest / MS_PER_SECOND);
+}
+
+static void report_limit(const struct brig_policy *policy, enum brig_limit limit,
+                         const char *of_what, const char *option)
+{
+    char text[REPORT_DURATION_MAX];
+    report_duration(policy->limits[limit], text);
+    message_note("ended after %s%s (%s)", text, of_what, option);
+}
+
+static void report_end(const struct brig_result *result, const struct brig_policy *policy)
+{
+    switch (result->outcome) {
+    case BRIG_EXITED:
+    case BRIG_SETUP_FAILED:
+        break;
+    case BRIG_SIGNALLED:
+        message_note("ended by signal %d (%s)", result->signal, strsignal(result->signal));
+        break;
+    case BRIG_TIMEOUT:
+        report_limit(policy, BRIG_LIMIT_WALL_MS, "", "--timeout");
+        break;
+    case BRIG_CPU_TIMEOUT:
+        report_limit(policy, BRIG_LIMIT_CPU_MS, " of CPU time", "--cpu-time");
+        break;
+    case BRIG_OOM:
+    case BRIG_OUTPUT_LIMIT:
+    case BRIG_DISK_LIMIT:
+    case BRIG_PIDS_LIMIT:
+    case BRIG_DENIED:
+    case BRIG_CANCELLED:
+        message_note("ended: %s", brig_outcome_name(result->outcome));
+        break;
+    }
+}
+
+static void report_usage(const struct brig_result *result)
+{
+    const struct brig_usage *usage = &result->usage;
+    char wall[REPORT_DURATION_MAX];
+    report_duration(usage->wall_us / 1000, wall);
+    message_note("%s, status %d, %s, CPU %.3fs user %.3fs system, peak %.1f MiB",
+                 brig_outcome_name(result->outcome), brig_result_status(result), wall,
+                 (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6,
+                 (double)usage->peak_memory_bytes / BYTES_PER_MIB);
+}
+
+void report_result(const struct brig_result *result, const struct brig_policy *policy, bool verbose)
+{
+    if (result->outcome == BRIG_SETUP_FAILED) {
+        message_error("%s", result->error.message);
+        return;
+    }
+    if (verbose || policy->on_unsupported == BRIG_UNSUPPORTED_WARN)
+        for (size_t i = 0; i < result->unenforced.count; i++)
+            message_warning("not enforced: %s", result->unenforced.text[i]);
+    /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
+    bool to_people = result->outcome != BRIG_SIGNALLED && result->outcome != BRIG_EXITED &&
+                     isatty(STDERR_FILENO);
+    if (verbose || to_people)
+        report_end(result, policy);
+    if (verbose)
+        report_usage(result);
+}

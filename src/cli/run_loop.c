@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Drives a job to its end. */
+#include "run_loop.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "cli/terminal.h"
+
+/* What one run of the loop knows. */
+struct run_state {
+    struct brig_job *job;
+    struct terminal *terminal; /* NULL: the job has none */
+    uint64_t grace_ms;
+    uint64_t asked_ms; /* when an end was first asked for, or 0 */
+    bool hang_up_told;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool is_ignored(int signal)
+{
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+int run_loop_init(struct run_loop *loop, struct brig_error *err)
+{
+    /* nohup and shells without job control have these ignored, and mean it for the command too. */
+    static const int maybe_ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
+    static const int always[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+    sigset_t watched;
+    (void)sigemptyset(&watched);
+    for (size_t i = 0; i < ARRAY_LENGTH(maybe_ignored); i++)
+        if (!is_ignored(maybe_ignored[i]))
+            (void)sigaddset(&watched, maybe_ignored[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(always); i++)
+        (void)sigaddset(&watched, always[i]);
+
+    sigset_t blocked = watched;
+    (void)sigaddset(&blocked, SIGPIPE); /* a write says EPIPE instead */
+    if (sigprocmask(SIG_BLOCK, &blocked, NULL) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "block signals");
+    loop->signal_fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (loop->signal_fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "signalfd");
+    return 0;
+}
+
+void run_loop_done(struct run_loop *loop)
+{
+    if (loop->signal_fd >= 0)
+        (void)close(loop->signal_fd);
+    loop->signal_fd = -1;
+}
+
+/* Errors of brig_job_signal only say that the command is gone already. */
+static void forward(const struct run_state *state, int signal)
+{
+    (void)brig_job_signal(state->job, signal, NULL);
+}
+
+static void ask_for_end(struct run_state *state, int signal)
+{
+    uint64_t now = now_ms();
+    if (state->asked_ms != 0 && now - state->asked_ms <= state->grace_ms) {
+        (void)brig_job_cancel(state->job, NULL);
+        return;
+    }
+    state->asked_ms = now;
+    forward(state, signal);
+}
+
+/* The command was stopped (Ctrl-Z): stops our own process group, as the terminal would have done,
+ * so that the shell takes over; returns when it is continued. In a group nobody could continue the
+ * kernel does not stop us, and the command goes on at once. */
+static void stop_with_command(struct run_state *state)
+{
+    if (state->terminal)
+        terminal_leave(state->terminal);
+    sigset_t stop;
+    (void)sigemptyset(&stop);
+    (void)sigaddset(&stop, SIGTSTP);
+    (void)kill(0, SIGTSTP);
+    (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+    if (state->terminal)
+        terminal_enter(state->terminal);
+    forward(state, SIGCONT);
+}
+
+static void handle_signal(struct run_state *state, int signal)
+{
+    switch (signal) {
+    case SIGINT:
+    case SIGTERM:
+        ask_for_end(state, signal);
+        break;
+    case SIGWINCH:
+        if (state->terminal)
+            terminal_resize(state->terminal);
+        break;
+    case SIGTSTP:
+        /* SIGSTOP, as the command's process group counts as orphaned and would ignore the other.
+         * The job reports that it stopped, and then so do we. */
+        forward(state, SIGSTOP);
+        break;
+    case SIGCONT:
+        if (state->terminal)
+            terminal_enter(state->terminal);
+        forward(state, SIGCONT);
+        break;
+    default:
+        forward(state, signal);
+        break;
+    }
+}
+
+static void handle_signals(struct run_state *state, int signal_fd)
+{
+    struct signalfd_siginfo info;
+    while (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        handle_signal(state, (int)info.ssi_signo);
+}
+
+/* One round: waits, then lets everybody do what there is to do. 1 when the job is over. */
+static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
+{
+    enum { JOB, SIGNALS, TERMINAL, COUNT = TERMINAL + TERMINAL_POLL_MAX };
+    struct pollfd fds[COUNT] = {
+        [JOB] = {.fd = brig_job_fd(state->job), .events = POLLIN},
+        [SIGNALS] = {.fd = signal_fd, .events = POLLIN},
+    };
+    int timeout_ms = -1;
+    nfds_t count = TERMINAL;
+    if (state->terminal) {
+        terminal_poll(state->terminal, fds + TERMINAL, &timeout_ms);
+        count = COUNT;
+    }
+    if (poll(fds, count, timeout_ms) < 0 && errno != EINTR)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "poll");
+
+    if (fds[SIGNALS].revents)
+        handle_signals(state, signal_fd);
+    if (state->terminal) {
+        terminal_process(state->terminal, fds + TERMINAL);
+        if (state->terminal->hung_up && !state->hang_up_told) {
+            state->hang_up_told = true;
+            forward(state, SIGHUP);
+        }
+    }
+    int over = fds[JOB].revents ? brig_job_process(state->job, err) : 0;
+    if (over == 0 && brig_job_take_stop(state->job) != 0)
+        stop_with_command(state);
+    return over;
+}
+
+int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t grace_ms,
+                 struct brig_error *err)
+{
+    struct terminal terminal;
+    struct run_state state = {.job = job, .grace_ms = grace_ms};
+    int master = brig_job_terminal(job);
+    if (master >= 0) {
+        terminal_init(&terminal, master);
+        state.terminal = &terminal;
+    }
+    int over;
+    do
+        over = turn(&state, loop->signal_fd, err);
+    while (over == 0);
+    if (state.terminal) {
+        terminal_drain(&terminal);
+        terminal_done(&terminal);
+    }
+    return over < 0 ? over : 0;
+}

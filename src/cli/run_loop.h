@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Drives a job to its end: signals, the terminal, stopping and going on. */
+#pragma once
+
+#include <brig/brig.h>
+
+struct run_loop {
+    int signal_fd;
+};
+
+/* Before the job is started: from now on signals wait for the loop. Release with run_loop_done. */
+int run_loop_init(struct run_loop *loop, struct brig_error *err);
+void run_loop_done(struct run_loop *loop);
+
+/* Returns 0 when the job is over. The host's terminal is then as it was. A second SIGINT or SIGTERM
+ * within grace_ms of the first ends the job. */
+int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t grace_ms,
+                 struct brig_error *err);

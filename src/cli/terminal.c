@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Relays between the host's terminal and the jail's own pty, without ever blocking on either. */
+#include "terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* How soon to look again at what the kernel does not report. */
+#define TERMINAL_RECHECK_MS 200
+/* A terminal that takes nothing for so long is not waited for at the end. */
+#define TERMINAL_STUCK_MS 2000
+#define TERMINAL_END_OF_FILE '\004'
+
+/* A file description of our own can be non-blocking without disturbing the others who use the
+ * terminal. Where it cannot be opened (after su, say) the inherited one must do. */
+static int open_again(int fd, bool *ret_owned)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    int again = open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    *ret_owned = again >= 0;
+    return again >= 0 ? again : fd;
+}
+
+static bool in_foreground(const struct terminal *terminal)
+{
+    return tcgetpgrp(terminal->fd) == getpgrp();
+}
+
+/* The pty begins with what the host's terminal has. A program that was quicker has made its own
+ * choice already, and keeps it. */
+static void set_up_pty(const struct terminal *terminal)
+{
+    struct termios pty;
+    struct termios host;
+    if (tcgetattr(terminal->master, &pty) < 0 || !(pty.c_lflag & ICANON) ||
+        tcgetattr(terminal->fd, &host) < 0)
+        return;
+    bool host_is_plain = (host.c_lflag & ICANON) && (host.c_lflag & ECHO);
+    if (terminal->full && host_is_plain) {
+        pty = host;
+    } else if (!terminal->full) {
+        /* The host's terminal echoes and ends lines; once is enough. */
+        pty.c_oflag &= ~(tcflag_t)ONLCR;
+        if (terminal->stdin_tty)
+            pty.c_lflag &= ~(tcflag_t)ECHO;
+    }
+    (void)tcsetattr(terminal->master, TCSANOW, &pty);
+}
+
+void terminal_init(struct terminal *terminal, int master)
+{
+    bool tty[3];
+    int first = -1;
+    for (int i = 2; i >= 0; i--) {
+        tty[i] = isatty(i);
+        if (tty[i])
+            first = i;
+    }
+    terminal->master = master;
+    terminal->stdin_tty = tty[0];
+    terminal->full = tty[0] && tty[1];
+    terminal->raw = false;
+    terminal->foreground = false;
+    terminal->input_resting = terminal->master_resting = false;
+    terminal->hung_up = first < 0;
+    terminal->to_jail = terminal->to_host = (struct terminal_buffer){0};
+    terminal->fd = first < 0 ? -1 : open_again(first, &terminal->fd_owned);
+    terminal->fd_owned = terminal->fd_owned && first >= 0;
+
+    int flags = fcntl(master, F_GETFL);
+    if (flags >= 0)
+        (void)fcntl(master, F_SETFL, flags | O_NONBLOCK);
+    set_up_pty(terminal);
+    terminal_enter(terminal);
+}
+
+void terminal_done(struct terminal *terminal)
+{
+    terminal_leave(terminal);
+    if (terminal->fd_owned)
+        (void)close(terminal->fd);
+    terminal->fd = -1;
+    terminal->fd_owned = false;
+}
+
+static bool wants_raw(const struct terminal *terminal)
+{
+    struct termios pty;
+    return terminal->full || (tcgetattr(terminal->master, &pty) == 0 && !(pty.c_lflag & ICANON));
+}
+
+void terminal_enter(struct terminal *terminal)
+{
+    terminal->input_resting = terminal->master_resting = false;
+    /* Changing the terminal from the background would stop us. */
+    terminal->foreground = !terminal->hung_up && in_foreground(terminal);
+    if (!terminal->foreground)
+        return;
+    bool raw = wants_raw(terminal);
+    if (!raw && terminal->raw)
+        terminal_leave(terminal);
+    if (raw && !terminal->raw && tcgetattr(terminal->fd, &terminal->saved) == 0) {
+        struct termios wanted = terminal->saved;
+        cfmakeraw(&wanted);
+        terminal->raw = tcsetattr(terminal->fd, TCSADRAIN, &wanted) == 0;
+    }
+    terminal_resize(terminal);
+}
+
+void terminal_leave(struct terminal *terminal)
+{
+    if (terminal->raw && in_foreground(terminal))
+        (void)tcsetattr(terminal->fd, TCSADRAIN, &terminal->saved);
+    terminal->raw = false;
+}
+
+void terminal_resize(const struct terminal *terminal)
+{
+    struct winsize size;
+    if (terminal->fd >= 0 && ioctl(terminal->fd, TIOCGWINSZ, &size) == 0)
+        (void)ioctl(terminal->master, TIOCSWINSZ, &size);
+}
+
+static bool takes_input(const struct terminal *terminal)
+{
+    return terminal->foreground && !terminal->hung_up && !terminal->input_resting &&
+           terminal->to_jail.length == 0 && (terminal->raw || terminal->stdin_tty);
+}
+
+void terminal_poll(const struct terminal *terminal, struct pollfd *fds, int *ret_timeout_ms)
+{
+    bool shows = terminal->to_host.length > 0 && !terminal->hung_up;
+    short host = (short)((takes_input(terminal) ? POLLIN : 0) | (shows ? POLLOUT : 0));
+    short jail = (short)((terminal->to_host.length == 0 ? POLLIN : 0) |
+                         (terminal->to_jail.length > 0 ? POLLOUT : 0));
+    /* With nothing to wait for, not even a hang-up is asked for: it would be reported for ever. */
+    fds[0] = (struct pollfd){.fd = host ? terminal->fd : -1, .events = host};
+    fds[1] = (struct pollfd){.fd = jail && !terminal->master_resting ? terminal->master : -1,
+                             .events = jail};
+    fds[2] = (struct pollfd){.fd = -1};
+    bool look_again = terminal->input_resting || terminal->master_resting ||
+                      (!terminal->foreground && !terminal->hung_up);
+    *ret_timeout_ms = look_again ? TERMINAL_RECHECK_MS : -1;
+}
+
+/* Whether another program of the pipeline has taken the keyboard for itself, as pagers do. */
+static bool keyboard_is_taken(const struct terminal *terminal)
+{
+    struct termios host;
+    return !terminal->raw && (tcgetattr(terminal->fd, &host) < 0 || !(host.c_lflag & ICANON));
+}
+
+static void read_input(struct terminal *terminal, bool hang_up)
+{
+    if (keyboard_is_taken(terminal)) {
+        terminal->input_resting = true;
+        return;
+    }
+    ssize_t size = read(terminal->fd, terminal->input, sizeof(terminal->input));
+    if (size > 0) {
+        terminal->to_jail = (struct terminal_buffer){.length = (size_t)size};
+    } else if (size == 0 && !terminal->raw && !hang_up) {
+        terminal->input[0] = TERMINAL_END_OF_FILE;
+        terminal->to_jail = (struct terminal_buffer){.length = 1};
+    } else if (size == 0 || (errno != EAGAIN && errno != EINTR)) {
+        /* EIO comes also when brig has been put into the background meanwhile. */
+        if (size == 0 || in_foreground(terminal))
+            terminal->hung_up = true;
+        terminal->foreground = false;
+    }
+}
+
+static void write_to_jail(struct terminal *terminal)
+{
+    struct terminal_buffer *buffer = &terminal->to_jail;
+    ssize_t size = write(terminal->master, terminal->input + buffer->start, buffer->length);
+    if (size > 0) {
+        buffer->start += (size_t)size;
+        buffer->length -= (size_t)size;
+    } else if (size < 0 && errno != EAGAIN && errno != EINTR) {
+        buffer->length = 0;
+    }
+}
+
+/* False when there is nothing to read (any more). */
+static bool read_from_jail(struct terminal *terminal)
+{
+    ssize_t size = read(terminal->master, terminal->output, sizeof(terminal->output));
+    if (size > 0) {
+        terminal->to_host = (struct terminal_buffer){.length = (size_t)size};
+        if (!terminal->full && wants_raw(terminal) != terminal->raw)
+            terminal_enter(terminal);
+        return true;
+    }
+    if (size < 0 && errno == EINTR)
+        return true;
+    /* EIO: nobody has it open just now, but somebody may open it again. */
+    if (size < 0 && errno == EIO)
+        terminal->master_resting = true;
+    return false;
+}
+
+static void write_to_host(struct terminal *terminal)
+{
+    struct terminal_buffer *buffer = &terminal->to_host;
+    ssize_t size = write(terminal->fd, terminal->output + buffer->start, buffer->length);
+    if (size > 0) {
+        buffer->start += (size_t)size;
+        buffer->length -= (size_t)size;
+    } else if (size < 0 && errno != EAGAIN && errno != EINTR) {
+        terminal->hung_up = true;
+    }
+}
+
+void terminal_process(struct terminal *terminal, const struct pollfd *fds)
+{
+    short host = fds[0].revents;
+    short jail = fds[1].revents;
+    bool resting = terminal->input_resting || terminal->master_resting || !terminal->foreground;
+    if (!host && !jail && resting && !terminal->hung_up)
+        terminal_enter(terminal);
+    if ((host & (POLLIN | POLLHUP | POLLERR)) && takes_input(terminal))
+        read_input(terminal, host & POLLHUP);
+    if (terminal->to_jail.length > 0)
+        write_to_jail(terminal);
+    if ((jail & (POLLIN | POLLHUP | POLLERR)) && terminal->to_host.length == 0)
+        (void)read_from_jail(terminal);
+    if (terminal->to_host.length > 0 && !terminal->hung_up)
+        write_to_host(terminal);
+    if (terminal->hung_up)
+        terminal->to_host.length = 0;
+}
+
+void terminal_drain(struct terminal *terminal)
+{
+    do {
+        while (terminal->to_host.length > 0 && !terminal->hung_up) {
+            struct pollfd wait = {.fd = terminal->fd, .events = POLLOUT};
+            if (poll(&wait, 1, TERMINAL_STUCK_MS) == 0)
+                return;
+            write_to_host(terminal);
+        }
+        terminal->to_host.length = 0;
+    } while (!terminal->hung_up && read_from_jail(terminal));
+}

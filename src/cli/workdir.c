@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* Grants the working directory and decides where the command starts. */
+#include "workdir.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/identity.h"
+#include "cli/settings.h"
+#include "policy/policy.h"
+
+/* No home lies deeper; a loop of mounts cannot keep the walk going. */
+#define WORKDIR_DEPTH_MAX 64
+
+static bool same_directory(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Whether `directory` is home or one of its parents, by identity: links and bind mounts spell the
+ * same directory in many ways. */
+static bool holds_home(const struct stat *directory, const char *home)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    int length = snprintf(path, sizeof(path), "%s", home);
+    if (length <= 0 || (size_t)length >= sizeof(path))
+        return false;
+    struct stat last = {0};
+    for (int depth = 0; depth < WORKDIR_DEPTH_MAX; depth++) {
+        struct stat here;
+        if (stat(path, &here) < 0)
+            return false;
+        if (same_directory(&here, directory))
+            return true;
+        if (depth > 0 && same_directory(&here, &last))
+            return false;
+        last = here;
+        if ((size_t)length + sizeof("/..") > sizeof(path))
+            return false;
+        memcpy(path + length, "/..", sizeof("/.."));
+        length += (int)sizeof("/..") - 1;
+    }
+    return false;
+}
+
+static bool is_precious(const char *cwd, const struct identity *identity)
+{
+    struct stat here;
+    if (strcmp(cwd, "/") == 0 || stat(".", &here) < 0)
+        return true;
+    if (identity->host_home && holds_home(&here, identity->host_home))
+        return true;
+    const char *home = getenv("HOME");
+    bool other =
+        home && home[0] == '/' && !(identity->host_home && strcmp(home, identity->host_home) == 0);
+    if (other && holds_home(&here, home))
+        return true;
+    /* Where no home exists the walk has not come past the root. */
+    struct stat root;
+    return !identity->host_home && stat("/", &root) == 0 && same_directory(&here, &root);
+}
+
+int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
+                  struct brig_error *err)
+{
+    if (is_precious(settings->cwd, identity)) {
+        *ret_held_back = true;
+        return 0;
+    }
+    int status = brig_policy_origin(settings->policy, "working directory", err);
+    if (status < 0)
+        return status;
+    status = brig_policy_grant(settings->policy, BRIG_READ_WRITE, settings->cwd, NULL, 0, err);
+    if (status < 0)
+        return brig_advise(err, status, "Use -D to run without the working directory");
+    *ret_held_back = false;
+    return 0;
+}
+
+/* Whether the jail shows the working directory at its own path: the most specific rule decides, and
+ * of several for one place the last. */
+static bool shows_cwd(const struct settings *settings)
+{
+    const struct brig_policy *policy = settings->policy;
+    const struct policy_grant *best = NULL;
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (path_is_beneath(grant->dest, settings->cwd) &&
+            (!best || path_depth(grant->dest) >= path_depth(best->dest)))
+            best = grant;
+    }
+    return best && best->access != BRIG_MASK && strcmp(best->source, best->dest) == 0;
+}
+
+int workdir_choose(struct settings *settings, const struct identity *identity, bool held_back,
+                   struct brig_error *err)
+{
+    if (held_back && !settings->nocwd && !settings->cwd_settled) {
+        struct str_shown cwd = str_shown(settings->cwd);
+        if (strcmp(settings->cwd, "/") == 0)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the working directory is '/', which is never granted. Go into a "
+                             "project, or use -D to run without it, with --view host to read it");
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the working directory '%s' is or holds a whole home directory, so it is "
+                         "not granted. Go into a project, or use -D to run without it, or -d '%s' "
+                         "to insist",
+                         cwd.text, cwd.text);
+    }
+    if (settings->workdir_given)
+        return 0;
+    return brig_policy_workdir(settings->policy,
+                               shows_cwd(settings) ? settings->cwd : identity->home, err);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The working directory: granted by default, but never by accident the whole home directory. */
+#pragma once
+
+#include <stdbool.h>
+
+#include <brig/brig.h>
+
+struct identity;
+struct settings;
+
+/* Before the options: grants the working directory unless it is, or holds, a home directory, which
+ * is then said in *ret_held_back (a whole home may still be asked for by an option). */
+int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
+                  struct brig_error *err);
+
+/* After the options: where the command starts, unless --workdir said so. Fails if the working
+ * directory was held back and no option has settled what becomes of it. */
+int workdir_choose(struct settings *settings, const struct identity *identity, bool held_back,
+                   struct brig_error *err);

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* The build steps that make the jail's filesystem, with the mount calls that work on fds. */
+#include <linux/fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/stat.h>
+
+#include "jail/child.h"
+#include "jail/sys.h"
+
+#ifndef MOVE_MOUNT_F_EMPTY_PATH
+#define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
+#define MOVE_MOUNT_T_EMPTY_PATH 0x00000040
+#endif
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+
+enum {
+    ERR_ENOENT = 2,
+    ERR_EEXIST = 17,
+    ERR_ENOSYS = 38,
+    ERR_ESTALE = 116,
+    MOUNT_PRIVATE = 1 << 18,
+    MOUNT_DETACH = 2,
+};
+
+bool child_is_mount_step(const struct plan_step *step)
+{
+    return step->op >= PLAN_PRIVATE && step->op <= PLAN_PIVOT;
+}
+
+static uint64_t attr_bits(unsigned flags)
+{
+    uint64_t bits = 0;
+    bits |= flags & PLAN_ATTR_RDONLY ? MOUNT_ATTR_RDONLY : 0;
+    bits |= flags & PLAN_ATTR_NOSUID ? MOUNT_ATTR_NOSUID : 0;
+    bits |= flags & PLAN_ATTR_NODEV ? MOUNT_ATTR_NODEV : 0;
+    bits |= flags & PLAN_ATTR_NOEXEC ? MOUNT_ATTR_NOEXEC : 0;
+    return bits;
+}
+
+static int set_attr(int fd, const char *path, unsigned flags, uint64_t propagation)
+{
+    struct mount_attr attr = {.attr_set = attr_bits(flags), .propagation = propagation};
+    unsigned at = AT_EMPTY_PATH | (flags & PLAN_ATTR_RECURSIVE ? AT_RECURSIVE : 0);
+    return (int)SYS(mount_setattr, fd, path, at, &attr, sizeof attr);
+}
+
+/* A new filesystem of a type, detached; options are "key=value" texts or plain words, each ended by
+ * a NUL, the list by an empty one. */
+static int new_filesystem(const char *type, const char *options, unsigned flags)
+{
+    long context = SYS(fsopen, type, FSOPEN_CLOEXEC);
+    if (context < 0)
+        return (int)context;
+    long result = 0;
+    while (options && *options && result >= 0) {
+        char key[32];
+        size_t length = 0;
+        while (options[length] && options[length] != '=' && length < sizeof key - 1) {
+            key[length] = options[length];
+            length++;
+        }
+        key[length] = 0;
+        const char *value = options[length] == '=' ? options + length + 1 : 0;
+        result = SYS(fsconfig, context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key,
+                     value, 0);
+        while (*options)
+            options++;
+        options++;
+    }
+    if (result >= 0)
+        result = SYS(fsconfig, context, FSCONFIG_CMD_CREATE, 0, 0, 0);
+    if (result >= 0)
+        result = SYS(fsmount, context, FSMOUNT_CLOEXEC, attr_bits(flags));
+    (void)SYS(close, context);
+    return (int)result;
+}
+
+/* Opens the host path anew in this mount namespace and makes sure it is what the parent saw. */
+static int clone_host_tree(const struct plan_step *step)
+{
+    if (!step->check_identity && !step->flags)
+        return (int)SYS(open_tree, AT_FDCWD, step->path,
+                        AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    long fd = SYS(openat, AT_FDCWD, step->path, O_PATH | O_CLOEXEC, 0);
+    if (fd < 0)
+        return (int)fd;
+    long result = 0;
+    if (step->check_identity) {
+        struct statx stat;
+        result = SYS(statx, fd, "", AT_EMPTY_PATH, STATX_INO, &stat);
+        unsigned major = stat.stx_dev_major, minor = stat.stx_dev_minor;
+        dev_t dev = ((dev_t)(major & 0xfffff000U) << 32) | ((dev_t)(major & 0xfffU) << 8) |
+                    ((dev_t)(minor & 0xffffff00U) << 12) | (minor & 0xffU);
+        if (result >= 0 && (dev != step->dev || stat.stx_ino != step->ino))
+            result = -ERR_ESTALE;
+    }
+    if (result >= 0)
+        result = SYS(open_tree, fd, "",
+                     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    (void)SYS(close, fd);
+    if (result >= 0 && step->flags) {
+        int attr = set_attr((int)result, "", step->flags, 0);
+        if (attr < 0) {
+            (void)SYS(close, result);
+            return attr;
+        }
+    }
+    return (int)result;
+}
+
+/* Attaches at a path below the jail's root, wherever symlinks point, never outside of it. */
+static int attach(const struct plan *plan, const struct plan_step *step)
+{
+    int root = plan->slots[step->from];
+    int leaf = step->op == PLAN_ATTACH_LEAF ? O_NOFOLLOW : 0;
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC | (unsigned)leaf,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    const char *relative = step->path + 1; /* paths inside the jail begin with a slash */
+    if (step->mode) /* in a filesystem of our own making no name can lead astray */
+        return (int)SYS(move_mount, plan->slots[step->slot], "", root, relative,
+                        MOVE_MOUNT_F_EMPTY_PATH);
+    long target = SYS(openat2, root, relative, &how, sizeof how);
+    if (target == -ERR_ENOSYS) /* then without symlinks: nothing runs in here yet to swap one in */
+        target = SYS(openat, root, relative, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (target < 0)
+        return (int)target;
+    long result = SYS(move_mount, plan->slots[step->slot], "", target, "",
+                      MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    (void)SYS(close, target);
+    return (int)result;
+}
+
+/* All parents are made by steps of their own, so one name at a time is enough. */
+static int make_file(int dir, const struct plan_step *step)
+{
+    long fd = SYS(openat, dir, step->path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
+                  step->mode | 0200);
+    if (fd < 0)
+        return (int)fd;
+    const char *data = step->data;
+    size_t left = step->length;
+    long result = 0;
+    while (left > 0 && (result = SYS(write, fd, data, left)) > 0) {
+        data += result;
+        left -= (size_t)result;
+    }
+    if (result >= 0 && step->length > 0) /* an empty one is only a mount point */
+        result = SYS(fchmod, fd, step->mode);
+    (void)SYS(close, fd);
+    return result < 0 ? (int)result : 0;
+}
+
+static int make_directory(int dir, const struct plan_step *step)
+{
+    long result = SYS(mkdirat, dir, step->path, step->mode);
+    if (result == -ERR_EEXIST)
+        return 0;
+    /* The caller's umask must not decide what a sticky /tmp looks like. */
+    if (result >= 0 && (step->mode & 07022))
+        result = SYS(fchmodat, dir, step->path, step->mode);
+    return (int)result;
+}
+
+/* The new root, attached over the old one, becomes /: the old is stacked below it and let go. */
+static int pivot(const struct plan *plan, const struct plan_step *step)
+{
+    long result = SYS(fchdir, plan->slots[step->slot]);
+    if (result >= 0)
+        result = SYS(pivot_root, ".", ".");
+    if (result >= 0)
+        result = SYS(umount2, ".", MOUNT_DETACH);
+    if (result >= 0)
+        result = SYS(chdir, "/");
+    return (int)result;
+}
+
+static int keep(const struct plan *plan, int slot, int fd)
+{
+    if (fd >= 0)
+        plan->slots[slot] = fd;
+    return fd < 0 ? fd : 0;
+}
+
+int child_mount_step(const struct plan *plan, const struct plan_step *step)
+{
+    if (step->op == PLAN_PRIVATE)
+        return set_attr(AT_FDCWD, "/", PLAN_ATTR_RECURSIVE, MOUNT_PRIVATE);
+    if (step->op == PLAN_TMPFS)
+        return keep(plan, step->slot, new_filesystem("tmpfs", step->path, step->flags));
+    if (step->op == PLAN_PROC)
+        return keep(plan, step->slot, new_filesystem("proc", step->path, step->flags));
+    if (step->op == PLAN_DEVPTS)
+        return keep(plan, step->slot, new_filesystem("devpts", step->path, step->flags));
+    if (step->op == PLAN_TREE)
+        return keep(plan, step->slot, clone_host_tree(step));
+    if (step->op == PLAN_PREPARED)
+        return keep(plan, step->slot, step->fd);
+    if (step->op == PLAN_SUBTREE)
+        return keep(plan, step->slot,
+                    (int)SYS(open_tree, plan->slots[step->from], step->path,
+                             AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+    if (step->op == PLAN_ATTR)
+        return set_attr(plan->slots[step->slot], "", step->flags, 0);
+    if (step->op == PLAN_ROOT)
+        return (int)SYS(move_mount, plan->slots[step->slot], "", AT_FDCWD, "/",
+                        MOVE_MOUNT_F_EMPTY_PATH);
+    if (step->op == PLAN_MKDIR)
+        return make_directory(plan->slots[step->slot], step);
+    if (step->op == PLAN_MKFILE)
+        return make_file(plan->slots[step->slot], step);
+    if (step->op == PLAN_SYMLINK) {
+        long result = SYS(symlinkat, step->data, plan->slots[step->slot], step->path);
+        return result == -ERR_EEXIST ? 0 : (int)result;
+    }
+    if (step->op == PLAN_ATTACH || step->op == PLAN_ATTACH_LEAF)
+        return attach(plan, step);
+    if (step->op == PLAN_OPEN_ROOT)
+        return keep(plan, step->slot, (int)SYS(openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
+    if (step->op == PLAN_PIVOT)
+        return pivot(plan, step);
+    return -ERR_ENOENT;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* Putting a failed step into words: what was being done, why it failed, what to do about it. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "jail/plan.h"
+#include "jail/probe.h"
+#include "jail/unenforced.h"
+
+static const struct {
+    int step;
+    const char *what;
+} command_steps[] = {
+    {PLAN_STEP_IDS, "take the jail's user and group id"},
+    {PLAN_STEP_JOIN, "join the template's namespaces"},
+    {PLAN_STEP_CLONE, "make the jail's namespaces"},
+    {PLAN_STEP_COMMAND, "start the command's process"},
+    {PLAN_STEP_INIT, "execute the jail's init"},
+    {PLAN_STEP_SESSION, "start a session for the command"},
+    {PLAN_STEP_FDS, "hand over the command's file descriptors"},
+    {PLAN_STEP_RLIMIT, "set a resource limit"},
+    {PLAN_STEP_CAPS, "drop capabilities"},
+    {PLAN_STEP_NO_NEW_PRIVS, "set no_new_privs"},
+    {PLAN_STEP_LANDLOCK, "apply Landlock"},
+    {PLAN_STEP_SECCOMP, "install the syscall filter"},
+};
+
+static int explain_exec(const struct plan *plan, int sys_errno, struct brig_error *err)
+{
+    const char *name = plan->argv[0];
+    if (sys_errno == ENOENT || sys_errno == ENOTDIR) {
+        (void)brig_fail(err, BRIG_E_NOT_FOUND, 0, "'%s' was not found in the jail", name);
+        if (strchr(name, '/'))
+            return brig_advise(err, BRIG_E_NOT_FOUND,
+                               "If it exists outside, grant it or its directory (and, for a script, "
+                               "its interpreter)");
+        return brig_advise(err, BRIG_E_NOT_FOUND, "The jail's PATH was searched");
+    }
+    return brig_fail(err, BRIG_E_NOT_EXEC, sys_errno, "cannot execute '%s' in the jail", name);
+}
+
+/* Whether a failure says that this system cannot make such jails, rather than this one jail. */
+static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
+{
+    bool refused = sys_errno == EPERM || sys_errno == EACCES || sys_errno == ENOSYS;
+    if (step == PLAN_STEP_CLONE)
+        return refused || sys_errno == ENOSPC || sys_errno == EUSERS || sys_errno == EINVAL;
+    if (step == PLAN_STEP_SECCOMP || step == PLAN_STEP_LANDLOCK)
+        return refused || sys_errno == EINVAL || sys_errno == EOPNOTSUPP;
+    if (step < 0 || (size_t)step >= plan->step_count)
+        return false;
+    switch (plan->steps[step].op) {
+    case PLAN_WRITE:
+    case PLAN_SETGROUPS:
+    case PLAN_HOSTNAME:
+    case PLAN_LOOPBACK:
+    case PLAN_PRIVATE:
+    case PLAN_TMPFS:
+    case PLAN_PROC:
+    case PLAN_DEVPTS:
+    case PLAN_ROOT:
+    case PLAN_PIVOT:
+        return refused || sys_errno == ENODEV || sys_errno == EROFS;
+    case PLAN_TREE:
+    case PLAN_PREPARED:
+    case PLAN_SUBTREE:
+    case PLAN_ATTR:
+    case PLAN_ATTACH:
+    case PLAN_ATTACH_LEAF:
+        return sys_errno == ENOSYS;
+    case PLAN_OPEN_ROOT:
+    case PLAN_MKDIR:
+    case PLAN_MKFILE:
+    case PLAN_SYMLINK:
+    case PLAN_KEYRING:
+    case PLAN_PTY:
+        return false;
+    }
+    return false;
+}
+
+static const char *step_text(const struct plan *plan, int step)
+{
+    for (size_t i = 0; i < sizeof command_steps / sizeof command_steps[0]; i++)
+        if (command_steps[i].step == step)
+            return command_steps[i].what;
+    if (step >= 0 && (size_t)step < plan->step_count)
+        return plan->steps[step].what;
+    return "build the jail";
+}
+
+int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struct brig_error *err)
+{
+    if (step == PLAN_STEP_EXEC)
+        return explain_exec(plan, sys_errno, err);
+    if (step == PLAN_STEP_WORKDIR) {
+        (void)brig_fail(err, BRIG_E_SETUP, sys_errno, "cannot enter '%s' in the jail",
+                        plan->workdir);
+        return brig_advise(err, BRIG_E_SETUP,
+                           "Grant it with --dir, or choose another with --workdir");
+    }
+    int code = is_unsupported(plan, step, sys_errno) ? BRIG_E_UNSUPPORTED : BRIG_E_SETUP;
+    (void)brig_fail(err, code, sys_errno, "cannot %s", step_text(plan, step));
+    if (sys_errno == ESTALE)
+        return brig_advise(err, code, "It was replaced while the jail was being built; try again");
+    if (step >= 0 && (size_t)step < plan->step_count && plan->steps[step].hint)
+        return brig_advise(err, code, "%s", plan->steps[step].hint);
+    if (code == BRIG_E_UNSUPPORTED) {
+        char remedy[512];
+        probe_userns_remedy(remedy, sizeof remedy);
+        return brig_advise(err, code, "%s", remedy);
+    }
+    return code;
+}
+
+void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
+{
+    if (step < 0 || (size_t)step >= plan->step_count || !plan->steps[step].hint)
+        return; /* without a hint nothing was lost */
+    char text[64];
+    unenforced_add(&plan->unenforced, "%s (%s)", plan->steps[step].hint,
+                   strerror_r(sys_errno, text, sizeof text));
+}

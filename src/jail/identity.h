@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Who the jail is on the host and inside, and what becomes of supplementary groups. */
+#pragma once
+
+#include "base/arena.h"
+#include "policy/policy.h"
+
+/* The host id of root's own jails where the policy names none: from a range no distribution hands
+ * out, so nothing else on the machine belongs to it. */
+#define IDENTITY_ROOT_UID 1900000000U
+/* What such a jail sees itself as. */
+#define IDENTITY_INSIDE_UID 1000U
+
+struct identity {
+    bool become;    /* the caller is root and takes host_uid before anything else */
+    bool synthetic; /* the host knows no such user: passwd and group must be ours */
+    uid_t host_uid, inside_uid;
+    gid_t host_gid, inside_gid;
+    const char *name, *home, *shell;
+    bool groups_stay;        /* supplementary groups that cannot be dropped */
+    bool map_groups;         /* newgidmap with this subordinate gid lets us drop them */
+    gid_t subordinate_gid;   /* from /etc/subgid */
+    gid_t groups[64];        /* those that stay, for hiding what only they can reach */
+    size_t group_count;
+};
+
+/* Strings live in the arena or in the policy. */
+int identity_choose(const struct brig_policy *policy, struct arena *arena,
+                    struct brig_unenforced *unenforced, struct identity *ret_identity,
+                    struct brig_error *err);

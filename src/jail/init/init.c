@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Theory of operation: the jail's first process.
+ *
+ * It runs as pid 1 of the jail's pid namespace (or, where there is none, as a subreaper above the
+ * command), with the jail's identity and one capability in the jail's own user namespace, which
+ * keeps the command, having none, from tracing or reading it. It trusts its socket to the
+ * supervisor and nothing else. It reaps, passes on signals it is told to, reports how the command
+ * stopped or ended, and exits; with it the kernel ends every process of the namespace. If the
+ * supervisor dies, the socket closes and init ends the jail.
+ *
+ * Built freestanding and as small as can be, because one of it lives in every jail. */
+#include <asm/signal.h>
+#include <asm/stat.h>
+#include <linux/fcntl.h>
+#include <linux/poll.h>
+#include <linux/prctl.h>
+#include <linux/signalfd.h>
+#include <linux/time_types.h>
+#include <linux/wait.h>
+
+#include "../sys.h"
+#include "../wire.h"
+
+#define ERR_EINTR 4
+#define ERR_ECHILD 10
+
+/* Statuses as wait(2) packs them. */
+#define STATUS_STOPPED(status) (((status) & 0xff) == 0x7f)
+#define STATUS_STOPSIG(status) (((status) >> 8) & 0xff)
+
+enum mode { MODE_NAMESPACE = 'n', MODE_SUBREAPER = 's', MODE_HOLDER = 'h' };
+
+static __attribute__((noreturn)) void leave(int code)
+{
+    for (;;)
+        (void)SYS(exit_group, code);
+}
+
+static void report(int type, int a)
+{
+    struct wire_message message = {.type = type, .a = a};
+    (void)SYS(sendto, WIRE_INIT_FD, &message, sizeof message, 0x4000 /* MSG_NOSIGNAL */, 0, 0);
+}
+
+static int parse_pid(const char *text)
+{
+    int value = 0;
+    while (*text >= '0' && *text <= '9')
+        value = value * 10 + (*text++ - '0');
+    return value;
+}
+
+/* Without a pid namespace nothing dies with us: kill our children until there are none. Children
+ * of children come to us as their parents die, because we are their subreaper. */
+static void kill_children(void)
+{
+    char path[] = "/proc/thread-self/children";
+    for (int round = 0; round < 10000; round++) {
+        char text[4096];
+        int fd = (int)SYS(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+        long length = fd < 0 ? 0 : SYS(read, fd, text, sizeof text - 1);
+        if (fd >= 0)
+            (void)SYS(close, fd);
+        text[length > 0 ? length : 0] = 0;
+        for (const char *at = text; *at >= '0' && *at <= '9';) {
+            (void)SYS(kill, parse_pid(at), SIGKILL);
+            while (*at >= '0' && *at <= '9')
+                at++;
+            while (*at == ' ')
+                at++;
+        }
+        if (SYS(wait4, -1, 0, __WALL, 0) == -ERR_ECHILD)
+            return;
+    }
+}
+
+static __attribute__((noreturn)) void end_jail(int mode)
+{
+    if (mode == MODE_SUBREAPER)
+        kill_children();
+    leave(0);
+}
+
+/* Reaps whatever is there to reap; leaves when the command itself ended. */
+static void reap(int command, int mode)
+{
+    for (;;) {
+        int status = 0;
+        long pid = SYS(wait4, -1, &status, __WALL | WNOHANG | WUNTRACED, 0);
+        if (pid <= 0)
+            return;
+        if (pid != command)
+            continue;
+        if (STATUS_STOPPED(status)) {
+            report(WIRE_STOPPED, STATUS_STOPSIG(status));
+            continue;
+        }
+        report(WIRE_ENDED, status);
+        end_jail(mode);
+    }
+}
+
+static void obey(int command, int mode)
+{
+    struct wire_message message;
+    long length = SYS(recvfrom, WIRE_INIT_FD, &message, sizeof message, 0, 0, 0);
+    if (length == -ERR_EINTR)
+        return;
+    if (length != (long)sizeof message || message.type == WIRE_KILL)
+        end_jail(mode);
+    if (message.type == WIRE_SIGNAL && command > 0) {
+        /* The command leads its session and so a group; if it moved, tell it alone. */
+        if (SYS(kill, -command, message.a) < 0)
+            (void)SYS(kill, command, message.a);
+    }
+}
+
+static __attribute__((noreturn, used)) void init_main(const long *stack)
+{
+    long argc = stack[0];
+    const char *const *argv = (const char *const *)(stack + 1);
+    if (argc < 3)
+        leave(125);
+    int command = parse_pid(argv[1]);
+    int mode = argv[2][0];
+
+    (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (mode == MODE_SUBREAPER)
+        (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+
+    /* Every signal stays blocked: none can end or disturb us; SIGCHLD is read as data. */
+    unsigned long all = ~0UL, child = 1UL << (SIGCHLD - 1);
+    (void)SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, 0, sizeof all);
+    long signals = SYS(signalfd4, -1, &child, sizeof child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0)
+        leave(125);
+    report(WIRE_STARTED, 0);
+    if (command > 0)
+        reap(command, mode);
+
+    struct pollfd fds[2] = {{.fd = WIRE_INIT_FD, .events = POLLIN},
+                            {.fd = (int)signals, .events = POLLIN}};
+    for (;;) {
+        long ready = SYS(ppoll, fds, mode == MODE_HOLDER ? 1 : 2, 0, 0, 0);
+        if (ready < 0 && ready != -ERR_EINTR)
+            end_jail(mode);
+        if (fds[1].revents) {
+            struct signalfd_siginfo info;
+            while (SYS(read, signals, &info, sizeof info) > 0)
+                ;
+            reap(command, mode);
+        }
+        if (fds[0].revents)
+            obey(command, mode);
+    }
+}
+
+#if defined(__x86_64__)
+__asm__(".globl _start\n_start:\n\txor %ebp,%ebp\n\tmov %rsp,%rdi\n\tand $-16,%rsp\n\tcall "
+        "init_main\n");
+#elif defined(__aarch64__)
+__asm__(".globl _start\n_start:\n\tmov x29,#0\n\tmov x30,#0\n\tmov x0,sp\n\tb init_main\n");
+#endif

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/* A job's life and end: signals, limits, captured streams, the result. */
+#include "jail/job.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "jail/spawn.h"
+#include "jail/sys.h"
+
+#define CPU_CHECK_MIN_US 20000
+#define CPU_CHECK_MAX_US 500000
+
+uint64_t job_now_us(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    if (a == 0 || b == 0)
+        return a ? a : b;
+    return a < b ? a : b;
+}
+
+void job_arm_timer(struct brig_job *job)
+{
+    if (job->timer < 0)
+        return;
+    uint64_t due = job->kill_deadline_us;
+    if (job->state == JOB_RUNNING)
+        due = sooner(due, sooner(job->wall_deadline_us, job->cpu_check_us));
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / 1000000),
+                                           .tv_nsec = (long)(due % 1000000) * 1000}};
+    (void)timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* ---- ending it ---- */
+
+static void tell(struct brig_job *job, int type, int a)
+{
+    struct wire_message message = {.type = type, .a = a};
+    if (job->wire >= 0)
+        (void)send(job->wire, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void kill_tree(struct brig_job *job)
+{
+    job->state = JOB_KILLED;
+    job->kill_deadline_us = 0;
+    if (job->plan.rung != PLAN_FULL) {
+        /* No pid namespace to die with init: init kills what is below it, then ends. */
+        tell(job, WIRE_KILL, 0);
+        return;
+    }
+    (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+}
+
+/* TERM, then the grace, then KILL. A stopped command is woken so that it can clean up. */
+static void end_tree(struct brig_job *job, enum brig_outcome reason)
+{
+    if (job->state != JOB_RUNNING)
+        return;
+    job->has_reason = true;
+    job->reason = reason;
+    if (job->grace_us == 0) {
+        kill_tree(job);
+        return;
+    }
+    job->state = JOB_ENDING;
+    job->kill_deadline_us = job_now_us() + job->grace_us;
+    tell(job, WIRE_SIGNAL, SIGTERM);
+    tell(job, WIRE_SIGNAL, SIGCONT);
+    job_arm_timer(job);
+}
+
+static void check_cpu(struct brig_job *job, uint64_t now)
+{
+    uint64_t used = tree_cpu_us(job->pid);
+    if (used >= job->cpu_limit_us) {
+        end_tree(job, BRIG_CPU_TIMEOUT);
+        return;
+    }
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wait = (job->cpu_limit_us - used) / (uint64_t)(cores > 0 ? cores : 1);
+    wait = wait < CPU_CHECK_MIN_US ? CPU_CHECK_MIN_US : wait;
+    job->cpu_check_us = now + (wait > CPU_CHECK_MAX_US ? CPU_CHECK_MAX_US : wait);
+}
+
+static void handle_timer(struct brig_job *job)
+{
+    uint64_t expirations, now = job_now_us();
+    (void)!read(job->timer, &expirations, sizeof expirations);
+    if (job->state == JOB_RUNNING && job->wall_deadline_us && now >= job->wall_deadline_us)
+        end_tree(job, BRIG_TIMEOUT);
+    if (job->state == JOB_RUNNING && job->cpu_check_us && now >= job->cpu_check_us)
+        check_cpu(job, now);
+    if (job->state == JOB_ENDING && job->kill_deadline_us && now >= job->kill_deadline_us)
+        kill_tree(job);
+    job_arm_timer(job);
+}
+
+/* ---- what comes in ---- */
+
+static void handle_wire(struct brig_job *job)
+{
+    for (;;) {
+        struct wire_message message;
+        int got = spawn_receive(job->wire, false, &message, &job->terminal);
+        if (got == 0)
+            return;
+        if (got < 0) { /* init is gone; the pidfd tells the rest */
+            (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, job->wire, NULL);
+            (void)close(job->wire);
+            job->wire = -1;
+            return;
+        }
+        if (message.type == WIRE_STOPPED)
+            job->stop_signal = message.a;
+        if (message.type == WIRE_ENDED) {
+            job->has_status = true;
+            job->wait_status = message.a;
+        }
+    }
+}
+
+static void read_capture(struct brig_job *job, struct capture *capture)
+{
+    if (capture_read(capture) == 0)
+        return;
+    (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, capture->fd, NULL);
+    (void)close(capture->fd);
+    capture->fd = -1;
+}
+
+/* Every writer is dead by now: what is in the pipes is all there will be. */
+static void drain_captures(struct brig_job *job)
+{
+    for (int i = 0; i < 2; i++) {
+        struct capture *capture = &job->captures[i];
+        struct pollfd waiting = {.fd = capture->fd, .events = POLLIN};
+        while (capture->fd >= 0 && poll(&waiting, 1, 0) > 0)
+            read_capture(job, capture);
+    }
+}
+
+/* The first process has ended, and with it the jail. */
+static int reap(struct brig_job *job, struct brig_error *err)
+{
+    siginfo_t info = {0};
+    long result;
+    do
+        result = SYS(waitid, P_PIDFD, job->pidfd, &info, WEXITED | WNOHANG | __WALL, &job->usage);
+    while (result == -EINTR);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "cannot wait for the jail");
+    if (info.si_pid == 0)
+        return 0;
+    job->ended_us = job_now_us();
+    if (job->wire >= 0)
+        handle_wire(job);
+    drain_captures(job);
+    job->pid = 0;
+    job->state = JOB_OVER;
+    return 1;
+}
+
+int brig_job_process(struct brig_job *job, struct brig_error *err)
+{
+    if (job->state == JOB_OVER)
+        return 1;
+    struct epoll_event events[8];
+    int count = epoll_wait(job->epoll, events, 8, 0);
+    bool ended = false;
+    for (int i = 0; i < count; i++) {
+        int fd = events[i].data.fd;
+        if (fd == job->wire)
+            handle_wire(job);
+        else if (fd == job->pidfd)
+            ended = true;
+        else if (fd == job->timer)
+            handle_timer(job);
+        else if (fd == job->watch.fd)
+            (void)watch_process(&job->watch, &job->plan, job->pid);
+        else
+            read_capture(job, fd == job->captures[0].fd ? &job->captures[0] : &job->captures[1]);
+    }
+    return ended ? reap(job, err) : 0;
+}
+
+/* ---- the caller's side ---- */
+
+int brig_job_fd(const struct brig_job *job)
+{
+    return job->epoll;
+}
+
+pid_t brig_job_pid(const struct brig_job *job)
+{
+    return job->pid;
+}
+
+int brig_job_terminal(const struct brig_job *job)
+{
+    return job->terminal;
+}
+
+int brig_job_take_stop(struct brig_job *job)
+{
+    int signal = job->stop_signal;
+    job->stop_signal = 0;
+    return signal;
+}
+
+int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err)
+{
+    if (signal < 1 || signal > 64)
+        return brig_fail(err, BRIG_E_INVALID, 0, "no such signal: %d", signal);
+    if (job->state == JOB_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "the job is over");
+    tell(job, WIRE_SIGNAL, signal);
+    return 0;
+}
+
+int brig_job_cancel(struct brig_job *job, struct brig_error *err)
+{
+    if (job->state == JOB_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "the job is over");
+    end_tree(job, BRIG_CANCELLED);
+    return 0;
+}
+
+int brig_job_wait(struct brig_job *job, struct brig_error *err)
+{
+    for (;;) {
+        int result = brig_job_process(job, err);
+        if (result != 0)
+            return result < 0 ? result : 0;
+        struct pollfd waiting = {.fd = job->epoll, .events = POLLIN};
+        if (poll(&waiting, 1, -1) < 0 && errno != EINTR)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for the job");
+    }
+}
+
+/* ---- the result ---- */
+
+static uint64_t to_us(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
+}
+
+static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
+{
+    usage->wall_us = job->ended_us - job->started_us;
+    usage->cpu_user_us = to_us(job->usage.ru_utime);
+    usage->cpu_sys_us = to_us(job->usage.ru_stime);
+    /* The kernel counts the memory that was borrowed between clone and exec as the child's: a peak
+     * no higher than our own says nothing. */
+    uint64_t peak_kb = (uint64_t)job->usage.ru_maxrss;
+    usage->peak_memory_bytes = peak_kb > job->own_peak_kb ? peak_kb * 1024 : 0;
+    for (int i = 0; i < 2; i++)
+        usage->out_bytes[i] = job->captures[i].seen;
+}
+
+static bool ended_by_cpu_limit(const struct brig_job *job, int signal)
+{
+    if (job->cpu_limit_us == 0)
+        return false;
+    uint64_t used = to_us(job->usage.ru_utime) + to_us(job->usage.ru_stime);
+    return signal == SIGXCPU || (signal == SIGKILL && used >= job->cpu_limit_us);
+}
+
+static void fill_outcome(const struct brig_job *job, struct brig_result *result)
+{
+    result->exit_code = -1;
+    if (!job->has_status)
+        result->signal = SIGKILL; /* init was killed, and the rest with it */
+    else if (WIFSIGNALED(job->wait_status))
+        result->signal = WTERMSIG(job->wait_status);
+    else
+        result->exit_code = WEXITSTATUS(job->wait_status);
+    if (job->has_reason) {
+        result->outcome = job->reason;
+        return;
+    }
+    if (result->signal == 0)
+        result->outcome = BRIG_EXITED;
+    else
+        result->outcome =
+            ended_by_cpu_limit(job, result->signal) ? BRIG_CPU_TIMEOUT : BRIG_SIGNALLED;
+}
+
+int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct brig_error *err)
+{
+    if (job->state != JOB_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "the job is not over yet");
+    struct brig_result result = {0};
+    fill_outcome(job, &result);
+    fill_usage(job, &result.usage);
+    capture_take(&job->captures[0], &result.out);
+    capture_take(&job->captures[1], &result.err);
+    result.unenforced = job->plan.unenforced;
+    *ret_result = result;
+    return 0;
+}
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+void brig_job_free(struct brig_job *job)
+{
+    if (!job)
+        return;
+    if (job->pid > 0) {
+        kill_tree(job);
+        if (job->plan.rung != PLAN_FULL) { /* the end of its socket is an order, too */
+            close_if_open(job->wire);
+            job->wire = -1;
+        }
+        while (SYS(waitid, P_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+            ;
+    }
+    close_if_open(job->pidfd);
+    close_if_open(job->wire);
+    close_if_open(job->terminal);
+    close_if_open(job->epoll);
+    close_if_open(job->timer);
+    capture_done(&job->captures[0]);
+    capture_done(&job->captures[1]);
+    watch_done(&job->watch);
+    plan_done(&job->plan);
+    free(job);
+}
+
+int brig_run(const struct brig_policy *policy, const struct brig_command *command,
+             struct brig_result *ret_result, struct brig_error *err)
+{
+    struct brig_error local = {0};
+    struct brig_job *job = NULL;
+    int result = brig_start(policy, command, &job, &local);
+    if (result == 0)
+        result = brig_job_wait(job, &local);
+    if (result == 0)
+        result = brig_job_result(job, ret_result, &local);
+    if (result < 0) {
+        *ret_result = (struct brig_result){
+            .outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = local};
+        if (err)
+            *err = local;
+    }
+    brig_job_free(job);
+    return result;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* A running jail under supervision: what job.c (its life) and job_start.c (its birth) share. */
+#pragma once
+
+#include "jail/capture.h"
+#include "jail/plan.h"
+#include "jail/watch.h"
+
+enum job_state {
+    JOB_RUNNING,
+    JOB_ENDING, /* TERM was sent, the grace runs */
+    JOB_KILLED, /* KILL was sent */
+    JOB_OVER,
+};
+
+struct brig_job {
+    enum job_state state;
+    struct plan plan;
+    pid_t pid;
+    int pidfd, wire, terminal, epoll, timer;
+    struct capture captures[2];
+    struct watch watch;
+    int stop_signal;
+    bool has_status;
+    int wait_status;
+    bool has_reason; /* we ended it, and this is why */
+    enum brig_outcome reason;
+    uint64_t started_us, ended_us;
+    uint64_t wall_deadline_us, kill_deadline_us, cpu_check_us; /* 0: none */
+    uint64_t cpu_limit_us, grace_us;
+    uint64_t own_peak_kb; /* ours at the start, which the kernel counts into the child's */
+    struct rusage usage;
+};
+
+uint64_t job_now_us(void);
+/* Arms the timer for the next thing due. */
+void job_arm_timer(struct brig_job *job);
+
+/* CPU time used so far by a process and everything below it, from /proc. In tree_cpu.c. */
+uint64_t tree_cpu_us(pid_t root);

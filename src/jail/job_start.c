@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* A job's birth: its fds, its plan, the rung of the ladder it can stand on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/job.h"
+#include "jail/spawn.h"
+#include "jail/unenforced.h"
+
+/* The command's ends of its streams, ours to close once it has them. */
+struct streams {
+    int fds[3];      /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
+    int owned[3];    /* those of them we made */
+    int terminal;    /* the host terminal that is being replaced, or -1 */
+    int pty_master;  /* without namespaces: a pty of the host's own */
+    int pty_slave;
+};
+
+static void streams_done(struct streams *streams)
+{
+    for (int i = 0; i < 3; i++)
+        if (streams->owned[i] >= 0)
+            (void)close(streams->owned[i]);
+    if (streams->pty_master >= 0)
+        (void)close(streams->pty_master);
+    if (streams->pty_slave >= 0)
+        (void)close(streams->pty_slave);
+}
+
+/* ---- checking what the caller gave ---- */
+
+static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_error *err)
+{
+    switch (stdio->kind) {
+    case BRIG_STDIO_NULL:
+        return 0;
+    case BRIG_STDIO_INHERIT:
+        return 0;
+    case BRIG_STDIO_FD:
+        if (fcntl(stdio->fd, F_GETFD) < 0)
+            return brig_fail(err, BRIG_E_INVALID, errno, "fd %d for stdio %d", stdio->fd, number);
+        return 0;
+    case BRIG_STDIO_CAPTURE:
+        if (number == 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "standard input cannot be captured");
+        return 0;
+    case BRIG_STDIO_BYTES:
+        if (number != 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "only standard input can be given as bytes");
+        return 0;
+    }
+    return brig_fail(err, BRIG_E_INVALID, 0, "unknown kind %d for stdio %d", (int)stdio->kind,
+                     number);
+}
+
+static int check_command(const struct brig_command *command, struct brig_error *err)
+{
+    if (!command || !command->argv || !command->argv[0] || !command->argv[0][0])
+        return brig_fail(err, BRIG_E_INVALID, 0, "no command to run");
+    for (int i = 0; i < 3; i++) {
+        int result = check_stdio(&command->stdio[i], i, err);
+        if (result < 0)
+            return result;
+    }
+    if (command->pass_fd_count > BRIG_PASS_FD_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to pass, at most %d",
+                         command->pass_fd_count, BRIG_PASS_FD_MAX);
+    for (size_t i = 0; i < command->pass_fd_count; i++) {
+        const struct brig_pass_fd *pass = &command->pass_fds[i];
+        if (pass->number < 3 || pass->number > 255)
+            return brig_fail(err, BRIG_E_INVALID, 0, "fd number %d in the jail: 3 to 255",
+                             pass->number);
+        if (fcntl(pass->fd, F_GETFD) < 0)
+            return brig_fail(err, BRIG_E_INVALID, errno, "fd %d to pass", pass->fd);
+        for (size_t k = 0; k < i; k++)
+            if (command->pass_fds[k].number == pass->number)
+                return brig_fail(err, BRIG_E_INVALID, 0, "fd number %d in the jail given twice",
+                                 pass->number);
+    }
+    return 0;
+}
+
+/* ---- streams ---- */
+
+/* Bytes as a file in memory, opened for reading only: no pump, no broken pipe. */
+static int open_bytes(const struct brig_stdio *stdio, struct brig_error *err)
+{
+    autoclose int fd = memfd_create("brig-stdin", MFD_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make standard input");
+    const char *bytes = stdio->bytes;
+    for (size_t done = 0; done < stdio->length;) {
+        ssize_t count = write(fd, bytes + done, stdio->length - done);
+        if (count < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot fill standard input");
+        done += (size_t)count;
+    }
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int reader = open(path, O_RDONLY | O_CLOEXEC);
+    return reader < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open standard input") : reader;
+}
+
+static int open_stream(struct brig_job *job, const struct brig_policy *policy,
+                       const struct brig_stdio *stdio, int number, struct streams *streams,
+                       struct brig_error *err)
+{
+    int fd = PLAN_FD_NULL, result = 0;
+    switch (stdio->kind) {
+    case BRIG_STDIO_NULL:
+        break;
+    case BRIG_STDIO_INHERIT:
+        fd = fcntl(number, F_GETFD) < 0 ? PLAN_FD_NULL : number;
+        break;
+    case BRIG_STDIO_FD:
+        fd = stdio->fd;
+        break;
+    case BRIG_STDIO_CAPTURE:
+        result = capture_open(&job->captures[number - 1], policy->limits[BRIG_LIMIT_OUTPUT_BYTES],
+                              &fd, err);
+        streams->owned[number] = result < 0 ? -1 : fd;
+        if (result == 0 && policy->limits[BRIG_LIMIT_OUTPUT_BYTES] == 0)
+            job->captures[number - 1].limit = UINT64_MAX;
+        break;
+    case BRIG_STDIO_BYTES:
+        fd = result = open_bytes(stdio, err);
+        streams->owned[number] = fd;
+        break;
+    }
+    if (result < 0)
+        return result;
+    if (fd >= 0 && isatty(fd)) {
+        /* A host terminal never enters: even on stderr alone it could be reopened. */
+        if (streams->terminal < 0)
+            streams->terminal = fd;
+        fd = policy->terminal == BRIG_TERMINAL_AUTO ? PLAN_FD_PTY : PLAN_FD_NULL;
+    }
+    streams->fds[number] = fd;
+    return 0;
+}
+
+/* Without namespaces the pty has to be one of the host's. */
+static int open_host_pty(struct streams *streams, struct brig_error *err)
+{
+    streams->pty_master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (streams->pty_master < 0 || unlockpt(streams->pty_master) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make a terminal for the command");
+    streams->pty_slave = ioctl(streams->pty_master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (streams->pty_slave < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the command's terminal");
+    struct winsize size;
+    if (ioctl(streams->terminal, TIOCGWINSZ, &size) == 0)
+        (void)ioctl(streams->pty_slave, TIOCSWINSZ, &size);
+    return 0;
+}
+
+/* ---- the ladder ---- */
+
+static void note_rung(struct brig_unenforced *list, const struct brig_policy *policy,
+                      enum plan_rung rung)
+{
+    if (rung == PLAN_FULL)
+        return;
+    unenforced_add(list, "no namespaces: processes, IPC and host name are the host's");
+    unenforced_add(list, "no private /tmp, /run, /dev and /proc, and no masks");
+    if (policy->network == BRIG_NET_NONE)
+        unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
+    if (rung == PLAN_LIMITS)
+        unenforced_add(list, "no Landlock: the filesystem is restricted by ordinary permissions only");
+}
+
+static int try_rung(struct brig_job *job, const struct brig_policy *policy,
+                    const struct brig_command *command, struct streams *streams,
+                    enum plan_rung rung, struct brig_error *err)
+{
+    if (rung == PLAN_LANDLOCK &&
+        ((policy->disabled_layers & BRIG_LAYER_LANDLOCK) || landlock_abi() == 0))
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                         "neither namespaces nor Landlock can be used: the filesystem would be open");
+    bool wants_pty = false;
+    for (int i = 0; i < 3; i++)
+        wants_pty |= streams->fds[i] == PLAN_FD_PTY;
+    if (wants_pty && rung != PLAN_FULL && streams->pty_slave < 0) {
+        int result = open_host_pty(streams, err);
+        if (result < 0)
+            return result;
+    }
+    struct plan_input input = {
+        .policy = policy,
+        .command = command,
+        .rung = rung,
+        .stdio_fds = {streams->fds[0], streams->fds[1], streams->fds[2]},
+        .wants_pty = wants_pty,
+        .host_terminal = streams->terminal,
+        .pty_fd = rung == PLAN_FULL ? -1 : streams->pty_slave,
+    };
+    int result = plan_compile(&input, &job->plan, err);
+    if (result < 0)
+        return result;
+    note_rung(&job->plan.unenforced, policy, rung);
+    if ((result = watch_start(&job->watch, &job->plan, err)) < 0)
+        return result;
+    struct spawned spawned;
+    job->started_us = job_now_us();
+    if ((result = spawn_jail(&job->plan, &spawned, err)) < 0)
+        return result;
+    job->pid = spawned.pid;
+    job->pidfd = spawned.pidfd;
+    job->wire = spawned.wire;
+    job->terminal = spawned.terminal;
+    if (job->terminal < 0 && wants_pty)
+        job->terminal = take_fd(&streams->pty_master);
+    return 0;
+}
+
+/* Down the ladder as far as the policy lets us; what was lost on the way is in the plan's list. */
+static int climb_down(struct brig_job *job, const struct brig_policy *policy,
+                      const struct brig_command *command, struct streams *streams,
+                      struct brig_error *err)
+{
+    enum plan_rung rung =
+        policy->disabled_layers & BRIG_LAYER_NAMESPACES ? PLAN_LANDLOCK : PLAN_FULL;
+    for (;; rung++) {
+        struct brig_error local = {0};
+        int result = try_rung(job, policy, command, streams, rung, &local);
+        if (result == 0)
+            return 0;
+        if (err)
+            *err = local;
+        if (result != BRIG_E_UNSUPPORTED || rung == PLAN_LIMITS ||
+            policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+            return result;
+        watch_done(&job->watch);
+        plan_done(&job->plan);
+    }
+}
+
+/* ---- the job ---- */
+
+static int add_to_epoll(struct brig_job *job, int fd, struct brig_error *err)
+{
+    if (fd < 0)
+        return 0;
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    if (epoll_ctl(job->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
+    return 0;
+}
+
+static int supervise(struct brig_job *job, const struct brig_policy *policy, struct brig_error *err)
+{
+    const uint64_t *limits = policy->limits;
+    job->grace_us = limits[BRIG_LIMIT_GRACE_MS] * 1000;
+    job->cpu_limit_us = limits[BRIG_LIMIT_CPU_MS] * 1000;
+    if (limits[BRIG_LIMIT_WALL_MS])
+        job->wall_deadline_us = job->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
+    if (job->cpu_limit_us)
+        job->cpu_check_us = job->started_us + 1;
+    job->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (job->epoll < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
+    if (job->wall_deadline_us || job->cpu_check_us || job->grace_us) {
+        job->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+        if (job->timer < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");
+    }
+    int fds[] = {job->wire,           job->pidfd,          job->timer,
+                 job->captures[0].fd, job->captures[1].fd, job->watch.fd};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
+        int result = add_to_epoll(job, fds[i], err);
+        if (result < 0)
+            return result;
+    }
+    job_arm_timer(job);
+    return 0;
+}
+
+int brig_start(const struct brig_policy *policy, const struct brig_command *command,
+               struct brig_job **ret_job, struct brig_error *err)
+{
+    int result = check_command(command, err);
+    if (result < 0 || (result = policy_validate(policy, err)) < 0)
+        return result;
+    struct brig_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return brig_fail_nomem(err);
+    *job = (struct brig_job){.pidfd = -1,
+                             .wire = -1,
+                             .terminal = -1,
+                             .epoll = -1,
+                             .timer = -1,
+                             .captures = {{.fd = -1}, {.fd = -1}},
+                             .watch = {.fd = -1}};
+    struct rusage own;
+    if (getrusage(RUSAGE_SELF, &own) == 0)
+        job->own_peak_kb = (uint64_t)own.ru_maxrss;
+    struct streams streams = {.owned = {-1, -1, -1}, .terminal = -1, .pty_master = -1, .pty_slave = -1};
+    for (int i = 0; i < 3 && result == 0; i++)
+        result = open_stream(job, policy, &command->stdio[i], i, &streams, err);
+    if (result == 0)
+        result = climb_down(job, policy, command, &streams, err);
+    if (result == 0)
+        result = supervise(job, policy, err);
+    streams_done(&streams);
+    if (result < 0) {
+        brig_job_free(job);
+        return result;
+    }
+    *ret_job = job;
+    return 0;
+}

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiling a policy and a command into a plan: the order of a jail's making, from the id maps to
+ * the command. What the filesystem looks like is planned in view*.c. */
+#include "jail/plan.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/child_say.h"
+#include "jail/identity.h"
+#include "jail/init_image.h"
+#include "jail/seccomp.h"
+#include "jail/unenforced.h"
+#include "jail/view.h"
+
+struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what)
+{
+    if (!plan_reserve(plan, (void **)&plan->steps, plan->step_count, &plan->step_room,
+                      sizeof *plan->steps))
+        return NULL;
+    struct plan_step *step = &plan->steps[plan->step_count++];
+    *step = (struct plan_step){
+        .op = op, .slot = PLAN_NO_SLOT, .from = PLAN_NO_SLOT, .fd = -1, .what = what};
+    return step;
+}
+
+int plan_new_slot(struct plan *plan)
+{
+    return plan->slot_count++;
+}
+
+void plan_add_rule(struct plan *plan, int slot, const char *path, uint64_t access)
+{
+    if (plan_reserve(plan, (void **)&plan->rules, plan->rule_count, &plan->rule_room,
+                     sizeof *plan->rules))
+        plan->rules[plan->rule_count++] =
+            (struct plan_rule){.slot = slot, .path = path, .access = access};
+}
+
+void plan_own_fd(struct plan *plan, int fd)
+{
+    if (plan_reserve(plan, (void **)&plan->owned_fds, plan->owned_count, &plan->owned_room,
+                     sizeof *plan->owned_fds))
+        plan->owned_fds[plan->owned_count++] = fd;
+    else
+        (void)close(fd);
+}
+
+void plan_done(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->owned_count; i++)
+        (void)close(plan->owned_fds[i]);
+    free(plan->environment);
+    arena_done(&plan->arena);
+    *plan = (struct plan){.init_fd = -1, .join_userns = -1, .join_mntns = -1, .join_netns = -1, .pty_fd = -1};
+}
+
+/* ---- namespaces and ids ---- */
+
+static void add_write(struct plan *plan, const char *path, const char *text, const char *what,
+                      const char *hint)
+{
+    struct plan_step *step = plan_add(plan, PLAN_WRITE, what);
+    if (step && text) {
+        step->path = path;
+        step->data = text;
+        step->length = strlen(text);
+        step->hint = hint;
+    }
+}
+
+static void plan_ids(struct plan *plan, const struct identity *identity)
+{
+    plan->become = identity->become;
+    plan->host_uid = identity->host_uid;
+    plan->host_gid = identity->host_gid;
+    if (plan->rung != PLAN_FULL)
+        return;
+    plan->clone_flags |= CLONE_NEWUSER;
+    plan->parent_maps = identity->map_groups;
+    char *uids = arena_printf(&plan->arena, "%u %u 1\n", identity->inside_uid, identity->host_uid);
+    char *gids = arena_printf(&plan->arena, "%u %u 1\n", identity->inside_gid, identity->host_gid);
+    if (!identity->map_groups)
+        add_write(plan, "/proc/self/setgroups", "deny", "give up setgroups", NULL);
+    add_write(plan, "/proc/self/uid_map", uids, "map the jail's user id", NULL);
+    if (identity->map_groups)
+        (void)plan_add(plan, PLAN_SETGROUPS, "drop the supplementary groups");
+    else
+        add_write(plan, "/proc/self/gid_map", gids, "map the jail's group id", NULL);
+}
+
+/* Whether the command can make inet sockets at all; if not, loopback need not be up. */
+static bool has_inet(const struct brig_policy *policy)
+{
+    return policy->seccomp != BRIG_SECCOMP_CODE ||
+           (policy->disabled_layers & BRIG_LAYER_SECCOMP) != 0;
+}
+
+static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
+{
+    plan->clone_flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    if (policy->network == BRIG_NET_NONE) {
+        plan->clone_flags |= CLONE_NEWNET;
+        if (has_inet(policy))
+            (void)plan_add(plan, PLAN_LOOPBACK, "bring the loopback interface up");
+    }
+    if (!policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
+        add_write(plan, "/proc/sys/user/max_user_namespaces", "0",
+                  "refuse nested user namespaces by sysctl",
+                  "nested user namespaces are refused by seccomp only");
+        if (plan->step_count > 0)
+            plan->steps[plan->step_count - 1].soft = true;
+    }
+    const char *name = policy->hostname ? policy->hostname : "brig";
+    struct plan_step *step = plan_add(plan, PLAN_HOSTNAME, "set the jail's host name");
+    if (step) {
+        step->data = name;
+        step->length = strlen(name);
+    }
+}
+
+/* ---- the command ---- */
+
+static void add_rlimit(struct plan *plan, int resource, uint64_t soft, uint64_t hard)
+{
+    plan->rlimits[plan->rlimit_count++] =
+        (struct plan_rlimit){.resource = resource, .limit = {.rlim_cur = soft, .rlim_max = hard}};
+}
+
+static void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
+{
+    const uint64_t *limits = policy->limits;
+    add_rlimit(plan, RLIMIT_CORE, 0, 0);
+    if (limits[BRIG_LIMIT_ADDRESS_SPACE])
+        add_rlimit(plan, RLIMIT_AS, limits[BRIG_LIMIT_ADDRESS_SPACE],
+                   limits[BRIG_LIMIT_ADDRESS_SPACE]);
+    if (limits[BRIG_LIMIT_FILE_SIZE])
+        add_rlimit(plan, RLIMIT_FSIZE, limits[BRIG_LIMIT_FILE_SIZE], limits[BRIG_LIMIT_FILE_SIZE]);
+    if (limits[BRIG_LIMIT_OPEN_FILES])
+        add_rlimit(plan, RLIMIT_NOFILE, limits[BRIG_LIMIT_OPEN_FILES],
+                   limits[BRIG_LIMIT_OPEN_FILES]);
+    if (limits[BRIG_LIMIT_PROCESSES]) /* init counts too */
+        add_rlimit(plan, RLIMIT_NPROC, limits[BRIG_LIMIT_PROCESSES] + 1,
+                   limits[BRIG_LIMIT_PROCESSES] + 1);
+    if (limits[BRIG_LIMIT_CPU_MS]) {
+        /* For one process the kernel is exact; the supervisor adds up the tree. */
+        uint64_t seconds = (limits[BRIG_LIMIT_CPU_MS] + 999) / 1000;
+        add_rlimit(plan, RLIMIT_CPU, seconds, seconds + 1);
+    }
+}
+
+static int plan_programs(struct plan *plan, const struct brig_command *command,
+                         struct brig_error *err)
+{
+    struct arena *arena = &plan->arena;
+    const char *name = command->argv[0];
+    size_t argc = 0;
+    while (command->argv[argc])
+        argc++;
+    const char **script = arena_alloc(arena, (argc + 2) * sizeof *script);
+    if (!script)
+        return brig_fail_nomem(err);
+    script[0] = "/bin/sh";
+    for (size_t i = 1; i < argc; i++)
+        script[i + 1] = command->argv[i];
+    plan->argv = command->argv;
+    plan->script_argv = script;
+
+    const char *path = NULL;
+    for (size_t i = 0; plan->envp[i]; i++)
+        if (strncmp(plan->envp[i], "PATH=", 5) == 0)
+            path = plan->envp[i] + 5;
+    size_t room = 2;
+    for (const char *at = path; at && *at; at++)
+        room += *at == ':';
+    const char **programs = arena_alloc(arena, room * sizeof *programs);
+    if (!programs)
+        return brig_fail_nomem(err);
+    plan->programs = programs;
+    if (strchr(name, '/')) {
+        programs[0] = name;
+        return 0;
+    }
+    size_t count = 0;
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        /* Only absolute directories: a command is never picked up from wherever the jail is. */
+        if (path[0] == '/')
+            programs[count++] = arena_printf(arena, "%.*s/%s", (int)length, path, name);
+        path += length + (path[length] == ':');
+    }
+    return arena->failed ? brig_fail_nomem(err) : 0;
+}
+
+static const char *choose_workdir(const struct plan *plan, const struct brig_policy *policy,
+                                  const struct identity *identity)
+{
+    if (policy->workdir)
+        return policy->workdir;
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE)
+            return policy->grants[i].dest;
+    bool framed = policy->view == BRIG_VIEW_SYSTEM || policy->view == BRIG_VIEW_EMPTY;
+    return plan->rung == PLAN_FULL && framed ? identity->home : "/";
+}
+
+static void plan_fds(struct plan *plan, const struct plan_input *input)
+{
+    for (int i = 0; i < 3; i++)
+        plan->fds[plan->fd_count++] = (struct plan_fd){.fd = input->stdio_fds[i], .number = i};
+    for (size_t i = 0; i < input->command->pass_fd_count; i++)
+        plan->fds[plan->fd_count++] = (struct plan_fd){
+            .fd = input->command->pass_fds[i].fd, .number = input->command->pass_fds[i].number};
+}
+
+static void plan_pty(struct plan *plan, int host_terminal)
+{
+    int slot = 0; /* reserved before all others: the command finds it there */
+    struct child_terminal *terminal = arena_alloc(&plan->arena, sizeof *terminal);
+    struct plan_step *step = plan_add(plan, PLAN_PTY, "open the jail's terminal");
+    if (!step || !terminal)
+        return;
+    step->slot = slot;
+    step->data = terminal;
+    if (host_terminal >= 0) {
+        terminal->has_settings = ioctl(host_terminal, TCGETS, terminal->settings) == 0;
+        terminal->has_size = ioctl(host_terminal, TIOCGWINSZ, terminal->size) == 0;
+    }
+}
+
+static int plan_walls(struct plan *plan, const struct brig_policy *policy, int abi,
+                      struct brig_error *err)
+{
+    unsigned off = policy->disabled_layers;
+    plan->drop_caps = !(off & BRIG_LAYER_CAPS);
+    plan->landlock = !(off & BRIG_LAYER_LANDLOCK) && abi > 0 && plan->rung != PLAN_LIMITS;
+    if (plan->landlock) {
+        landlock_fill_attr(abi, policy->network, policy->allow_nested, &plan->landlock_attr,
+                           &plan->unenforced);
+        if (plan->rung == PLAN_LANDLOCK)
+            landlock_stand_alone(abi, policy->network, &plan->landlock_attr, &plan->unenforced);
+        plan->landlock_attr_size = landlock_attr_size(abi);
+        if (policy->allow_nested)
+            plan->rule_count = 0;
+        if (landlock_attr_is_empty(&plan->landlock_attr))
+            plan->landlock = false;
+    } else if (!(off & BRIG_LAYER_LANDLOCK)) {
+        unenforced_add(&plan->unenforced, "Landlock is not available on this kernel");
+    }
+    if (!(off & BRIG_LAYER_SECCOMP)) {
+        plan->seccomp = seccomp_program(policy->seccomp, policy->network, policy->allow_nested);
+        if (!plan->seccomp)
+            return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "no syscall filter for this architecture");
+    }
+    static const struct {
+        unsigned layer;
+        const char *text;
+    } switched[] = {{BRIG_LAYER_LANDLOCK, "Landlock was switched off"},
+                    {BRIG_LAYER_SECCOMP, "the syscall filter was switched off"},
+                    {BRIG_LAYER_CAPS, "dropping capabilities was switched off"},
+                    {BRIG_LAYER_NAMESPACES, "namespaces were switched off"},
+                    {BRIG_LAYER_NESTED, "the nested user namespace limit was switched off"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(switched); i++)
+        if (off & switched[i].layer)
+            unenforced_add(&plan->unenforced, "%s", switched[i].text);
+    return 0;
+}
+
+static int plan_command(struct plan *plan, const struct plan_input *input,
+                        const struct identity *identity, struct brig_error *err)
+{
+    char **environment = NULL;
+    int result = policy_environment(input->policy, input->command->envp, &environment, err);
+    if (result < 0)
+        return result;
+    plan->envp = (const char *const *)environment;
+    plan->environment = environment;
+    if ((result = plan_programs(plan, input->command, err)) < 0)
+        return result;
+    plan_fds(plan, input);
+    plan->workdir = choose_workdir(plan, input->policy, identity);
+    plan_rlimits(plan, input->policy);
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+static int compile(const struct plan_input *input, struct plan *plan, struct brig_error *err)
+{
+    const struct brig_policy *policy = input->policy;
+    plan->rung = input->rung;
+    plan->wants_pty = input->wants_pty && plan->rung == PLAN_FULL;
+    plan->pty_fd = input->pty_fd;
+    if (plan->wants_pty)
+        (void)plan_new_slot(plan);
+    struct identity identity;
+    int result = identity_choose(policy, &plan->arena, &plan->unenforced, &identity, err);
+    if (result < 0)
+        return result;
+    int abi = policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
+    plan_ids(plan, &identity);
+    if (identity.map_groups)
+        plan->group_map = arena_printf(&plan->arena, "%u %u %u", identity.inside_gid,
+                                       identity.host_gid, identity.subordinate_gid);
+    plan->init_mode = plan->rung == PLAN_FULL ? "n" : "s";
+    if (plan->rung == PLAN_FULL) {
+        plan_namespaces(plan, policy);
+        result = view_plan(plan, policy, &identity, abi, err);
+    } else if (plan->rung == PLAN_LANDLOCK) {
+        result = view_plan_landlock_only(plan, policy, abi, err);
+    }
+    if (result < 0)
+        return result;
+    struct plan_step *keyring = plan_add(plan, PLAN_KEYRING, "make a session keyring");
+    if (keyring)
+        keyring->soft = true;
+    if (plan->wants_pty)
+        plan_pty(plan, input->host_terminal);
+    if ((result = plan_walls(plan, policy, abi, err)) < 0)
+        return result;
+    if ((result = plan_command(plan, input, &identity, err)) < 0)
+        return result;
+    plan->slots = arena_alloc(&plan->arena, ((size_t)plan->slot_count + 1) * sizeof *plan->slots);
+    if (plan->arena.failed)
+        return brig_fail_nomem(err);
+    plan->init_fd = init_image_open(err);
+    if (plan->init_fd < 0)
+        return plan->init_fd;
+    plan_own_fd(plan, plan->init_fd);
+    return 0;
+}
+
+int plan_compile(const struct plan_input *input, struct plan *ret_plan, struct brig_error *err)
+{
+    struct plan plan = {.init_fd = -1, .join_userns = -1, .join_mntns = -1, .join_netns = -1, .pty_fd = -1};
+    int result = compile(input, &plan, err);
+    if (result < 0) {
+        plan_done(&plan);
+        return result;
+    }
+    *ret_plan = plan;
+    return 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* The plan: everything a run will do in the child, thought out in the parent. The child (child.c)
+ * only walks it. All memory is in the plan's arena, all fds are in its table. */
+#pragma once
+
+#include <linux/filter.h>
+#include <sys/resource.h>
+
+#include "base/arena.h"
+#include "jail/landlock.h"
+#include "policy/policy.h"
+
+/* How much of a jail the plan builds. A lower rung is never taken unasked. */
+enum plan_rung {
+    PLAN_FULL,     /* namespaces, view, Landlock, seccomp, limits */
+    PLAN_LANDLOCK, /* no namespaces: Landlock, seccomp, limits */
+    PLAN_LIMITS,   /* seccomp and limits only */
+};
+
+/* What a step does. `slot` names a mount or directory made by an earlier step. */
+enum plan_op {
+    PLAN_WRITE,       /* write data into the existing file at path (host side: /proc/self/…) */
+    PLAN_SETGROUPS,   /* drop all supplementary groups */
+    PLAN_HOSTNAME,    /* data = the name */
+    PLAN_LOOPBACK,    /* bring lo up */
+    PLAN_PRIVATE,     /* make the mount namespace's tree private */
+    PLAN_TMPFS,       /* slot = new tmpfs, detached; path = its options "key=value", NUL-separated */
+    PLAN_PROC,        /* slot = new procfs, detached; flags as for PLAN_ATTR */
+    PLAN_DEVPTS,      /* slot = new devpts instance, detached */
+    PLAN_TREE,        /* slot = recursive clone of the host tree at path, checked by dev and ino */
+    PLAN_PREPARED,    /* slot = the detached tree the parent made, fd */
+    PLAN_SUBTREE,     /* slot = clone of the directory or file `path` in slot `from` */
+    PLAN_ATTR,        /* set flags (PLAN_ATTR_…) on the mount in slot */
+    PLAN_ROOT,        /* slot becomes the tree that the others are attached in */
+    PLAN_MKDIR,       /* in slot: path, mode; existing is fine */
+    PLAN_MKFILE,      /* in slot: path, mode, data */
+    PLAN_SYMLINK,     /* in slot: path → data */
+    PLAN_ATTACH,      /* slot at path in the root `from`; mode: the way there is all ours */
+    PLAN_ATTACH_LEAF, /* the same, on the last name itself even if it is a symlink */
+    PLAN_OPEN_ROOT,   /* slot = / as it is now, to attach in */
+    PLAN_PIVOT,       /* the root becomes / and the host's tree is gone */
+    PLAN_KEYRING,     /* a session keyring of its own */
+    PLAN_PTY,         /* open the jail's pty, send its master out; the slave is for fds 0–2 */
+};
+
+enum plan_attr {
+    PLAN_ATTR_RDONLY = 1 << 0,
+    PLAN_ATTR_NOSUID = 1 << 1,
+    PLAN_ATTR_NODEV = 1 << 2,
+    PLAN_ATTR_NOEXEC = 1 << 3,
+    PLAN_ATTR_RECURSIVE = 1 << 4,
+};
+
+#define PLAN_NO_SLOT (-1)
+
+struct plan_step {
+    enum plan_op op;
+    bool soft; /* failing is reported, not fatal */
+    int slot, from;
+    int fd;
+    unsigned flags;
+    unsigned mode;
+    const char *path;
+    const void *data;
+    size_t length;
+    bool check_identity;
+    dev_t dev;
+    ino_t ino;
+    const char *what; /* for the message: "cannot <what>" */
+    const char *hint; /* the remedy, or what is lost where the step is soft; may be NULL */
+};
+
+/* A Landlock rule: on the root of a slot, or on a path inside the jail. */
+struct plan_rule {
+    int slot; /* PLAN_NO_SLOT: use path */
+    const char *path;
+    uint64_t access;
+};
+
+struct plan_rlimit {
+    int resource;
+    struct rlimit64 limit;
+};
+
+/* An fd of the caller and the number it has in the command. -1: the pty's slave; -2: /dev/null. */
+struct plan_fd {
+    int fd;
+    int number;
+};
+enum { PLAN_FD_PTY = -1, PLAN_FD_NULL = -2 };
+
+#define PLAN_FD_MAX (3 + BRIG_PASS_FD_MAX)
+#define PLAN_RLIMIT_MAX 8
+
+/* A mask inside a host-backed tree, to be put back when the host replaces what is below it. */
+struct plan_mask {
+    const char *host_dir; /* the directory the name is in, on the host */
+    const char *name;
+    const char *path; /* inside the jail */
+};
+
+struct plan {
+    struct arena arena;
+    enum plan_rung rung;
+    unsigned long clone_flags; /* CLONE_NEW… */
+    /* Before the namespaces are made: */
+    bool become; /* as root: take these ids first */
+    uid_t host_uid;
+    gid_t host_gid;
+    int join_userns, join_mntns, join_netns; /* of a template, else -1 */
+    bool parent_maps;      /* the parent runs newgidmap while the child waits */
+    const char *group_map; /* for it: inside, outside and a subordinate gid */
+    bool only_steps; /* run the steps in the joined namespaces and end: no jail of its own */
+    /* The build, in order, by the jail's first process: */
+    struct plan_step *steps;
+    size_t step_count, step_room;
+    int slot_count;
+    int *slots; /* filled by the child */
+    /* The command: */
+    struct plan_fd fds[PLAN_FD_MAX];
+    size_t fd_count;
+    bool wants_pty; /* a step opens one, into slot 0 */
+    int pty_fd;     /* else: the slave of a pty of the host's, or -1 */
+    const char *workdir;
+    bool landlock;
+    struct landlock_attr landlock_attr;
+    size_t landlock_attr_size;
+    struct plan_rule *rules;
+    size_t rule_count, rule_room;
+    const struct sock_fprog *seccomp;
+    bool drop_caps;
+    struct plan_rlimit rlimits[PLAN_RLIMIT_MAX];
+    size_t rlimit_count;
+    const char *const *programs; /* candidates for exec, NULL-terminated */
+    const char *const *argv;
+    const char *const *script_argv; /* "/bin/sh", program slot, rest: for ENOEXEC */
+    const char *const *envp;
+    char **environment; /* envp, to be freed */
+    /* Init: */
+    int init_fd;
+    const char *init_mode;
+    /* For the parent after the start: */
+    struct plan_mask *masks;
+    size_t mask_count, mask_room;
+    int *owned_fds; /* closed by plan_done */
+    size_t owned_count, owned_room;
+    struct brig_unenforced unenforced;
+};
+
+/* Steps of the command's own part, for failure reports; they follow the build steps' numbers. */
+enum plan_command_step {
+    PLAN_STEP_IDS = -100, /* taking the jail's ids, as root */
+    PLAN_STEP_JOIN,       /* joining a template's namespaces */
+    PLAN_STEP_CLONE,      /* making the namespaces */
+    PLAN_STEP_COMMAND,    /* cloning the command */
+    PLAN_STEP_INIT,       /* executing init */
+    PLAN_STEP_SESSION,
+    PLAN_STEP_FDS,
+    PLAN_STEP_RLIMIT,
+    PLAN_STEP_WORKDIR,
+    PLAN_STEP_CAPS,
+    PLAN_STEP_NO_NEW_PRIVS,
+    PLAN_STEP_LANDLOCK,
+    PLAN_STEP_SECCOMP,
+    PLAN_STEP_EXEC,
+};
+
+/* Compiles policy and command for a rung. The plan borrows nothing: argv and environment are
+ * copied. fds in `stdio_fds` are what 0–2 shall be in the command (PLAN_FD_…). The host's paths are
+ * looked up here and again, as fds, in the child. */
+struct plan_input {
+    const struct brig_policy *policy;
+    const struct brig_command *command; /* NULL: a template's plan, which runs no command */
+    enum plan_rung rung;
+    int stdio_fds[3];
+    bool wants_pty;
+    int host_terminal; /* whose settings and size the pty takes, or -1 */
+    int pty_fd;        /* without namespaces: the slave the parent made, or -1 */
+};
+int plan_compile(const struct plan_input *input, struct plan *ret_plan, struct brig_error *err);
+void plan_done(struct plan *plan);
+
+/* Says in words what a failed step was about and returns its code: BRIG_E_UNSUPPORTED where the
+ * system cannot do it at all (a lower rung may), else BRIG_E_SETUP, _NOT_FOUND or _NOT_EXEC. */
+int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struct brig_error *err);
+/* The line for a soft step that failed. */
+void plan_note_soft_failure(struct plan *plan, int step, int sys_errno);
+
+/* ---- For the files that build a plan ---- */
+
+/* A new step with everything at rest; NULL when memory is short (the arena remembers). */
+struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what);
+int plan_new_slot(struct plan *plan);
+void plan_add_rule(struct plan *plan, int slot, const char *path, uint64_t access);
+void plan_own_fd(struct plan *plan, int fd);
+/* Grows an arena array; true if there is room for one more. */
+bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, size_t item_size);

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* Attempts at what depends on how the system is set up: ids, groups, cgroups, limits. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "jail/probe_checks.h"
+
+#define GROUPS_MAX 1024
+#define OPEN_FILES_WANTED 1024
+#define PATH_SIZE 4096
+
+/* ---- Subordinate ids ---- */
+
+/* The first range of the user in a file of lines "name-or-uid:start:count". */
+static bool find_range(const char *path, uid_t uid, unsigned *ret_start)
+{
+    char line[256], by_number[16];
+    const struct passwd *user = getpwuid(uid);
+    (void)snprintf(by_number, sizeof by_number, "%u", uid);
+    autofile FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (!colon)
+            continue;
+        *colon = '\0';
+        if (strcmp(line, by_number) != 0 && !(user && strcmp(line, user->pw_name) == 0))
+            continue;
+        char *end = colon + 1;
+        unsigned long start = strtoul(colon + 1, &end, 10);
+        if (end != colon + 1 && *end == ':' && start > 0 && start < UINT32_MAX) {
+            *ret_start = (unsigned)start;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Runs `newuidmap PID 0 ID 1 1 START 1` and says what came of it: 0, or an errno. */
+static int run_map_tool(const char *path, pid_t pid, unsigned id, unsigned start)
+{
+    char pid_text[16], id_text[16], start_text[16];
+    int status = 0;
+    (void)snprintf(pid_text, sizeof pid_text, "%d", (int)pid);
+    (void)snprintf(id_text, sizeof id_text, "%u", id);
+    (void)snprintf(start_text, sizeof start_text, "%u", start);
+    pid_t tool = fork();
+    if (tool == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null >= 0)
+            (void)dup2(null, STDERR_FILENO);
+        (void)execl(path, path, pid_text, "0", id_text, "1", "1", start_text, "1", (char *)NULL);
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    if (tool < 0 || waitpid(tool, &status, 0) < 0)
+        return errno;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? ENOENT : EPERM;
+}
+
+void check_subids(const struct probe_context *context, struct probe_answer *answer)
+{
+    unsigned uids = 0, gids = 0;
+    if (context->uid == 0) {
+        probe_note(answer, "root needs none");
+        return;
+    }
+    if (!find_range("/etc/subuid", context->uid, &uids) ||
+        !find_range("/etc/subgid", context->uid, &gids)) {
+        answer->error = ENOENT;
+        probe_note(answer, "no range for uid %u in /etc/subuid and /etc/subgid", context->uid);
+        return;
+    }
+    pid_t pid = probe_hold_userns();
+    if (pid < 0) {
+        probe_failed(answer, EPERM, "unshare");
+        return;
+    }
+    int error = run_map_tool("/usr/bin/newuidmap", pid, context->uid, uids);
+    if (error) {
+        probe_failed(answer, error, "newuidmap");
+        return;
+    }
+    error = run_map_tool("/usr/bin/newgidmap", pid, context->gid, gids);
+    if (error)
+        probe_failed(answer, error, "newgidmap");
+    else
+        probe_note(answer, "uids from %u, gids from %u", uids, gids);
+}
+
+/* ---- Groups ---- */
+
+static void append(struct probe_answer *answer, const char *text)
+{
+    size_t used = strlen(answer->detail);
+    (void)snprintf(answer->detail + used, sizeof answer->detail - used, "%s", text);
+}
+
+void check_groups(const struct probe_context *context, struct probe_answer *answer)
+{
+    gid_t groups[GROUPS_MAX];
+    struct probe_answer subids = {0};
+    if (context->uid == 0) {
+        probe_note(answer, "dropped: run by root");
+        return;
+    }
+    int count = getgroups(GROUPS_MAX, groups);
+    for (int i = 0; i < count; i++) {
+        if (groups[i] == context->gid)
+            continue;
+        char number[16];
+        const struct group *group = getgrgid(groups[i]);
+        (void)snprintf(number, sizeof number, "%u", groups[i]);
+        append(answer, answer->limited ? ", " : "stay effective: ");
+        append(answer, group ? group->gr_name : number);
+        answer->limited = true;
+    }
+    if (!answer->limited) {
+        probe_note(answer, "there are none");
+        return;
+    }
+    /* With a range of its own the jail's namespace may call setgroups, and drops them. */
+    check_subids(context, &subids);
+    if (!subids.error) {
+        answer->limited = false;
+        probe_note(answer, "dropped by way of the subordinate ids");
+    }
+}
+
+/* ---- Cgroups ---- */
+
+/* The directory of this process's own group in v2, where v2 is mounted. */
+static bool own_cgroup(char *path, size_t size, bool *ret_hybrid)
+{
+    static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+    char line[PATH_SIZE];
+    struct statfs fs;
+    const char *root = NULL;
+    for (size_t i = 0; !root && i < ARRAY_LENGTH(roots); i++) {
+        if (statfs(roots[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC) {
+            root = roots[i];
+            *ret_hybrid = i > 0;
+        }
+    }
+    autofile FILE *file = root ? fopen("/proc/self/cgroup", "re") : NULL;
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "0::", 3) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        int length = snprintf(path, size, "%s%s", root, line + 3);
+        return length > 0 && (size_t)length < size;
+    }
+    return false;
+}
+
+/* Makes a group below this process's own; the caller removes it. */
+static bool make_cgroup(char *path, size_t size, struct probe_answer *answer)
+{
+    char own[PATH_SIZE];
+    bool hybrid = false;
+    if (!own_cgroup(own, sizeof own, &hybrid)) {
+        answer->limited = true;
+        probe_note(answer, "no cgroup v2 is mounted");
+        return false;
+    }
+    int length = snprintf(path, size, "%s/brig-probe-%d", own, (int)getpid());
+    if (length < 0 || (size_t)length >= size) {
+        probe_failed(answer, ENAMETOOLONG, "make a group");
+        return false;
+    }
+    if (mkdir(path, 0755) < 0) {
+        probe_failed(answer, errno, "v2, make a group");
+        return false;
+    }
+    return true;
+}
+
+void check_cgroup(const struct probe_context *context, struct probe_answer *answer)
+{
+    (void)context;
+    char path[PATH_SIZE], own[PATH_SIZE];
+    bool hybrid = false;
+    if (!make_cgroup(path, sizeof path, answer))
+        return;
+    (void)rmdir(path);
+    answer->limited = !own_cgroup(own, sizeof own, &hybrid) || hybrid;
+    probe_note(answer, hybrid ? "v2 without controllers, beside v1" : "v2, groups can be made");
+}
+
+void check_into_cgroup(const struct probe_context *context, struct probe_answer *answer)
+{
+    (void)context;
+    char path[PATH_SIZE];
+    if (!make_cgroup(path, sizeof path, answer))
+        return;
+    autoclose int group = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct clone_args args = {
+        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned)group};
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
+    if (pid == 0)
+        _exit(0);
+    if (pid < 0)
+        probe_failed(answer, errno, "clone3");
+    else
+        (void)waitpid(pid, NULL, 0);
+    (void)rmdir(path);
+}
+
+/* ---- Limits and surroundings ---- */
+
+void check_open_files(const struct probe_context *context, struct probe_answer *answer)
+{
+    (void)context;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        probe_failed(answer, errno, "getrlimit");
+        return;
+    }
+    answer->limited = limit.rlim_max < OPEN_FILES_WANTED;
+    if (limit.rlim_max == RLIM_INFINITY)
+        probe_note(answer, "no limit");
+    else
+        probe_note(answer, "at most %llu", (unsigned long long)limit.rlim_max);
+}
+
+void check_fuse(const struct probe_context *context, struct probe_answer *answer)
+{
+    (void)context;
+    autoclose int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        probe_failed(answer, errno, "open");
+}
+
+/* How many mounts lie below /proc: container engines hide parts of it so, and the kernel then
+ * refuses a fresh proc in a user namespace. */
+static unsigned count_masks(void)
+{
+    char line[PATH_SIZE], point[PATH_SIZE];
+    unsigned count = 0;
+    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "%*s %*s %*s %*s %4095s", point) == 1 &&
+            strncmp(point, "/proc/", 6) == 0 && strcmp(point, "/proc/sys/fs/binfmt_misc") != 0)
+            count++;
+    return count;
+}
+
+void check_container(const struct probe_context *context, struct probe_answer *answer)
+{
+    (void)context;
+    static const char *const marks[] = {"/.dockerenv", "/run/.containerenv",
+                                        "/run/systemd/container"};
+    const char *found = NULL;
+    for (size_t i = 0; !found && i < ARRAY_LENGTH(marks); i++)
+        if (access(marks[i], F_OK) == 0)
+            found = marks[i];
+    unsigned masks = count_masks();
+    answer->limited = masks > 0;
+    if (masks > 0)
+        probe_note(answer, "%u mounts hide parts of /proc", masks);
+    else if (found)
+        probe_note(answer, "a container (%s), with all of /proc", found);
+}

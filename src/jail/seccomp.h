@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The syscall filters: tables with a reason per row, turned into BPF when brig is built. */
+#pragma once
+
+#include <linux/filter.h>
+
+#include <brig/brig.h>
+
+/* The filter for a profile on this architecture. Static and constant: nothing to release, nothing
+ * to build at run time. `nested` leaves user namespaces and mounts to the program; it has no effect
+ * on what is dangerous by itself (io_uring, bpf, modules, …). With a network of BRIG_NET_NONE the
+ * profile `code` has no inet sockets. Install it last, after no_new_privs and Landlock; a filter
+ * only ever answers with an errno, it never kills. docs/seccomp.md lists what is denied. */
+const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_network network,
+                                         bool nested);

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* From a plan to a running jail. */
+#include "jail/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/child.h"
+#include "jail/sys.h"
+
+#define STACKS_BYTES ((size_t)3 * CHILD_STACK_BYTES)
+
+int spawn_receive(int wire, bool wait, struct wire_message *ret_message, int *terminal)
+{
+    struct wire_message message;
+    struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control};
+    ssize_t length;
+    do
+        length = recvmsg(wire, &header, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return errno == EAGAIN ? 0 : -errno;
+    for (struct cmsghdr *item = CMSG_FIRSTHDR(&header); item; item = CMSG_NXTHDR(&header, item))
+        if (item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(item), sizeof fd);
+            if (*terminal >= 0)
+                (void)close(*terminal);
+            *terminal = fd;
+        }
+    if (length != (ssize_t)sizeof message)
+        return -EPIPE;
+    *ret_message = message;
+    return 1;
+}
+
+/* newgidmap writes a map that still allows setgroups, which a user alone may not. */
+static int run_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *err)
+{
+    unsigned inside, outside, subordinate;
+    if (sscanf(plan->group_map, "%u %u %u", &inside, &outside, &subordinate) != 3)
+        return brig_fail(err, BRIG_E_SETUP, 0, "bad group map '%s'", plan->group_map);
+    char name[] = "newgidmap", one[] = "1", process[16], in[16], out[16], sub[16];
+    (void)snprintf(process, sizeof process, "%d", pid);
+    (void)snprintf(in, sizeof in, "%u", inside);
+    (void)snprintf(out, sizeof out, "%u", outside);
+    (void)snprintf(sub, sizeof sub, "%u", subordinate);
+    char *argv[] = {name, process, in, out, one, sub, sub, one, NULL};
+    char *envp[] = {NULL};
+    posix_spawn_file_actions_t actions;
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return brig_fail_nomem(err);
+    (void)posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+    (void)posix_spawn_file_actions_adddup2(&actions, 0, 1);
+    (void)posix_spawn_file_actions_adddup2(&actions, 0, 2);
+    pid_t helper;
+    int result = posix_spawn(&helper, "/usr/bin/newgidmap", &actions, NULL, argv, envp);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    if (result != 0)
+        return brig_fail(err, BRIG_E_SETUP, result, "cannot run newgidmap");
+    int status = 0;
+    while (waitpid(helper, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "newgidmap refused the jail's group map (%u %u 1 %u %u 1). Check "
+                         "/etc/subgid, or take the user out of its supplementary groups",
+                         inside, outside, subordinate, subordinate);
+    return 0;
+}
+
+/* The clone itself, with every signal blocked: a handler of the caller's must not run in the child,
+ * which may share its memory. */
+static long clone_jail(const struct plan *plan, int wire, struct brig_error *err)
+{
+    void *stacks = mmap(NULL, STACKS_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (stacks == MAP_FAILED)
+        return brig_fail(err, BRIG_E_NOMEM, errno, "cannot allocate a stack");
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    long pid = child_start(plan, wire, stacks);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)munmap(stacks, STACKS_BYTES);
+    if (pid < 0)
+        return plan_explain_failure(plan, PLAN_STEP_CLONE, (int)-pid, err);
+    return pid;
+}
+
+static void reap(pid_t pid)
+{
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+}
+
+/* Takes the messages of the build. 0 once the command runs, else the failure in words. */
+static int take_messages(struct plan *plan, struct spawned *spawned, bool wait,
+                         struct brig_error *err)
+{
+    for (;;) {
+        struct wire_message message;
+        int got = spawn_receive(spawned->wire, wait, &message, &spawned->terminal);
+        if (got == 0)
+            return 0;
+        if (got < 0)
+            return brig_fail(err, BRIG_E_SETUP, 0,
+                             "the jail's first process ended before the command was started");
+        switch (message.type) {
+        case WIRE_FAILED:
+            return plan_explain_failure(plan, message.a, message.b, err);
+        case WIRE_SOFT:
+            plan_note_soft_failure(plan, message.a, message.b);
+            break;
+        case WIRE_PID:
+            spawned->pid = message.a;
+            break;
+        case WIRE_STARTED: /* may overtake the intermediate's word about the pid */
+            if (spawned->pid > 0)
+                return 0;
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+/* An intermediate is ours to reap at once; the jail's first process says its pid. */
+static bool has_intermediate(const struct plan *plan)
+{
+    return plan->become || plan->join_userns >= 0;
+}
+
+static void undo(struct spawned *spawned)
+{
+    if (spawned->pid > 0) {
+        (void)kill(spawned->pid, SIGKILL);
+        reap(spawned->pid);
+    }
+    if (spawned->terminal >= 0)
+        (void)close(spawned->terminal);
+}
+
+static int settle(struct plan *plan, struct spawned *spawned, struct brig_error *err)
+{
+    if (plan->parent_maps) {
+        int result = run_newgidmap(plan, spawned->pid, err);
+        if (result < 0)
+            return result;
+        struct wire_message go = {.type = WIRE_GO};
+        (void)send(spawned->wire, &go, sizeof go, MSG_NOSIGNAL);
+    }
+    int result = take_messages(plan, spawned, plan->parent_maps, err);
+    if (result < 0)
+        return result;
+    if (spawned->pid <= 0)
+        return brig_fail(err, BRIG_E_SETUP, 0, "the jail's first process was not started");
+    long pidfd = SYS(pidfd_open, spawned->pid, 0);
+    if (pidfd < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-pidfd, "cannot watch the jail's first process");
+    spawned->pidfd = (int)pidfd;
+    return 0;
+}
+
+int spawn_steps(struct plan *plan, struct brig_error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    autoclose int wire = pair[0];
+    autoclose int wire_child = pair[1];
+    long cloned = clone_jail(plan, wire_child, err);
+    if (cloned < 0)
+        return (int)cloned;
+    reap((pid_t)cloned);
+    struct spawned spawned = {.wire = wire, .terminal = -1};
+    return take_messages(plan, &spawned, false, err);
+}
+
+int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    autoclose int wire = pair[0];
+    autoclose int wire_child = pair[1];
+    long cloned = clone_jail(plan, wire_child, err);
+    if (cloned < 0)
+        return (int)cloned;
+    (void)close(take_fd(&wire_child));
+    struct spawned spawned = {.pid = (pid_t)cloned, .pidfd = -1, .wire = wire, .terminal = -1};
+    if (has_intermediate(plan)) {
+        reap(spawned.pid);
+        spawned.pid = 0;
+    }
+    int result = settle(plan, &spawned, err);
+    if (result < 0) {
+        undo(&spawned);
+        return result;
+    }
+    (void)take_fd(&wire);
+    *ret_spawned = spawned;
+    return 0;
+}

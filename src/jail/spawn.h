@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* From a plan to a running jail: the clone, the help a child needs from its parent, the first
+ * messages. */
+#pragma once
+
+#include "jail/plan.h"
+#include "jail/wire.h"
+
+/* A started jail. The fds are the caller's. */
+struct spawned {
+    pid_t pid;    /* the jail's first process */
+    int pidfd;    /* of it */
+    int wire;     /* to it, SEQPACKET, non-blocking */
+    int terminal; /* master of its pty, or -1 */
+};
+
+/* On failure nothing is left behind, and the code is as plan_explain_failure() says. */
+int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err);
+
+/* Receives one message; 1, 0 when there is none now, negative at the end. A terminal that came
+ * with it is put into *terminal. */
+int spawn_receive(int wire, bool wait, struct wire_message *ret_message, int *terminal);
+
+/* Runs the steps of a plan in the namespaces it joins, and nothing else; 0 once they are done. */
+int spawn_steps(struct plan *plan, struct brig_error *err);

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/* The filesystem a jail sees: the root, the private directories, and the order of it all. */
+#include "jail/view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/view_parts.h"
+
+/* ---- places and small steps ---- */
+
+bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, size_t item_size)
+{
+    if (count < *room)
+        return true;
+    size_t wanted = *room ? *room * 2 : 32;
+    void *grown = arena_alloc(&plan->arena, wanted * item_size);
+    if (!grown)
+        return false;
+    if (count > 0)
+        memcpy(grown, *items, count * item_size);
+    *items = grown;
+    *room = wanted;
+    return true;
+}
+
+void view_add_place(struct view *view, struct view_place place)
+{
+    if (plan_reserve(view->plan, (void **)&view->places, view->place_count, &view->place_room,
+                     sizeof *view->places))
+        view->places[view->place_count++] = place;
+}
+
+/* How many bytes of path the place's destination covers, or -1 if it does not. */
+static int covers(const char *dest, const char *path)
+{
+    size_t length = strlen(dest);
+    if (length == 1)
+        return 0;
+    if (strncmp(dest, path, length) != 0 || (path[length] && path[length] != '/'))
+        return -1;
+    return (int)length;
+}
+
+const struct view_place *view_place_of(const struct view *view, const char *dest)
+{
+    const struct view_place *best = NULL;
+    int most = -1;
+    for (size_t i = 0; i < view->place_count; i++) {
+        int length = covers(view->places[i].dest, dest);
+        if (length >= most && length >= 0) { /* of equals, the later lies on top */
+            most = length;
+            best = &view->places[i];
+        }
+    }
+    return best;
+}
+
+/* True the first time. */
+static bool remember(struct view *view, int slot, const char *path)
+{
+    char *key = arena_printf(&view->plan->arena, "%d:%s", slot, path);
+    if (!key)
+        return false;
+    for (size_t i = 0; i < view->made_count; i++)
+        if (strcmp(view->made[i], key) == 0)
+            return false;
+    if (plan_reserve(view->plan, (void **)&view->made, view->made_count, &view->made_room,
+                     sizeof *view->made))
+        view->made[view->made_count++] = key;
+    return true;
+}
+
+static void make_one(struct view *view, int slot, const char *path, unsigned mode)
+{
+    if (!*path || !remember(view, slot, path))
+        return;
+    struct plan_step *step = plan_add(view->plan, PLAN_MKDIR, "make a directory in the jail");
+    if (step) {
+        step->slot = slot;
+        step->path = path;
+        step->mode = mode;
+    }
+}
+
+void view_mkdirs(struct view *view, int slot, const char *path, unsigned mode)
+{
+    char *copy = arena_strdup(&view->plan->arena, path);
+    if (!copy)
+        return;
+    for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        char *above = arena_strdup(&view->plan->arena, copy);
+        if (above)
+            make_one(view, slot, above, 0755);
+        *slash = '/';
+    }
+    make_one(view, slot, copy, mode);
+}
+
+static void make_parents(struct view *view, int slot, const char *path)
+{
+    char *copy = arena_strdup(&view->plan->arena, path);
+    char *slash = copy ? strrchr(copy, '/') : NULL;
+    if (!slash)
+        return;
+    *slash = 0;
+    view_mkdirs(view, slot, copy, 0755);
+}
+
+void view_mkfile(struct view *view, int slot, const char *path, unsigned mode, const void *data,
+                 size_t length)
+{
+    make_parents(view, slot, path);
+    struct plan_step *step = plan_add(view->plan, PLAN_MKFILE, "make a file in the jail");
+    if (step) {
+        step->slot = slot;
+        step->path = path;
+        step->mode = mode;
+        step->data = data;
+        step->length = length;
+    }
+}
+
+void view_symlink(struct view *view, int slot, const char *path, const char *target)
+{
+    make_parents(view, slot, path);
+    struct plan_step *step = plan_add(view->plan, PLAN_SYMLINK, "make a symbolic link in the jail");
+    if (step) {
+        step->slot = slot;
+        step->path = path;
+        step->data = target;
+    }
+}
+
+int view_mountpoint(struct view *view, const char *dest, bool directory, bool *ret_ours,
+                    struct brig_error *err)
+{
+    const struct view_place *place = view_place_of(view, dest);
+    const char *rest = dest + covers(place->dest, dest);
+    while (*rest == '/')
+        rest++;
+    if (place->host) {
+        char *path = arena_printf(&view->plan->arena, "%s/%s", place->host, rest);
+        struct stat info;
+        *ret_ours = false;
+        if (!path)
+            return brig_fail_nomem(err);
+        if (lstat(path, &info) == 0 || errno == EACCES)
+            return 0;
+        (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot mount at '%s': '%s'", dest, path);
+        return brig_advise(err, BRIG_E_SETUP,
+                           "A mount needs something to be mounted on: create it there first");
+    }
+    char *path = arena_printf(&view->plan->arena, "%s%s", place->prefix, rest);
+    if (!path)
+        return brig_fail_nomem(err);
+    *ret_ours = true;
+    if (directory)
+        view_mkdirs(view, place->slot, path, 0755);
+    else
+        view_mkfile(view, place->slot, path, 0444, NULL, 0);
+    return 0;
+}
+
+struct plan_step *view_attach(struct view *view, int slot, const char *dest, bool ours,
+                              const char *what)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_ATTACH, what);
+    if (step) {
+        step->slot = slot;
+        step->from = view->root;
+        step->path = dest;
+        step->mode = ours;
+    }
+    return step;
+}
+
+int view_subtree(struct view *view, int from, const char *path, const char *what)
+{
+    int slot = plan_new_slot(view->plan);
+    struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
+    if (step) {
+        step->slot = slot;
+        step->from = from;
+        step->path = path;
+    }
+    return slot;
+}
+
+void view_landlock(struct view *view, int slot, enum landlock_grant grant, bool directory)
+{
+    plan_add_rule(view->plan, slot, NULL, landlock_rights(view->abi, grant, directory));
+}
+
+/* ---- the root ---- */
+
+static void add_frame_root(struct view *view)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_TMPFS, "make the jail's root");
+    if (step) {
+        step->slot = view->root;
+        step->path = "mode=0755\0size=16m\0nr_inodes=8192\0";
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
+    }
+    view_add_place(view, (struct view_place){.dest = "/", .slot = view->root, .prefix = ""});
+}
+
+static int add_host_root(struct view *view, const char *path, struct brig_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot use '%s' as the jail's root", path);
+    if (!S_ISDIR(info.st_mode))
+        return brig_fail(err, BRIG_E_INVALID, ENOTDIR, "cannot use '%s' as the jail's root", path);
+    struct plan_step *step =
+        plan_add(view->plan, PLAN_TREE,
+                 arena_printf(&view->plan->arena, "mount '%s' as the jail's root", path));
+    if (step) {
+        step->slot = view->root;
+        step->path = path;
+        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
+        step->check_identity = true;
+        step->dev = info.st_dev;
+        step->ino = info.st_ino;
+    }
+    const char *host = strcmp(path, "/") == 0 ? "" : path;
+    view_add_place(view, (struct view_place){.dest = "/", .host = host});
+    return 0;
+}
+
+static int add_root(struct view *view, struct brig_error *err)
+{
+    view->root = plan_new_slot(view->plan);
+    int result = 0;
+    switch (view->policy->view) {
+    case BRIG_VIEW_SYSTEM:
+    case BRIG_VIEW_EMPTY:
+        view->frame = true;
+        add_frame_root(view);
+        break;
+    case BRIG_VIEW_HOST:
+        result = add_host_root(view, "/", err);
+        break;
+    case BRIG_VIEW_ROOT:
+        result = add_host_root(view, view->policy->root_path, err);
+        break;
+    }
+    if (result < 0)
+        return result;
+    struct plan_step *step = plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
+    if (step)
+        step->slot = view->root;
+    uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
+    if (view->frame) /* listing only: what may be read has rules of its own */
+        access &= landlock_rights(view->abi, LANDLOCK_GRANT_READ, true) ^
+                  landlock_rights(view->abi, LANDLOCK_GRANT_READ, false);
+    plan_add_rule(view->plan, view->root, NULL, access);
+    return 0;
+}
+
+/* ---- private directories ---- */
+
+/* One tmpfs, so one limit, holds them all. Its root is attached at /tmp and at once covered by
+ * its own part, so that nothing inside can name the rest. */
+static int add_scratch(struct view *view, struct brig_error *err)
+{
+    struct plan *plan = view->plan;
+    const uint64_t *limits = view->policy->limits;
+    view->scratch = plan_new_slot(plan);
+    char *options = arena_alloc(&plan->arena, 96);
+    if (!options)
+        return brig_fail_nomem(err);
+    int used = snprintf(options, 96, "mode=0711") + 1;
+    if (limits[BRIG_LIMIT_TMP_BYTES])
+        used += snprintf(options + used, 96 - (size_t)used, "size=%llu",
+                         (unsigned long long)limits[BRIG_LIMIT_TMP_BYTES]) +
+                1;
+    if (limits[BRIG_LIMIT_TMP_INODES])
+        (void)snprintf(options + used, 96 - (size_t)used, "nr_inodes=%llu",
+                       (unsigned long long)limits[BRIG_LIMIT_TMP_INODES]);
+    struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's private directories");
+    if (step) {
+        step->slot = view->scratch;
+        step->path = options;
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
+    }
+    bool ours;
+    int result = view_mountpoint(view, "/tmp", true, &ours, err);
+    if (result < 0)
+        return result;
+    (void)view_attach(view, view->scratch, "/tmp", ours, "attach the jail's private directories");
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_TMP, 01777);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN "/lock", 01777);
+    view_mkdirs(view, view->scratch,
+                arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u", view->identity->inside_uid),
+                0700);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_HOME, 0700);
+    view_mkdirs(view, view->scratch, VIEW_EMPTY_DIR, 0555);
+    view_mkfile(view, view->scratch, VIEW_EMPTY_FILE, 0444, NULL, 0);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- all of it ---- */
+
+static void finish(struct view *view)
+{
+    if (view->frame) {
+        struct plan_step *step = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
+        if (step) {
+            step->slot = view->root;
+            step->flags = PLAN_ATTR_RDONLY;
+        }
+    }
+    struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
+    if (step)
+        step->slot = view->root;
+}
+
+int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
+              int landlock_abi, struct brig_error *err)
+{
+    struct view view = {
+        .plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
+    int result = add_root(&view, err);
+    if (result < 0)
+        return result;
+    if ((result = add_scratch(&view, err)) < 0)
+        return result;
+    view_add_dev(&view);
+    view_add_proc(&view);
+    if (policy->view == BRIG_VIEW_SYSTEM && (result = view_add_system(&view, err)) < 0)
+        return result;
+    if (!view.frame)
+        view_add_identity_files(&view);
+    if ((result = view_add_entries(&view, err)) < 0)
+        return result;
+    finish(&view);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}

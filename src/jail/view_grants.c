@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/* Grants, masks and private directories, laid over the root in the order of their depth: the most
+ * specific is mounted last and so wins, whatever order the rules came in. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/prepared.h"
+#include "jail/view_parts.h"
+
+enum entry_kind {
+    ENTRY_PRIVATE, /* a part of the scratch filesystem */
+    ENTRY_TREE,    /* a host file or directory */
+    ENTRY_MASK,
+};
+
+struct entry {
+    enum entry_kind kind;
+    const char *dest;
+    const char *part; /* ENTRY_PRIVATE */
+    const struct policy_grant *grant;
+    const char *source;
+    struct stat info; /* ENTRY_TREE */
+    size_t order;
+};
+
+struct entries {
+    struct entry *items;
+    size_t count, room;
+};
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct entry *a = left, *b = right;
+    int order = strcmp(a->dest, b->dest); /* a parent sorts before what is below it */
+    return order ? order : (a->order > b->order) - (a->order < b->order);
+}
+
+static struct entry *add_entry(struct view *view, struct entries *entries, enum entry_kind kind,
+                               const char *dest)
+{
+    if (!plan_reserve(view->plan, (void **)&entries->items, entries->count, &entries->room,
+                      sizeof *entries->items))
+        return NULL;
+    struct entry *entry = &entries->items[entries->count];
+    *entry = (struct entry){.kind = kind, .dest = dest, .order = entries->count};
+    entries->count++;
+    return entry;
+}
+
+/* ---- private directories ---- */
+
+static void add_private(struct view *view, struct entries *entries)
+{
+    const struct {
+        const char *dest, *part;
+        bool frame_only;
+    } table[] = {
+        {"/tmp", VIEW_SCRATCH_TMP, false},
+        {"/var/tmp", VIEW_SCRATCH_TMP, false},
+        {"/run", VIEW_SCRATCH_RUN, false},
+        {"/dev/shm", VIEW_SCRATCH_SHM, false},
+        {view->identity->home, VIEW_SCRATCH_HOME, true},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(table); i++) {
+        const struct view_place *place = view_place_of(view, table[i].dest);
+        if (table[i].frame_only && (!view->frame || place->host || table[i].dest[1] == 0))
+            continue;
+        if (place->host && strcmp(table[i].dest, "/tmp") != 0) {
+            char path[4200];
+            (void)snprintf(path, sizeof path, "%s%s", place->host, table[i].dest);
+            if (access(path, F_OK) < 0)
+                continue; /* nothing there to be private */
+        }
+        struct entry *entry = add_entry(view, entries, ENTRY_PRIVATE, table[i].dest);
+        if (entry)
+            entry->part = table[i].part;
+    }
+    if (view->policy->view == BRIG_VIEW_EMPTY || view->policy->view == BRIG_VIEW_SYSTEM)
+        view_symlink(view, view->root, "var/run", "../run");
+}
+
+/* ---- what the host view must hide besides ---- */
+
+/* Other instances of procfs, as a chroot has one, would show the host's processes. */
+static void add_foreign_proc_masks(struct view *view, struct entries *entries)
+{
+    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
+    autofree char *line = NULL;
+    size_t size = 0;
+    while (file && getline(&line, &size, file) > 0) {
+        char mountpoint[4096], type[64];
+        const char *dash = strstr(line, " - ");
+        if (!dash || sscanf(line, "%*d %*d %*s %*s %4095s", mountpoint) != 1 ||
+            sscanf(dash, " - %63s", type) != 1)
+            continue;
+        if (strcmp(type, "proc") != 0 || strcmp(mountpoint, "/proc") == 0 ||
+            strncmp(mountpoint, "/proc/", 6) == 0)
+            continue;
+        (void)add_entry(view, entries, ENTRY_MASK, arena_strdup(&view->plan->arena, mountpoint));
+    }
+}
+
+static bool only_by_group(const struct identity *identity, const struct stat *info)
+{
+    unsigned other = info->st_mode & 5, group = (info->st_mode >> 3) & 5;
+    unsigned needed = S_ISDIR(info->st_mode) ? 1 : 4;
+    if (info->st_uid == identity->host_uid || (other & needed) || !(group & needed))
+        return false;
+    for (size_t i = 0; i < identity->group_count; i++)
+        if (info->st_gid == identity->groups[i])
+            return true;
+    return false;
+}
+
+/* Groups that could not be dropped still open doors: shut those on the usual corridors. */
+static void add_group_masks(struct view *view, struct entries *entries)
+{
+    static const char *const corridors[] = {"/",     "/etc", "/home", "/media",   "/mnt",
+                                            "/opt",  "/srv", "/var",  "/var/lib", "/var/log",
+                                            "/var/cache", "/var/spool"};
+    for (size_t i = 0; i < ARRAY_LENGTH(corridors); i++) {
+        autodir DIR *dir = opendir(corridors[i]);
+        const struct dirent *item;
+        while (dir && (item = readdir(dir))) {
+            struct stat info;
+            if (item->d_name[0] == '.' ||
+                fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+                !only_by_group(view->identity, &info))
+                continue;
+            (void)add_entry(view, entries, ENTRY_MASK,
+                            arena_printf(&view->plan->arena, "%s/%s",
+                                         corridors[i][1] ? corridors[i] : "", item->d_name));
+        }
+    }
+}
+
+/* ---- grants ---- */
+
+/* mkdir -p for `create` grants, as the user the jail is for. */
+static int create_source(struct view *view, const char *path, struct brig_error *err)
+{
+    const struct identity *identity = view->identity;
+    char *copy = arena_strdup(&view->plan->arena, path);
+    if (!copy)
+        return brig_fail_nomem(err);
+    for (char *at = copy + 1;; at++) {
+        if (*at && *at != '/')
+            continue;
+        char kept = *at;
+        *at = 0;
+        if (mkdir(copy, 0777) == 0) {
+            if (identity->become && !identity->synthetic &&
+                fchownat(AT_FDCWD, copy, identity->host_uid, identity->host_gid,
+                         AT_SYMLINK_NOFOLLOW) < 0)
+                return brig_fail(err, BRIG_E_SETUP, errno, "cannot give '%s' to its user", copy);
+        } else if (errno != EEXIST) {
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot create '%s'", copy);
+        }
+        *at = kept;
+        if (!kept)
+            return 0;
+    }
+}
+
+static int add_grant(struct view *view, struct entries *entries, const struct policy_grant *grant,
+                     struct brig_error *err)
+{
+    if (grant->access == BRIG_MASK) {
+        struct entry *entry = add_entry(view, entries, ENTRY_MASK, grant->dest);
+        if (entry)
+            entry->grant = grant;
+        return 0;
+    }
+    struct stat info;
+    int found = stat(grant->source, &info);
+    if (found < 0 && errno == ENOENT && (grant->flags & BRIG_GRANT_CREATE)) {
+        int result = create_source(view, grant->source, err);
+        if (result < 0)
+            return result;
+        found = stat(grant->source, &info);
+    }
+    if (found < 0 && (grant->flags & BRIG_GRANT_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR))
+        return 0;
+    if (found < 0) {
+        int saved = errno;
+        (void)brig_fail(err, BRIG_E_SETUP, saved, "cannot grant '%s' [%s]", grant->source,
+                        grant->origin);
+        if (saved == ENOENT)
+            (void)brig_advise(err, BRIG_E_SETUP,
+                              "Create it first, or use the form with `!` (create) or `?` (skip)");
+        return BRIG_E_SETUP;
+    }
+    struct entry *entry = add_entry(view, entries, ENTRY_TREE, grant->dest);
+    if (entry) {
+        entry->grant = grant;
+        entry->source = grant->source;
+        entry->info = info;
+    }
+    return 0;
+}
+
+/* ---- laying them ---- */
+
+static int lay_private(struct view *view, const struct entry *entry, struct brig_error *err)
+{
+    bool ours;
+    int result = view_mountpoint(view, entry->dest, true, &ours, err);
+    if (result < 0)
+        return result;
+    int slot = view_subtree(view, view->scratch, entry->part, "make a private directory");
+    (void)view_attach(view, slot, entry->dest, ours,
+                      arena_printf(&view->plan->arena, "mount a private '%s'", entry->dest));
+    view_landlock(view, slot, LANDLOCK_GRANT_WRITE, true);
+    view_add_place(view, (struct view_place){
+                             .dest = entry->dest,
+                             .slot = view->scratch,
+                             .prefix = arena_printf(&view->plan->arena, "%s/", entry->part)});
+    return 0;
+}
+
+static int lay_tree(struct view *view, const struct entry *entry, struct brig_error *err)
+{
+    const struct policy_grant *grant = entry->grant;
+    struct plan *plan = view->plan;
+    bool directory = S_ISDIR(entry->info.st_mode), ours;
+    bool read_only = grant->access == BRIG_READ_ONLY, device = grant->access == BRIG_DEVICE;
+    int result = view_mountpoint(view, entry->dest, directory, &ours, err);
+    if (result < 0)
+        return brig_wrap(err, result, "grant '%s' [%s]", entry->source, grant->origin);
+    const char *what = arena_printf(&plan->arena, "mount '%s' on '%s' [%s]", entry->source,
+                                    entry->dest, grant->origin);
+    int slot = plan_new_slot(plan);
+    if (view->identity->synthetic && !device) {
+        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                              (read_only ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+        int fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
+                               view->identity->host_gid, attributes, err);
+        if (fd < 0)
+            return brig_wrap(err, fd, "grant '%s' [%s]", entry->source, grant->origin);
+        plan_own_fd(plan, fd);
+        struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
+        if (step) {
+            step->slot = slot;
+            step->fd = fd;
+        }
+    } else {
+        struct plan_step *step = plan_add(plan, PLAN_TREE, what);
+        if (step) {
+            step->slot = slot;
+            step->path = entry->source;
+            step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_RECURSIVE | (device ? 0 : PLAN_ATTR_NODEV) |
+                          (read_only ? PLAN_ATTR_RDONLY : 0);
+            step->check_identity = true;
+            step->dev = entry->info.st_dev;
+            step->ino = entry->info.st_ino;
+        }
+    }
+    (void)view_attach(view, slot, entry->dest, ours, what);
+    view_landlock(view, slot,
+                  device      ? LANDLOCK_GRANT_DEVICE
+                  : read_only ? LANDLOCK_GRANT_READ
+                              : LANDLOCK_GRANT_WRITE,
+                  directory);
+    view_add_place(view, (struct view_place){.dest = entry->dest, .host = entry->source});
+    return 0;
+}
+
+/* Remembers a mask over a host tree, to be put back when the host replaces what it covers. */
+static void watch_mask(struct view *view, const char *host_path, const char *dest)
+{
+    struct plan *plan = view->plan;
+    const char *slash = strrchr(host_path, '/');
+    if (!slash || !plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
+                                sizeof *plan->masks))
+        return;
+    char *dir = arena_copy(&plan->arena, host_path, (size_t)(slash - host_path) + 1);
+    if (!dir)
+        return;
+    dir[slash == host_path ? 1 : slash - host_path] = 0;
+    plan->masks[plan->mask_count++] =
+        (struct plan_mask){.host_dir = dir, .name = slash + 1, .path = dest};
+}
+
+static int lay_mask(struct view *view, const struct entry *entry, struct brig_error *err)
+{
+    struct plan *plan = view->plan;
+    const struct view_place *place = view_place_of(view, entry->dest);
+    if (!place->host && place->slot == view->scratch)
+        return 0; /* private and empty: nothing to hide */
+    const char *rest = strcmp(place->dest, "/") == 0 ? entry->dest : entry->dest + strlen(place->dest);
+    char *host_path = place->host ? arena_printf(&plan->arena, "%s%s", place->host, rest)
+                                  : arena_strdup(&plan->arena, entry->dest);
+    if (!host_path)
+        return brig_fail_nomem(err);
+    struct stat info;
+    bool exists = stat(host_path, &info) == 0;
+    if (place->host && entry->grant)
+        watch_mask(view, host_path, entry->dest);
+    if (!exists)
+        return 0;
+    bool directory = S_ISDIR(info.st_mode);
+    const char *what = arena_printf(&plan->arena, "hide '%s' [%s]", entry->dest,
+                                    entry->grant ? entry->grant->origin : "built in");
+    int slot =
+        view_subtree(view, view->scratch, directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
+    struct plan_step *attr = plan_add(plan, PLAN_ATTR, what);
+    if (attr) {
+        attr->slot = slot;
+        attr->flags = PLAN_ATTR_RDONLY;
+    }
+    struct plan_step *step = view_attach(view, slot, entry->dest, false, what);
+    if (step && !place->host)
+        step->soft = true; /* of our own root: it may not hold this name at all */
+    if (directory)
+        view_add_place(view, (struct view_place){.dest = entry->dest,
+                                                 .slot = view->scratch,
+                                                 .prefix = VIEW_EMPTY_DIR "/"});
+    return 0;
+}
+
+static int lay(struct view *view, const struct entry *entry, struct brig_error *err)
+{
+    switch (entry->kind) {
+    case ENTRY_PRIVATE:
+        return lay_private(view, entry, err);
+    case ENTRY_TREE:
+        return lay_tree(view, entry, err);
+    case ENTRY_MASK:
+        return lay_mask(view, entry, err);
+    }
+    return 0;
+}
+
+int view_add_entries(struct view *view, struct brig_error *err)
+{
+    struct entries entries = {0};
+    add_private(view, &entries);
+    if (view->policy->view == BRIG_VIEW_HOST) {
+        add_foreign_proc_masks(view, &entries);
+        if (view->identity->groups_stay)
+            add_group_masks(view, &entries);
+    }
+    for (size_t i = 0; i < view->policy->grant_count; i++) {
+        int result = add_grant(view, &entries, &view->policy->grants[i], err);
+        if (result < 0)
+            return result;
+    }
+    if (view->plan->arena.failed)
+        return brig_fail_nomem(err);
+    qsort(entries.items, entries.count, sizeof *entries.items, compare_entries);
+    for (size_t i = 0; i < entries.count; i++) {
+        if (i + 1 < entries.count && strcmp(entries.items[i].dest, entries.items[i + 1].dest) == 0)
+            continue; /* of two rules for one place, the later */
+        int result = lay(view, &entries.items[i], err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* ---- without mounts ---- */
+
+static void add_path_rule(struct view *view, const char *path, enum landlock_grant grant)
+{
+    struct stat info;
+    if (stat(path, &info) == 0)
+        plan_add_rule(view->plan, PLAN_NO_SLOT, path,
+                      landlock_rights(view->abi, grant, S_ISDIR(info.st_mode)));
+}
+
+int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy, int landlock_abi,
+                            struct brig_error *err)
+{
+    static const char *const readable[] = {"/usr",  "/bin",   "/sbin", "/lib",
+                                           "/lib32", "/lib64", "/libx32", "/etc/alternatives",
+                                           "/etc/ld.so.cache", "/etc/ld.so.conf",
+                                           "/etc/ld.so.conf.d", "/etc/localtime",
+                                           "/etc/nsswitch.conf", "/etc/passwd", "/etc/group",
+                                           "/etc/hosts", "/etc/resolv.conf", "/etc/ssl/certs",
+                                           "/etc/ssl/openssl.cnf", "/etc/services",
+                                           "/etc/protocols", "/proc"};
+    static const char *const devices[] = {"/dev/null", "/dev/zero",    "/dev/full",
+                                          "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts"};
+    struct view view = {.plan = plan, .policy = policy, .abi = landlock_abi};
+    if (policy->view == BRIG_VIEW_HOST) {
+        add_path_rule(&view, "/", LANDLOCK_GRANT_READ);
+    } else if (policy->view != BRIG_VIEW_EMPTY) {
+        for (size_t i = 0; i < ARRAY_LENGTH(readable); i++)
+            add_path_rule(&view, readable[i], LANDLOCK_GRANT_READ);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(devices); i++)
+        add_path_rule(&view, devices[i], LANDLOCK_GRANT_DEVICE);
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (grant->access == BRIG_MASK)
+            continue;
+        if (strcmp(grant->source, grant->dest) != 0) {
+            (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                            "'%s' cannot be granted at another path '%s' without mounts",
+                            grant->source, grant->dest);
+            return BRIG_E_UNSUPPORTED;
+        }
+        struct stat info;
+        if (stat(grant->source, &info) < 0) {
+            if (errno == ENOENT && (grant->flags & BRIG_GRANT_OPTIONAL))
+                continue;
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot grant '%s' [%s]", grant->source,
+                             grant->origin);
+        }
+        add_path_rule(&view, grant->source,
+                      grant->access == BRIG_READ_WRITE  ? LANDLOCK_GRANT_WRITE
+                      : grant->access == BRIG_READ_ONLY ? LANDLOCK_GRANT_READ
+                                                        : LANDLOCK_GRANT_DEVICE);
+    }
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files that plan a view share: places (who governs a path) and small step builders. */
+#pragma once
+
+#include "jail/view.h"
+
+/* A directory of the jail and what is behind it. The longest destination that is a path's prefix
+ * governs the path: it says where a mount point can be made, or that it must exist on the host. */
+struct view_place {
+    const char *dest;   /* inside the jail */
+    const char *host;   /* the host tree behind it; NULL: ours, in a slot */
+    int slot;           /* ours: the filesystem */
+    const char *prefix; /* ours: path of dest in it, "" or ending in '/' */
+};
+
+struct view {
+    struct plan *plan;
+    const struct brig_policy *policy;
+    const struct identity *identity;
+    int abi;     /* Landlock's */
+    int root;    /* slot of the jail's root */
+    int scratch; /* slot of the private tmpfs */
+    bool frame;  /* the root is a tmpfs of ours */
+    struct view_place *places;
+    size_t place_count, place_room;
+    const char **made; /* directories already planned, "slot:path" */
+    size_t made_count, made_room;
+};
+
+void view_add_place(struct view *view, struct view_place place);
+const struct view_place *view_place_of(const struct view *view, const char *dest);
+
+/* In a slot: all directories above path, then path itself as directory. */
+void view_mkdirs(struct view *view, int slot, const char *path, unsigned mode);
+void view_mkfile(struct view *view, int slot, const char *path, unsigned mode, const void *data,
+                 size_t length);
+void view_symlink(struct view *view, int slot, const char *path, const char *target);
+
+/* Plans the mount point for dest; *ret_ours says whether it is in a filesystem of ours. */
+int view_mountpoint(struct view *view, const char *dest, bool directory, bool *ret_ours,
+                    struct brig_error *err);
+/* Attaches slot at dest; `ours` as view_mountpoint said. */
+struct plan_step *view_attach(struct view *view, int slot, const char *dest, bool ours,
+                              const char *what);
+/* A clone of a part of an attached slot. */
+int view_subtree(struct view *view, int from, const char *path, const char *what);
+void view_landlock(struct view *view, int slot, enum landlock_grant grant, bool directory);
+
+/* Names in the scratch filesystem. */
+#define VIEW_SCRATCH_TMP "tmp"
+#define VIEW_SCRATCH_SHM "shm"
+#define VIEW_SCRATCH_RUN "run"
+#define VIEW_SCRATCH_HOME "home"
+#define VIEW_EMPTY_DIR "empty"
+#define VIEW_EMPTY_FILE "nothing"
+
+/* view_system.c */
+int view_add_system(struct view *view, struct brig_error *err); /* /usr … and /etc */
+void view_add_identity_files(struct view *view); /* passwd and group over the host's */
+void view_add_dev(struct view *view);
+void view_add_proc(struct view *view);
+int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
+                         size_t *ret_length);
+
+/* view_grants.c */
+int view_add_entries(struct view *view, struct brig_error *err);

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of a view that are the system's: /usr and its kind, what of /etc programs need, /dev
+ * and /proc. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/view_parts.h"
+
+/* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
+#define COPY_LIMIT 65536
+
+static const char *const system_dirs[] = {"/usr",   "/bin",   "/sbin",   "/lib",
+                                          "/lib32", "/lib64", "/libx32"};
+
+enum etc_kind {
+    ETC_COPY, /* a small file, by content: a symlink out of the jail is no problem */
+    ETC_LINK, /* kept as a symlink if it points into /usr, else copied */
+    ETC_BIND, /* a directory or a large file */
+};
+
+/* What of /etc programs need to run, and nothing else. */
+static const struct etc_entry {
+    const char *path;
+    enum etc_kind kind;
+    bool network; /* only where the jail has a network */
+} etc_entries[] = {
+    {"/etc/alternatives", ETC_BIND, false},      /* /usr/bin/awk and friends go through it */
+    {"/etc/ca-certificates/extracted", ETC_BIND, false}, /* Arch's certificates */
+    {"/etc/crypto-policies", ETC_BIND, false},   /* Fedora's OpenSSL includes it */
+    {"/etc/ld.so.cache", ETC_BIND, false},       /* the dynamic linker */
+    {"/etc/ld.so.conf", ETC_COPY, false},        /* the dynamic linker */
+    {"/etc/ld.so.conf.d", ETC_BIND, false},      /* the dynamic linker */
+    {"/etc/locale.alias", ETC_LINK, false},      /* setlocale */
+    {"/etc/localtime", ETC_LINK, false},         /* local time */
+    {"/etc/nsswitch.conf", ETC_COPY, false},     /* getpwuid, getaddrinfo */
+    {"/etc/os-release", ETC_LINK, false},        /* build tools ask */
+    {"/etc/pki/tls", ETC_BIND, false},           /* Fedora's certificates */
+    {"/etc/pki/ca-trust", ETC_BIND, false},      /* Fedora's certificates */
+    {"/etc/protocols", ETC_COPY, false},         /* getprotobyname */
+    {"/etc/resolv.conf", ETC_COPY, true},        /* names */
+    {"/etc/services", ETC_COPY, false},          /* getservbyname */
+    {"/etc/ssl/certs", ETC_BIND, false},         /* certificates, never /etc/ssl/private */
+    {"/etc/ssl/openssl.cnf", ETC_COPY, false},   /* OpenSSL */
+    {"/etc/timezone", ETC_COPY, false},          /* local time, by name */
+};
+
+int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
+                         size_t *ret_length)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return -errno;
+    if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > limit)
+        return -EFBIG;
+    size_t size = (size_t)info.st_size;
+    char *data = arena_alloc(arena, size + 1);
+    if (!data)
+        return -ENOMEM;
+    ssize_t length = read(fd, data, size);
+    if (length < 0)
+        return -errno;
+    *ret_data = data;
+    *ret_length = (size_t)length;
+    return 0;
+}
+
+/* Binds a host path, read-only, at the same path inside. */
+static void bind_read_only(struct view *view, const char *path, const struct stat *info)
+{
+    bool directory = S_ISDIR(info->st_mode);
+    bool ours = true;
+    if (view_mountpoint(view, path, directory, &ours, NULL) < 0)
+        return;
+    int slot = plan_new_slot(view->plan);
+    const char *what = arena_printf(&view->plan->arena, "mount '%s' read-only", path);
+    struct plan_step *step = plan_add(view->plan, PLAN_TREE, what);
+    if (!step)
+        return;
+    step->slot = slot;
+    step->path = path;
+    step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
+    step->check_identity = true;
+    step->dev = info->st_dev;
+    step->ino = info->st_ino;
+    (void)view_attach(view, slot, path, ours, what);
+    view_landlock(view, slot, LANDLOCK_GRANT_READ, directory);
+    if (directory)
+        view_add_place(view, (struct view_place){.dest = path, .host = path});
+}
+
+/* A symlink of the host, again in the jail. */
+static bool repeat_link(struct view *view, const char *path)
+{
+    char target[4096];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    view_symlink(view, view->root, path + 1, arena_strdup(&view->plan->arena, target));
+    return true;
+}
+
+static bool copy_file(struct view *view, const char *path)
+{
+    char *data;
+    size_t length;
+    if (view_read_small_file(&view->plan->arena, path, COPY_LIMIT, &data, &length) < 0)
+        return false;
+    view_mkfile(view, view->root, path + 1, 0444, data, length);
+    return true;
+}
+
+static bool links_into_usr(const char *path)
+{
+    char target[4096];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    return strncmp(target, "/usr/", 5) == 0 || strncmp(target, "../usr/", 7) == 0;
+}
+
+static void add_etc_entry(struct view *view, const struct etc_entry *entry)
+{
+    if (entry->network && view->policy->network == BRIG_NET_NONE)
+        return;
+    struct stat info;
+    if (entry->kind == ETC_LINK && links_into_usr(entry->path)) {
+        (void)repeat_link(view, entry->path);
+        return;
+    }
+    if (entry->kind != ETC_BIND && copy_file(view, entry->path))
+        return;
+    if (stat(entry->path, &info) == 0)
+        bind_read_only(view, entry->path, &info);
+}
+
+/* passwd and group with the jail's user, root and nobody: what programs look up. */
+static char *passwd_text(const struct view *view)
+{
+    const struct identity *id = view->identity;
+    return arena_printf(&view->plan->arena,
+                        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+                        "%s:x:%u:%u:%s:%s:%s\n"
+                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                        id->name, id->inside_uid, id->inside_gid, id->name, id->home, id->shell);
+}
+
+static char *group_text(const struct view *view)
+{
+    return arena_printf(&view->plan->arena, "root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n",
+                        view->identity->name, view->identity->inside_gid);
+}
+
+static void add_text(struct view *view, const char *path, const char *text)
+{
+    if (text)
+        view_mkfile(view, view->root, path, 0444, text, strlen(text));
+}
+
+int view_add_system(struct view *view, struct brig_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(system_dirs); i++) {
+        struct stat info;
+        if (lstat(system_dirs[i], &info) < 0)
+            continue;
+        if (S_ISLNK(info.st_mode))
+            (void)repeat_link(view, system_dirs[i]);
+        else if (S_ISDIR(info.st_mode))
+            bind_read_only(view, system_dirs[i], &info);
+    }
+    view_mkdirs(view, view->root, "etc", 0755);
+    for (size_t i = 0; i < ARRAY_LENGTH(etc_entries); i++)
+        add_etc_entry(view, &etc_entries[i]);
+    add_text(view, "etc/passwd", passwd_text(view));
+    add_text(view, "etc/group", group_text(view));
+    const char *name = view->policy->hostname ? view->policy->hostname : "brig";
+    add_text(view, "etc/hosts",
+             arena_printf(&view->plan->arena, "127.0.0.1\tlocalhost %s\n::1\tlocalhost %s\n", name,
+                          name));
+    add_text(view, "etc/hostname", arena_printf(&view->plan->arena, "%s\n", name));
+    plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
+                  landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
+    return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* Where the host's own /etc shows and the jail's user is not in it. */
+void view_add_identity_files(struct view *view)
+{
+    if (!view->identity->synthetic)
+        return;
+    const struct {
+        const char *name, *dest;
+        char *text;
+    } files[] = {{"passwd", "/etc/passwd", passwd_text(view)},
+                 {"group", "/etc/group", group_text(view)}};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        bool ours;
+        if (!files[i].text || view_mountpoint(view, files[i].dest, false, &ours, NULL) < 0)
+            continue;
+        view_mkfile(view, view->scratch, files[i].name, 0444, files[i].text,
+                    strlen(files[i].text));
+        int slot = view_subtree(view, view->scratch, files[i].name, "make the jail's passwd");
+        struct plan_step *step = plan_add(view->plan, PLAN_ATTR, "make the jail's passwd");
+        if (step) {
+            step->slot = slot;
+            step->flags = PLAN_ATTR_RDONLY;
+        }
+        (void)view_attach(view, slot, files[i].dest, ours, "mount the jail's passwd");
+    }
+}
+
+/* ---- /dev ---- */
+
+static const char *const device_nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+static const struct {
+    const char *path, *target;
+} device_links[] = {{"fd", "/proc/self/fd"},
+                    {"stdin", "/proc/self/fd/0"},
+                    {"stdout", "/proc/self/fd/1"},
+                    {"stderr", "/proc/self/fd/2"},
+                    {"ptmx", "pts/ptmx"}};
+
+void view_add_dev(struct view *view)
+{
+    struct plan *plan = view->plan;
+    int slot = view->root;
+    const char *prefix = "dev/";
+    if (!view->frame) {
+        slot = plan_new_slot(plan);
+        prefix = "";
+        struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's /dev");
+        if (step) {
+            step->slot = slot;
+            step->path = "mode=0755\0size=64k\0";
+            step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
+        }
+        (void)view_attach(view, slot, "/dev", false, "attach the jail's /dev");
+    } else {
+        view_mkdirs(view, slot, "dev", 0755);
+    }
+    view_add_place(view, (struct view_place){.dest = "/dev", .slot = slot, .prefix = prefix});
+    for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
+        char *path = arena_printf(&plan->arena, "/dev/%s", device_nodes[i]);
+        if (!path || access(path, F_OK) < 0)
+            continue;
+        view_mkfile(view, slot, arena_printf(&plan->arena, "%s%s", prefix, device_nodes[i]), 0444,
+                    NULL, 0);
+        int node = plan_new_slot(plan);
+        struct plan_step *step = plan_add(plan, PLAN_TREE, "mount a device node");
+        if (step) {
+            step->slot = node;
+            step->path = path;
+        }
+        (void)view_attach(view, node, path, true, "mount a device node");
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(device_links); i++)
+        view_symlink(view, slot, arena_printf(&plan->arena, "%s%s", prefix, device_links[i].path),
+                     device_links[i].target);
+    view_mkdirs(view, slot, arena_printf(&plan->arena, "%spts", prefix), 0755);
+    view_mkdirs(view, slot, arena_printf(&plan->arena, "%sshm", prefix), 0755);
+    int pts = plan_new_slot(plan);
+    struct plan_step *step = plan_add(plan, PLAN_DEVPTS, "make the jail's terminals (devpts)");
+    if (step) {
+        step->slot = pts;
+        step->path = "newinstance\0ptmxmode=0666\0mode=0620\0";
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
+    }
+    (void)view_attach(view, pts, "/dev/pts", true, "mount /dev/pts");
+    plan_add_rule(plan, PLAN_NO_SLOT, "/dev", landlock_rights(view->abi, LANDLOCK_GRANT_DEVICE, true));
+}
+
+/* ---- /proc ---- */
+
+/* Hidden whatever the mode: they tell of the host or of other users' keys. */
+static const char *const proc_hidden[] = {"keys", "key-users", "kcore", "timer_list"};
+/* Read-only where /proc as a whole must be writable. */
+static const char *const proc_read_only[] = {"sys",  "sysrq-trigger", "irq",  "bus",
+                                             "acpi", "fs",            "scsi", "driver"};
+
+void view_add_proc(struct view *view)
+{
+    struct plan *plan = view->plan;
+    /* Build tools and debuggers write below /proc/self (comm, oom_score_adj, mem); code does not. */
+    bool writable = view->policy->seccomp == BRIG_SECCOMP_DEV;
+    if (view->frame)
+        view_mkdirs(view, view->root, "proc", 0555);
+    int slot = plan_new_slot(plan);
+    struct plan_step *step = plan_add(plan, PLAN_PROC, "mount a fresh /proc");
+    if (step) {
+        step->slot = slot;
+        step->path = "\0";
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_NOEXEC |
+                      (writable ? 0 : PLAN_ATTR_RDONLY);
+        step->hint = "In a container whose /proc is partly masked the kernel refuses a new one; "
+                     "run `brig doctor`";
+    }
+    (void)view_attach(view, slot, "/proc", view->frame, "mount a fresh /proc");
+    view_landlock(view, slot, writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ, true);
+    view_add_place(view, (struct view_place){.dest = "/proc", .host = "/proc"});
+    for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {
+        char *path = arena_printf(&plan->arena, "/proc/%s", proc_hidden[i]);
+        if (!path || access(path, F_OK) < 0)
+            continue;
+        int mask = view_subtree(view, view->scratch, VIEW_EMPTY_FILE, "hide a part of /proc");
+        struct plan_step *attr = plan_add(plan, PLAN_ATTR, "hide a part of /proc");
+        if (attr) {
+            attr->slot = mask;
+            attr->flags = PLAN_ATTR_RDONLY;
+        }
+        (void)view_attach(view, mask, path, true, "hide a part of /proc");
+    }
+    for (size_t i = 0; writable && i < ARRAY_LENGTH(proc_read_only); i++) {
+        char *path = arena_printf(&plan->arena, "/proc/%s", proc_read_only[i]);
+        if (!path || access(path, F_OK) < 0)
+            continue;
+        int part = view_subtree(view, slot, proc_read_only[i], "make a part of /proc read-only");
+        struct plan_step *attr = plan_add(plan, PLAN_ATTR, "make a part of /proc read-only");
+        if (attr) {
+            attr->slot = part;
+            attr->flags = PLAN_ATTR_RDONLY;
+        }
+        (void)view_attach(view, part, path, true, "make a part of /proc read-only");
+    }
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* The environment a command gets, from the caller's and the policy's rules. Three layers, each
+ * over the one before: what the mode lets pass of the caller's, what follows from the jail itself
+ * (PATH, HOME, USER, LOGNAME, TMPDIR), and the rules in their order. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "policy/modes.h"
+#include "policy/policy.h"
+
+/* More variables than this in the caller's environment are refused: names are looked up one by
+ * one, and execve() would refuse so many of any length anyway. */
+#define ENVIRONMENT_MAX 8192
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/* The user and the home of a jail whose policy names none: as the engine's passwd has them. */
+#define DEFAULT_USER "brig"
+#define HOME_FORMAT "/home/%s"
+#define HOME_SIZE 512 /* for HOME_FORMAT with the longest user name */
+#define JAIL_NAMES 5  /* how many apply_jail() may add */
+
+struct variable {
+    const char *name; /* name_length bytes, then '=' or the end */
+    size_t name_length;
+    const char *value; /* NULL: not in the environment */
+};
+
+struct variables {
+    struct variable *items;
+    size_t count;
+};
+
+bool policy_pattern_matches(const char *pattern, const char *text)
+{
+    /* The last '*' seen and the text it was tried on: on a mismatch it takes one character more.
+     * Earlier ones need not be tried again, so this is at most pattern times text. */
+    const char *star = NULL;
+    const char *retry = NULL;
+    while (*text) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            retry = text;
+            continue;
+        }
+        /* A backslash at the very end stands for itself. */
+        size_t quoted = pattern[0] == '\\' && pattern[1] ? 1 : 0;
+        if (*pattern && pattern[quoted] == *text) {
+            pattern += quoted + 1;
+            text++;
+        } else if (star) {
+            pattern = star;
+            text = ++retry;
+        } else {
+            return false;
+        }
+    }
+    return pattern[strspn(pattern, "*")] == '\0';
+}
+
+static struct variable *find(const struct variables *all, const char *name, size_t length)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->items[i].name_length == length && memcmp(all->items[i].name, name, length) == 0)
+            return &all->items[i];
+    return NULL;
+}
+
+/* The room for it was counted before. */
+static void set(struct variables *all, const char *name, size_t length, const char *value)
+{
+    struct variable *found = find(all, name, length);
+    if (!found)
+        found = &all->items[all->count++];
+    *found = (struct variable){name, length, value};
+}
+
+/* A pattern is matched against a C string; names from envp end in '='. */
+static bool matches(const char *pattern, const struct variable *variable, char *scratch)
+{
+    memcpy(scratch, variable->name, variable->name_length);
+    scratch[variable->name_length] = '\0';
+    return policy_pattern_matches(pattern, scratch);
+}
+
+/* The caller's variables, each once with its last value. Returns the longest name's length. */
+static size_t read_caller(const char *const *envp, struct variables *all)
+{
+    size_t longest = 0;
+    for (; envp && *envp; envp++) {
+        const char *equals = strchr(*envp, '=');
+        if (!equals || equals == *envp)
+            continue;
+        size_t length = (size_t)(equals - *envp);
+        set(all, *envp, length, equals + 1);
+        longest = length > longest ? length : longest;
+    }
+    return longest;
+}
+
+static void apply_mode(const struct policy_mode *mode, struct variables *all, char *scratch)
+{
+    if (!mode->env_keep)
+        return;
+    for (size_t i = 0; i < all->count; i++) {
+        bool kept = false;
+        for (const char *const *pattern = mode->env_keep; *pattern && !kept; pattern++)
+            kept = matches(*pattern, &all->items[i], scratch);
+        if (!kept)
+            all->items[i].value = NULL;
+    }
+}
+
+static void set_named(struct variables *all, const char *name, const char *value)
+{
+    if (value)
+        set(all, name, strlen(name), value);
+}
+
+static void apply_jail(const struct brig_policy *policy, const char *default_home,
+                       struct variables *all)
+{
+    const struct variable *path = find(all, "PATH", strlen("PATH"));
+    if (!path || !path->value)
+        set_named(all, "PATH", DEFAULT_PATH);
+    const struct variable *home = find(all, "HOME", strlen("HOME"));
+    if (policy->home || !home || !home->value)
+        set_named(all, "HOME", policy->home ? policy->home : default_home);
+    set_named(all, "USER", policy->user_name);
+    set_named(all, "LOGNAME", policy->user_name);
+    /* The caller's may name a place that does not exist inside. */
+    set_named(all, "TMPDIR", "/tmp");
+}
+
+static void apply_rules(const struct brig_policy *policy, const struct variables *caller,
+                        struct variables *all, char *scratch)
+{
+    for (size_t r = 0; r < policy->env_count; r++) {
+        const struct policy_env *rule = &policy->env[r];
+        switch (rule->kind) {
+        case POLICY_ENV_SET:
+            set_named(all, rule->name, rule->value);
+            break;
+        case POLICY_ENV_EXPOSE: {
+            /* What the caller does not have cannot be exposed: then the rule says nothing. */
+            const struct variable *had = find(caller, rule->name, strlen(rule->name));
+            if (had)
+                set_named(all, rule->name, had->value);
+            break;
+        }
+        case POLICY_ENV_UNSET:
+            for (size_t i = 0; i < all->count; i++)
+                if (all->items[i].value && matches(rule->name, &all->items[i], scratch))
+                    all->items[i].value = NULL;
+            break;
+        }
+    }
+}
+
+/* The array and the strings in one allocation. */
+static char **pack(const struct variables *all)
+{
+    size_t count = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        if (!all->items[i].value)
+            continue;
+        count++;
+        bytes += all->items[i].name_length + strlen(all->items[i].value) + 2;
+    }
+    char **env = malloc((count + 1) * sizeof *env + bytes);
+    if (!env)
+        return NULL;
+    char *p = (char *)(env + count + 1);
+    size_t next = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct variable *variable = &all->items[i];
+        if (!variable->value)
+            continue;
+        env[next++] = p;
+        p = mempcpy(p, variable->name, variable->name_length);
+        *p++ = '=';
+        p = stpcpy(p, variable->value) + 1;
+    }
+    env[next] = NULL;
+    return env;
+}
+
+int policy_environment(const struct brig_policy *policy, const char *const *envp, char ***ret_env,
+                       struct brig_error *err)
+{
+    const struct policy_mode *mode = policy_mode_row(policy->mode);
+    if (!mode)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%d is no mode", (int)policy->mode);
+    size_t given = 0;
+    while (envp && envp[given])
+        if (++given > ENVIRONMENT_MAX)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the environment has too many variables: at most %d are possible",
+                             ENVIRONMENT_MAX);
+    autofree struct variable *caller_items = calloc(given + 1, sizeof *caller_items);
+    autofree struct variable *items = calloc(given + policy->env_count + JAIL_NAMES, sizeof *items);
+    if (!caller_items || !items)
+        return brig_fail_nomem(err);
+    struct variables caller = {caller_items, 0};
+    struct variables all = {items, 0};
+    size_t longest = read_caller(envp, &caller);
+    for (size_t r = 0; r < policy->env_count; r++) {
+        size_t length = strlen(policy->env[r].name);
+        longest = length > longest ? length : longest;
+    }
+    autofree char *scratch = malloc(longest + sizeof "LOGNAME");
+    if (!scratch)
+        return brig_fail_nomem(err);
+
+    memcpy(items, caller_items, caller.count * sizeof *items);
+    all.count = caller.count;
+    apply_mode(mode, &all, scratch);
+    char home[HOME_SIZE];
+    (void)snprintf(home, sizeof home, HOME_FORMAT,
+                   policy->user_name ? policy->user_name : DEFAULT_USER);
+    apply_jail(policy, home, &all);
+    apply_rules(policy, &caller, &all, scratch);
+    char **env = pack(&all);
+    if (!env)
+        return brig_fail_nomem(err);
+    *ret_env = env;
+    return 0;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* The effective policy in words and as JSON. */
+#include <inttypes.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "policy/policy.h"
+
+#define LABEL_WIDTH 16
+#define LIMIT_WIDTH 20
+#define ACCESS_WIDTH 10
+
+static const char *terminal_name(enum brig_terminal terminal)
+{
+    static const char *const names[] = {
+        [BRIG_TERMINAL_AUTO] = "auto",
+        [BRIG_TERMINAL_NONE] = "none",
+    };
+    return (size_t)terminal < ARRAY_LENGTH(names) ? names[terminal] : "?";
+}
+
+static const char *env_kind_name(enum policy_env_kind kind)
+{
+    static const char *const names[] = {
+        [POLICY_ENV_SET] = "set",
+        [POLICY_ENV_EXPOSE] = "expose",
+        [POLICY_ENV_UNSET] = "unset",
+    };
+    return (size_t)kind < ARRAY_LENGTH(names) ? names[kind] : "?";
+}
+
+/* All layers, in the order of their bits. */
+static const enum brig_layer layers[] = {
+    BRIG_LAYER_LANDLOCK,   BRIG_LAYER_SECCOMP, BRIG_LAYER_CAPS,
+    BRIG_LAYER_NAMESPACES, BRIG_LAYER_NESTED,
+};
+
+/* ---- Text --------------------------------------------------------------------------------- */
+
+/* The whole value on one line; str_shown() would cut it. */
+static void show(struct str *out, const char *text)
+{
+    for (const char *p = text; *p; p++) {
+        char one[2] = {*p, '\0'};
+        str_append(out, str_shown(one).text);
+    }
+}
+
+static void text_line(struct str *out, const char *label, const char *value)
+{
+    str_appendf(out, "%-*s", LABEL_WIDTH, label);
+    show(out, value ? value : "(chosen at the start)");
+    str_append_char(out, '\n');
+}
+
+static void text_id(struct str *out, const char *label, unsigned id)
+{
+    str_appendf(out, "%-*s", LABEL_WIDTH, label);
+    if (id == (unsigned)-1)
+        str_append(out, "(chosen at the start)\n");
+    else
+        str_appendf(out, "%u\n", id);
+}
+
+static void text_grant(struct str *out, const struct policy_grant *grant)
+{
+    str_appendf(out, "  %-*s  ", ACCESS_WIDTH, policy_access_name(grant->access));
+    show(out, grant->dest);
+    if (!str_equal(grant->source, grant->dest)) {
+        str_append(out, " from ");
+        show(out, grant->source);
+    }
+    if (grant->flags & BRIG_GRANT_OPTIONAL)
+        str_append(out, ", if it exists");
+    if (grant->flags & BRIG_GRANT_CREATE)
+        str_append(out, ", created if missing");
+    str_append(out, "  [");
+    show(out, grant->origin);
+    str_append(out, "]\n");
+}
+
+static void text_env(struct str *out, const struct policy_env *env)
+{
+    str_appendf(out, "  %-*s  ", ACCESS_WIDTH, env_kind_name(env->kind));
+    show(out, env->name);
+    if (env->value) {
+        str_append_char(out, '=');
+        show(out, env->value);
+    }
+    str_append(out, "  [");
+    show(out, env->origin);
+    str_append(out, "]\n");
+}
+
+static void text_limits(struct str *out, const struct brig_policy *policy)
+{
+    str_append(out, "limits\n");
+    for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++) {
+        str_appendf(out, "  %-*s", LIMIT_WIDTH, policy_limit_name((enum brig_limit)i));
+        if (policy->limits[i] > 0)
+            str_appendf(out, "%" PRIu64 "\n", policy->limits[i]);
+        else
+            str_append(out, "none\n");
+    }
+}
+
+static void text_layers(struct str *out, const struct brig_policy *policy)
+{
+    if (!policy->disabled_layers)
+        return;
+    str_appendf(out, "%-*s", LABEL_WIDTH, "switched off");
+    const char *separator = "";
+    for (size_t i = 0; i < ARRAY_LENGTH(layers); i++) {
+        if (!(policy->disabled_layers & layers[i]))
+            continue;
+        str_appendf(out, "%s%s", separator, policy_layer_name(layers[i]));
+        separator = ", ";
+    }
+    str_append_char(out, '\n');
+}
+
+static void explain_text(struct str *out, const struct brig_policy *policy)
+{
+    text_line(out, "mode", policy_mode_name(policy->mode));
+    text_line(out, "view", policy_view_name(policy->view));
+    if (policy->root_path)
+        text_line(out, "root", policy->root_path);
+    text_line(out, "network", policy_network_name(policy->network));
+    text_line(out, "seccomp", policy_seccomp_name(policy->seccomp));
+    text_line(out, "allow nested", policy->allow_nested ? "yes" : "no");
+    text_line(out, "if unsupported", policy_on_unsupported_name(policy->on_unsupported));
+    text_layers(out, policy);
+    text_line(out, "terminal", terminal_name(policy->terminal));
+    text_line(out, "host name", policy->hostname);
+    text_line(out, "working dir", policy->workdir);
+    text_id(out, "uid outside", policy->host_uid);
+    text_id(out, "gid outside", policy->host_gid);
+    text_id(out, "uid inside", policy->inside_uid);
+    text_id(out, "gid inside", policy->inside_gid);
+    text_line(out, "user", policy->user_name);
+    text_line(out, "home", policy->home);
+    text_line(out, "shell", policy->shell);
+    text_limits(out, policy);
+    str_append(out, policy->grant_count > 0 ? "grants\n" : "grants          none\n");
+    for (size_t i = 0; i < policy->grant_count; i++)
+        text_grant(out, &policy->grants[i]);
+    str_append(out, policy->env_count > 0 ? "environment\n" : "environment     no rules\n");
+    for (size_t i = 0; i < policy->env_count; i++)
+        text_env(out, &policy->env[i]);
+}
+
+/* ---- JSON --------------------------------------------------------------------------------- */
+
+static void json_id(struct json *j, const char *key, unsigned id)
+{
+    if (id == (unsigned)-1)
+        json_null(j, key);
+    else
+        json_uint(j, key, id);
+}
+
+static void json_identity(struct json *j, const struct brig_policy *policy)
+{
+    json_open_object(j, "identity");
+    json_id(j, "host_uid", policy->host_uid);
+    json_id(j, "host_gid", policy->host_gid);
+    json_id(j, "inside_uid", policy->inside_uid);
+    json_id(j, "inside_gid", policy->inside_gid);
+    json_string(j, "name", policy->user_name);
+    json_string(j, "home", policy->home);
+    json_string(j, "shell", policy->shell);
+    json_close_object(j);
+}
+
+static void json_grants(struct json *j, const struct brig_policy *policy)
+{
+    json_open_array(j, "grants");
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        json_open_object(j, NULL);
+        json_string(j, "access", policy_access_name(grant->access));
+        json_string(j, "source", grant->source);
+        json_string(j, "dest", grant->dest);
+        json_bool(j, "optional", grant->flags & BRIG_GRANT_OPTIONAL);
+        json_bool(j, "create", grant->flags & BRIG_GRANT_CREATE);
+        json_string(j, "origin", grant->origin);
+        json_close_object(j);
+    }
+    json_close_array(j);
+}
+
+static void json_environment(struct json *j, const struct brig_policy *policy)
+{
+    json_open_array(j, "environment");
+    for (size_t i = 0; i < policy->env_count; i++) {
+        const struct policy_env *env = &policy->env[i];
+        json_open_object(j, NULL);
+        json_string(j, "rule", env_kind_name(env->kind));
+        json_string(j, "name", env->name);
+        json_string(j, "value", env->value);
+        json_string(j, "origin", env->origin);
+        json_close_object(j);
+    }
+    json_close_array(j);
+}
+
+static void explain_json(struct str *out, const struct brig_policy *policy)
+{
+    struct json j;
+    json_init(&j, out);
+    json_open_object(&j, NULL);
+    json_string(&j, "mode", policy_mode_name(policy->mode));
+    json_string(&j, "view", policy_view_name(policy->view));
+    json_string(&j, "root", policy->root_path);
+    json_string(&j, "network", policy_network_name(policy->network));
+    json_string(&j, "seccomp", policy_seccomp_name(policy->seccomp));
+    json_bool(&j, "allow_nested", policy->allow_nested);
+    json_string(&j, "on_unsupported", policy_on_unsupported_name(policy->on_unsupported));
+    json_open_array(&j, "disabled_layers");
+    for (size_t i = 0; i < ARRAY_LENGTH(layers); i++)
+        if (policy->disabled_layers & layers[i])
+            json_string(&j, NULL, policy_layer_name(layers[i]));
+    json_close_array(&j);
+    json_string(&j, "terminal", terminal_name(policy->terminal));
+    json_string(&j, "hostname", policy->hostname);
+    json_string(&j, "workdir", policy->workdir);
+    json_identity(&j, policy);
+    json_open_object(&j, "limits");
+    for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++)
+        json_uint(&j, policy_limit_name((enum brig_limit)i), policy->limits[i]);
+    json_close_object(&j);
+    json_grants(&j, policy);
+    json_environment(&j, policy);
+    json_close_object(&j);
+    str_append_char(out, '\n');
+}
+
+int brig_policy_explain(const struct brig_policy *policy, bool json, char **ret_text,
+                        struct brig_error *err)
+{
+    autostr struct str out = {0};
+    if (json)
+        explain_json(&out, policy);
+    else
+        explain_text(&out, policy);
+    return str_take(&out, ret_text, err);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The modes: presets of a policy, one row each. */
+#include "policy/modes.h"
+
+#include "base/own.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+/* What describes the terminal and the language. Nothing that names a place, a socket, an agent or
+ * a secret of the host. */
+static const char *const env_keep_sealed[] = {
+    "PATH", "LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "NO_COLOR", NULL,
+};
+
+static const struct policy_mode modes[] = {
+    [BRIG_MODE_SEALED] =
+        {
+            .view = BRIG_VIEW_SYSTEM,
+            .network = BRIG_NET_NONE,
+            .seccomp = BRIG_SECCOMP_CODE,
+            .hostname = "brig",
+            .env_keep = env_keep_sealed,
+            .limits =
+                {
+                    [BRIG_LIMIT_OUTPUT_BYTES] = 1 * MIB,
+                    [BRIG_LIMIT_TMP_BYTES] = 512 * MIB,
+                    [BRIG_LIMIT_TMP_INODES] = 65536,
+                },
+        },
+};
+
+const struct policy_mode *policy_mode_row(enum brig_mode mode)
+{
+    return (size_t)mode < ARRAY_LENGTH(modes) ? &modes[mode] : NULL;
+}

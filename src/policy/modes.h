@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The modes: presets of a policy, one row each. */
+#pragma once
+
+#include <brig/brig.h>
+
+struct policy_mode {
+    enum brig_view view;
+    enum brig_network network;
+    enum brig_seccomp seccomp;
+    const char *hostname;
+    /* Names of the caller's environment that pass, ended by NULL; NULL instead of a list: all. */
+    const char *const *env_keep;
+    uint64_t limits[BRIG_LIMIT_COUNT_];
+};
+
+/* The row, static; NULL for a value that is no mode. */
+const struct policy_mode *policy_mode_row(enum brig_mode mode);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy as plain data: what a jail may see, be, reach, call and use. Fronts build it through
+ * the public builders; the engine only reads it. */
+#pragma once
+
+#include <brig/brig.h>
+
+/* Named limits on what a policy may hold, each refused by name when passed. */
+#define POLICY_GRANTS_MAX 1024
+#define POLICY_ENV_MAX 4096
+#define POLICY_HOSTNAME_MAX 64
+
+struct policy_grant {
+    enum brig_access access;
+    unsigned flags; /* enum brig_grant_flag */
+    char *source;   /* absolute, normalised as text only; for BRIG_MASK equal to dest */
+    char *dest;     /* absolute, normalised: no //, no ., no .., no trailing slash but for "/" */
+    char *origin;   /* where the rule came from, for explain and messages; never NULL */
+};
+
+enum policy_env_kind {
+    POLICY_ENV_SET,    /* name=value */
+    POLICY_ENV_EXPOSE, /* name, past earlier patterns */
+    POLICY_ENV_UNSET,  /* a pattern */
+};
+
+/* Environment rules apply in order; the last one that matches a name decides. */
+struct policy_env {
+    enum policy_env_kind kind;
+    char *name;  /* or the pattern */
+    char *value; /* POLICY_ENV_SET */
+    char *origin;
+};
+
+struct brig_policy {
+    enum brig_mode mode;
+    enum brig_view view;
+    char *root_path; /* BRIG_VIEW_ROOT */
+    struct policy_grant *grants;
+    size_t grant_count;
+    struct policy_env *env;
+    size_t env_count;
+    uid_t host_uid, inside_uid; /* (uid_t)-1: choose */
+    gid_t host_gid, inside_gid;
+    char *user_name, *home, *shell; /* NULL: choose */
+    enum brig_network network;
+    enum brig_seccomp seccomp;
+    uint64_t limits[BRIG_LIMIT_COUNT_];
+    enum brig_terminal terminal;
+    char *workdir; /* NULL: choose */
+    char *hostname;
+    bool allow_nested;
+    enum brig_on_unsupported on_unsupported;
+    unsigned disabled_layers; /* enum brig_layer */
+    char *origin;             /* for rules added from now on */
+};
+
+/* Names of the vocabulary, one table each in names.c. name_of returns "?" for a value outside the
+ * table; parse returns the value or -1. */
+const char *policy_mode_name(enum brig_mode mode);
+const char *policy_view_name(enum brig_view view);
+const char *policy_access_name(enum brig_access access);
+const char *policy_network_name(enum brig_network network);
+const char *policy_seccomp_name(enum brig_seccomp profile);
+const char *policy_limit_name(enum brig_limit limit);
+const char *policy_layer_name(enum brig_layer layer);
+const char *policy_on_unsupported_name(enum brig_on_unsupported what);
+int policy_mode_parse(const char *name);
+int policy_view_parse(const char *name);
+int policy_network_parse(const char *name);
+int policy_seccomp_parse(const char *name);
+int policy_layer_parse(const char *name);
+int policy_on_unsupported_parse(const char *name);
+/* "a, b or c" of the vocabulary, for messages; static text. */
+const char *policy_mode_choices(void);
+const char *policy_view_choices(void);
+const char *policy_network_choices(void);
+const char *policy_seccomp_choices(void);
+const char *policy_layer_choices(void);
+const char *policy_on_unsupported_choices(void);
+
+/* Checks what only makes sense of the whole: returns 0 or BRIG_E_INVALID naming the rule. */
+int policy_validate(const struct brig_policy *policy, struct brig_error *err);
+
+/* The environment the command gets, from the caller's envp (NULL: empty) and the policy's rules: a
+ * NULL-terminated array in one allocation, to be freed with free(). Names given twice keep the
+ * last value. Malformed entries of envp (no '=') are dropped. */
+int policy_environment(const struct brig_policy *policy, const char *const *envp, char ***ret_env,
+                       struct brig_error *err);
+
+/* True if pattern, in which '*' stands for any characters and '\' quotes, matches text. */
+bool policy_pattern_matches(const char *pattern, const char *text);

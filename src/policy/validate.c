@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* What only makes sense of the whole policy, and where a grant may stand. */
+#include "policy/validate.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "policy/policy.h"
+
+/* Of /dev the jail always has its own: the host's would hand it the caller's terminals. */
+static const char *const own_devices[] = {
+    "/dev/pts", "/dev/ptmx",  "/dev/tty",    "/dev/console",
+    "/dev/fd",  "/dev/stdin", "/dev/stdout", "/dev/stderr",
+};
+
+static int check_device_dest(enum brig_access access, const char *dest, struct brig_error *err)
+{
+    if (strcmp(dest, "/dev") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "/dev cannot be %s: the jail has its own; grant single devices below it",
+                         access == BRIG_MASK ? "masked" : "granted");
+    for (size_t i = 0; i < ARRAY_LENGTH(own_devices); i++)
+        if (path_is_beneath(own_devices[i], dest))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' cannot be granted or masked: the jail has its own %s",
+                             str_shown(dest).text, own_devices[i]);
+    if (access != BRIG_DEVICE && !path_is_beneath("/dev/shm", dest))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is below /dev: only devices and /dev/shm can be granted there",
+                         str_shown(dest).text);
+    return 0;
+}
+
+static int check_dest(enum brig_access access, const char *dest, struct brig_error *err)
+{
+    if (strcmp(dest, "/") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'/' cannot be %s: choose a view instead (%s)",
+                         access == BRIG_MASK ? "masked" : "a grant's destination",
+                         policy_view_choices());
+    if (path_is_beneath("/proc", dest))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' cannot be granted or masked: the jail has a /proc of its own",
+                         str_shown(dest).text);
+    if (path_is_beneath("/dev", dest))
+        return check_device_dest(access, dest, err);
+    if (access == BRIG_DEVICE)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "device '%s' is not below /dev: devices can only stand there",
+                         str_shown(dest).text);
+    return 0;
+}
+
+/* The host's /proc holds the root directory of every process of the caller: a grant of it, or of
+ * all there is, would undo every other rule. This looks at the text only; what the path leads to is
+ * looked at when it is opened. */
+static int check_source(const char *source, struct brig_error *err)
+{
+    if (strcmp(source, "/") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'/' cannot be granted: choose the view 'host' instead");
+    if (path_is_beneath("/proc", source))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' cannot be granted: it would open the processes outside",
+                         str_shown(source).text);
+    return 0;
+}
+
+int policy_check_grant(enum brig_access access, const char *source, const char *dest,
+                       struct brig_error *err)
+{
+    int rc = check_dest(access, dest, err);
+    if (rc < 0 || access == BRIG_MASK)
+        return rc;
+    return check_source(source, err);
+}
+
+int policy_validate(const struct brig_policy *policy, struct brig_error *err)
+{
+    if (policy->view == BRIG_VIEW_ROOT && !policy->root_path)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the view 'root' needs the directory that is to be the root");
+    if (policy->allow_nested && policy->seccomp == BRIG_SECCOMP_CODE &&
+        !(policy->disabled_layers & BRIG_LAYER_SECCOMP))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "allow-nested does not go with the syscall profile 'code': nested "
+                         "sandboxes need --seccomp dev");
+    if (policy->workdir && policy->workdir[0] != '/')
+        return brig_fail(err, BRIG_E_INVALID, 0, "working directory '%s' is relative",
+                         str_shown(policy->workdir).text);
+    if (policy->host_uid == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a jail never runs as uid 0 on the host");
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        int rc = policy_check_grant(grant->access, grant->source, grant->dest, err);
+        if (rc < 0)
+            return brig_wrap(err, rc, "%s", str_shown(grant->origin).text);
+    }
+    return 0;
+}

@@ -1,0 +1,303 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The command line of brig: its syntax, its verbs, its exit statuses, and what it refuses.
+
+load lib
+
+setup() {
+    scratch_make user
+    cd "$SCRATCH"
+}
+
+teardown() {
+    cd /
+    scratch_remove
+}
+
+brig() {
+    run_as_user "$BRIG" "$@"
+}
+
+# brig_in FOLDER ARGS...: started there.
+brig_in() {
+    local folder=$1
+    shift
+    (cd "$folder" && run_as_user "$BRIG" "$@")
+}
+
+@test "help fits 80 columns, is on stdout, and names every option once" {
+    must brig --help
+    [ -z "$(printf '%s\n' "$output" | awk 'length > 80')" ]
+    [ -z "$(printf '%s\n' "$output" | grep -oE ' --[a-z-]+[!?]? ' | sort | uniq -d | grep -v -- '--dry-run')" ]
+    local text=$output
+    must brig help
+    [ "$output" = "$text" ]
+    run bash -c '"$1" --help 2>&1 >/dev/null' - "$BRIG"
+    [ -z "$output" ]
+}
+
+@test "version is printed by verb and by option" {
+    must brig version
+    [[ $output == "brig "[0-9]* ]]
+    local text=$output
+    must brig --version
+    [ "$output" = "$text" ]
+}
+
+@test "an unknown option is refused on one line, with status 125, and nothing runs" {
+    must_exit 125 brig --frobnicate touch made
+    [ "${#lines[@]}" -eq 1 ]
+    output_has "'--frobnicate'"
+    output_has "brig --help"
+    [ ! -e made ]
+    must brig touch made
+    [ -e made ]
+}
+
+@test "a wrong value is refused by name, with what is allowed" {
+    must_exit 125 brig --net bogus true
+    output_has "'bogus'"
+    output_has "none or host"
+    must_exit 125 brig --timeout fast true
+    output_has "'fast'"
+    must_exit 125 brig --timeout
+    output_has "needs a value"
+}
+
+@test "options in all their forms reach the policy" {
+    for form in "--timeout 7s" "--timeout=7s"; do
+        # shellcheck disable=SC2086 # two words are meant
+        must brig $form --dry-run
+        output_has 7000
+    done
+    must brig -r/usr --dry-run
+    output_has "/usr"
+    must brig -Dr /usr --dry-run
+    output_has "/usr"
+    output_lacks "$SCRATCH"
+    must brig --dry-run --json
+    must python3 -c 'import json, sys; json.loads(sys.argv[1])' "$output"
+}
+
+@test "a verb with words it does not know does nothing and says how to run the program" {
+    must_exit 125 brig doctor foo
+    output_has "brig run doctor foo"
+    must_exit 125 brig version foo
+    output_has "brig run version foo"
+    must_exit 125 brig help no-such-verb
+    output_has "brig run help no-such-verb"
+}
+
+@test "a program named like a verb runs by run and by --" {
+    printf '#!/bin/sh\necho "I am doctor $*"\n' >doctor
+    chmod 755 doctor
+    for form in run --; do
+        PATH=$SCRATCH:$PATH must brig "$form" doctor foo
+        [ "$output" = "I am doctor foo" ]
+    done
+}
+
+@test "what follows the command is the command's, options too" {
+    must brig echo --timeout -D -- x
+    [ "$output" = "--timeout -D -- x" ]
+    must brig -- echo -n -- x
+    [ "$output" = "-- x" ]
+}
+
+@test "exit statuses are the command's, 128+n, 124, 125, 126 and 127" {
+    must_exit 7 brig sh -c 'exit 7'
+    must_exit 137 brig sh -c 'kill -KILL $$'
+    must_exit 124 brig --timeout 200ms --grace 0 sleep 60
+    must_exit 125 brig --mode nonsense true
+    echo text >plain
+    must_exit 126 brig ./plain
+    must_exit 127 brig no-such-program-anywhere
+}
+
+@test "the working directory is granted, and is where the command starts" {
+    must brig sh -c 'pwd; echo new >file'
+    [ "$output" = "$SCRATCH" ]
+    [ "$(cat file)" = new ]
+}
+
+@test "with -D the working directory is not there, and the home is a private one" {
+    echo secret >file
+    must_fail brig -D cat "$SCRATCH/file"
+    must brig cat "$SCRATCH/file"
+    must brig -D sh -c 'pwd; echo x >"$HOME/new" && ls -A "$HOME"'
+    [ "${lines[1]}" = new ]
+    [ "${#lines[@]}" -eq 2 ]
+}
+
+@test "with -D and a grant that holds the working directory the command starts there" {
+    mkdir -p deep/er
+    chmod -R 0777 deep
+    must brig_in deep/er -D -d "$SCRATCH" pwd
+    [ "$output" = "$SCRATCH/deep/er" ]
+}
+
+@test "a whole home is granted only when asked for, however it is spelled" {
+    local home
+    if lib_is_root; then home=$(lib_user_home); else home=$HOME; fi
+    ln -s "$home" link
+    for folder in "$home" "$SCRATCH/link" "$(dirname "$home")"; do
+        must_exit 125 brig_in "$folder" true
+        output_has "-D"
+        output_has "-d"
+    done
+    must_exit 125 brig_in / true
+    output_has "-D"
+    must brig_in "$home" -D true
+    must brig_in "$home" -d . true
+    must brig_in "$home" -r . true
+}
+
+@test "a home is recognised by identity when HOME says so through a link" {
+    mkdir fake
+    chmod 0777 fake
+    ln -s fake alias
+    run bash -c 'cd "$2/fake" && . "$1" && run_as_user env HOME="$2/alias" "$BRIG" true' \
+        - "$LIB_DIR/lib.bash" "$SCRATCH"
+    [ "$status" -eq 125 ]
+    output_has "home directory"
+}
+
+@test "grants with source and destination, colons in names, and taking back" {
+    mkdir 'with:colon'
+    echo inside >'with:colon/f'
+    must brig -D -r 'with\:colon:/data' cat /data/f
+    [ "$output" = inside ]
+    must_fail brig -D -r 'with\:colon:/data' sh -c 'echo x >/data/f'
+    must brig -D -d 'with\:colon:/data' sh -c 'echo new >/data/f'
+    must_fail brig -D -d 'with\:colon:/data' -x /data cat /data/f
+    must_exit 125 brig -d a:b:c true
+    output_has '\:'
+}
+
+@test "without a command the user's shell runs" {
+    run bash -c '. "$1"; echo "echo shell \$0" | run_as_user "$BRIG"' - "$LIB_DIR/lib.bash"
+    [ "$status" -eq 0 ]
+    output_has "shell /bin/"
+}
+
+@test "the result is written as JSON to a file, replacing it in one step" {
+    echo old >result.json
+    ln result.json hard
+    chmod 0666 result.json
+    must_exit 3 brig --result result.json sh -c 'exit 3'
+    must python3 -c 'import json; r = json.load(open("result.json"))
+assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
+    [ "$(cat hard)" = old ]
+    [ -z "$(find . -name '.brig-result*')" ]
+}
+
+@test "the result is written to a descriptor, by number or as fd:N" {
+    for where in 7 fd:7; do
+        must bash -c '. "$1"; run_as_user "$BRIG" --result "$2" true 7>&1 >/dev/null' \
+            - "$LIB_DIR/lib.bash" "$where"
+        output_has '"outcome":"exited"'
+    done
+    must_exit 125 brig --result 77 touch made
+    output_has "77 is not open"
+    [ ! -e made ]
+}
+
+@test "a result that cannot be written is refused before anything runs" {
+    must_exit 125 brig --result no/such/dir/r touch made
+    [ ! -e made ]
+    must brig --result /dev/null true
+    [ -c /dev/null ]
+}
+
+@test "a run that could not start has a result as well" {
+    must_exit 127 brig --result r.json no-such-program-anywhere
+    must python3 -c 'import json; r = json.load(open("r.json"))
+assert r["outcome"] == "setup_failed" or r["outcome"] == "setup-failed", r
+assert r["status"] == 127 and "no-such-program" in str(r["error"]), r'
+}
+
+@test "a descriptor is passed only on purpose, and must be open" {
+    echo passed >file
+    must bash -c '. "$1"; run_as_user "$BRIG" --pass-fd 5 sh -c "cat <&5" 5<file' - "$LIB_DIR/lib.bash"
+    [ "$output" = passed ]
+    run bash -c '. "$1"; run_as_user "$BRIG" sh -c "cat <&5" 5<file' - "$LIB_DIR/lib.bash"
+    [ "$status" -ne 0 ]
+    output_lacks passed
+    must_exit 125 brig --pass-fd 99 true
+    output_has "99 is not open"
+}
+
+@test "a signal to brig reaches the command, a second one ends it" {
+    for signal in TERM INT HUP; do
+        rm -f got ready
+        run bash -c '. "$1"; set -m
+            run_as_user "$BRIG" sh -c "trap \"echo $2 >got; exit 9\" $2; mkfifo ready; read x <ready" &
+            job=$!
+            until [ -p ready ]; do :; done
+            kill -s "$2" "$job"; wait "$job"' - "$LIB_DIR/lib.bash" "$signal"
+        [ "$status" -eq 9 ]
+        [ "$(cat got)" = "$signal" ]
+    done
+    rm -f ready
+    run bash -c '. "$1"; set -m
+        run_as_user "$BRIG" --grace 30s sh -c "trap \"mkfifo asked\" INT; trap \"exit 5\" TERM; mkfifo ready; while :; do read x <ready; done" &
+        job=$!
+        until [ -p ready ]; do :; done
+        kill -INT "$job"
+        until [ -p asked ]; do :; done
+        kill -INT "$job"; wait "$job"' - "$LIB_DIR/lib.bash"
+    [ "$status" -ne 0 ]
+    [ "$status" -ne 125 ]
+}
+
+@test "an ignored hang-up is ignored inside too, as nohup means it" {
+    run bash -c '. "$1"; trap "" HUP
+        run_as_user "$BRIG" sh -c "mkfifo ready; read x <ready; exit 4" &
+        job=$!
+        until [ -p ready ]; do :; done
+        kill -HUP "$job"; echo >ready; wait "$job"' - "$LIB_DIR/lib.bash"
+    [ "$status" -eq 4 ]
+}
+
+@test "messages are not coloured when stderr is no terminal" {
+    must_exit 125 brig --nope
+    [[ $output == "brig: "* ]]
+}
+
+@test "behind sudo the jail acts for the user who called" {
+    lib_is_root || cannot "only root can be behind sudo"
+    local uid
+    uid=$(id -u "$LIB_USER")
+    must env SUDO_UID="$uid" SUDO_GID="$uid" SUDO_USER="$LIB_USER" "$BRIG" sh -c 'id -un; touch mine'
+    [ "$output" = "$LIB_USER" ]
+    [ "$(stat -c %u mine)" = "$uid" ]
+}
+
+@test "for root itself the jail is an unprivileged user named brig" {
+    lib_is_root || cannot "not root"
+    must as root "$BRIG" -D sh -c 'id -un; echo "$HOME"'
+    [ "${lines[0]}" = brig ]
+    [ "${lines[1]}" = /home/brig ]
+}
+
+@test "the manual and the completions are what the tables say" {
+    must "$LIB_ROOT/tools/check-generated" "$BUILD_DIR"
+    bash -n "$LIB_ROOT/completions/brig.bash"
+    needs mandoc
+    must mandoc -T lint -W warning "$LIB_ROOT/man/brig.1"
+}
+
+@test "bash completes options, values and verbs" {
+    complete_words() {
+        bash -c 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() { :; }; _brig
+            printf "%s\n" "${COMPREPLY[@]}"' - "$LIB_ROOT/completions/brig.bash" "$@"
+    }
+    must complete_words brig --time
+    [ "$output" = "--timeout" ]
+    must complete_words brig --net h
+    [ "$output" = host ]
+    must complete_words brig docto
+    output_has doctor
+    must complete_words brig -d /et
+    output_has /etc
+}

@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# brig doctor: one line for each thing probed, one remedy, and an exit status that can be trusted.
+
+load lib
+
+setup() {
+    [ -x "$WITHOUT" ] || cannot "no $WITHOUT: build the test tools"
+}
+
+@test "the doctor finds a full jail where one works" {
+    for who in $(each_user); do
+        must as "$who" "$BRIG" doctor
+        [ "${lines[-1]}" = "A full jail works." ]
+        output_has "user namespaces"
+        output_has "Landlock"
+        output_lacks MISSING
+    done
+}
+
+@test "the doctor agrees with a run" {
+    for who in $(each_user); do
+        run as "$who" "$BRIG" doctor
+        local verdict=$status
+        run as "$who" "$BRIG" run --mode sealed --nocwd -- /bin/true
+        if [ "$verdict" -eq 0 ]; then
+            [ "$status" -eq 0 ]
+        else
+            [ "$status" -ne 0 ]
+        fi
+    done
+}
+
+@test "every line is aligned and short" {
+    must as user "$BRIG" doctor
+    # A mark, a label, a meaning; the labels' column is the same on every line of a probe.
+    run sh -c 'printf "%s\n" "$1" | sed "/^\$/,\$d" | grep -vE "^(ok     |limited|MISSING|       ) "' - "$output"
+    [ -z "$output" ]
+}
+
+@test "without user namespaces the doctor says so, with one remedy, and exits 1" {
+    must_exit 1 run_as_user "$WITHOUT" userns -- "$BRIG" doctor
+    output_has "MISSING  user namespaces"
+    output_has "-> "
+    output_has "needs user namespaces"
+    output_has "No full jail works."
+}
+
+@test "without user namespaces and Landlock only limits are left" {
+    must_exit 1 run_as_user "$WITHOUT" userns,landlock -- "$BRIG" doctor
+    output_has "limits only"
+}
+
+@test "without the mount API the doctor names it" {
+    must_exit 1 run_as_user "$WITHOUT" mountapi -- "$BRIG" doctor
+    output_has "MISSING  new mount API"
+    output_has "MISSING  mount_setattr"
+}
+
+@test "without clone3 and openat2 a full jail works all the same" {
+    must run_as_user "$WITHOUT" clone3,openat2 -- "$BRIG" doctor
+    output_has "limited  clone3"
+    output_has "limited  openat2"
+}
+
+@test "the JSON is one object that says the same" {
+    needs python3
+    run run_as_user "$BRIG" doctor --json
+    [ "$status" -eq 0 ]
+    python3 -c '
+import json, sys
+report = json.loads(sys.argv[1])
+assert report["full_jail"] is True and report["rung"] == "full" and report["error"] is None
+ids = [check["id"] for check in report["checks"]]
+assert len(ids) == len(set(ids)) and {"userns", "landlock", "proc", "cgroup"} <= set(ids)
+for check in report["checks"]:
+    assert check["state"] in ("ok", "limited", "missing"), check
+    assert check["label"] and check["meaning"], check
+    assert check["state"] != "ok" or check["remedy"] is None, check
+' "$output"
+    run run_as_user "$WITHOUT" userns -- "$BRIG" doctor --json
+    [ "$status" -eq 1 ]
+    python3 -c '
+import json, sys
+report = json.loads(sys.argv[1])
+assert report["full_jail"] is False and report["rung"] == "landlock" and report["error"]
+assert report["unenforced"]
+' "$output"
+}
+
+@test "the doctor leaves nothing behind" {
+    local home before
+    home=$(lib_is_root && lib_user_home || echo "$HOME")
+    before=$(ls -A "$home" | wc -l)
+    run run_as_user "$BRIG" doctor
+    [ "$(ls -A "$home" | wc -l)" -eq "$before" ]
+}
+
+@test "words the doctor does not know are refused" {
+    must_exit 125 "$BRIG" doctor --nonsense
+    output_has "brig run doctor"
+    must_exit 125 "$BRIG" doctor --json more
+}

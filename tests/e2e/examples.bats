@@ -1,0 +1,128 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The examples of the documentation compile as a user of the library would compile them, and do
+# what their comments say, as root and as an ordinary user.
+
+load lib
+
+setup_file() {
+    needs gcc pkg-config
+    EXAMPLES=$(mktemp -d /tmp/brig-examples.XXXXXXXX)
+    export EXAMPLES
+    chmod 0755 "$EXAMPLES"
+}
+
+teardown_file() {
+    rm -rf -- "$EXAMPLES"
+}
+
+setup() {
+    SOURCES=$LIB_ROOT/docs/examples
+}
+
+teardown() {
+    scratch_remove
+}
+
+# build NAME: with the flags the uninstalled library's own pkg-config file gives.
+build() {
+    local flags library
+    [ ! -x "$EXAMPLES/$1" ] || return 0
+    flags=$(PKG_CONFIG_PATH=$BUILD_DIR/meson-uninstalled pkg-config --cflags --libs libbrig)
+    library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
+    # Several words on purpose.
+    # shellcheck disable=SC2086
+    gcc -std=gnu11 -Wall -Wextra -Werror -o "$EXAMPLES/$1" "$SOURCES/$1.c" \
+        $flags -Wl,-rpath,"$library"
+}
+
+@test "there is a test here for every example" {
+    for source in "$SOURCES"/*.c; do
+        name=$(basename "$source" .c)
+        grep -q "build $name\$" "$BATS_TEST_FILENAME" || {
+            echo "no test builds $name" >&2
+            return 1
+        }
+    done
+}
+
+@test "run-a-command says what became of the command and exits as it did" {
+    build run-a-command
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/run-a-command" /bin/echo hello
+        output_has hello
+        output_has "exited, status 0"
+        must_exit 7 as "$who" "$EXAMPLES/run-a-command" /bin/sh -c 'exit 7'
+        output_has "exited, status 7"
+        must_exit 137 as "$who" "$EXAMPLES/run-a-command" /bin/sh -c 'kill -9 $$'
+        output_has "signalled, status 137"
+        must_exit 127 as "$who" "$EXAMPLES/run-a-command" /no/such/command
+        output_has /no/such/command
+    done
+}
+
+@test "capture-output passes bytes in, keeps what fits and marks what does not" {
+    build capture-output
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/capture-output"
+        output_has "heard: one two three"
+        output_has "stdout: kept 21 of 21 bytes"
+        output_has "stderr: kept 1000 of 3000 bytes (truncated)"
+        output_lacks "21 bytes (truncated)"
+    done
+}
+
+@test "grants gives a project with its history protected and its secrets hidden" {
+    build grants
+    for who in $(each_user); do
+        scratch_make "$who"
+        as "$who" mkdir -m 0777 "$SCRATCH/project" "$SCRATCH/project/.git"
+        printf 'SECRET=1\n' | as "$who" tee "$SCRATCH/project/.env" >/dev/null
+        as "$who" chmod 0777 "$SCRATCH/project" "$SCRATCH/project/.git"
+        must as "$who" "$EXAMPLES/grants" "$SCRATCH/project"
+        output_has "made-inside: written"
+        output_has ".env: hidden"
+        output_has ".git: read-only"
+        output_has "hello from $SCRATCH/project"
+        [ "$(cat "$SCRATCH/project/made-inside")" = written ]
+        [ "$(cat "$SCRATCH/project/.env")" = SECRET=1 ]
+        [ ! -e "$SCRATCH/project/.git/inside" ]
+    done
+}
+
+@test "grants works for a project that has nothing to protect" {
+    build grants
+    for who in $(each_user); do
+        scratch_make "$who"
+        must as "$who" "$EXAMPLES/grants" "$SCRATCH"
+        output_has "made-inside: written"
+    done
+}
+
+@test "limits ends a command that ignores TERM and says it was the clock" {
+    build limits
+    for who in $(each_user); do
+        must_exit 124 as "$who" "$EXAMPLES/limits"
+        output_has "timeout, ended by signal 9 after"
+    done
+}
+
+@test "event-loop sees the quick job end before the slow one" {
+    build event-loop
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/event-loop"
+        [ "${lines[0]}" = "quick: exited, status 0, output: early" ]
+        [ "${lines[1]}" = "slow: exited, status 0, output: late" ]
+    done
+}
+
+@test "template starts jails that share nothing" {
+    build template
+    for who in $(each_user); do
+        must as "$who" "$EXAMPLES/template"
+        [ "${#lines[@]}" -eq 5 ]
+        for i in 1 2 3 4 5; do
+            [ "${lines[i - 1]}" = "run $i: fresh" ]
+        done
+    done
+}

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT
+# What the end-to-end suites share: the binaries under test, the ordinary user, scratch directories.
+# shellcheck disable=SC2154 # status and output are set by `run`
+#
+# A suite loads it with `load lib` (or `load ../e2e/lib`). In tests/e2e the user is made and removed
+# by setup_suite.bash; a suite in another folder calls lib_user_create in its setup_file and
+# lib_user_remove in its teardown_file. Several suites may run at once: the user goes with the last.
+
+LIB_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+LIB_ROOT=$(cd "$LIB_DIR/../.." && pwd)
+LIB_USER=brigtest
+LIB_USER_COMMENT='brig test user'
+LIB_LOCK=/tmp/.brigtest.lock
+
+# lib_first_executable PATH...: the first that is there, else the first.
+lib_first_executable() {
+    local path
+    for path; do
+        if [ -x "$path" ]; then
+            printf '%s\n' "$path"
+            return
+        fi
+    done
+    printf '%s\n' "$1"
+}
+
+: "${BUILD_DIR:=$LIB_ROOT/build}"
+: "${BRIG:=$(lib_first_executable "$BUILD_DIR/src/cli/brig" "$BUILD_DIR/brig")}"
+# Where the test tools of tests/probe are built.
+: "${BRIG_PROBES:=$(dirname "$(lib_first_executable "$BUILD_DIR/tests/probe/without" \
+    "$BUILD_DIR/tests/without" "$BUILD_DIR/without")")}"
+# `as WHO "$WITHOUT" FEATURES -- CMD...`: with system calls forced to fail, see tests/probe/without.c.
+WITHOUT=$BRIG_PROBES/without
+export BUILD_DIR BRIG BRIG_PROBES WITHOUT
+
+lib_is_root() {
+    [ "$(id -u)" -eq 0 ]
+}
+
+# cannot REASON: skips the test with a reason, or fails it where everything must work.
+cannot() {
+    if [ "${BRIG_MUST_WORK:-0}" = 1 ]; then
+        echo "must work here, but: $*" >&2
+        return 1
+    fi
+    skip "$*"
+}
+
+# needs PROGRAM...: each must be on the PATH.
+needs() {
+    local program
+    for program; do
+        command -v "$program" >/dev/null 2>&1 || cannot "$program is not installed"
+    done
+}
+
+# ---- The ordinary user ---------------------------------------------------------------------------
+
+# The user exists only where the tests run as root; otherwise the caller is the ordinary user. The
+# shared lock is held by the shell that calls this until it ends, so a suite that ends earlier leaves
+# the user to the others.
+lib_user_create() {
+    lib_is_root || return 0
+    exec {LIB_LOCK_FD}>>"$LIB_LOCK"
+    flock -x "$LIB_LOCK_FD"
+    if ! id "$LIB_USER" >/dev/null 2>&1; then
+        useradd --create-home --shell /bin/bash --comment "$LIB_USER_COMMENT" "$LIB_USER" || return
+    fi
+    chmod 0755 "$(lib_user_home)"
+    flock -s "$LIB_LOCK_FD"
+}
+
+lib_user_remove() {
+    lib_is_root || return 0
+    [ -z "${LIB_LOCK_FD:-}" ] || exec {LIB_LOCK_FD}>&-
+    (
+        exec 9>>"$LIB_LOCK"
+        flock -n -x 9 || exit 0
+        # Only a user made here, whatever the name says.
+        case $(getent passwd "$LIB_USER" | cut -d: -f5) in
+        "$LIB_USER_COMMENT"*) userdel --remove "$LIB_USER" >/dev/null 2>&1 || true ;;
+        esac
+    )
+}
+
+lib_user_home() {
+    getent passwd "$LIB_USER" | cut -d: -f6
+}
+
+# run_as_user CMD...: as the ordinary user, with that user's groups and home. PATH and the variables
+# named BRIG* stay.
+run_as_user() {
+    if lib_is_root; then
+        local home
+        home=$(lib_user_home)
+        setpriv --reuid="$LIB_USER" --regid="$LIB_USER" --init-groups --inh-caps=-all \
+            env -u SUDO_USER -u SUDO_UID -u SUDO_GID -u XDG_RUNTIME_DIR \
+            HOME="$home" USER="$LIB_USER" LOGNAME="$LIB_USER" SHELL=/bin/bash "$@"
+    else
+        "$@"
+    fi
+}
+
+# as root|user CMD...
+as() {
+    local who=$1
+    shift
+    case $who in
+    root) env -u SUDO_USER -u SUDO_UID -u SUDO_GID "$@" ;;
+    user) run_as_user "$@" ;;
+    *)
+        echo "as: $who is neither root nor user" >&2
+        return 2
+        ;;
+    esac
+}
+
+# each_user: the users a test can be run as, for `for who in $(each_user)`.
+each_user() {
+    if lib_is_root; then
+        echo root user
+    else
+        echo user
+    fi
+}
+
+# ---- Scratch -------------------------------------------------------------------------------------
+
+# scratch_make WHO: sets SCRATCH to a fresh directory that WHO owns and every uid can use, also the
+# unprivileged one a jail of root runs as. It is not below /tmp, which is private in a jail.
+scratch_make() {
+    local base
+    if [ "$1" = user ] && lib_is_root; then
+        base=$(lib_user_home)
+    elif lib_is_root; then
+        base=/var/lib
+    else
+        base=$HOME
+    fi
+    SCRATCH=$(as "$1" mktemp -d "$base/brigtest.XXXXXXXX") || return
+    chmod 0777 "$SCRATCH"
+    LIB_SCRATCHES="${LIB_SCRATCHES:-}${LIB_SCRATCHES:+ }$SCRATCH"
+}
+
+# For teardown: removes what scratch_make made in this test.
+scratch_remove() {
+    local directory
+    for directory in ${LIB_SCRATCHES:-}; do
+        rm -rf -- "$directory"
+    done
+    LIB_SCRATCHES=
+}
+
+# ---- Running -------------------------------------------------------------------------------------
+
+# must CMD...: the command succeeds; what it printed is shown otherwise.
+must() {
+    run "$@"
+    [ "$status" -eq 0 ] || {
+        echo "exit $status from: $*" >&2
+        echo "$output" >&2
+        return 1
+    }
+}
+
+# must_fail CMD...: the command does not succeed, and it was not brig that failed.
+must_fail() {
+    run "$@"
+    [ "$status" -ne 0 ] && [ "$status" -ne 125 ] || {
+        echo "exit $status from: $*" >&2
+        echo "$output" >&2
+        return 1
+    }
+}
+
+# must_exit STATUS CMD...
+must_exit() {
+    local wanted=$1
+    shift
+    run "$@"
+    [ "$status" -eq "$wanted" ] || {
+        echo "exit $status instead of $wanted from: $*" >&2
+        echo "$output" >&2
+        return 1
+    }
+}
+
+# output_has TEXT: of the last command run.
+output_has() {
+    case $output in
+    *"$1"*) ;;
+    *)
+        echo "not in the output: $1" >&2
+        echo "$output" >&2
+        return 1
+        ;;
+    esac
+}
+
+output_lacks() {
+    case $output in
+    *"$1"*)
+        echo "in the output: $1" >&2
+        echo "$output" >&2
+        return 1
+        ;;
+    esac
+}

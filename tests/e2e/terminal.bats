@@ -1,0 +1,215 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The jail's terminal: keys, sizes, stopping and going on, driven through a real terminal (tmux).
+
+load lib
+
+setup() {
+    needs tmux
+    scratch_make user
+    cd "$SCRATCH"
+    TMUX_SOCKET=brigtest-$$-$BATS_TEST_NUMBER
+    screen new-session -d -s t -x 90 -y 30 \
+        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env PS1=\"% \" TERM=screen BRIG=\"$BRIG\" \
+            NO_COLOR=1 HISTFILE= bash --norc --noprofile -i'"
+    shows '%'
+}
+
+teardown() {
+    screen kill-server 2>/dev/null || true
+    cd /
+    scratch_remove
+}
+
+screen() {
+    env -u TMUX tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
+}
+
+keys() {
+    screen send-keys -t t "$@"
+}
+
+# type TEXT: a line and Enter.
+type_line() {
+    screen send-keys -t t -l "$1"
+    screen send-keys -t t Enter
+}
+
+# shows REGEX: waits until a line of the screen matches, half a minute at most.
+shows() {
+    local i
+    for ((i = 0; i < 300; i++)); do
+        screen capture-pane -p -J -t t | grep -qE -- "$1" && return
+        read -r -t 0.1 <> <(:) || true
+    done
+    echo "not on the screen: $1" >&2
+    screen capture-pane -p -t t >&2
+    return 1
+}
+
+lacks() {
+    ! screen capture-pane -p -J -t t | grep -qE -- "$1"
+}
+
+@test "the command has a terminal, and it is not the host's" {
+    local host
+    host=$(screen display-message -p -t t '#{pane_tty}')
+    type_line '$BRIG tty'
+    shows '^/dev/(pts/[0-9]+|console)$'
+    type_line 'echo end'
+    shows '^end$'
+    # The host's terminal is no name inside, and none of the descriptors leads there.
+    type_line "\$BRIG sh -c 'ls -l /proc/self/fd; test -e $host && readlink -f $host; stat -c dev:%d /dev/fd/0'"
+    shows '^dev:'
+}
+
+@test "Ctrl-C reaches the program, not brig" {
+    type_line "\$BRIG sh -c 'trap \"echo caught\" INT; echo ready; read x; read x; echo read \$x; exit 6'"
+    shows '^ready$'
+    keys C-c
+    shows 'caught'
+    type_line one
+    type_line two
+    shows '^read '
+    type_line 'echo "status $?"'
+    shows '^status 6$'
+}
+
+@test "a program that Ctrl-C ends gives 130" {
+    type_line "\$BRIG sh -c 'echo ready; exec sleep 1000'"
+    shows '^ready$'
+    keys C-c
+    type_line 'echo "status $?"'
+    shows '^status 130$'
+}
+
+@test "the size of the window is there from the start, and its changes arrive" {
+    type_line '$BRIG stty size'
+    shows '^30 90$'
+    type_line "\$BRIG bash -c 'trap \"stty size\" WINCH; echo ready; read x; read x'"
+    shows '^ready$'
+    screen resize-window -t t -x 77 -y 22
+    shows '^22 77$'
+    keys Enter Enter
+}
+
+@test "Ctrl-Z stops it and gives the shell back, fg goes on" {
+    type_line '$BRIG cat'
+    type_line 'first'
+    shows '^first$'
+    keys C-z
+    shows 'Stopped'
+    type_line 'echo shell-$((1 + 1))'
+    shows '^shell-2$'
+    # The terminal is the shell's own again.
+    type_line 'stty -a | grep -o " icanon"'
+    shows '^ icanon'
+    type_line 'clear; fg'
+    shows 'cat'
+    type_line 'second'
+    shows '^second$'
+    keys C-d
+    type_line 'echo "status $?"'
+    shows '^status 0$'
+}
+
+@test "stopped and put into the background it goes on there, and comes back" {
+    type_line "\$BRIG sh -c 'echo ready; read x; echo \"got \$x\"'"
+    shows '^ready$'
+    keys C-z
+    shows 'Stopped'
+    type_line 'bg'
+    type_line 'echo still-$((40 + 2))'
+    shows '^still-42$'
+    type_line 'fg'
+    shows "sh -c.*ready; read"
+    type_line 'word'
+    shows '^got word$'
+}
+
+@test "a program in raw mode gets single keys and the host's terminal is restored" {
+    type_line "\$BRIG bash -c 'read -rsn1 -p key? k; echo \" was \$k\"'"
+    shows '^key\?'
+    keys q
+    shows 'key\? was q'
+    type_line 'stty -a | grep -o " icanon\| echo "'
+    shows '^ icanon'
+    shows '^ echo'
+}
+
+@test "a full-screen editor works" {
+    needs vi
+    type_line '$BRIG vi file'
+    shows '^~'
+    keys i
+    screen send-keys -t t -l 'written inside'
+    keys Escape
+    type_line ':wq'
+    type_line 'cat file; echo end'
+    shows '^written inside$'
+}
+
+@test "with output in a pipe, typed lines still arrive and the terminal stays as it is" {
+    type_line '$BRIG cat | tr a-z A-Z'
+    type_line 'piped line'
+    shows '^PIPED LINE$'
+    keys C-d
+    type_line 'stty -a | grep -o " icanon"; echo "status $?"'
+    shows '^ icanon'
+    shows '^status 0$'
+}
+
+@test "with output in a pipe, Ctrl-C ends the whole pipeline" {
+    type_line "\$BRIG sh -c 'echo ready >&2; exec sleep 1000' | cat"
+    shows '^ready$'
+    keys C-c
+    type_line 'echo "statuses ${PIPESTATUS[*]}"'
+    shows '^statuses 130 '
+}
+
+@test "with input from a pipe, output is on the screen, whole and in lines" {
+    type_line "seq 1 2000 | \$BRIG sh -c 'cat; echo last' ; echo end"
+    shows '^end$'
+    screen capture-pane -p -S - -t t | grep -xc '[0-9]*' | grep -qx 2000
+    shows '^last$'
+}
+
+@test "all output is shown before brig ends" {
+    type_line "clear; \$BRIG seq 1 5000; echo end"
+    shows '^end$'
+    shows '^5000$'
+}
+
+@test "in the background brig leaves the terminal to the shell" {
+    type_line "\$BRIG sh -c 'echo from-behind; exec sleep 1000' &"
+    shows '^from-behind|from-behind'
+    type_line 'stty -a | grep -o " icanon"'
+    shows '^ icanon'
+    type_line 'kill %1; wait; echo gone'
+    shows '^gone$'
+}
+
+@test "a timeout is told to people in one line" {
+    type_line '$BRIG --timeout 300ms --grace 0 sleep 1000; echo "status $?"'
+    shows '^status 124$'
+    shows '^brig: ended after 300ms \(--timeout\)$'
+}
+
+@test "with --no-terminal there is none" {
+    type_line '$BRIG --no-terminal sh -c "test -t 0 || test -t 1 || test -t 2 || exit 8"; echo "status $?"'
+    shows '^status 8$'
+    type_line 'clear; $BRIG sh -c "test -t 0 && test -t 1 && test -t 2 && exit 9"; echo "status $?"'
+    shows '^status 9$'
+}
+
+@test "when the terminal goes away the command gets a hang-up" {
+    type_line "\$BRIG sh -c 'trap \"echo gone >\$PWD/hup; exit\" HUP; echo ready; while :; do sleep 1; done'"
+    shows '^ready$'
+    screen kill-server
+    local i
+    for ((i = 0; i < 300; i++)); do
+        [ ! -e "$SCRATCH/hup" ] || return 0
+        read -r -t 0.1 <> <(:) || true
+    done
+    return 1
+}

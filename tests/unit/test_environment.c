@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* The environment a command gets, and the patterns that name variables. */
+#include "base/own.h"
+#include "policy/policy.h"
+#include "tap.h"
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static struct brig_error err;
+
+static struct brig_policy *fresh(void)
+{
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy)
+        tap_bail("no policy");
+    return policy;
+}
+
+static char **made(const struct brig_policy *policy, const char *const *envp)
+{
+    char **env = NULL;
+    if (policy_environment(policy, envp, &env, &err) < 0)
+        tap_bail("%s", err.message);
+    return env;
+}
+
+static const char *value(char **env, const char *name)
+{
+    size_t length = strlen(name);
+    for (; *env; env++)
+        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
+            return *env + length + 1;
+    return NULL;
+}
+
+static size_t count(char **env)
+{
+    size_t n = 0;
+    while (env[n])
+        n++;
+    return n;
+}
+
+static void patterns(void)
+{
+    static const struct {
+        const char *pattern, *text;
+        bool match;
+    } rows[] = {
+        {"", "", true},
+        {"", "a", false},
+        {"a", "a", true},
+        {"a", "ab", false},
+        {"ab", "a", false},
+        {"*", "", true},
+        {"*", "abc", true},
+        {"**", "abc", true},
+        {"a*", "a", true},
+        {"a*", "abc", true},
+        {"*c", "abc", true},
+        {"*c", "abd", false},
+        {"a*c", "abbc", true},
+        {"a*b*c", "aXbYc", true},
+        {"a*b*c", "aXcYb", false},
+        {"*ab", "aab", true},
+        {"*aab", "aaaab", true},
+        {"LC_*", "LC_ALL", true},
+        {"LC_*", "LCX", false},
+        {"\\*", "*", true},
+        {"\\*", "a", false},
+        {"a\\*b", "a*b", true},
+        {"a\\*b", "axb", false},
+        {"\\\\", "\\", true},
+        {"\\", "\\", true},
+        {"\\", "a", false},
+        {"\\a", "a", true},
+        {"?", "a", false},
+        {"[a]", "a", false},
+        {"*\\**", "x*y", true},
+        {"*\\**", "xy", false},
+        {"*_KEY", "A_KEY_KEY", true},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        tap_ok(policy_pattern_matches(rows[i].pattern, rows[i].text) == rows[i].match,
+               "'%s' %s '%s'", rows[i].pattern, rows[i].match ? "matches" : "does not match",
+               rows[i].text);
+    char long_text[4001];
+    memset(long_text, 'a', sizeof long_text - 1);
+    long_text[4000] = '\0';
+    tap_ok(!policy_pattern_matches("*a*a*a*a*a*a*a*a*a*a*b", long_text),
+           "many stars on a long text come to an end");
+}
+
+static void sealed_keeps_little(void)
+{
+    static const char *const envp[] = {
+        "PATH=/opt/bin",  "HOME=/home/u", "LC_ALL=C",           "TERM=xterm",
+        "AWS_KEY=secret", "LD_PRELOAD=x", "SSH_AUTH_SOCK=/s",   "TMPDIR=/home/u/tmp",
+        "malformed",      "=x",           "LANG=de_DE.UTF-8",   "LANG=C.UTF-8",
+        "USER=u",         "TZ=",          "XDG_RUNTIME_DIR=/r", NULL,
+    };
+    struct brig_policy *p = fresh();
+    autofree char **env = made(p, envp);
+    tap_is_str(value(env, "PATH"), "/opt/bin", "PATH passes");
+    tap_is_str(value(env, "LC_ALL"), "C", "LC_* passes");
+    tap_is_str(value(env, "TERM"), "xterm", "TERM passes");
+    tap_is_str(value(env, "TZ"), "", "an empty value passes");
+    tap_is_str(value(env, "LANG"), "C.UTF-8", "of a name given twice the last value counts");
+    tap_is_str(value(env, "HOME"), "/home/brig", "HOME is the jail's");
+    tap_is_str(value(env, "TMPDIR"), "/tmp", "TMPDIR is the jail's");
+    tap_ok(!value(env, "AWS_KEY") && !value(env, "LD_PRELOAD") && !value(env, "SSH_AUTH_SOCK") &&
+               !value(env, "USER") && !value(env, "XDG_RUNTIME_DIR"),
+           "the rest does not");
+    tap_is_int(count(env), 7, "nothing else is there");
+    brig_policy_free(p);
+}
+
+static void empty_gets_defaults(void)
+{
+    struct brig_policy *p = fresh();
+    autofree char **env = made(p, NULL);
+    tap_is_str(value(env, "PATH"), DEFAULT_PATH, "PATH has a default");
+    tap_is_int(count(env), 3, "beside it HOME and TMPDIR");
+    const struct brig_identity id = {1, 1, 1, 1, "agent", "/home/agent", NULL};
+    brig_policy_identity(p, &id, &err);
+    autofree char **named = made(p, (const char *const[]){"USER=u", NULL});
+    tap_is_str(value(named, "HOME"), "/home/agent", "HOME is the identity's");
+    tap_is_str(value(named, "USER"), "agent", "USER is the identity's");
+    tap_is_str(value(named, "LOGNAME"), "agent", "LOGNAME too");
+    const struct brig_identity homeless = {1, 1, 1, 1, "agent", NULL, NULL};
+    brig_policy_identity(p, &homeless, &err);
+    autofree char **chosen = made(p, NULL);
+    tap_is_str(value(chosen, "HOME"), "/home/agent", "a home not named follows from the user");
+    brig_policy_free(p);
+}
+
+static void rules_apply_in_order(void)
+{
+    static const char *const envp[] = {"API_KEY=k", "API_URL=u", "LANG=C", "PATH=/p", NULL};
+    struct brig_policy *p = fresh();
+    brig_policy_setenv(p, "A", "1", &err);
+    brig_policy_setenv(p, "A", "2", &err);
+    brig_policy_setenv(p, "API_KEY", NULL, &err);
+    brig_policy_setenv(p, "API_URL", NULL, &err);
+    brig_policy_setenv(p, "ABSENT", NULL, &err);
+    brig_policy_unsetenv(p, "API_*", &err);
+    brig_policy_setenv(p, "API_KEY", NULL, &err);
+    brig_policy_setenv(p, "TMPDIR", "/w", &err);
+    brig_policy_setenv(p, "GONE", "x", &err);
+    brig_policy_unsetenv(p, "GONE", &err);
+    autofree char **env = made(p, envp);
+    tap_is_str(value(env, "A"), "2", "the last value set counts");
+    tap_is_str(value(env, "API_KEY"), "k", "exposed after a pattern, a name passes");
+    tap_ok(!value(env, "API_URL"), "exposed before it, it does not");
+    tap_ok(!value(env, "ABSENT"), "what the caller has not cannot be exposed");
+    tap_is_str(value(env, "TMPDIR"), "/w", "a rule wins over the jail's own");
+    tap_ok(!value(env, "GONE"), "what was set can be removed");
+    brig_policy_unsetenv(p, "*", &err);
+    brig_policy_setenv(p, "ONLY", "x=y", &err);
+    autofree char **one = made(p, envp);
+    tap_is_int(count(one), 1, "a lone star removes all before it");
+    tap_is_str(one[0], "ONLY=x=y", "and what follows stays");
+    brig_policy_free(p);
+}
+
+static void keeps_to_the_limit(void)
+{
+    const size_t most = 8192;
+    struct brig_policy *p = fresh();
+    autofree const char **envp = calloc(most + 2, sizeof *envp);
+    if (!envp)
+        tap_bail("no memory");
+    for (size_t i = 0; i < most; i++)
+        envp[i] = "LC_X=1";
+    autofree char **env = made(p, envp);
+    tap_is_str(value(env, "LC_X"), "1", "as many variables as allowed are read");
+    envp[most] = "LC_X=2";
+    char **none = NULL;
+    tap_is_int(policy_environment(p, envp, &none, &err), BRIG_E_INVALID, "one more is refused");
+    tap_has_str(err.message, "at most 8192", "saying how many are");
+    tap_ok(!none, "and nothing is returned");
+    brig_policy_free(p);
+}
+
+int main(void)
+{
+    patterns();
+    sealed_keeps_little();
+    empty_gets_defaults();
+    rules_apply_in_order();
+    keeps_to_the_limit();
+    return tap_done();
+}

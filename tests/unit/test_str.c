@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* The growing string and its helpers. */
+#include <brig/brig.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "tap.h"
+
+static void grows(void)
+{
+    autostr struct str s = {0};
+    for (int i = 0; i < 1000; i++)
+        str_appendf(&s, "%d,", i);
+    str_append(&s, "end");
+    str_append_char(&s, '!');
+    str_append_bytes(&s, "a\0b", 3);
+    tap_ok(!s.failed, "appending works");
+    tap_is_int(s.length, 10 * 2 + 90 * 3 + 900 * 4 + 3 + 1 + 3, "every byte is counted");
+    tap_ok(strncmp(s.data, "0,1,2,", 6) == 0, "the beginning survives growing");
+    tap_is_int(s.data[s.length], 0, "the text is NUL-terminated");
+    tap_is_int(s.data[s.length - 2], 0, "a NUL in the middle is a byte as any");
+}
+
+static void gives_away(void)
+{
+    struct brig_error err;
+    autostr struct str s = {0};
+    autofree char *text = NULL;
+    autofree char *empty = NULL;
+    tap_is_int(str_take(&s, &empty, &err), 0, "an empty string can be taken");
+    tap_is_str(empty, "", "and is empty");
+    str_append(&s, "x");
+    tap_is_int(str_take(&s, &text, &err), 0, "taking works");
+    tap_is_str(text, "x", "the text is there");
+    tap_ok(!s.data && s.length == 0, "the string starts anew");
+}
+
+static void stops_at_the_limit(void)
+{
+    struct brig_error err;
+    autofree char *block = malloc(STR_LENGTH_MAX + 1);
+    if (!block)
+        tap_bail("no memory for the block");
+    memset(block, 'x', STR_LENGTH_MAX + 1);
+    autostr struct str s = {0};
+    str_append_bytes(&s, block, STR_LENGTH_MAX);
+    tap_ok(!s.failed && s.length == STR_LENGTH_MAX, "a string at the limit is fine");
+    str_append_char(&s, 'x');
+    tap_ok(s.failed, "one byte past it is a failure");
+    tap_is_int(s.length, STR_LENGTH_MAX, "which adds nothing");
+    autofree char *text = NULL;
+    tap_is_int(str_take(&s, &text, &err), BRIG_E_NOMEM, "and is reported when the text is taken");
+    tap_ok(!text, "the output is untouched");
+    autostr struct str t = {0};
+    str_append_bytes(&t, block, STR_LENGTH_MAX + 1);
+    tap_ok(t.failed, "one past it at once is a failure as well");
+    str_append(&t, "x");
+    tap_ok(t.failed && t.length == 0, "and stays one");
+}
+
+static void helps(void)
+{
+    static const char *const items[] = {"a", "b", "c"};
+    autofree char *joined = NULL;
+    autofree char *none = NULL;
+    autofree char *copy = NULL;
+    tap_is_int(str_join(items, 3, ", ", &joined, NULL), 0, "joining works");
+    tap_is_str(joined, "a, b, c", "with the separator between");
+    str_join(items, 0, ", ", &none, NULL);
+    tap_is_str(none, "", "nothing joined is empty");
+    tap_is_int(str_copy("text", &copy, NULL), 0, "copying works");
+    tap_is_str(copy, "text", "the copy is the same");
+    char *null = joined;
+    tap_is_int(str_copy(NULL, &null, NULL), 0, "NULL can be copied");
+    tap_ok(!null, "to NULL");
+    tap_ok(str_equal("a", "a") && !str_equal("a", "b"), "texts compare");
+    tap_ok(str_equal(NULL, NULL) && !str_equal("", NULL) && !str_equal(NULL, ""),
+           "NULL equals only NULL");
+    tap_ok(str_starts_with("abc", "ab") && str_starts_with("abc", ""), "prefixes match");
+    tap_ok(!str_starts_with("ab", "abc"), "a longer prefix does not");
+}
+
+static void shows(void)
+{
+    char text[STR_SHOWN_MAX + 1];
+    tap_is_str(str_shown("a\nb\t\\\x01\x7f é").text, "a\\nb\\t\\\\\\x01\\x7f é",
+               "control characters are escaped, letters are not");
+    tap_is_str(str_shown(NULL).text, "(null)", "NULL can be shown");
+    memset(text, 'a', sizeof text);
+    text[STR_SHOWN_MAX - 1] = '\0';
+    tap_is_str(str_shown(text).text, text, "a text at the limit is whole");
+    text[STR_SHOWN_MAX - 1] = 'a';
+    text[STR_SHOWN_MAX] = '\0';
+    struct str_shown cut = str_shown(text);
+    tap_is_int(strlen(cut.text), STR_SHOWN_MAX - 1, "one past it is cut to the limit");
+    tap_is_str(cut.text + STR_SHOWN_MAX - 4, "…", "and says so");
+    for (size_t i = 0; i + 1 < STR_SHOWN_MAX; i += 2)
+        memcpy(text + i, "é", 2);
+    cut = str_shown(text);
+    tap_ok(strstr(cut.text, "é…") != NULL, "no character is split by the cut");
+}
+
+int main(void)
+{
+    grows();
+    gives_away();
+    stops_at_the_limit();
+    helps();
+    shows();
+    return tap_done();
+}
