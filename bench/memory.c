@@ -23,15 +23,17 @@ enum field {
     FIELD_SLAB,
     FIELD_PAGE_TABLES,
     FIELD_KERNEL_STACK,
-    FIELD_ANON,
     FIELD_PERCPU,
+    FIELD_SHMEM,
+    FIELD_ANON,
     FIELD_COUNT
 };
 
 static const char *const field_names[FIELD_COUNT] = {
     [FIELD_AVAILABLE] = "MemAvailable:", [FIELD_SLAB] = "Slab:",
     [FIELD_PAGE_TABLES] = "PageTables:", [FIELD_KERNEL_STACK] = "KernelStack:",
-    [FIELD_ANON] = "AnonPages:",         [FIELD_PERCPU] = "Percpu:",
+    [FIELD_PERCPU] = "Percpu:",          [FIELD_SHMEM] = "Shmem:",
+    [FIELD_ANON] = "AnonPages:",
 };
 
 struct snapshot {
@@ -228,12 +230,27 @@ static void hold_jails(const struct memory_bench *bench, struct cost *cost)
     }
 }
 
+/* Kernel and user memory of one instance, added up from what can be told apart: unlike MemAvailable
+ * it does not move with what else happens on the machine. Where a process may not be looked at, all
+ * anonymous pages stand for Pss. */
+static double sum_kb(const struct cost *cost, bool pss_known)
+{
+    double sum = cost->own_pss;
+    for (size_t i = FIELD_SLAB; i <= FIELD_SHMEM; i++)
+        sum += cost->memory.kb[i];
+    return sum + (pss_known ? cost->pss : cost->memory.kb[FIELD_ANON] - cost->own_pss);
+}
+
 static void report(const char *name, const struct cost *bare, const struct cost *jailed)
 {
     static const char *const labels[FIELD_COUNT] = {
-        [FIELD_AVAILABLE] = "all (MemAvailable)", [FIELD_SLAB] = "slab",
-        [FIELD_PAGE_TABLES] = "page tables",      [FIELD_KERNEL_STACK] = "kernel stacks",
-        [FIELD_ANON] = "anonymous pages",         [FIELD_PERCPU] = "per-cpu",
+        [FIELD_AVAILABLE] = "all (MemAvailable)",
+        [FIELD_SLAB] = "slab",
+        [FIELD_PAGE_TABLES] = "page tables",
+        [FIELD_KERNEL_STACK] = "kernel stacks",
+        [FIELD_PERCPU] = "per-cpu",
+        [FIELD_SHMEM] = "tmpfs",
+        [FIELD_ANON] = "anonymous pages",
     };
     printf("\n%-24s %10s %10s %10s\n", name, "bare", "jailed", "jail's own");
     for (size_t i = 0; i < FIELD_COUNT; i++)
@@ -259,9 +276,10 @@ static bool measure(const char *name, const struct memory_bench *bench)
     hold_bare(bench, &bare);
     hold_jails(bench, &jailed);
     report(name, &bare, &jailed);
-    double own = jailed.memory.kb[FIELD_AVAILABLE] - bare.memory.kb[FIELD_AVAILABLE];
+    bool pss_known = jailed.pss_missing == 0 && bare.pss_missing == 0;
+    double own = sum_kb(&jailed, pss_known) - sum_kb(&bare, pss_known);
     bool met = own <= TARGET_KB;
-    printf("  %.0f kB a jail beyond its command (target %.0f: %s)\n", own, TARGET_KB,
+    printf("  %.0f kB a jail beyond its command, added up (target %.0f: %s)\n", own, TARGET_KB,
            met ? "met" : "missed");
     return met;
 }

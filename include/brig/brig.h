@@ -228,7 +228,8 @@ struct brig_usage {
     uint64_t wall_us;
     uint64_t cpu_user_us; /* of the whole tree */
     uint64_t cpu_sys_us;
-    uint64_t peak_memory_bytes; /* largest resident set of one process, or of the cgroup */
+    uint64_t peak_memory_bytes; /* largest resident set of one process; 0: no more than the caller's
+                                 * own, which is all the kernel then tells */
     uint64_t peak_pids;         /* 0: not known */
     uint64_t out_bytes[2];      /* bytes the command wrote to captured stdout, stderr */
 };

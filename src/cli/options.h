@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every option of `brig run` in one table. The parser, --help, the OPTIONS section of the manual
- * and the completions come from it: adding an option is adding a row, and a setter in settings.c. */
+ * and the completions come from it: adding an option is adding a row and a setter (settings.c). */
 #pragma once
 
 #include <stdbool.h>

@@ -22,8 +22,8 @@ struct terminal_buffer {
  * to the jail, Ctrl-C included, and the jail's pty does echo and line editing.
  *
  * Where only one is, other programs of the pipeline share the terminal (`brig CMD | less`), so it
- * is left as it is: lines are relayed as they were edited outside, signals from the keyboard come to
- * brig, which forwards them. Only while a program inside has put its pty into a mode of its own (a
+ * is left as it is: lines are relayed as they were edited outside, signals from the keyboard come
+ * to brig, which forwards them. Only while a program inside has put its pty into a mode of its own (a
  * menu that reads /dev/tty) does the host's follow. */
 struct terminal {
     int master; /* borrowed */

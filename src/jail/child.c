@@ -7,13 +7,13 @@
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/fcntl.h>
-#include <linux/if.h>
 #include <linux/keyctl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 
 #include "jail/child_say.h"
+#include "jail/loopback.h"
 #include "jail/sys.h"
 #include "jail/wire.h"
 
@@ -25,10 +25,10 @@ enum {
     ERR_ENOTDIR = 20,
     ERR_ENOSYS = 38,
     ERR_EPIPE = 32,
+    SIGNAL_PIPE = 13,
     SIGNAL_CHILD = 17,
+    SIGNAL_FILE_SIZE = 25,
     SIGNAL_COUNT = 64,
-    ADDRESS_UNIX = 1,
-    TYPE_DGRAM_CLOEXEC = 2 | 02000000,
 };
 
 /* Everything the processes of one start share: on the caller's side of the stack, or in a copy. */
@@ -37,6 +37,7 @@ struct start {
     int wire;
     char *stack; /* three of CHILD_STACK_BYTES: intermediate, first process, command */
     bool handlers_cleared;
+    unsigned umask; /* the caller's, for the command */
 };
 
 /* ---- clone ---- */
@@ -136,7 +137,10 @@ static int set_session(int pty)
 /* Moves every wanted fd out of the way, then to its number, then closes the rest on exec. */
 static int set_fds(const struct plan *plan, int pty)
 {
-    int moved[PLAN_FD_MAX];
+    int moved[PLAN_FD_MAX], above = 3;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        if (plan->fds[i].number >= above)
+            above = plan->fds[i].number + 1;
     long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
     for (size_t i = 0; i < plan->fd_count; i++) {
         int fd = plan->fds[i].fd;
@@ -146,7 +150,7 @@ static int set_fds(const struct plan *plan, int pty)
             fd = (int)null;
         if (fd < 0)
             return fd;
-        long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, 256);
+        long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, above);
         if (copy < 0)
             return (int)copy;
         moved[i] = (int)copy;
@@ -256,23 +260,24 @@ static int command_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
-    int pty = plan->wants_pty ? plan->slots[0] : plan->pty_fd;
+    int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
     int result;
 
+    (void)SYS(umask, start->umask);
     if ((result = set_session(pty)) < 0)
         return failed(start, PLAN_STEP_SESSION, result);
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return failed(start, PLAN_STEP_WORKDIR, result);
     if ((result = set_fds(plan, pty)) < 0)
         return failed(start, PLAN_STEP_FDS, result);
-    if ((result = set_rlimits(plan)) < 0)
-        return failed(start, PLAN_STEP_RLIMIT, result);
     if (plan->drop_caps && (result = drop_caps(plan)) < 0)
         return failed(start, PLAN_STEP_CAPS, result);
     if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
         return failed(start, PLAN_STEP_NO_NEW_PRIVS, result);
     if (plan->landlock && (result = restrict_landlock(plan)) < 0)
         return failed(start, PLAN_STEP_LANDLOCK, result);
+    if ((result = set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
+        return failed(start, PLAN_STEP_RLIMIT, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     if (plan->seccomp) {
@@ -284,18 +289,6 @@ static int command_main(void *argument)
 }
 
 /* ---- the jail's first process ---- */
-
-static int bring_loopback_up(void)
-{
-    long fd = SYS(socket, ADDRESS_UNIX, TYPE_DGRAM_CLOEXEC, 0);
-    if (fd < 0)
-        return (int)fd;
-    struct ifreq request = {.ifr_name = "lo"};
-    request.ifr_flags = IFF_UP | IFF_RUNNING;
-    long result = SYS(ioctl, fd, 0x8914 /* SIOCSIFFLAGS */, &request);
-    (void)SYS(close, fd);
-    return (int)result;
-}
 
 static int write_file(const struct plan_step *step)
 {
@@ -342,7 +335,7 @@ static int take_step(const struct start *start, const struct plan_step *step)
     if (step->op == PLAN_HOSTNAME)
         return (int)SYS(sethostname, step->data, step->length);
     if (step->op == PLAN_LOOPBACK)
-        return bring_loopback_up();
+        return start->plan->skip_loopback ? 0 : sys_loopback_up();
     if (step->op == PLAN_KEYRING) {
         long result = SYS(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
         return result < 0 ? (int)result : 0;
@@ -378,13 +371,22 @@ static char *put_number(char *end, unsigned value)
 }
 
 /* Keeps one capability through the exec, so that the command, which has none, can neither trace
- * nor read init. Only ever in the jail's own user namespace. */
-static void keep_one_cap(const struct plan *plan)
+ * nor read init; a maker keeps what making networks takes. Only ever in the jail's own user
+ * namespace. */
+static void keep_caps(const struct plan *plan)
 {
     if (plan->rung != PLAN_FULL)
         return;
-    if (set_caps(1U << CAP_SYS_PTRACE) == 0)
-        (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_PTRACE, 0, 0);
+    bool maker = plan->init_mode[0] == 'm' || plan->init_mode[0] == 'M';
+    int keep = maker ? CAP_SYS_ADMIN : CAP_SYS_PTRACE;
+    uint32_t caps = 1U << keep;
+    if (maker)
+        caps |= 1U << CAP_NET_ADMIN;
+    if (set_caps(caps) != 0)
+        return;
+    (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, keep, 0, 0);
+    if (maker)
+        (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
 }
 
 static int become_init(const struct start *start, long command)
@@ -394,7 +396,7 @@ static int become_init(const struct start *start, long command)
     const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
                           plan->init_mode, 0};
     const char *envp[] = {0};
-    keep_one_cap(plan);
+    keep_caps(plan);
     (void)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (plan->rung == PLAN_FULL)
         (void)SYS(chdir, "/");
@@ -415,18 +417,25 @@ static int become_init(const struct start *start, long command)
     return 125;
 }
 
+struct action {
+    long handler; /* 0 is SIG_DFL, 1 is SIG_IGN */
+    unsigned long flags;
+    void *restorer;
+    unsigned long mask;
+};
+
+/* No handler of the caller's may run in here, and three signals it may be ignoring must work: init
+ * waits for SIGCHLD, and commands expect SIGPIPE and SIGXFSZ to end them. Others that are ignored
+ * stay so, as nohup wants it. */
 static void clear_handlers(const struct start *start)
 {
-    if (start->handlers_cleared)
-        return;
-    struct {
-        void *handler;
-        unsigned long flags;
-        void *restorer;
-        unsigned long mask;
-    } action = {0};
-    for (int signal = 1; signal <= SIGNAL_COUNT; signal++)
-        (void)SYS(rt_sigaction, signal, &action, 0, sizeof action.mask);
+    struct action standard = {0}, now;
+    (void)SYS(rt_sigaction, SIGNAL_CHILD, &standard, 0, sizeof now.mask);
+    (void)SYS(rt_sigaction, SIGNAL_PIPE, &standard, 0, sizeof now.mask);
+    (void)SYS(rt_sigaction, SIGNAL_FILE_SIZE, &standard, 0, sizeof now.mask);
+    for (int signal = 1; !start->handlers_cleared && signal <= SIGNAL_COUNT; signal++)
+        if (SYS(rt_sigaction, signal, 0, &now, sizeof now.mask) >= 0 && now.handler > 1)
+            (void)SYS(rt_sigaction, signal, &standard, 0, sizeof now.mask);
 }
 
 static int first_main(void *argument)
@@ -439,6 +448,7 @@ static int first_main(void *argument)
         if (SYS(read, start->wire, &message, sizeof message) != (long)sizeof message)
             return 125;
     }
+    start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
     int result = take_steps(start);
     if (result != 0)
         return result;

@@ -137,8 +137,8 @@ static int attach(const struct plan *plan, const struct plan_step *step)
 /* All parents are made by steps of their own, so one name at a time is enough. */
 static int make_file(int dir, const struct plan_step *step)
 {
-    long fd = SYS(openat, dir, step->path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
-                  step->mode | 0200);
+    long fd =
+        SYS(openat, dir, step->path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, step->mode);
     if (fd < 0)
         return (int)fd;
     const char *data = step->data;
@@ -148,8 +148,6 @@ static int make_file(int dir, const struct plan_step *step)
         data += result;
         left -= (size_t)result;
     }
-    if (result >= 0 && step->length > 0) /* an empty one is only a mount point */
-        result = SYS(fchmod, fd, step->mode);
     (void)SYS(close, fd);
     return result < 0 ? (int)result : 0;
 }
@@ -157,12 +155,7 @@ static int make_file(int dir, const struct plan_step *step)
 static int make_directory(int dir, const struct plan_step *step)
 {
     long result = SYS(mkdirat, dir, step->path, step->mode);
-    if (result == -ERR_EEXIST)
-        return 0;
-    /* The caller's umask must not decide what a sticky /tmp looks like. */
-    if (result >= 0 && (step->mode & 07022))
-        result = SYS(fchmodat, dir, step->path, step->mode);
-    return (int)result;
+    return result == -ERR_EEXIST ? 0 : (int)result;
 }
 
 /* The new root, attached over the old one, becomes /: the old is stacked below it and let go. */

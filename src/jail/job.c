@@ -20,6 +20,8 @@
 
 #define CPU_CHECK_MIN_US 20000
 #define CPU_CHECK_MAX_US 500000
+/* How long init may take to kill the tree before it is killed itself. */
+#define KILL_PATIENCE_US 1000000
 
 uint64_t job_now_us(void)
 {
@@ -56,16 +58,14 @@ static void tell(struct brig_job *job, int type, int a)
         (void)send(job->wire, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Init kills and reaps everything, so that what was used is counted, and ends. Should it not, it is
+ * killed itself, and its namespace with it. */
 static void kill_tree(struct brig_job *job)
 {
     job->state = JOB_KILLED;
-    job->kill_deadline_us = 0;
-    if (job->plan.rung != PLAN_FULL) {
-        /* No pid namespace to die with init: init kills what is below it, then ends. */
-        tell(job, WIRE_KILL, 0);
-        return;
-    }
-    (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+    job->kill_deadline_us = job_now_us() + KILL_PATIENCE_US;
+    tell(job, WIRE_KILL, 0);
+    job_arm_timer(job);
 }
 
 /* TERM, then the grace, then KILL. A stopped command is woken so that it can clean up. */
@@ -109,6 +109,10 @@ static void handle_timer(struct brig_job *job)
         check_cpu(job, now);
     if (job->state == JOB_ENDING && job->kill_deadline_us && now >= job->kill_deadline_us)
         kill_tree(job);
+    else if (job->state == JOB_KILLED && job->kill_deadline_us && now >= job->kill_deadline_us) {
+        job->kill_deadline_us = 0;
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+    }
     job_arm_timer(job);
 }
 
@@ -129,10 +133,8 @@ static void handle_wire(struct brig_job *job)
         }
         if (message.type == WIRE_STOPPED)
             job->stop_signal = message.a;
-        if (message.type == WIRE_ENDED) {
-            job->has_status = true;
-            job->wait_status = message.a;
-        }
+        if (message.type == WIRE_ENDED)
+            job->end = message;
     }
 }
 
@@ -159,15 +161,14 @@ static void drain_captures(struct brig_job *job)
 /* The first process has ended, and with it the jail. */
 static int reap(struct brig_job *job, struct brig_error *err)
 {
-    siginfo_t info = {0};
     long result;
     do
-        result = SYS(waitid, P_PIDFD, job->pidfd, &info, WEXITED | WNOHANG | __WALL, &job->usage);
+        result = SYS(waitid, P_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0);
     while (result == -EINTR);
-    if (result < 0)
+    /* A caller that ignores SIGCHLD, or reaps whatever it finds, was faster: it is gone all the same,
+     * and what we want to know init has told. */
+    if (result < 0 && result != -ECHILD)
         return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "cannot wait for the jail");
-    if (info.si_pid == 0)
-        return 0;
     job->ended_us = job_now_us();
     if (job->wire >= 0)
         handle_wire(job);
@@ -256,19 +257,14 @@ int brig_job_wait(struct brig_job *job, struct brig_error *err)
 
 /* ---- the result ---- */
 
-static uint64_t to_us(struct timeval time)
-{
-    return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
-}
-
 static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
 {
     usage->wall_us = job->ended_us - job->started_us;
-    usage->cpu_user_us = to_us(job->usage.ru_utime);
-    usage->cpu_sys_us = to_us(job->usage.ru_stime);
+    usage->cpu_user_us = job->end.user_us;
+    usage->cpu_sys_us = job->end.sys_us;
     /* The kernel counts the memory that was borrowed between clone and exec as the child's: a peak
      * no higher than our own says nothing. */
-    uint64_t peak_kb = (uint64_t)job->usage.ru_maxrss;
+    uint64_t peak_kb = job->end.peak_kb;
     usage->peak_memory_bytes = peak_kb > job->own_peak_kb ? peak_kb * 1024 : 0;
     for (int i = 0; i < 2; i++)
         usage->out_bytes[i] = job->captures[i].seen;
@@ -278,19 +274,20 @@ static bool ended_by_cpu_limit(const struct brig_job *job, int signal)
 {
     if (job->cpu_limit_us == 0)
         return false;
-    uint64_t used = to_us(job->usage.ru_utime) + to_us(job->usage.ru_stime);
+    uint64_t used = job->end.user_us + job->end.sys_us;
     return signal == SIGXCPU || (signal == SIGKILL && used >= job->cpu_limit_us);
 }
 
 static void fill_outcome(const struct brig_job *job, struct brig_result *result)
 {
     result->exit_code = -1;
-    if (!job->has_status)
+    int status = job->end.type == WIRE_ENDED ? job->end.a : -1;
+    if (status == -1)
         result->signal = SIGKILL; /* init was killed, and the rest with it */
-    else if (WIFSIGNALED(job->wait_status))
-        result->signal = WTERMSIG(job->wait_status);
+    else if (WIFSIGNALED(status))
+        result->signal = WTERMSIG(status);
     else
-        result->exit_code = WEXITSTATUS(job->wait_status);
+        result->exit_code = WEXITSTATUS(status);
     if (job->has_reason) {
         result->outcome = job->reason;
         return;
@@ -327,11 +324,10 @@ void brig_job_free(struct brig_job *job)
     if (!job)
         return;
     if (job->pid > 0) {
-        kill_tree(job);
-        if (job->plan.rung != PLAN_FULL) { /* the end of its socket is an order, too */
-            close_if_open(job->wire);
-            job->wire = -1;
-        }
+        if (job->plan.rung == PLAN_FULL)
+            (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+        close_if_open(job->wire); /* for init, the end of its socket is an order to end */
+        job->wire = -1;
         while (SYS(waitid, P_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
             ;
     }

@@ -5,6 +5,7 @@
 #include "jail/capture.h"
 #include "jail/plan.h"
 #include "jail/watch.h"
+#include "jail/wire.h"
 
 enum job_state {
     JOB_RUNNING,
@@ -21,15 +22,13 @@ struct brig_job {
     struct capture captures[2];
     struct watch watch;
     int stop_signal;
-    bool has_status;
-    int wait_status;
+    struct wire_message end; /* how the command ended and what was used, from init */
     bool has_reason; /* we ended it, and this is why */
     enum brig_outcome reason;
     uint64_t started_us, ended_us;
     uint64_t wall_deadline_us, kill_deadline_us, cpu_check_us; /* 0: none */
     uint64_t cpu_limit_us, grace_us;
     uint64_t own_peak_kb; /* ours at the start, which the kernel counts into the child's */
-    struct rusage usage;
 };
 
 uint64_t job_now_us(void);

@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "jail/job.h"
 #include "jail/spawn.h"
+#include "jail/template.h"
 #include "jail/unenforced.h"
 
 /* The command's ends of its streams, ours to close once it has them. */
@@ -179,36 +180,27 @@ static void note_rung(struct brig_unenforced *list, const struct brig_policy *po
         unenforced_add(list, "no Landlock: the filesystem is restricted by ordinary permissions only");
 }
 
-static int try_rung(struct brig_job *job, const struct brig_policy *policy,
-                    const struct brig_command *command, struct streams *streams,
-                    enum plan_rung rung, struct brig_error *err)
+static bool wants_pty(const struct streams *streams)
 {
-    if (rung == PLAN_LANDLOCK &&
-        ((policy->disabled_layers & BRIG_LAYER_LANDLOCK) || landlock_abi() == 0))
-        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
-                         "neither namespaces nor Landlock can be used: the filesystem would be open");
-    bool wants_pty = false;
-    for (int i = 0; i < 3; i++)
-        wants_pty |= streams->fds[i] == PLAN_FD_PTY;
-    if (wants_pty && rung != PLAN_FULL && streams->pty_slave < 0) {
-        int result = open_host_pty(streams, err);
-        if (result < 0)
-            return result;
-    }
+    return streams->fds[0] == PLAN_FD_PTY || streams->fds[1] == PLAN_FD_PTY ||
+           streams->fds[2] == PLAN_FD_PTY;
+}
+
+/* Completes job->plan with the command, starts it, and takes what came of it. */
+static int launch(struct brig_job *job, const struct brig_policy *policy,
+                  const struct brig_command *command, struct streams *streams,
+                  struct brig_error *err)
+{
     struct plan_input input = {
         .policy = policy,
         .command = command,
-        .rung = rung,
         .stdio_fds = {streams->fds[0], streams->fds[1], streams->fds[2]},
-        .wants_pty = wants_pty,
+        .wants_pty = wants_pty(streams),
         .host_terminal = streams->terminal,
-        .pty_fd = rung == PLAN_FULL ? -1 : streams->pty_slave,
+        .pty_fd = job->plan.rung == PLAN_FULL ? -1 : streams->pty_slave,
     };
-    int result = plan_compile(&input, &job->plan, err);
-    if (result < 0)
-        return result;
-    note_rung(&job->plan.unenforced, policy, rung);
-    if ((result = watch_start(&job->watch, &job->plan, err)) < 0)
+    int result = plan_add_command(&job->plan, &input, err);
+    if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
     struct spawned spawned;
     job->started_us = job_now_us();
@@ -218,9 +210,38 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     job->pidfd = spawned.pidfd;
     job->wire = spawned.wire;
     job->terminal = spawned.terminal;
-    if (job->terminal < 0 && wants_pty)
+    job->end = spawned.end;
+    if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
     return 0;
+}
+
+static int try_rung(struct brig_job *job, const struct brig_policy *policy,
+                    const struct brig_command *command, struct streams *streams,
+                    enum plan_rung rung, struct brig_error *err)
+{
+    if (rung == PLAN_LANDLOCK &&
+        ((policy->disabled_layers & BRIG_LAYER_LANDLOCK) || landlock_abi() == 0))
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                         "neither namespaces nor Landlock can be used: the filesystem would be open");
+    if (wants_pty(streams) && rung != PLAN_FULL && streams->pty_slave < 0) {
+        int result = open_host_pty(streams, err);
+        if (result < 0)
+            return result;
+    }
+    int result = plan_compile(policy, rung, &job->plan, err);
+    if (result < 0)
+        return result;
+    note_rung(&job->plan.unenforced, policy, rung);
+    return launch(job, policy, command, streams, err);
+}
+
+static int start_from_template(struct brig_job *job, struct brig_template *template,
+                               const struct brig_command *command, struct streams *streams,
+                               struct brig_error *err)
+{
+    autoclose int network = template_plan(template, &job->plan);
+    return launch(job, template->policy, command, streams, err);
 }
 
 /* Down the ladder as far as the policy lets us; what was lost on the way is in the plan's list. */
@@ -269,11 +290,9 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     job->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (job->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
-    if (job->wall_deadline_us || job->cpu_check_us || job->grace_us) {
-        job->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-        if (job->timer < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");
-    }
+    job->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (job->timer < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");
     int fds[] = {job->wire,           job->pidfd,          job->timer,
                  job->captures[0].fd, job->captures[1].fd, job->watch.fd};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
@@ -285,16 +304,18 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     return 0;
 }
 
-int brig_start(const struct brig_policy *policy, const struct brig_command *command,
-               struct brig_job **ret_job, struct brig_error *err)
+static int start(const struct brig_policy *policy, struct brig_template *template,
+                 const struct brig_command *command, struct brig_job **ret_job,
+                 struct brig_error *err)
 {
     int result = check_command(command, err);
-    if (result < 0 || (result = policy_validate(policy, err)) < 0)
+    if (result < 0)
         return result;
     struct brig_job *job = calloc(1, sizeof *job);
     if (!job)
         return brig_fail_nomem(err);
-    *job = (struct brig_job){.pidfd = -1,
+    *job = (struct brig_job){.plan = PLAN_INIT,
+                             .pidfd = -1,
                              .wire = -1,
                              .terminal = -1,
                              .epoll = -1,
@@ -304,11 +325,14 @@ int brig_start(const struct brig_policy *policy, const struct brig_command *comm
     struct rusage own;
     if (getrusage(RUSAGE_SELF, &own) == 0)
         job->own_peak_kb = (uint64_t)own.ru_maxrss;
-    struct streams streams = {.owned = {-1, -1, -1}, .terminal = -1, .pty_master = -1, .pty_slave = -1};
+    struct streams streams = {
+        .owned = {-1, -1, -1}, .terminal = -1, .pty_master = -1, .pty_slave = -1};
     for (int i = 0; i < 3 && result == 0; i++)
         result = open_stream(job, policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
-        result = climb_down(job, policy, command, &streams, err);
+        result = template && template->ready
+                     ? start_from_template(job, template, command, &streams, err)
+                     : climb_down(job, policy, command, &streams, err);
     if (result == 0)
         result = supervise(job, policy, err);
     streams_done(&streams);
@@ -318,4 +342,17 @@ int brig_start(const struct brig_policy *policy, const struct brig_command *comm
     }
     *ret_job = job;
     return 0;
+}
+
+int brig_start(const struct brig_policy *policy, const struct brig_command *command,
+               struct brig_job **ret_job, struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    return result < 0 ? result : start(policy, NULL, command, ret_job, err);
+}
+
+int brig_template_start(struct brig_template *template, const struct brig_command *command,
+                        struct brig_job **ret_job, struct brig_error *err)
+{
+    return start(template->policy, template, command, ret_job, err);
 }

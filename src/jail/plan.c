@@ -59,7 +59,7 @@ void plan_done(struct plan *plan)
         (void)close(plan->owned_fds[i]);
     free(plan->environment);
     arena_done(&plan->arena);
-    *plan = (struct plan){.init_fd = -1, .join_userns = -1, .join_mntns = -1, .join_netns = -1, .pty_fd = -1};
+    *plan = PLAN_INIT;
 }
 
 /* ---- namespaces and ids ---- */
@@ -199,8 +199,7 @@ static int plan_programs(struct plan *plan, const struct brig_command *command,
     return arena->failed ? brig_fail_nomem(err) : 0;
 }
 
-static const char *choose_workdir(const struct plan *plan, const struct brig_policy *policy,
-                                  const struct identity *identity)
+static const char *choose_workdir(const struct plan *plan, const struct brig_policy *policy)
 {
     if (policy->workdir)
         return policy->workdir;
@@ -208,7 +207,7 @@ static const char *choose_workdir(const struct plan *plan, const struct brig_pol
         if (policy->grants[i].access == BRIG_READ_WRITE)
             return policy->grants[i].dest;
     bool framed = policy->view == BRIG_VIEW_SYSTEM || policy->view == BRIG_VIEW_EMPTY;
-    return plan->rung == PLAN_FULL && framed ? identity->home : "/";
+    return plan->rung == PLAN_FULL && framed ? plan->home : "/";
 }
 
 static void plan_fds(struct plan *plan, const struct plan_input *input)
@@ -222,12 +221,11 @@ static void plan_fds(struct plan *plan, const struct plan_input *input)
 
 static void plan_pty(struct plan *plan, int host_terminal)
 {
-    int slot = 0; /* reserved before all others: the command finds it there */
     struct child_terminal *terminal = arena_alloc(&plan->arena, sizeof *terminal);
     struct plan_step *step = plan_add(plan, PLAN_PTY, "open the jail's terminal");
     if (!step || !terminal)
         return;
-    step->slot = slot;
+    step->slot = PLAN_PTY_SLOT;
     step->data = terminal;
     if (host_terminal >= 0) {
         terminal->has_settings = ioctl(host_terminal, TCGETS, terminal->settings) == 0;
@@ -273,37 +271,35 @@ static int plan_walls(struct plan *plan, const struct brig_policy *policy, int a
     return 0;
 }
 
-static int plan_command(struct plan *plan, const struct plan_input *input,
-                        const struct identity *identity, struct brig_error *err)
+int plan_add_command(struct plan *plan, const struct plan_input *input, struct brig_error *err)
 {
-    char **environment = NULL;
-    int result = policy_environment(input->policy, input->command->envp, &environment, err);
+    plan->wants_pty = input->wants_pty && plan->rung == PLAN_FULL;
+    plan->pty_fd = input->pty_fd;
+    if (plan->wants_pty)
+        plan_pty(plan, input->host_terminal);
+    int result = policy_environment(input->policy, input->command->envp, &plan->environment, err);
     if (result < 0)
         return result;
-    plan->envp = (const char *const *)environment;
-    plan->environment = environment;
+    plan->envp = (const char *const *)plan->environment;
     if ((result = plan_programs(plan, input->command, err)) < 0)
         return result;
     plan_fds(plan, input);
-    plan->workdir = choose_workdir(plan, input->policy, identity);
+    plan->workdir = choose_workdir(plan, input->policy);
     plan_rlimits(plan, input->policy);
-    return 0;
+    plan->slots = arena_alloc(&plan->arena, ((size_t)plan->slot_count + 1) * sizeof *plan->slots);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
 /* ---- all of it ---- */
 
-static int compile(const struct plan_input *input, struct plan *plan, struct brig_error *err)
+static int compile(struct plan *plan, const struct brig_policy *policy, struct brig_error *err)
 {
-    const struct brig_policy *policy = input->policy;
-    plan->rung = input->rung;
-    plan->wants_pty = input->wants_pty && plan->rung == PLAN_FULL;
-    plan->pty_fd = input->pty_fd;
-    if (plan->wants_pty)
-        (void)plan_new_slot(plan);
+    (void)plan_new_slot(plan); /* PLAN_PTY_SLOT */
     struct identity identity;
     int result = identity_choose(policy, &plan->arena, &plan->unenforced, &identity, err);
     if (result < 0)
         return result;
+    plan->home = identity.home;
     int abi = policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
     plan_ids(plan, &identity);
     if (identity.map_groups)
@@ -321,13 +317,8 @@ static int compile(const struct plan_input *input, struct plan *plan, struct bri
     struct plan_step *keyring = plan_add(plan, PLAN_KEYRING, "make a session keyring");
     if (keyring)
         keyring->soft = true;
-    if (plan->wants_pty)
-        plan_pty(plan, input->host_terminal);
     if ((result = plan_walls(plan, policy, abi, err)) < 0)
         return result;
-    if ((result = plan_command(plan, input, &identity, err)) < 0)
-        return result;
-    plan->slots = arena_alloc(&plan->arena, ((size_t)plan->slot_count + 1) * sizeof *plan->slots);
     if (plan->arena.failed)
         return brig_fail_nomem(err);
     plan->init_fd = init_image_open(err);
@@ -337,10 +328,12 @@ static int compile(const struct plan_input *input, struct plan *plan, struct bri
     return 0;
 }
 
-int plan_compile(const struct plan_input *input, struct plan *ret_plan, struct brig_error *err)
+int plan_compile(const struct brig_policy *policy, enum plan_rung rung, struct plan *ret_plan,
+                 struct brig_error *err)
 {
-    struct plan plan = {.init_fd = -1, .join_userns = -1, .join_mntns = -1, .join_netns = -1, .pty_fd = -1};
-    int result = compile(input, &plan, err);
+    struct plan plan = PLAN_INIT;
+    plan.rung = rung;
+    int result = compile(&plan, policy, err);
     if (result < 0) {
         plan_done(&plan);
         return result;

@@ -52,10 +52,12 @@ enum plan_attr {
 };
 
 #define PLAN_NO_SLOT (-1)
+#define PLAN_PTY_SLOT 0 /* reserved in every plan */
 
 struct plan_step {
     enum plan_op op;
-    bool soft; /* failing is reported, not fatal */
+    bool soft;  /* failing is reported, not fatal */
+    bool fresh; /* made anew for each run of a template, see plan_template.c */
     int slot, from;
     int fd;
     unsigned flags;
@@ -72,8 +74,8 @@ struct plan_step {
 
 /* A Landlock rule: on the root of a slot, or on a path inside the jail. */
 struct plan_rule {
-    int slot; /* PLAN_NO_SLOT: use path */
-    const char *path;
+    int slot;         /* PLAN_NO_SLOT: use path */
+    const char *path; /* where the slot is attached */
     uint64_t access;
 };
 
@@ -110,6 +112,7 @@ struct plan {
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
     bool parent_maps;      /* the parent runs newgidmap while the child waits */
     const char *group_map; /* for it: inside, outside and a subordinate gid */
+    bool skip_loopback; /* the network namespace joined has it up */
     bool only_steps; /* run the steps in the joined namespaces and end: no jail of its own */
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
@@ -119,7 +122,7 @@ struct plan {
     /* The command: */
     struct plan_fd fds[PLAN_FD_MAX];
     size_t fd_count;
-    bool wants_pty; /* a step opens one, into slot 0 */
+    bool wants_pty; /* a step opens one, into slot PLAN_PTY_SLOT */
     int pty_fd;     /* else: the slave of a pty of the host's, or -1 */
     const char *workdir;
     bool landlock;
@@ -138,7 +141,8 @@ struct plan {
     char **environment; /* envp, to be freed */
     /* Init: */
     int init_fd;
-    const char *init_mode;
+    const char *init_mode; /* see wire.h */
+    const char *home; /* where the command starts if nothing else is said */
     /* For the parent after the start: */
     struct plan_mask *masks;
     size_t mask_count, mask_room;
@@ -165,20 +169,36 @@ enum plan_command_step {
     PLAN_STEP_EXEC,
 };
 
-/* Compiles policy and command for a rung. The plan borrows nothing: argv and environment are
- * copied. fds in `stdio_fds` are what 0–2 shall be in the command (PLAN_FD_…). The host's paths are
- * looked up here and again, as fds, in the child. */
+/* Compiles the jail of a policy for a rung. The host's paths are looked up here and again, as fds,
+ * in the child. */
+int plan_compile(const struct brig_policy *policy, enum plan_rung rung, struct plan *ret_plan,
+                 struct brig_error *err);
+void plan_done(struct plan *plan);
+
+/* What runs in it. fds in `stdio_fds` are what 0–2 shall be in the command (PLAN_FD_…). Borrows the
+ * command's strings until the jail is started. */
 struct plan_input {
     const struct brig_policy *policy;
-    const struct brig_command *command; /* NULL: a template's plan, which runs no command */
-    enum plan_rung rung;
+    const struct brig_command *command;
     int stdio_fds[3];
     bool wants_pty;
     int host_terminal; /* whose settings and size the pty takes, or -1 */
     int pty_fd;        /* without namespaces: the slave the parent made, or -1 */
 };
-int plan_compile(const struct plan_input *input, struct plan *ret_plan, struct brig_error *err);
-void plan_done(struct plan *plan);
+int plan_add_command(struct plan *plan, const struct plan_input *input, struct brig_error *err);
+
+/* Splits a compiled plan in two, in plan_template.c: what a template makes once, and what each of
+ * its runs adds. Both keep pointing into the plan's arena. BRIG_E_UNSUPPORTED where it has a
+ * mount that cannot wait and cannot be made ahead. */
+int plan_split(const struct plan *plan, struct arena *arena, struct plan *ret_held,
+               struct plan *ret_fresh, struct brig_error *err);
+
+/* A plan at rest: no fds, nothing joined. */
+#define PLAN_INIT                                                                                  \
+    (struct plan)                                                                                  \
+    {                                                                                              \
+        .init_fd = -1, .join_userns = -1, .join_mntns = -1, .join_netns = -1, .pty_fd = -1         \
+    }
 
 /* Says in words what a failed step was about and returns its code: BRIG_E_UNSUPPORTED where the
  * system cannot do it at all (a lower rung may), else BRIG_E_SETUP, _NOT_FOUND or _NOT_EXEC. */

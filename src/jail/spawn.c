@@ -120,7 +120,7 @@ static int take_messages(struct plan *plan, struct spawned *spawned, bool wait,
     for (;;) {
         struct wire_message message;
         int got = spawn_receive(spawned->wire, wait, &message, &spawned->terminal);
-        if (got == 0)
+        if (got == 0 || (got < 0 && spawned->started && spawned->pid > 0))
             return 0;
         if (got < 0)
             return brig_fail(err, BRIG_E_SETUP, 0,
@@ -135,12 +135,16 @@ static int take_messages(struct plan *plan, struct spawned *spawned, bool wait,
             spawned->pid = message.a;
             break;
         case WIRE_STARTED: /* may overtake the intermediate's word about the pid */
-            if (spawned->pid > 0)
-                return 0;
+            spawned->started = true;
+            break;
+        case WIRE_ENDED: /* so may the end of a short command */
+            spawned->end = message;
             break;
         default:
             break;
         }
+        if (spawned->started && spawned->pid > 0)
+            return 0;
     }
 }
 
@@ -152,6 +156,12 @@ static bool has_intermediate(const struct plan *plan)
 
 static void undo(struct spawned *spawned)
 {
+    /* The failure may have overtaken the intermediate's word about the pid. */
+    struct wire_message message;
+    while (spawned->pid == 0 &&
+           spawn_receive(spawned->wire, false, &message, &spawned->terminal) == 1)
+        if (message.type == WIRE_PID)
+            spawned->pid = message.a;
     if (spawned->pid > 0) {
         (void)kill(spawned->pid, SIGKILL);
         reap(spawned->pid);

@@ -12,6 +12,8 @@ struct spawned {
     int pidfd;    /* of it */
     int wire;     /* to it, SEQPACKET, non-blocking */
     int terminal; /* master of its pty, or -1 */
+    bool started; /* init was heard of */
+    struct wire_message end; /* WIRE_ENDED, if it came already; else type 0 */
 };
 
 /* On failure nothing is left behind, and the code is as plan_explain_failure() says. */

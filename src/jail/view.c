@@ -192,9 +192,10 @@ int view_subtree(struct view *view, int from, const char *path, const char *what
     return slot;
 }
 
-void view_landlock(struct view *view, int slot, enum landlock_grant grant, bool directory)
+void view_landlock(struct view *view, int slot, const char *dest, enum landlock_grant grant,
+                   bool directory)
 {
-    plan_add_rule(view->plan, slot, NULL, landlock_rights(view->abi, grant, directory));
+    plan_add_rule(view->plan, slot, dest, landlock_rights(view->abi, grant, directory));
 }
 
 /* ---- the root ---- */
@@ -259,7 +260,7 @@ static int add_root(struct view *view, struct brig_error *err)
     if (view->frame) /* listing only: what may be read has rules of its own */
         access &= landlock_rights(view->abi, LANDLOCK_GRANT_READ, true) ^
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, false);
-    plan_add_rule(view->plan, view->root, NULL, access);
+    plan_add_rule(view->plan, view->root, "/", access);
     return 0;
 }
 
@@ -285,6 +286,7 @@ static int add_scratch(struct view *view, struct brig_error *err)
                        (unsigned long long)limits[BRIG_LIMIT_TMP_INODES]);
     struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's private directories");
     if (step) {
+        step->fresh = true;
         step->slot = view->scratch;
         step->path = options;
         step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;

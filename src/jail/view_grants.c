@@ -219,7 +219,7 @@ static int lay_private(struct view *view, const struct entry *entry, struct brig
     int slot = view_subtree(view, view->scratch, entry->part, "make a private directory");
     (void)view_attach(view, slot, entry->dest, ours,
                       arena_printf(&view->plan->arena, "mount a private '%s'", entry->dest));
-    view_landlock(view, slot, LANDLOCK_GRANT_WRITE, true);
+    view_landlock(view, slot, entry->dest, LANDLOCK_GRANT_WRITE, true);
     view_add_place(view, (struct view_place){
                              .dest = entry->dest,
                              .slot = view->scratch,
@@ -265,7 +265,7 @@ static int lay_tree(struct view *view, const struct entry *entry, struct brig_er
         }
     }
     (void)view_attach(view, slot, entry->dest, ours, what);
-    view_landlock(view, slot,
+    view_landlock(view, slot, entry->dest,
                   device      ? LANDLOCK_GRANT_DEVICE
                   : read_only ? LANDLOCK_GRANT_READ
                               : LANDLOCK_GRANT_WRITE,

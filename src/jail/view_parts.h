@@ -44,7 +44,9 @@ struct plan_step *view_attach(struct view *view, int slot, const char *dest, boo
                               const char *what);
 /* A clone of a part of an attached slot. */
 int view_subtree(struct view *view, int from, const char *path, const char *what);
-void view_landlock(struct view *view, int slot, enum landlock_grant grant, bool directory);
+/* A Landlock rule for what is attached at dest. */
+void view_landlock(struct view *view, int slot, const char *dest, enum landlock_grant grant,
+                   bool directory);
 
 /* Names in the scratch filesystem. */
 #define VIEW_SCRATCH_TMP "tmp"

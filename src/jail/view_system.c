@@ -90,7 +90,7 @@ static void bind_read_only(struct view *view, const char *path, const struct sta
     step->dev = info->st_dev;
     step->ino = info->st_ino;
     (void)view_attach(view, slot, path, ours, what);
-    view_landlock(view, slot, LANDLOCK_GRANT_READ, directory);
+    view_landlock(view, slot, path, LANDLOCK_GRANT_READ, directory);
     if (directory)
         view_add_place(view, (struct view_place){.dest = path, .host = path});
 }
@@ -304,7 +304,7 @@ void view_add_proc(struct view *view)
                      "run `brig doctor`";
     }
     (void)view_attach(view, slot, "/proc", view->frame, "mount a fresh /proc");
-    view_landlock(view, slot, writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ, true);
+    view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ, true);
     view_add_place(view, (struct view_place){.dest = "/proc", .host = "/proc"});
     for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {
         char *path = arena_printf(&plan->arena, "/proc/%s", proc_hidden[i]);

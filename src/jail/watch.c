@@ -59,13 +59,11 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
         return -errno;
     if (stat(path, &info) < 0)
         return 0; /* gone again */
-    struct plan plan = {.rung = PLAN_FULL,
-                        .join_userns = userns,
-                        .join_mntns = mntns,
-                        .join_netns = -1,
-                        .pty_fd = -1,
-                        .init_fd = -1,
-                        .only_steps = true};
+    struct plan plan = PLAN_INIT;
+    plan.rung = PLAN_FULL;
+    plan.join_userns = userns;
+    plan.join_mntns = mntns;
+    plan.only_steps = true;
     int cover = plan_new_slot(&plan), root = plan_new_slot(&plan);
     struct plan_step *step;
     if (S_ISDIR(info.st_mode)) {

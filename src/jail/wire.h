@@ -13,19 +13,23 @@ enum wire_type {
     WIRE_TERMINAL,   /* the pty's master comes with it */
     WIRE_STARTED,    /* init runs */
     WIRE_STOPPED,    /* a = signal that stopped the command */
-    WIRE_ENDED,      /* a = wait status of the command */
+    WIRE_ENDED,      /* a = wait status of the command, or -1 if it was killed; what all used */
     /* supervisor → init */
     WIRE_SIGNAL, /* a = signal for the command's process group */
     WIRE_KILL,   /* end everything at once */
     WIRE_GO,     /* to the child: the id maps are written */
+    WIRE_NETWORK, /* to a maker: one more network namespace; it answers with the same and an fd */
 };
 
 struct wire_message {
     int32_t type;
     int32_t a, b;
+    uint32_t peak_kb; /* WIRE_ENDED */
+    uint64_t user_us, sys_us;
 };
 
 /* The fd the socket has in init, and how init is called: argv[1] is the command's pid, argv[2] is
  * "n" where the jail has a pid namespace, "s" where init must be a subreaper instead, "h" for the
- * holder of a template, which only waits for the end of its socket. */
+ * holder of a template, which only waits for the end of its socket, "m" for the maker of network
+ * namespaces, "M" for one that also brings their loopback up. */
 #define WIRE_INIT_FD 3

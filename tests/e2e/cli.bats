@@ -165,6 +165,7 @@ brig_in() {
 @test "grants with source and destination, colons in names, and taking back" {
     mkdir 'with:colon'
     echo inside >'with:colon/f'
+    chmod 0666 'with:colon/f'
     must brig -D -r 'with\:colon:/data' cat /data/f
     [ "$output" = inside ]
     must_fail brig -D -r 'with\:colon:/data' sh -c 'echo x >/data/f'
@@ -227,36 +228,70 @@ assert r["status"] == 127 and "no-such-program" in str(r["error"]), r'
     output_has "99 is not open"
 }
 
-@test "a signal to brig reaches the command, a second one ends it" {
-    for signal in TERM INT HUP; do
-        rm -f got ready
-        run bash -c '. "$1"; set -m
-            run_as_user "$BRIG" sh -c "trap \"echo $2 >got; exit 9\" $2; mkfifo ready; read x <ready" &
-            job=$!
-            until [ -p ready ]; do :; done
-            kill -s "$2" "$job"; wait "$job"' - "$LIB_DIR/lib.bash" "$signal"
-        [ "$status" -eq 9 ]
-        [ "$(cat got)" = "$signal" ]
-    done
-    rm -f ready
-    run bash -c '. "$1"; set -m
-        run_as_user "$BRIG" --grace 30s sh -c "trap \"mkfifo asked\" INT; trap \"exit 5\" TERM; mkfifo ready; while :; do read x <ready; done" &
-        job=$!
-        until [ -p ready ]; do :; done
-        kill -INT "$job"
-        until [ -p asked ]; do :; done
-        kill -INT "$job"; wait "$job"' - "$LIB_DIR/lib.bash"
-    [ "$status" -ne 0 ]
-    [ "$status" -ne 125 ]
+# start ARGS...: brig in the background with its own pid in $JOB, once the command has made `ready`.
+start() {
+    rm -f ready pid
+    run_as_user bash -c 'echo $$ >pid; exec "$BRIG" "$@"' - "$@" 3>&- &
+    WAITER=$!
+    await ready
+    JOB=$(cat pid)
 }
 
-@test "an ignored hang-up is ignored inside too, as nohup means it" {
-    run bash -c '. "$1"; trap "" HUP
-        run_as_user "$BRIG" sh -c "mkfifo ready; read x <ready; exit 4" &
-        job=$!
-        until [ -p ready ]; do :; done
-        kill -HUP "$job"; echo >ready; wait "$job"' - "$LIB_DIR/lib.bash"
-    [ "$status" -eq 4 ]
+# await FILE: until it is there, half a minute at most.
+await() {
+    local i
+    for ((i = 0; i < 3000; i++)); do
+        [ ! -e "$1" ] || return 0
+        sleep 0.01
+    done
+    echo "no $1" >&2
+    return 1
+}
+
+# ended STATUS: what start started ends so.
+ended() {
+    local status=0
+    wait "$WAITER" || status=$?
+    [ "$status" -eq "$1" ] || {
+        echo "status $status instead of $1" >&2
+        return 1
+    }
+}
+
+@test "a signal to brig reaches the command" {
+    for signal in TERM INT HUP QUIT USR1; do
+        start sh -c "trap 'echo $signal >got; exit 9' $signal; >ready; while :; do sleep 0.05; done"
+        kill -s "$signal" "$JOB"
+        ended 9
+        [ "$(cat got)" = "$signal" ]
+    done
+}
+
+@test "a second signal within the grace ends the jail, whatever the command does" {
+    start --grace 30s sh -c \
+        "trap '>asked' INT; trap 'exit 5' TERM; >ready; while :; do sleep 0.05; done"
+    kill -s INT "$JOB"
+    await asked
+    kill -s INT "$JOB"
+    local status=0
+    wait "$WAITER" || status=$?
+    [ "$status" -ne 0 ] && [ "$status" -ne 125 ]
+
+    start --grace 200ms sh -c "trap '>again' INT; trap '' TERM; >ready; while :; do sleep 0.05; done"
+    kill -s INT "$JOB"
+    await again
+    kill -s INT "$JOB"
+    status=0
+    wait "$WAITER" || status=$?
+    [ "$status" -ne 0 ] && [ "$status" -ne 125 ]
+}
+
+@test "a hang-up ignored outside is not passed on, as nohup means it" {
+    trap '' HUP
+    start sh -c ">ready; until [ -e go ]; do sleep 0.05; done; exit 4"
+    kill -s HUP "$JOB"
+    >go
+    ended 4
 }
 
 @test "messages are not coloured when stderr is no terminal" {

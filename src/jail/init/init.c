@@ -14,10 +14,12 @@
 #include <linux/fcntl.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
+#include <linux/resource.h>
 #include <linux/signalfd.h>
 #include <linux/time_types.h>
 #include <linux/wait.h>
 
+#include "../loopback.h"
 #include "../sys.h"
 #include "../wire.h"
 
@@ -28,7 +30,29 @@
 #define STATUS_STOPPED(status) (((status) & 0xff) == 0x7f)
 #define STATUS_STOPSIG(status) (((status) >> 8) & 0xff)
 
-enum mode { MODE_NAMESPACE = 'n', MODE_SUBREAPER = 's', MODE_HOLDER = 'h' };
+enum mode {
+    MODE_NAMESPACE = 'n',
+    MODE_SUBREAPER = 's',
+    MODE_HOLDER = 'h',
+    MODE_MAKER = 'm',
+    MODE_MAKER_LOOPBACK = 'M',
+};
+
+/* What sendmsg takes, on 64-bit machines; the system's headers for it need libc. */
+struct part {
+    void *base;
+    unsigned long length;
+};
+
+struct message_header {
+    void *name;
+    unsigned name_length;
+    struct part *parts;
+    unsigned long part_count;
+    void *control;
+    unsigned long control_length;
+    int flags;
+};
 
 static __attribute__((noreturn)) void leave(int code)
 {
@@ -50,9 +74,30 @@ static int parse_pid(const char *text)
     return value;
 }
 
+/* Everything we know of the jail while it lives. */
+struct jail {
+    int command; /* its pid, 0 for none */
+    int mode;
+    int status; /* how the command ended, -1 while it lives */
+};
+
+/* One wait; the pid, or what wait4 says. */
+static long wait_one(struct jail *jail, int options)
+{
+    int status = 0;
+    long pid = SYS(wait4, -1, &status, __WALL | options, 0);
+    if (pid > 0 && pid == jail->command) {
+        if (STATUS_STOPPED(status))
+            report(WIRE_STOPPED, STATUS_STOPSIG(status));
+        else
+            jail->status = status;
+    }
+    return pid;
+}
+
 /* Without a pid namespace nothing dies with us: kill our children until there are none. Children
  * of children come to us as their parents die, because we are their subreaper. */
-static void kill_children(void)
+static void kill_children(struct jail *jail)
 {
     char path[] = "/proc/thread-self/children";
     for (int round = 0; round < 10000; round++) {
@@ -69,49 +114,96 @@ static void kill_children(void)
             while (*at == ' ')
                 at++;
         }
-        if (SYS(wait4, -1, 0, __WALL, 0) == -ERR_ECHILD)
+        if (wait_one(jail, 0) == -ERR_ECHILD)
             return;
     }
 }
 
-static __attribute__((noreturn)) void end_jail(int mode)
+/* With a pid namespace one call reaches everything in it but us. Reaping, rather than leaving it to
+ * the kernel's end of the namespace, makes what they used count. */
+static void kill_namespace(struct jail *jail)
 {
-    if (mode == MODE_SUBREAPER)
-        kill_children();
+    while (SYS(kill, -1, SIGKILL) == 0)
+        while (wait_one(jail, 0) > 0)
+            ;
+}
+
+static uint64_t to_us(const struct __kernel_old_timeval *time)
+{
+    return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+/* Ends everything, tells how the command ended and what all of it used, and leaves. */
+static __attribute__((noreturn)) void end_jail(struct jail *jail)
+{
+    if (jail->mode == MODE_SUBREAPER)
+        kill_children(jail);
+    else if (jail->mode == MODE_NAMESPACE)
+        kill_namespace(jail);
+    struct rusage usage = {0};
+    (void)SYS(getrusage, RUSAGE_CHILDREN, &usage);
+    struct wire_message message = {.type = WIRE_ENDED,
+                                   .a = jail->status,
+                                   .peak_kb = (uint32_t)usage.ru_maxrss,
+                                   .user_us = to_us(&usage.ru_utime),
+                                   .sys_us = to_us(&usage.ru_stime)};
+    (void)SYS(sendto, WIRE_INIT_FD, &message, sizeof message, 0x4000 /* MSG_NOSIGNAL */, 0, 0);
     leave(0);
 }
 
-/* Reaps whatever is there to reap; leaves when the command itself ended. */
-static void reap(int command, int mode)
+/* Reaps whatever is there to reap; ends the jail when the command itself ended. */
+static void reap(struct jail *jail)
 {
-    for (;;) {
-        int status = 0;
-        long pid = SYS(wait4, -1, &status, __WALL | WNOHANG | WUNTRACED, 0);
-        if (pid <= 0)
-            return;
-        if (pid != command)
-            continue;
-        if (STATUS_STOPPED(status)) {
-            report(WIRE_STOPPED, STATUS_STOPSIG(status));
-            continue;
-        }
-        report(WIRE_ENDED, status);
-        end_jail(mode);
-    }
+    while (wait_one(jail, WNOHANG | WUNTRACED) > 0)
+        ;
+    if (jail->status != -1)
+        end_jail(jail);
 }
 
-static void obey(int command, int mode)
+/* Makes a network namespace of the user namespace we are in, and sends it out. */
+static void make_network(int mode)
+{
+    if (SYS(unshare, 0x40000000 /* CLONE_NEWNET */) < 0)
+        leave(125);
+    if (mode == MODE_MAKER_LOOPBACK)
+        (void)sys_loopback_up();
+    long fd = SYS(openat, AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        leave(125);
+    struct wire_message message = {.type = WIRE_NETWORK};
+    struct part part = {.base = &message, .length = sizeof message};
+    struct {
+        unsigned long length;
+        int level, type;
+        int fd, padding;
+    } control = {.length = sizeof(unsigned long) + 3 * sizeof(int),
+                 .level = 1 /* SOL_SOCKET */,
+                 .type = 1 /* SCM_RIGHTS */,
+                 .fd = (int)fd};
+    struct message_header header = {.parts = &part,
+                                    .part_count = 1,
+                                    .control = &control,
+                                    .control_length = sizeof control};
+    if (SYS(sendmsg, WIRE_INIT_FD, &header, 0x4000 /* MSG_NOSIGNAL */) < 0)
+        leave(0);
+    (void)SYS(close, fd);
+}
+
+static void obey(struct jail *jail)
 {
     struct wire_message message;
     long length = SYS(recvfrom, WIRE_INIT_FD, &message, sizeof message, 0, 0, 0);
     if (length == -ERR_EINTR)
         return;
     if (length != (long)sizeof message || message.type == WIRE_KILL)
-        end_jail(mode);
-    if (message.type == WIRE_SIGNAL && command > 0) {
+        end_jail(jail);
+    if (message.type == WIRE_NETWORK &&
+        (jail->mode == MODE_MAKER || jail->mode == MODE_MAKER_LOOPBACK))
+        make_network(jail->mode);
+    if (message.type == WIRE_SIGNAL && jail->command > 0) {
         /* The command leads its session and so a group; if it moved, tell it alone. */
-        if (SYS(kill, -command, message.a) < 0)
-            (void)SYS(kill, command, message.a);
+        if (SYS(kill, -jail->command, message.a) < 0)
+            (void)SYS(kill, jail->command, message.a);
     }
 }
 
@@ -121,11 +213,10 @@ static __attribute__((noreturn, used)) void init_main(const long *stack)
     const char *const *argv = (const char *const *)(stack + 1);
     if (argc < 3)
         leave(125);
-    int command = parse_pid(argv[1]);
-    int mode = argv[2][0];
+    struct jail jail = {.command = parse_pid(argv[1]), .mode = argv[2][0], .status = -1};
 
     (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-    if (mode == MODE_SUBREAPER)
+    if (jail.mode == MODE_SUBREAPER)
         (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 
     /* Every signal stays blocked: none can end or disturb us; SIGCHLD is read as data. */
@@ -135,23 +226,23 @@ static __attribute__((noreturn, used)) void init_main(const long *stack)
     if (signals < 0)
         leave(125);
     report(WIRE_STARTED, 0);
-    if (command > 0)
-        reap(command, mode);
+    if (jail.command > 0)
+        reap(&jail);
 
     struct pollfd fds[2] = {{.fd = WIRE_INIT_FD, .events = POLLIN},
                             {.fd = (int)signals, .events = POLLIN}};
     for (;;) {
-        long ready = SYS(ppoll, fds, mode == MODE_HOLDER ? 1 : 2, 0, 0, 0);
+        long ready = SYS(ppoll, fds, jail.command > 0 ? 2 : 1, 0, 0, 0);
         if (ready < 0 && ready != -ERR_EINTR)
-            end_jail(mode);
+            end_jail(&jail);
         if (fds[1].revents) {
             struct signalfd_siginfo info;
             while (SYS(read, signals, &info, sizeof info) > 0)
                 ;
-            reap(command, mode);
+            reap(&jail);
         }
         if (fds[0].revents)
-            obey(command, mode);
+            obey(&jail);
     }
 }
 

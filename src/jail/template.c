@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* Theory of operation: a jail prepared ahead.
+ *
+ * A holder process, the jail's init with nothing to run, keeps a user and a mount namespace in
+ * which everything that no run can write to is already mounted. A maker process, the same program
+ * in another mood, keeps a few network namespaces ready. A run joins the user namespace, copies the
+ * mount namespace, takes a network namespace that no other run ever had, and adds its own private
+ * directories, /proc, terminals, pid, ipc and uts namespaces. */
+#include "jail/template.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/spawn.h"
+#include "jail/sys.h"
+
+/* Network namespaces kept ready; each costs about 240 kB of kernel memory. */
+#define SPARE_NETWORKS 8
+
+static int open_namespace(pid_t pid, const char *which, struct brig_error *err)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/%s", pid, which);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the template's namespace '%s'",
+                         path);
+    return fd;
+}
+
+static void end_process(struct spawned *process)
+{
+    if (process->pid <= 0)
+        return;
+    (void)SYS(pidfd_send_signal, process->pidfd, SIGKILL, 0, 0);
+    while (SYS(waitid, P_PIDFD, process->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+        ;
+    (void)close(process->pidfd);
+    (void)close(process->wire);
+    if (process->terminal >= 0)
+        (void)close(process->terminal);
+    *process = (struct spawned){0};
+}
+
+static int start_holder(struct brig_template *template, struct plan *held, struct brig_error *err)
+{
+    held->slots =
+        arena_alloc(&template->compiled.arena, ((size_t)held->slot_count + 1) * sizeof(int));
+    if (!held->slots)
+        return brig_fail_nomem(err);
+    int result = spawn_jail(held, &template->holder, err);
+    if (result < 0)
+        return result;
+    template->fresh.join_userns = open_namespace(template->holder.pid, "user", err);
+    if (template->fresh.join_userns < 0)
+        return template->fresh.join_userns;
+    template->fresh.join_mntns = open_namespace(template->holder.pid, "mnt", err);
+    return template->fresh.join_mntns < 0 ? template->fresh.join_mntns : 0;
+}
+
+/* One more network namespace, please. */
+static void order_network(struct brig_template *template)
+{
+    struct wire_message order = {.type = WIRE_NETWORK};
+    (void)send(template->maker.wire, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static int start_maker(struct brig_template *template, struct brig_error *err)
+{
+    struct plan maker = PLAN_INIT;
+    bool loopback = false;
+    for (size_t i = 0; i < template->fresh.step_count; i++)
+        loopback |= template->fresh.steps[i].op == PLAN_LOOPBACK;
+    maker.rung = PLAN_FULL;
+    maker.become = template->fresh.become;
+    maker.host_uid = template->fresh.host_uid;
+    maker.host_gid = template->fresh.host_gid;
+    maker.join_userns = template->fresh.join_userns;
+    maker.clone_flags = CLONE_NEWNET;
+    maker.init_fd = template->fresh.init_fd;
+    maker.init_mode = loopback ? "M" : "m";
+    int result = spawn_jail(&maker, &template->maker, err);
+    if (result < 0)
+        return result;
+    for (int i = 0; i < SPARE_NETWORKS; i++)
+        order_network(template);
+    return 0;
+}
+
+int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
+                      struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    if (result < 0)
+        return result;
+    struct brig_template *template = calloc(1, sizeof *template);
+    if (!template)
+        return brig_fail_nomem(err);
+    template->compiled = template->fresh = PLAN_INIT;
+    template->policy = brig_policy_copy(policy);
+    struct plan held;
+    if (!template->policy)
+        result = brig_fail_nomem(err);
+    else if (policy->disabled_layers & BRIG_LAYER_NAMESPACES)
+        result = BRIG_E_UNSUPPORTED;
+    if (result == 0)
+        result = plan_compile(template->policy, PLAN_FULL, &template->compiled, err);
+    if (result == 0)
+        result = plan_split(&template->compiled, &template->compiled.arena, &held, &template->fresh,
+                            err);
+    if (result == 0)
+        result = start_holder(template, &held, err);
+    if (result == 0) {
+        template->fresh.unenforced = held.unenforced;
+        if (template->fresh.clone_flags & CLONE_NEWNET)
+            result = start_maker(template, err);
+    }
+    /* What cannot be prepared is built for each run, by the same rules. */
+    template->ready = result == 0;
+    if (result < 0 && result != BRIG_E_UNSUPPORTED) {
+        brig_template_free(template);
+        return result;
+    }
+    *ret_template = template;
+    return 0;
+}
+
+int template_plan(struct brig_template *template, struct plan *ret_plan)
+{
+    struct plan plan = template->fresh;
+    int network = -1;
+    struct wire_message message;
+    while (template->maker.pid > 0 && network < 0 &&
+           spawn_receive(template->maker.wire, false, &message, &network) == 1)
+        ; /* its first word is that it started */
+    if (network >= 0) {
+        plan.join_netns = network;
+        plan.clone_flags &= ~(unsigned long)CLONE_NEWNET;
+        for (size_t i = 0; i < plan.step_count; i++)
+            if (plan.steps[i].op == PLAN_LOOPBACK)
+                plan.skip_loopback = true;
+        order_network(template);
+    }
+    *ret_plan = plan;
+    return network;
+}
+
+void brig_template_free(struct brig_template *template)
+{
+    if (!template)
+        return;
+    end_process(&template->maker);
+    end_process(&template->holder);
+    if (template->fresh.join_userns >= 0)
+        (void)close(template->fresh.join_userns);
+    if (template->fresh.join_mntns >= 0)
+        (void)close(template->fresh.join_mntns);
+    plan_done(&template->compiled);
+    brig_policy_free(template->policy);
+    free(template);
+}
