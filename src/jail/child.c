@@ -19,6 +19,7 @@
 
 /* Values that live in headers which cannot be mixed with the kernel's. */
 enum {
+    ERR_EPERM = 1,
     ERR_ENOENT = 2,
     ERR_ENOEXEC = 8,
     ERR_EACCES = 13,
@@ -109,7 +110,7 @@ static long clone_child(struct start *start, unsigned long flags, int exit_signa
     };
     start->handlers_cleared = true;
     long pid = clone_and_call(__NR_clone3, (long)&args, sizeof args, 0, function, start);
-    if (pid != -ERR_ENOSYS)
+    if (pid != -ERR_ENOSYS && pid != -ERR_EPERM)
         return pid;
     start->handlers_cleared = false;
     return clone_and_call(__NR_clone, (long)flags | exit_signal, (long)(stack + CHILD_STACK_BYTES),
@@ -126,12 +127,15 @@ static int failed(const struct start *start, int step, long result)
 
 /* ---- the command ---- */
 
-static int set_session(int pty)
+/* A process group of its own in init's session, and the terminal's foreground. Not a session of its
+ * own: its group would be orphaned, and Ctrl-Z would not stop it. */
+static int set_group(int pty)
 {
-    long result = SYS(setsid);
-    if (result < 0)
+    long result = SYS(setpgid, 0, 0);
+    if (result < 0 || pty < 0)
         return (int)result;
-    return pty < 0 ? 0 : (int)SYS(ioctl, pty, TIOCSCTTY, 0);
+    int group = (int)SYS(getpid); /* with SIGTTOU blocked, the background may ask for it */
+    return (int)SYS(ioctl, pty, TIOCSPGRP, &group);
 }
 
 /* Moves every wanted fd out of the way, then to its number, then closes the rest on exec. */
@@ -264,7 +268,7 @@ static int command_main(void *argument)
     int result;
 
     (void)SYS(umask, start->umask);
-    if ((result = set_session(pty)) < 0)
+    if ((result = set_group(pty)) < 0)
         return failed(start, PLAN_STEP_SESSION, result);
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return failed(start, PLAN_STEP_WORKDIR, result);
@@ -438,6 +442,14 @@ static void clear_handlers(const struct start *start)
             (void)SYS(rt_sigaction, signal, &standard, 0, sizeof now.mask);
 }
 
+static int start_session(int pty)
+{
+    long result = SYS(setsid);
+    if (result < 0 || pty < 0)
+        return result < 0 ? (int)result : 0;
+    return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
+}
+
 static int first_main(void *argument)
 {
     struct start *start = argument;
@@ -454,6 +466,9 @@ static int first_main(void *argument)
         return result;
     long command = 0;
     if (plan->programs) {
+        int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
+        if ((result = start_session(pty)) < 0)
+            return failed(start, PLAN_STEP_SESSION, result);
         command = clone_child(start, CLONE_VM | CLONE_VFORK, SIGNAL_CHILD, 2, command_main);
         if (command < 0)
             return failed(start, PLAN_STEP_COMMAND, command);

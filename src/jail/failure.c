@@ -107,6 +107,8 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
         return brig_advise(err, code, "It was replaced while the jail was being built; try again");
     if (step >= 0 && (size_t)step < plan->step_count && plan->steps[step].hint)
         return brig_advise(err, code, "%s", plan->steps[step].hint);
+    if (step == PLAN_STEP_SECCOMP || step == PLAN_STEP_LANDLOCK || sys_errno == ENOSYS)
+        return brig_advise(err, code, "This kernel, or a filter around us, lacks it. Run `brig doctor`");
     if (code == BRIG_E_UNSUPPORTED) {
         char remedy[512];
         probe_userns_remedy(remedy, sizeof remedy);

@@ -163,7 +163,7 @@ static int reap(struct brig_job *job, struct brig_error *err)
 {
     long result;
     do
-        result = SYS(waitid, P_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0);
+        result = SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0);
     while (result == -EINTR);
     /* A caller that ignores SIGCHLD, or reaps whatever it finds, was faster: it is gone all the same,
      * and what we want to know init has told. */
@@ -328,7 +328,7 @@ void brig_job_free(struct brig_job *job)
             (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
         close_if_open(job->wire); /* for init, the end of its socket is an order to end */
         job->wire = -1;
-        while (SYS(waitid, P_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+        while (SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
             ;
     }
     close_if_open(job->pidfd);

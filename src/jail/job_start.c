@@ -218,7 +218,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
 
 static int try_rung(struct brig_job *job, const struct brig_policy *policy,
                     const struct brig_command *command, struct streams *streams,
-                    enum plan_rung rung, struct brig_error *err)
+                    enum plan_rung rung, unsigned missing, struct brig_error *err)
 {
     if (rung == PLAN_LANDLOCK &&
         ((policy->disabled_layers & BRIG_LAYER_LANDLOCK) || landlock_abi() == 0))
@@ -229,7 +229,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
         if (result < 0)
             return result;
     }
-    int result = plan_compile(policy, rung, &job->plan, err);
+    int result = plan_compile(policy, rung, missing, &job->plan, err);
     if (result < 0)
         return result;
     note_rung(&job->plan.unenforced, policy, rung);
@@ -240,8 +240,11 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
                                const struct brig_command *command, struct streams *streams,
                                struct brig_error *err)
 {
-    autoclose int network = template_plan(template, &job->plan);
-    return launch(job, template->policy, command, streams, err);
+    int network = template_plan(template, &job->plan);
+    int result = launch(job, template->policy, command, streams, err);
+    if (network >= 0)
+        (void)close(network);
+    return result;
 }
 
 /* Down the ladder as far as the policy lets us; what was lost on the way is in the plan's list. */
@@ -251,18 +254,23 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
 {
     enum plan_rung rung =
         policy->disabled_layers & BRIG_LAYER_NAMESPACES ? PLAN_LANDLOCK : PLAN_FULL;
-    for (;; rung++) {
+    unsigned missing = 0;
+    for (;;) {
         struct brig_error local = {0};
-        int result = try_rung(job, policy, command, streams, rung, &local);
+        int result = try_rung(job, policy, command, streams, rung, missing, &local);
         if (result == 0)
             return 0;
         if (err)
             *err = local;
-        if (result != BRIG_E_UNSUPPORTED || rung == PLAN_LIMITS ||
-            policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        if (result != BRIG_E_UNSUPPORTED || policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
             return result;
+        bool no_seccomp = job->plan.failed_step == PLAN_STEP_SECCOMP;
         watch_done(&job->watch);
         plan_done(&job->plan);
+        if (no_seccomp && !(missing & BRIG_LAYER_SECCOMP))
+            missing |= BRIG_LAYER_SECCOMP; /* of no rung: the same again without */
+        else if (rung++ == PLAN_LIMITS)
+            return result;
     }
 }
 

@@ -252,7 +252,9 @@ static int plan_walls(struct plan *plan, const struct brig_policy *policy, int a
     } else if (!(off & BRIG_LAYER_LANDLOCK)) {
         unenforced_add(&plan->unenforced, "Landlock is not available on this kernel");
     }
-    if (!(off & BRIG_LAYER_SECCOMP)) {
+    if (plan->missing & BRIG_LAYER_SECCOMP) {
+        unenforced_add(&plan->unenforced, "no syscall filter: this system has no seccomp");
+    } else if (!(off & BRIG_LAYER_SECCOMP)) {
         plan->seccomp = seccomp_program(policy->seccomp, policy->network, policy->allow_nested);
         if (!plan->seccomp)
             return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "no syscall filter for this architecture");
@@ -328,11 +330,12 @@ static int compile(struct plan *plan, const struct brig_policy *policy, struct b
     return 0;
 }
 
-int plan_compile(const struct brig_policy *policy, enum plan_rung rung, struct plan *ret_plan,
-                 struct brig_error *err)
+int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
+                 struct plan *ret_plan, struct brig_error *err)
 {
     struct plan plan = PLAN_INIT;
     plan.rung = rung;
+    plan.missing = missing;
     int result = compile(&plan, policy, err);
     if (result < 0) {
         plan_done(&plan);

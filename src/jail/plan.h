@@ -104,6 +104,8 @@ struct plan_mask {
 struct plan {
     struct arena arena;
     enum plan_rung rung;
+    unsigned missing;  /* layers this system turned out not to have */
+    int failed_step;   /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
     /* Before the namespaces are made: */
     bool become; /* as root: take these ids first */
@@ -169,10 +171,10 @@ enum plan_command_step {
     PLAN_STEP_EXEC,
 };
 
-/* Compiles the jail of a policy for a rung. The host's paths are looked up here and again, as fds,
- * in the child. */
-int plan_compile(const struct brig_policy *policy, enum plan_rung rung, struct plan *ret_plan,
-                 struct brig_error *err);
+/* Compiles the jail of a policy for a rung; `missing` are layers (enum brig_layer) found not to work
+ * here. The host's paths are looked up here and again, as fds, in the child. */
+int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
+                 struct plan *ret_plan, struct brig_error *err);
 void plan_done(struct plan *plan);
 
 /* What runs in it. fds in `stdio_fds` are what 0–2 shall be in the command (PLAN_FD_…). Borrows the

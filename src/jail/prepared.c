@@ -75,6 +75,15 @@ static int open_namespace(const struct stat *info, uid_t host_uid, gid_t host_gi
     return result;
 }
 
+/* A call that this system does not let even root make leaves a lower rung to stand on. */
+static int refused(struct brig_error *err, int sys_errno, const char *what, const char *path)
+{
+    bool unsupported = sys_errno == EPERM || sys_errno == ENOSYS || sys_errno == ENOSPC;
+    int code = unsupported ? BRIG_E_UNSUPPORTED : BRIG_E_SETUP;
+    (void)brig_fail(err, code, sys_errno, "%s '%s'", what, path);
+    return unsupported ? brig_advise(err, code, "Run `brig doctor`") : code;
+}
+
 int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid_t host_gid,
                   uint64_t attributes, struct brig_error *err)
 {
@@ -87,15 +96,17 @@ int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid
     long tree = SYS(open_tree, source, "",
                     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0)
-        return brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone the mount of '%s'", path);
+        return refused(err, (int)-tree, "cannot clone the mount of", path);
     autoclose int owned = (int)tree;
     int space = open_namespace(info, host_uid, host_gid);
     if (space < 0)
-        return brig_fail(err, BRIG_E_SETUP, -space, "cannot make an id map for '%s'", path);
+        return refused(err, -space, "cannot make an id map for", path);
     autoclose int space_owned = space;
     struct mount_attr attr = {.attr_set = attributes | MOUNT_ATTR_IDMAP,
                               .userns_fd = (uint64_t)space_owned};
     long result = SYS(mount_setattr, owned, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr);
+    if (result == -ENOSYS)
+        return refused(err, ENOSYS, "cannot id-map", path);
     if (result < 0) {
         (void)brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot id-map '%s'", path);
         return brig_advise(err, BRIG_E_SETUP,

@@ -127,6 +127,7 @@ static int take_messages(struct plan *plan, struct spawned *spawned, bool wait,
                              "the jail's first process ended before the command was started");
         switch (message.type) {
         case WIRE_FAILED:
+            plan->failed_step = message.a;
             return plan_explain_failure(plan, message.a, message.b, err);
         case WIRE_SOFT:
             plan_note_soft_failure(plan, message.a, message.b);

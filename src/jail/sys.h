@@ -26,6 +26,9 @@
 #define __NR_landlock_restrict_self 446
 #endif
 
+/* waitid()'s P_PIDFD, an enumerator that glibc has from 2.36 on. */
+#define SYS_WAIT_PIDFD 3
+
 #if defined(__x86_64__)
 static inline long sys_call6(long number, long a, long b, long c, long d, long e, long f)
 {

@@ -42,7 +42,7 @@ static void end_process(struct spawned *process)
     if (process->pid <= 0)
         return;
     (void)SYS(pidfd_send_signal, process->pidfd, SIGKILL, 0, 0);
-    while (SYS(waitid, P_PIDFD, process->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+    while (SYS(waitid, SYS_WAIT_PIDFD, process->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
         ;
     (void)close(process->pidfd);
     (void)close(process->wire);
@@ -113,7 +113,7 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
     else if (policy->disabled_layers & BRIG_LAYER_NAMESPACES)
         result = BRIG_E_UNSUPPORTED;
     if (result == 0)
-        result = plan_compile(template->policy, PLAN_FULL, &template->compiled, err);
+        result = plan_compile(template->policy, PLAN_FULL, 0, &template->compiled, err);
     if (result == 0)
         result = plan_split(&template->compiled, &template->compiled.arena, &held, &template->fresh,
                             err);

@@ -9,6 +9,8 @@
  * supervisor dies, the socket closes and init ends the jail.
  *
  * Built freestanding and as small as can be, because one of it lives in every jail. */
+#include <stddef.h>
+
 #include <asm/signal.h>
 #include <asm/stat.h>
 #include <linux/fcntl.h>
@@ -201,7 +203,7 @@ static void obey(struct jail *jail)
         (jail->mode == MODE_MAKER || jail->mode == MODE_MAKER_LOOPBACK))
         make_network(jail->mode);
     if (message.type == WIRE_SIGNAL && jail->command > 0) {
-        /* The command leads its session and so a group; if it moved, tell it alone. */
+        /* The command leads a group; if it moved, tell it alone. */
         if (SYS(kill, -jail->command, message.a) < 0)
             (void)SYS(kill, jail->command, message.a);
     }
