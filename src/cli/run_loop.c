@@ -20,6 +20,7 @@ struct run_state {
     uint64_t grace_ms;
     uint64_t asked_ms; /* when an end was first asked for, or 0 */
     bool hang_up_told;
+    bool asked_to_stop; /* by a signal to us, not by the command's own doing */
 };
 
 static uint64_t now_ms(void)
@@ -100,6 +101,16 @@ static void stop_with_command(struct run_state *state)
     forward(state, SIGCONT);
 }
 
+/* The command stopped. That is for us to follow where a person is at the terminal, or asked us to
+ * stop; a command that stops by itself must not take its caller with it, nor its time limit. */
+static void handle_stop(struct run_state *state)
+{
+    if (!state->terminal && !state->asked_to_stop)
+        return;
+    state->asked_to_stop = false;
+    stop_with_command(state);
+}
+
 static void handle_signal(struct run_state *state, int signal)
 {
     switch (signal) {
@@ -112,9 +123,9 @@ static void handle_signal(struct run_state *state, int signal)
             terminal_resize(state->terminal);
         break;
     case SIGTSTP:
-        /* SIGSTOP, as the command's process group counts as orphaned and would ignore the other.
-         * The job reports that it stopped, and then so do we. */
-        forward(state, SIGSTOP);
+        /* The job reports that the command stopped, and then so do we. */
+        state->asked_to_stop = true;
+        forward(state, SIGTSTP);
         break;
     case SIGCONT:
         if (state->terminal)
@@ -162,7 +173,7 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
     }
     int over = fds[JOB].revents ? brig_job_process(state->job, err) : 0;
     if (over == 0 && brig_job_take_stop(state->job) != 0)
-        stop_with_command(state);
+        handle_stop(state);
     return over;
 }
 

@@ -37,8 +37,11 @@ struct start {
     const struct plan *plan;
     int wire;
     char *stack; /* three of CHILD_STACK_BYTES: intermediate, first process, command */
-    bool handlers_cleared;
+    bool handlers_cleared; /* clone3 did it */
+    bool no_fallback;      /* clone3 or nothing */
     unsigned umask; /* the caller's, for the command */
+    /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
+    int first_here, command_here;
 };
 
 /* ---- clone ---- */
@@ -99,22 +102,40 @@ static long clone_and_call(long number, long a, long b, long c, int (*function)(
 
 /* clone3, or clone where clone3 is missing (old containers' filters answer ENOSYS or EPERM). */
 static long clone_child(struct start *start, unsigned long flags, int exit_signal, int which_stack,
-                        int (*function)(void *))
+                        int *here, int (*function)(void *))
 {
     char *stack = start->stack + (size_t)which_stack * CHILD_STACK_BYTES;
     struct clone_args args = {
-        .flags = flags | CLONE_CLEAR_SIGHAND,
+        .flags = flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0),
+        .child_tid = (uint64_t)(uintptr_t)here,
         .exit_signal = (uint64_t)exit_signal,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = CHILD_STACK_BYTES,
     };
     start->handlers_cleared = true;
+    if (here)
+        *here = 1;
     long pid = clone_and_call(__NR_clone3, (long)&args, sizeof args, 0, function, start);
-    if (pid != -ERR_ENOSYS && pid != -ERR_EPERM)
+    if (pid >= 0 || start->no_fallback || (pid != -ERR_ENOSYS && pid != -ERR_EPERM)) {
+        if (pid < 0 && here)
+            *here = 0;
         return pid;
+    }
+    /* Without the word that it left, the parent waits in the old way. */
     start->handlers_cleared = false;
+    if (here) {
+        *here = 0;
+        flags |= CLONE_VFORK;
+    }
     return clone_and_call(__NR_clone, (long)flags | exit_signal, (long)(stack + CHILD_STACK_BYTES),
                           0, function, start);
+}
+
+/* Waits until the process that `here` was given to has left this memory. */
+static void wait_until_gone(const int *here)
+{
+    while (__atomic_load_n(here, __ATOMIC_ACQUIRE) != 0)
+        (void)SYS(futex, here, 0 /* FUTEX_WAIT */, 1, 0, 0, 0);
 }
 
 /* ---- reports ---- */
@@ -199,13 +220,18 @@ static int set_caps(uint32_t low)
     return (int)SYS(capset, &header, data);
 }
 
+static void drop_bounding_set(void)
+{
+    for (int cap = 0; SYS(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0; cap++)
+        ; /* ends at the first number that is no capability */
+}
+
 static int drop_caps(const struct plan *plan)
 {
-    /* The bounding set wants CAP_SETPCAP, which an unprivileged caller without a user namespace
-     * lacks: there it stays, and no_new_privs keeps it from mattering. */
-    if (plan->rung == PLAN_FULL || plan->become)
-        for (int cap = 0; SYS(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0; cap++)
-            ; /* ends at the first number that is no capability */
+    /* It wants CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
+     * bounding set stays, and no_new_privs keeps it from mattering. */
+    if (plan->rung == PLAN_FULL)
+        drop_bounding_set();
     (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     return set_caps(0);
 }
@@ -282,6 +308,9 @@ static int command_main(void *argument)
         return failed(start, PLAN_STEP_LANDLOCK, result);
     if ((result = set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return failed(start, PLAN_STEP_RLIMIT, result);
+    /* Nothing untrusted runs before init is itself: until its exec, pid 1 is a process that shares
+     * the caller's memory. */
+    wait_until_gone(&start->first_here);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     if (plan->seccomp) {
@@ -460,19 +489,32 @@ static int first_main(void *argument)
         if (SYS(read, start->wire, &message, sizeof message) != (long)sizeof message)
             return 125;
     }
+    if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
+        (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
     int result = take_steps(start);
     if (result != 0)
         return result;
     long command = 0;
+    /* Letting go of the host's tree takes a while: the command's process uses it to lock itself
+     * down, and waits with its exec until init runs, which is after this. That needs a clone which
+     * does not wait for the exec in turn. */
+    bool together = start->handlers_cleared && !plan->parent_maps;
+    bool late = plan->pivots && together;
+    if (plan->pivots && !late && (result = child_leave_old_root()) < 0)
+        return failed(start, PLAN_STEP_LEAVE, result);
     if (plan->programs) {
         int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
         if ((result = start_session(pty)) < 0)
             return failed(start, PLAN_STEP_SESSION, result);
-        command = clone_child(start, CLONE_VM | CLONE_VFORK, SIGNAL_CHILD, 2, command_main);
+        start->no_fallback = late;
+        command = clone_child(start, together ? CLONE_VM : CLONE_VM | CLONE_VFORK, SIGNAL_CHILD, 2,
+                              together ? &start->command_here : 0, command_main);
         if (command < 0)
             return failed(start, PLAN_STEP_COMMAND, command);
     }
+    if (late && (result = child_leave_old_root()) < 0)
+        return failed(start, PLAN_STEP_LEAVE, result);
     return become_init(start, command);
 }
 
@@ -480,6 +522,8 @@ static int first_main(void *argument)
 
 static int take_ids(const struct plan *plan)
 {
+    if (plan->rung != PLAN_FULL && plan->drop_caps)
+        drop_bounding_set(); /* later there is no CAP_SETPCAP left to do it with */
     long result = SYS(setgroups, 0, 0);
     if (result == 0)
         result = SYS(setresgid, plan->host_gid, plan->host_gid, plan->host_gid);
@@ -518,9 +562,10 @@ static int intermediate_main(void *argument)
         return take_steps(start);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
     long pid = clone_child(start, plan->clone_flags | CLONE_VM | CLONE_VFORK | CLONE_PARENT, 0, 1,
-                           first_main);
+                           &start->first_here, first_main);
     if (pid < 0)
         return failed(start, PLAN_STEP_CLONE, pid);
+    wait_until_gone(&start->command_here);
     child_say(start->wire, WIRE_PID, (int)pid, 0);
     return 0;
 }
@@ -529,10 +574,13 @@ long child_start(const struct plan *plan, int wire_fd, void *stack)
 {
     struct start start = {.plan = plan, .wire = wire_fd, .stack = stack};
     if (plan->become) /* no CLONE_VM: changing ids would make the caller undumpable */
-        return clone_child(&start, CLONE_VFORK, 0, 0, intermediate_main);
+        return clone_child(&start, CLONE_VFORK, 0, 0, 0, intermediate_main);
     if (plan->join_userns >= 0)
-        return clone_child(&start, CLONE_VM | CLONE_VFORK, 0, 0, intermediate_main);
+        return clone_child(&start, CLONE_VM | CLONE_VFORK, 0, 0, 0, intermediate_main);
     if (plan->parent_maps)
-        return clone_child(&start, plan->clone_flags, 0, 1, first_main);
-    return clone_child(&start, plan->clone_flags | CLONE_VM | CLONE_VFORK, 0, 1, first_main);
+        return clone_child(&start, plan->clone_flags, 0, 1, 0, first_main);
+    long pid = clone_child(&start, plan->clone_flags | CLONE_VM | CLONE_VFORK, 0, 1,
+                           &start.first_here, first_main);
+    wait_until_gone(&start.command_here);
+    return pid;
 }

@@ -22,6 +22,7 @@ enum {
     ERR_EEXIST = 17,
     ERR_ENOSYS = 38,
     ERR_ESTALE = 116,
+    MODE_REGULAR = 0100000,
     MOUNT_PRIVATE = 1 << 18,
     MOUNT_DETACH = 2,
 };
@@ -112,6 +113,28 @@ static int clone_host_tree(const struct plan_step *step)
     return (int)result;
 }
 
+/* A part of an attached slot. With check_identity it lies in a tree others can change: then no
+ * symlink may be in the way. */
+static int clone_subtree(const struct plan *plan, const struct plan_step *step)
+{
+    unsigned recursive = step->flags & PLAN_ATTR_RECURSIVE ? AT_RECURSIVE : 0;
+    int from = plan->slots[step->from];
+    if (!step->check_identity)
+        return (int)SYS(open_tree, from, step->path,
+                        AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    long fd = SYS(openat2, from, step->path, &how, sizeof how);
+    if (fd == -ERR_ENOSYS)
+        fd = SYS(openat, from, step->path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return (int)fd;
+    long result = SYS(open_tree, fd, "",
+                      AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    (void)SYS(close, fd);
+    return (int)result;
+}
+
 /* Attaches at a path below the jail's root, wherever symlinks point, never outside of it. */
 static int attach(const struct plan *plan, const struct plan_step *step)
 {
@@ -137,6 +160,10 @@ static int attach(const struct plan *plan, const struct plan_step *step)
 /* All parents are made by steps of their own, so one name at a time is enough. */
 static int make_file(int dir, const struct plan_step *step)
 {
+    if (step->length == 0) { /* only a mount point */
+        long made = SYS(mknodat, dir, step->path, MODE_REGULAR | step->mode, 0);
+        return made == -ERR_EEXIST ? 0 : (int)made;
+    }
     long fd =
         SYS(openat, dir, step->path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, step->mode);
     if (fd < 0)
@@ -158,14 +185,20 @@ static int make_directory(int dir, const struct plan_step *step)
     return result == -ERR_EEXIST ? 0 : (int)result;
 }
 
-/* The new root, attached over the old one, becomes /: the old is stacked below it and let go. */
+/* The new root becomes /; the old one is then stacked on it, to be let go by
+ * child_leave_old_root(). */
 static int pivot(const struct plan *plan, const struct plan_step *step)
 {
     long result = SYS(fchdir, plan->slots[step->slot]);
     if (result >= 0)
         result = SYS(pivot_root, ".", ".");
-    if (result >= 0)
-        result = SYS(umount2, ".", MOUNT_DETACH);
+    return (int)result;
+}
+
+int child_leave_old_root(void)
+{
+    /* The old root is stacked on the new one, and the working directory is there. */
+    long result = SYS(umount2, ".", MOUNT_DETACH);
     if (result >= 0)
         result = SYS(chdir, "/");
     return (int)result;
@@ -193,9 +226,7 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
     if (step->op == PLAN_PREPARED)
         return keep(plan, step->slot, step->fd);
     if (step->op == PLAN_SUBTREE)
-        return keep(plan, step->slot,
-                    (int)SYS(open_tree, plan->slots[step->from], step->path,
-                             AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+        return keep(plan, step->slot, clone_subtree(plan, step));
     if (step->op == PLAN_ATTR)
         return set_attr(plan->slots[step->slot], "", step->flags, 0);
     if (step->op == PLAN_ROOT)

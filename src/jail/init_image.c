@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -27,5 +28,8 @@ int init_image_open(struct brig_error *err)
     }
     if (write(fd, init_blob, sizeof init_blob) != (ssize_t)sizeof init_blob)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot write the jail's init");
+    /* What its user cannot read, the kernel makes undumpable from its first instruction on. */
+    if (fchmod(fd, 0111) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect the jail's init");
     return take_fd(&fd);
 }

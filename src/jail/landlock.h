@@ -18,6 +18,9 @@ struct landlock_attr {
     uint64_t scoped;
 };
 
+/* From this ABI on connecting to a socket by path is a right of its own. */
+#define LANDLOCK_ABI_UNIX_SOCKETS 9
+
 /* The kernel's ABI, 0 where Landlock is missing or switched off. A system call, no cache. */
 int landlock_abi(void);
 

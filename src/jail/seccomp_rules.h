@@ -105,6 +105,8 @@ SECCOMP_PLAIN(ALLOWED, "allowed", 0);
 SECCOMP_PLAIN(NOT_PERMITTED, "EPERM", EPERM);
 SECCOMP_PLAIN(NOT_THERE, "ENOSYS", ENOSYS);
 
+SECCOMP_RULE(PRLIMIT_NOT_INIT, "allowed; of pid 1 EPERM", 0,
+             { EPERM, { SECCOMP_IS(0, 1) } });
 SECCOMP_RULE(CLONE_PLAIN, "allowed without CLONE_NEW* flags, else EPERM", 0,
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW)));
 SECCOMP_RULE(UNSHARE_PLAIN, "allowed without CLONE_NEW* flags, else EPERM", 0,
@@ -290,6 +292,7 @@ SECCOMP_RULE(PRCTL_CODE, "names, signals and queries of the process itself; else
     X(perf_event_open, NOT_PERMITTED, "measures the kernel and other processes") \
     X(pidfd_getfd, NOT_PERMITTED, "takes file descriptors out of other processes") \
     X(pivot_root, NOT_PERMITTED, "changes the root directory") \
+    X(prlimit64, PRLIMIT_NOT_INIT, "init has the same uid: it could be starved to death") \
     X(process_madvise, NOT_PERMITTED, "tells the kernel to drop other processes' memory") \
     X(query_module, NOT_PERMITTED, "tells what is loaded into the kernel") \
     X(quotactl, NOT_PERMITTED, "reads and sets disk quotas of the host") \
@@ -500,7 +503,6 @@ SECCOMP_RULE(PRCTL_CODE, "names, signals and queries of the process itself; else
     X(pread64, ALLOWED, "reading files") \
     X(preadv, ALLOWED, "reading files") \
     X(preadv2, ALLOWED, "reading files") \
-    X(prlimit64, ALLOWED, "limits; can only lower the hard ones") \
     X(pselect6, ALLOWED, "event loops") \
     X(pwrite64, ALLOWED, "writing files") \
     X(pwritev, ALLOWED, "writing files") \

@@ -63,15 +63,12 @@ const struct view_place *view_place_of(const struct view *view, const char *dest
 /* True the first time. */
 static bool remember(struct view *view, int slot, const char *path)
 {
-    char *key = arena_printf(&view->plan->arena, "%d:%s", slot, path);
-    if (!key)
-        return false;
     for (size_t i = 0; i < view->made_count; i++)
-        if (strcmp(view->made[i], key) == 0)
+        if (view->made[i].slot == slot && strcmp(view->made[i].path, path) == 0)
             return false;
     if (plan_reserve(view->plan, (void **)&view->made, view->made_count, &view->made_room,
                      sizeof *view->made))
-        view->made[view->made_count++] = key;
+        view->made[view->made_count++] = (struct view_made){.slot = slot, .path = path};
     return true;
 }
 
@@ -89,17 +86,14 @@ static void make_one(struct view *view, int slot, const char *path, unsigned mod
 
 void view_mkdirs(struct view *view, int slot, const char *path, unsigned mode)
 {
-    char *copy = arena_strdup(&view->plan->arena, path);
-    if (!copy)
-        return;
-    for (char *slash = strchr(copy, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        char *above = arena_strdup(&view->plan->arena, copy);
-        if (above)
-            make_one(view, slot, above, 0755);
-        *slash = '/';
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *above = arena_copy(&view->plan->arena, path, (size_t)(slash - path) + 1);
+        if (!above)
+            return;
+        above[slash - path] = 0;
+        make_one(view, slot, above, 0755);
     }
-    make_one(view, slot, copy, mode);
+    make_one(view, slot, path, mode);
 }
 
 static void make_parents(struct view *view, int slot, const char *path)
@@ -297,14 +291,12 @@ static int add_scratch(struct view *view, struct brig_error *err)
         return result;
     (void)view_attach(view, view->scratch, "/tmp", ours, "attach the jail's private directories");
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_TMP, 01777);
-    view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
-    view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN "/lock", 01777);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
     view_mkdirs(view, view->scratch,
                 arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u", view->identity->inside_uid),
                 0700);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_HOME, 0700);
-    view_mkdirs(view, view->scratch, VIEW_EMPTY_DIR, 0555);
     view_mkfile(view, view->scratch, VIEW_EMPTY_FILE, 0444, NULL, 0);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
@@ -323,6 +315,7 @@ static void finish(struct view *view)
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
     if (step)
         step->slot = view->root;
+    view->plan->pivots = true;
 }
 
 int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,

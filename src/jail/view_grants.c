@@ -14,7 +14,11 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/prepared.h"
+#include "jail/unenforced.h"
 #include "jail/view_parts.h"
+
+/* Sockets hidden one by one in a host view. */
+#define SOCKET_MASKS_MAX 256
 
 enum entry_kind {
     ENTRY_PRIVATE, /* a part of the scratch filesystem */
@@ -60,19 +64,23 @@ static struct entry *add_entry(struct view *view, struct entries *entries, enum 
 
 static void add_private(struct view *view, struct entries *entries)
 {
+    /* In a root of ours a symlink does where the host's tree needs a mount. */
+    enum { ANY_ROOT, OUR_ROOT, HOST_ROOT };
     const struct {
         const char *dest, *part;
-        bool frame_only;
+        int root;
     } table[] = {
-        {"/tmp", VIEW_SCRATCH_TMP, false},
-        {"/var/tmp", VIEW_SCRATCH_TMP, false},
-        {"/run", VIEW_SCRATCH_RUN, false},
-        {"/dev/shm", VIEW_SCRATCH_SHM, false},
-        {view->identity->home, VIEW_SCRATCH_HOME, true},
+        {"/tmp", VIEW_SCRATCH_TMP, ANY_ROOT},
+        {"/var/tmp", VIEW_SCRATCH_TMP, HOST_ROOT},
+        {"/run", VIEW_SCRATCH_RUN, ANY_ROOT},
+        {"/dev/shm", VIEW_SCRATCH_SHM, HOST_ROOT},
+        {view->identity->home, VIEW_SCRATCH_HOME, OUR_ROOT},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(table); i++) {
         const struct view_place *place = view_place_of(view, table[i].dest);
-        if (table[i].frame_only && (!view->frame || place->host || table[i].dest[1] == 0))
+        if (table[i].root != ANY_ROOT && (table[i].root == OUR_ROOT) != view->frame)
+            continue;
+        if (table[i].root == OUR_ROOT && (place->host || table[i].dest[1] == 0))
             continue;
         if (place->host && strcmp(table[i].dest, "/tmp") != 0) {
             char path[4200];
@@ -84,8 +92,10 @@ static void add_private(struct view *view, struct entries *entries)
         if (entry)
             entry->part = table[i].part;
     }
-    if (view->policy->view == BRIG_VIEW_EMPTY || view->policy->view == BRIG_VIEW_SYSTEM)
+    if (view->frame) {
         view_symlink(view, view->root, "var/run", "../run");
+        view_symlink(view, view->root, "var/tmp", "../tmp");
+    }
 }
 
 /* ---- what the host view must hide besides ---- */
@@ -107,6 +117,45 @@ static void add_foreign_proc_masks(struct view *view, struct entries *entries)
             continue;
         (void)add_entry(view, entries, ENTRY_MASK, arena_strdup(&view->plan->arena, mountpoint));
     }
+}
+
+static bool is_granted(const struct view *view, const char *path)
+{
+    for (size_t i = 0; i < view->policy->grant_count; i++) {
+        const struct policy_grant *grant = &view->policy->grants[i];
+        size_t length = strlen(grant->dest);
+        if (grant->access != BRIG_MASK && strncmp(path, grant->dest, length) == 0 &&
+            (path[length] == '/' || path[length] == 0))
+            return true;
+    }
+    return false;
+}
+
+/* A read-only mount does not keep anyone from connecting to a socket on it: those that are there
+ * now are hidden. Landlock refuses the rest from ABI 9 on; before, the result says so. */
+static void add_socket_masks(struct view *view, struct entries *entries)
+{
+    autofile FILE *file = fopen("/proc/net/unix", "re");
+    autofree char *line = NULL;
+    size_t size = 0;
+    size_t count = 0;
+    while (file && getline(&line, &size, file) > 0 && count < SOCKET_MASKS_MAX) {
+        char *path = strchr(line, '/');
+        if (!path)
+            continue;
+        path[strcspn(path, "\n")] = 0;
+        struct stat info;
+        if (view_place_of(view, path)->host == NULL || strncmp(path, "/proc/", 6) == 0 ||
+            is_granted(view, path) || lstat(path, &info) < 0 || !S_ISSOCK(info.st_mode))
+            continue;
+        (void)add_entry(view, entries, ENTRY_MASK, arena_strdup(&view->plan->arena, path));
+        count++;
+    }
+    if (view->abi < LANDLOCK_ABI_UNIX_SOCKETS)
+        unenforced_add(&view->plan->unenforced,
+                       "sockets the host makes later outside /run and /tmp can be connected to "
+                       "(Landlock ABI %d, needs %d)",
+                       view->abi, LANDLOCK_ABI_UNIX_SOCKETS);
 }
 
 static bool only_by_group(const struct identity *identity, const struct stat *info)
@@ -227,12 +276,61 @@ static int lay_private(struct view *view, const struct entry *entry, struct brig
     return 0;
 }
 
+/* Mounts a directory on itself: what is mounted cannot be renamed or removed. */
+static void pin(struct view *view, const struct view_place *place, const char *rest, size_t length)
+{
+    struct arena *arena = &view->plan->arena;
+    char *dest = arena_printf(arena, "%s/%.*s", place->dest, (int)length, rest);
+    char *host = arena_printf(arena, "%s/%.*s", place->host, (int)length, rest);
+    char *inside = arena_printf(arena, "%.*s", (int)length, rest);
+    if (!dest || !host || !inside)
+        return;
+    const char *what = arena_printf(arena, "hold '%s' in place", dest);
+    int slot = plan_new_slot(view->plan);
+    struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
+    if (step) {
+        step->slot = slot;
+        step->from = place->slot;
+        step->path = inside;
+        step->flags = PLAN_ATTR_RECURSIVE;
+        step->check_identity = true;
+    }
+    (void)view_attach(view, slot, dest, false, what);
+    view_add_place(view, (struct view_place){
+                             .dest = dest, .host = host, .writable = true, .slot = slot});
+}
+
+/* A rule below a writable directory would be gone if a directory between were renamed away, and
+ * another one put in its place: so each of them is held. */
+static void hold_parents(struct view *view, const char *dest)
+{
+    const struct view_place *place = view_place_of(view, dest);
+    if (!place->host || !place->writable)
+        return;
+    struct view_place governing = *place; /* adding places may move the array */
+    const char *rest = dest + strlen(governing.dest) + 1;
+    for (const char *slash = strchr(rest, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char path[4200];
+        struct stat info;
+        (void)snprintf(path, sizeof path, "%s/%.*s", governing.host, (int)(slash - rest), rest);
+        if (lstat(path, &info) < 0)
+            return;
+        if (!S_ISDIR(info.st_mode)) { /* a symlink is followed to wherever it leads */
+            unenforced_add(&view->plan->unenforced,
+                           "'%s' goes through a symlink, which can be replaced", dest);
+            return;
+        }
+        pin(view, &governing, rest, (size_t)(slash - rest));
+    }
+}
+
 static int lay_tree(struct view *view, const struct entry *entry, struct brig_error *err)
 {
     const struct policy_grant *grant = entry->grant;
     struct plan *plan = view->plan;
     bool directory = S_ISDIR(entry->info.st_mode), ours;
     bool read_only = grant->access == BRIG_READ_ONLY, device = grant->access == BRIG_DEVICE;
+    hold_parents(view, entry->dest);
     int result = view_mountpoint(view, entry->dest, directory, &ours, err);
     if (result < 0)
         return brig_wrap(err, result, "grant '%s' [%s]", entry->source, grant->origin);
@@ -270,7 +368,10 @@ static int lay_tree(struct view *view, const struct entry *entry, struct brig_er
                   : read_only ? LANDLOCK_GRANT_READ
                               : LANDLOCK_GRANT_WRITE,
                   directory);
-    view_add_place(view, (struct view_place){.dest = entry->dest, .host = entry->source});
+    view_add_place(view, (struct view_place){.dest = entry->dest,
+                                             .host = entry->source,
+                                             .writable = !read_only && !device && directory,
+                                             .slot = slot});
     return 0;
 }
 
@@ -302,14 +403,17 @@ static int lay_mask(struct view *view, const struct entry *entry, struct brig_er
     if (!host_path)
         return brig_fail_nomem(err);
     struct stat info;
-    bool exists = stat(host_path, &info) == 0;
-    if (place->host && entry->grant)
+    bool exists = stat(host_path, &info) == 0, of_host = place->host != NULL;
+    if (of_host && entry->grant)
         watch_mask(view, host_path, entry->dest);
+    hold_parents(view, entry->dest);
     if (!exists)
         return 0;
     bool directory = S_ISDIR(info.st_mode);
     const char *what = arena_printf(&plan->arena, "hide '%s' [%s]", entry->dest,
                                     entry->grant ? entry->grant->origin : "built in");
+    if (directory)
+        view_mkdirs(view, view->scratch, VIEW_EMPTY_DIR, 0555);
     int slot =
         view_subtree(view, view->scratch, directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
     struct plan_step *attr = plan_add(plan, PLAN_ATTR, what);
@@ -318,7 +422,7 @@ static int lay_mask(struct view *view, const struct entry *entry, struct brig_er
         attr->flags = PLAN_ATTR_RDONLY;
     }
     struct plan_step *step = view_attach(view, slot, entry->dest, false, what);
-    if (step && !place->host)
+    if (step && !of_host)
         step->soft = true; /* of our own root: it may not hold this name at all */
     if (directory)
         view_add_place(view, (struct view_place){.dest = entry->dest,
@@ -346,6 +450,7 @@ int view_add_entries(struct view *view, struct brig_error *err)
     add_private(view, &entries);
     if (view->policy->view == BRIG_VIEW_HOST) {
         add_foreign_proc_masks(view, &entries);
+        add_socket_masks(view, &entries);
         if (view->identity->groups_stay)
             add_group_masks(view, &entries);
     }

@@ -9,8 +9,14 @@
 struct view_place {
     const char *dest;   /* inside the jail */
     const char *host;   /* the host tree behind it; NULL: ours, in a slot */
-    int slot;           /* ours: the filesystem */
+    bool writable;      /* a host tree the command can change */
+    int slot;           /* the filesystem, if it is ours or writable */
     const char *prefix; /* ours: path of dest in it, "" or ending in '/' */
+};
+
+struct view_made {
+    int slot;
+    const char *path;
 };
 
 struct view {
@@ -23,7 +29,7 @@ struct view {
     bool frame;  /* the root is a tmpfs of ours */
     struct view_place *places;
     size_t place_count, place_room;
-    const char **made; /* directories already planned, "slot:path" */
+    struct view_made *made; /* directories already planned */
     size_t made_count, made_room;
 };
 
@@ -50,8 +56,8 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 
 /* Names in the scratch filesystem. */
 #define VIEW_SCRATCH_TMP "tmp"
-#define VIEW_SCRATCH_SHM "shm"
 #define VIEW_SCRATCH_RUN "run"
+#define VIEW_SCRATCH_SHM VIEW_SCRATCH_RUN "/shm" /* where /dev/shm is, or points to */
 #define VIEW_SCRATCH_HOME "home"
 #define VIEW_EMPTY_DIR "empty"
 #define VIEW_EMPTY_FILE "nothing"

@@ -34,20 +34,14 @@ static const struct etc_entry {
     {"/etc/ca-certificates/extracted", ETC_BIND, false}, /* Arch's certificates */
     {"/etc/crypto-policies", ETC_BIND, false},   /* Fedora's OpenSSL includes it */
     {"/etc/ld.so.cache", ETC_BIND, false},       /* the dynamic linker */
-    {"/etc/ld.so.conf", ETC_COPY, false},        /* the dynamic linker */
-    {"/etc/ld.so.conf.d", ETC_BIND, false},      /* the dynamic linker */
-    {"/etc/locale.alias", ETC_LINK, false},      /* setlocale */
     {"/etc/localtime", ETC_LINK, false},         /* local time */
     {"/etc/nsswitch.conf", ETC_COPY, false},     /* getpwuid, getaddrinfo */
     {"/etc/os-release", ETC_LINK, false},        /* build tools ask */
     {"/etc/pki/tls", ETC_BIND, false},           /* Fedora's certificates */
     {"/etc/pki/ca-trust", ETC_BIND, false},      /* Fedora's certificates */
-    {"/etc/protocols", ETC_COPY, false},         /* getprotobyname */
     {"/etc/resolv.conf", ETC_COPY, true},        /* names */
-    {"/etc/services", ETC_COPY, false},          /* getservbyname */
     {"/etc/ssl/certs", ETC_BIND, false},         /* certificates, never /etc/ssl/private */
     {"/etc/ssl/openssl.cnf", ETC_COPY, false},   /* OpenSSL */
-    {"/etc/timezone", ETC_COPY, false},          /* local time, by name */
 };
 
 int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
@@ -185,7 +179,6 @@ int view_add_system(struct view *view, struct brig_error *err)
     add_text(view, "etc/hosts",
              arena_printf(&view->plan->arena, "127.0.0.1\tlocalhost %s\n::1\tlocalhost %s\n", name,
                           name));
-    add_text(view, "etc/hostname", arena_printf(&view->plan->arena, "%s\n", name));
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
@@ -266,7 +259,10 @@ void view_add_dev(struct view *view)
         view_symlink(view, slot, arena_printf(&plan->arena, "%s%s", prefix, device_links[i].path),
                      device_links[i].target);
     view_mkdirs(view, slot, arena_printf(&plan->arena, "%spts", prefix), 0755);
-    view_mkdirs(view, slot, arena_printf(&plan->arena, "%sshm", prefix), 0755);
+    if (view->frame)
+        view_symlink(view, slot, "dev/shm", "/run/shm");
+    else
+        view_mkdirs(view, slot, "shm", 0755);
     int pts = plan_new_slot(plan);
     struct plan_step *step = plan_add(plan, PLAN_DEVPTS, "make the jail's terminals (devpts)");
     if (step) {
@@ -306,16 +302,21 @@ void view_add_proc(struct view *view)
     (void)view_attach(view, slot, "/proc", view->frame, "mount a fresh /proc");
     view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ, true);
     view_add_place(view, (struct view_place){.dest = "/proc", .host = "/proc"});
+    int cover = PLAN_NO_SLOT; /* the first is made read-only, the others are clones of it */
     for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {
         char *path = arena_printf(&plan->arena, "/proc/%s", proc_hidden[i]);
-        if (!path || access(path, F_OK) < 0)
-            continue;
-        int mask = view_subtree(view, view->scratch, VIEW_EMPTY_FILE, "hide a part of /proc");
-        struct plan_step *attr = plan_add(plan, PLAN_ATTR, "hide a part of /proc");
+        struct stat info;
+        if (!path || stat(path, &info) < 0 || !(info.st_mode & S_IROTH))
+            continue; /* missing, or root's alone, which the jail never is */
+        bool first = cover == PLAN_NO_SLOT;
+        int mask = view_subtree(view, first ? view->scratch : cover, first ? VIEW_EMPTY_FILE : "",
+                                "hide a part of /proc");
+        struct plan_step *attr = first ? plan_add(plan, PLAN_ATTR, "hide a part of /proc") : NULL;
         if (attr) {
             attr->slot = mask;
             attr->flags = PLAN_ATTR_RDONLY;
         }
+        cover = mask;
         (void)view_attach(view, mask, path, true, "hide a part of /proc");
     }
     for (size_t i = 0; writable && i < ARRAY_LENGTH(proc_read_only); i++) {

@@ -218,8 +218,7 @@ static __attribute__((noreturn, used)) void init_main(const long *stack)
     struct jail jail = {.command = parse_pid(argv[1]), .mode = argv[2][0], .status = -1};
 
     (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-    if (jail.mode == MODE_SUBREAPER)
-        (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    (void)SYS(prctl, PR_SET_NAME, "brig-init", 0, 0, 0);
 
     /* Every signal stays blocked: none can end or disturb us; SIGCHLD is read as data. */
     unsigned long all = ~0UL, child = 1UL << (SIGCHLD - 1);
