@@ -30,6 +30,8 @@ enum {
     SIGNAL_CHILD = 17,
     SIGNAL_FILE_SIZE = 25,
     SIGNAL_COUNT = 64,
+    WAIT_ALL = 0x40000000, /* __WALL */
+    BUILDER_PID = 300,     /* inside: out of the way, so that the command is pid 2 */
 };
 
 /* Everything the processes of one start share: on the caller's side of the stack, or in a copy. */
@@ -41,7 +43,8 @@ struct start {
     bool no_fallback;      /* clone3 or nothing */
     unsigned umask; /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
-    int first_here, command_here;
+    int first_here, command_here, builder_here;
+    int builder_result;
 };
 
 /* ---- clone ---- */
@@ -100,15 +103,21 @@ static long clone_and_call(long number, long a, long b, long c, int (*function)(
 }
 #endif
 
+static int builder_main(void *argument);
+
 /* clone3, or clone where clone3 is missing (old containers' filters answer ENOSYS or EPERM). */
 static long clone_child(struct start *start, unsigned long flags, int exit_signal, int which_stack,
                         int *here, int (*function)(void *))
 {
+    bool with_pid = function == builder_main;
+    int pid_wanted = BUILDER_PID;
     char *stack = start->stack + (size_t)which_stack * CHILD_STACK_BYTES;
     struct clone_args args = {
         .flags = flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0),
         .child_tid = (uint64_t)(uintptr_t)here,
         .exit_signal = (uint64_t)exit_signal,
+        .set_tid = with_pid ? (uint64_t)(uintptr_t)&pid_wanted : 0,
+        .set_tid_size = with_pid,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = CHILD_STACK_BYTES,
     };
@@ -286,6 +295,13 @@ static int execute(const struct plan *plan)
     return (int)told;
 }
 
+/* A session keyring of its own: the caller's may hold keys. */
+static int join_keyring(void)
+{
+    long result = SYS(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
+    return result < 0 ? (int)result : 0;
+}
+
 static int command_main(void *argument)
 {
     struct start *start = argument;
@@ -308,9 +324,8 @@ static int command_main(void *argument)
         return failed(start, PLAN_STEP_LANDLOCK, result);
     if ((result = set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return failed(start, PLAN_STEP_RLIMIT, result);
-    /* Nothing untrusted runs before init is itself: until its exec, pid 1 is a process that shares
-     * the caller's memory. */
-    wait_until_gone(&start->first_here);
+    if ((result = join_keyring()) < 0)
+        child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     if (plan->seccomp) {
@@ -318,6 +333,9 @@ static int command_main(void *argument)
         if (result < 0)
             return failed(start, PLAN_STEP_SECCOMP, result);
     }
+    /* Nothing untrusted runs before init is itself: until its exec, pid 1 is a process that shares
+     * the caller's memory, and the host's tree may not be gone yet. */
+    wait_until_gone(&start->first_here);
     return failed(start, PLAN_STEP_EXEC, execute(plan));
 }
 
@@ -369,21 +387,27 @@ static int take_step(const struct start *start, const struct plan_step *step)
         return (int)SYS(sethostname, step->data, step->length);
     if (step->op == PLAN_LOOPBACK)
         return start->plan->skip_loopback ? 0 : sys_loopback_up();
-    if (step->op == PLAN_KEYRING) {
-        long result = SYS(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
-        return result < 0 ? (int)result : 0;
-    }
     if (step->op == PLAN_PTY)
         return open_pty(start, step);
     return -ERR_ENOSYS;
 }
 
+/* Steps that are about the process that takes them, or about its network. */
+static bool is_own_step(const struct plan_step *step)
+{
+    return step->op == PLAN_LOOPBACK || step->op == PLAN_SETGROUPS;
+}
+
+enum which_steps { ALL_STEPS, OWN_STEPS, SHARED_STEPS };
+
 /* 0, or the exit status after the failure was reported. */
-static int take_steps(const struct start *start)
+static int take_steps(const struct start *start, enum which_steps which)
 {
     const struct plan *plan = start->plan;
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct plan_step *step = &plan->steps[i];
+        if (which != ALL_STEPS && is_own_step(step) != (which == OWN_STEPS))
+            continue;
         int result = take_step(start, step);
         if (result >= 0)
             continue;
@@ -479,6 +503,39 @@ static int start_session(int pty)
     return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
 }
 
+static int builder_main(void *argument)
+{
+    struct start *start = argument;
+    start->builder_result = take_steps(start, SHARED_STEPS);
+    return 0;
+}
+
+/* Making a network namespace and building the rest take about as long: with two CPUs they are done
+ * side by side, by this process and by one that shares everything with it but its credentials and
+ * its network. */
+static int build(struct start *start)
+{
+    const struct plan *plan = start->plan;
+    if (!plan->network_apart || !(plan->clone_flags & CLONE_NEWNET))
+        return take_steps(start, ALL_STEPS);
+    long builder = -ERR_ENOSYS;
+    if (start->handlers_cleared) {
+        start->no_fallback = true;
+        builder = clone_child(start, CLONE_VM | CLONE_FS | CLONE_FILES, 0, 2, &start->builder_here,
+                              builder_main);
+    }
+    long result = SYS(unshare, CLONE_NEWNET);
+    if (builder >= 0) {
+        wait_until_gone(&start->builder_here);
+        (void)SYS(wait4, builder, 0, WAIT_ALL, 0);
+        if (start->builder_result != 0)
+            return start->builder_result;
+    }
+    if (result < 0)
+        return failed(start, PLAN_STEP_CLONE, result);
+    return take_steps(start, builder >= 0 ? OWN_STEPS : ALL_STEPS);
+}
+
 static int first_main(void *argument)
 {
     struct start *start = argument;
@@ -492,7 +549,7 @@ static int first_main(void *argument)
     if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
         (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
-    int result = take_steps(start);
+    int result = build(start);
     if (result != 0)
         return result;
     long command = 0;
@@ -548,6 +605,13 @@ static int join_namespaces(const struct plan *plan)
     return (int)result;
 }
 
+/* What the first process is cloned with: its network it may make itself. */
+static unsigned long first_flags(const struct plan *plan)
+{
+    return plan->network_apart ? plan->clone_flags & ~(unsigned long)CLONE_NEWNET
+                               : plan->clone_flags;
+}
+
 static int intermediate_main(void *argument)
 {
     struct start *start = argument;
@@ -559,9 +623,9 @@ static int intermediate_main(void *argument)
     if ((result = join_namespaces(plan)) < 0)
         return failed(start, PLAN_STEP_JOIN, result);
     if (plan->only_steps)
-        return take_steps(start);
+        return take_steps(start, ALL_STEPS);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
-    long pid = clone_child(start, plan->clone_flags | CLONE_VM | CLONE_VFORK | CLONE_PARENT, 0, 1,
+    long pid = clone_child(start, first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT, 0, 1,
                            &start->first_here, first_main);
     if (pid < 0)
         return failed(start, PLAN_STEP_CLONE, pid);
@@ -578,8 +642,8 @@ long child_start(const struct plan *plan, int wire_fd, void *stack)
     if (plan->join_userns >= 0)
         return clone_child(&start, CLONE_VM | CLONE_VFORK, 0, 0, 0, intermediate_main);
     if (plan->parent_maps)
-        return clone_child(&start, plan->clone_flags, 0, 1, 0, first_main);
-    long pid = clone_child(&start, plan->clone_flags | CLONE_VM | CLONE_VFORK, 0, 1,
+        return clone_child(&start, first_flags(plan), 0, 1, 0, first_main);
+    long pid = clone_child(&start, first_flags(plan) | CLONE_VM | CLONE_VFORK, 0, 1,
                            &start.first_here, first_main);
     wait_until_gone(&start.command_here);
     return pid;

@@ -75,7 +75,6 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_MKDIR:
     case PLAN_MKFILE:
     case PLAN_SYMLINK:
-    case PLAN_KEYRING:
     case PLAN_PTY:
         return false;
     }
@@ -120,9 +119,12 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
 
 void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
 {
+    char text[64];
+    if (step == PLAN_STEP_KEYRING && sys_errno != ENOSYS) /* without keyrings there is none to leave */
+        unenforced_add(&plan->unenforced, "the session keyring stays the caller's (%s)",
+                       strerror_r(sys_errno, text, sizeof text));
     if (step < 0 || (size_t)step >= plan->step_count || !plan->steps[step].hint)
         return; /* without a hint nothing was lost */
-    char text[64];
     unenforced_add(&plan->unenforced, "%s (%s)", plan->steps[step].hint,
                    strerror_r(sys_errno, text, sizeof text));
 }

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -140,6 +141,13 @@ static int open_stream(struct brig_job *job, const struct brig_policy *policy,
     }
     if (result < 0)
         return result;
+    /* A directory is a way out: everything below and above it could be named from there. */
+    struct stat info;
+    if (fd >= 0 && streams->owned[number] < 0 && fstat(fd, &info) == 0 &&
+        (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH)))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "fd %d is a directory or a bare path, which a jail cannot have as stdio",
+                         number);
     if (fd >= 0 && isatty(fd)) {
         /* A host terminal never enters: even on stderr alone it could be reopened. */
         if (streams->terminal < 0)

@@ -103,11 +103,18 @@ static bool has_inet(const struct brig_policy *policy)
            (policy->disabled_layers & BRIG_LAYER_SECCOMP) != 0;
 }
 
+static bool has_two_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+}
+
 static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
 {
     plan->clone_flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     if (policy->network == BRIG_NET_NONE) {
         plan->clone_flags |= CLONE_NEWNET;
+        plan->network_apart = !plan->parent_maps && has_two_cpus();
         if (has_inet(policy))
             (void)plan_add(plan, PLAN_LOOPBACK, "bring the loopback interface up");
     }
@@ -316,9 +323,6 @@ static int compile(struct plan *plan, const struct brig_policy *policy, struct b
     }
     if (result < 0)
         return result;
-    struct plan_step *keyring = plan_add(plan, PLAN_KEYRING, "make a session keyring");
-    if (keyring)
-        keyring->soft = true;
     if ((result = plan_walls(plan, policy, abi, err)) < 0)
         return result;
     if (plan->arena.failed)

@@ -39,7 +39,6 @@ enum plan_op {
     PLAN_ATTACH_LEAF, /* the same, on the last name itself even if it is a symlink */
     PLAN_OPEN_ROOT,   /* slot = / as it is now, to attach in */
     PLAN_PIVOT,       /* the root becomes / and the host's tree is gone */
-    PLAN_KEYRING,     /* a session keyring of its own */
     PLAN_PTY,         /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };
 
@@ -94,11 +93,13 @@ enum { PLAN_FD_PTY = -1, PLAN_FD_NULL = -2 };
 #define PLAN_FD_MAX (3 + BRIG_PASS_FD_MAX)
 #define PLAN_RLIMIT_MAX 8
 
-/* A mask inside a host-backed tree, to be put back when the host replaces what is below it. */
+/* A name on the host whose appearance can lay a masked path bare: the path itself, or a directory
+ * above it. */
 struct plan_mask {
-    const char *host_dir; /* the directory the name is in, on the host */
+    const char *host_dir; /* the directory the name is in */
     const char *name;
-    const char *path; /* inside the jail */
+    const char *host_path; /* what is masked, on the host */
+    const char *path;      /* and inside the jail */
 };
 
 struct plan {
@@ -107,6 +108,7 @@ struct plan {
     unsigned missing;  /* layers this system turned out not to have */
     int failed_step;   /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
+    bool network_apart;        /* make the network namespace while another process builds */
     /* Before the namespaces are made: */
     bool become; /* as root: take these ids first */
     uid_t host_uid;
@@ -169,6 +171,7 @@ enum plan_command_step {
     PLAN_STEP_CAPS,
     PLAN_STEP_NO_NEW_PRIVS,
     PLAN_STEP_LANDLOCK,
+    PLAN_STEP_KEYRING,
     PLAN_STEP_SECCOMP,
     PLAN_STEP_EXEC,
 };

@@ -15,7 +15,6 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_HOSTNAME:
     case PLAN_LOOPBACK:
     case PLAN_DEVPTS:
-    case PLAN_KEYRING:
     case PLAN_PTY:
         return true;
     case PLAN_WRITE:

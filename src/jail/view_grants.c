@@ -220,13 +220,36 @@ static int create_source(struct view *view, const char *path, struct brig_error 
     }
 }
 
+/* The path below a directory, or NULL if it is not below it. */
+static const char *below(const char *directory, const char *path)
+{
+    size_t length = strlen(directory);
+    return strncmp(path, directory, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+/* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
+static void add_mask(struct view *view, struct entries *entries, const struct policy_grant *mask)
+{
+    struct entry *entry = add_entry(view, entries, ENTRY_MASK, mask->dest);
+    if (entry)
+        entry->grant = mask;
+    for (size_t i = 0; i < view->policy->grant_count; i++) {
+        const struct policy_grant *grant = &view->policy->grants[i];
+        const char *rest = grant->access == BRIG_MASK ? NULL : below(grant->source, mask->dest);
+        if (!rest || strcmp(grant->source, grant->dest) == 0)
+            continue;
+        entry = add_entry(view, entries, ENTRY_MASK,
+                          arena_printf(&view->plan->arena, "%s%s", grant->dest, rest));
+        if (entry)
+            entry->grant = mask;
+    }
+}
+
 static int add_grant(struct view *view, struct entries *entries, const struct policy_grant *grant,
                      struct brig_error *err)
 {
     if (grant->access == BRIG_MASK) {
-        struct entry *entry = add_entry(view, entries, ENTRY_MASK, grant->dest);
-        if (entry)
-            entry->grant = grant;
+        add_mask(view, entries, grant);
         return 0;
     }
     struct stat info;
@@ -375,20 +398,32 @@ static int lay_tree(struct view *view, const struct entry *entry, struct brig_er
     return 0;
 }
 
-/* Remembers a mask over a host tree, to be put back when the host replaces what it covers. */
-static void watch_mask(struct view *view, const char *host_path, const char *dest)
+static void watch_name(struct view *view, const char *host_path, size_t length, size_t name_at,
+                       const char *mask_host, const char *dest)
 {
     struct plan *plan = view->plan;
-    const char *slash = strrchr(host_path, '/');
-    if (!slash || !plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
-                                sizeof *plan->masks))
+    if (!plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
+                      sizeof *plan->masks))
         return;
-    char *dir = arena_copy(&plan->arena, host_path, (size_t)(slash - host_path) + 1);
-    if (!dir)
-        return;
-    dir[slash == host_path ? 1 : slash - host_path] = 0;
-    plan->masks[plan->mask_count++] =
-        (struct plan_mask){.host_dir = dir, .name = slash + 1, .path = dest};
+    plan->masks[plan->mask_count++] = (struct plan_mask){
+        .host_dir = arena_printf(&plan->arena, "%.*s", (int)(name_at > 1 ? name_at - 1 : 1),
+                                 host_path),
+        .name = arena_printf(&plan->arena, "%.*s", (int)(length - name_at), host_path + name_at),
+        .host_path = mask_host,
+        .path = dest,
+    };
+}
+
+/* Remembers a mask over a host tree, to be put back when the host replaces what it covers, or one
+ * of the directories between it and the tree's root. */
+static void watch_mask(struct view *view, const char *tree, const char *host_path, const char *dest)
+{
+    size_t name_at = strlen(tree) + 1;
+    while (host_path[name_at]) {
+        size_t length = name_at + strcspn(host_path + name_at, "/");
+        watch_name(view, host_path, length, name_at, host_path, dest);
+        name_at = length + (host_path[length] == '/');
+    }
 }
 
 static int lay_mask(struct view *view, const struct entry *entry, struct brig_error *err)
@@ -405,7 +440,7 @@ static int lay_mask(struct view *view, const struct entry *entry, struct brig_er
     struct stat info;
     bool exists = stat(host_path, &info) == 0, of_host = place->host != NULL;
     if (of_host && entry->grant)
-        watch_mask(view, host_path, entry->dest);
+        watch_mask(view, place->host, host_path, entry->dest);
     hold_parents(view, entry->dest);
     if (!exists)
         return 0;

@@ -15,6 +15,15 @@
 #include "base/own.h"
 #include "jail/spawn.h"
 
+/* By name, and anew after each change: a directory that was replaced is another one to watch. Where
+ * it is missing, nothing can be replaced in it. */
+static void add_watches(struct watch *watch, const struct plan *plan)
+{
+    for (size_t i = 0; i < watch->count; i++)
+        watch->descriptors[i] = inotify_add_watch(watch->fd, plan->masks[i].host_dir,
+                                                  IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+}
+
 int watch_start(struct watch *watch, const struct plan *plan, struct brig_error *err)
 {
     if (plan->mask_count == 0 || plan->rung != PLAN_FULL)
@@ -25,14 +34,10 @@ int watch_start(struct watch *watch, const struct plan *plan, struct brig_error 
     int *descriptors = calloc(plan->mask_count, sizeof *descriptors);
     if (!descriptors)
         return brig_fail_nomem(err);
-    for (size_t i = 0; i < plan->mask_count; i++) {
-        /* Where the directory is missing nothing can be replaced in it. */
-        descriptors[i] = inotify_add_watch(fd, plan->masks[i].host_dir,
-                                           IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-    }
     watch->fd = take_fd(&fd);
     watch->descriptors = descriptors;
     watch->count = plan->mask_count;
+    add_watches(watch, plan);
     return 0;
 }
 
@@ -44,6 +49,23 @@ void watch_done(struct watch *watch)
     *watch = (struct watch){.fd = -1};
 }
 
+/* Whether something is mounted at the path in the jail, from its table of mounts. */
+static bool is_covered(pid_t pid, const char *path)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "/proc/%d/mountinfo", pid);
+    autofile FILE *file = fopen(name, "re");
+    autofree char *line = NULL;
+    size_t size = 0;
+    while (file && getline(&line, &size, file) > 0) {
+        char mountpoint[4096];
+        if (sscanf(line, "%*d %*d %*s %*s %4095s", mountpoint) == 1 &&
+            strcmp(mountpoint, path) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Enters the jail's user and mount namespace and covers one path. A plan of its own, run by the
  * same child code, without a command. */
 static int lay_again(const struct plan_mask *mask, pid_t pid)
@@ -53,12 +75,11 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
     autoclose int userns = open(path, O_RDONLY | O_CLOEXEC);
     (void)snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
     autoclose int mntns = open(path, O_RDONLY | O_CLOEXEC);
-    (void)snprintf(path, sizeof path, "%s/%s", mask->host_dir, mask->name);
     struct stat info;
     if (userns < 0 || mntns < 0)
         return -errno;
-    if (stat(path, &info) < 0)
-        return 0; /* gone again */
+    if (stat(mask->host_path, &info) < 0)
+        return 0; /* not there, or gone again */
     struct plan plan = PLAN_INIT;
     plan.rung = PLAN_FULL;
     plan.join_userns = userns;
@@ -91,6 +112,20 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
     return result;
 }
 
+/* A new directory may hold masked names before it is watched: look again once it is. */
+static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid)
+{
+    add_watches(watch, plan);
+    const char *last = NULL;
+    for (size_t i = 0; i < watch->count; i++) {
+        if (last && strcmp(last, plan->masks[i].path) == 0)
+            continue;
+        last = plan->masks[i].path;
+        if (!is_covered(pid, last))
+            (void)lay_again(&plan->masks[i], pid);
+    }
+}
+
 int watch_process(struct watch *watch, const struct plan *plan, pid_t pid)
 {
     _Alignas(struct inotify_event) char buffer[8192];
@@ -102,13 +137,17 @@ int watch_process(struct watch *watch, const struct plan *plan, pid_t pid)
         for (char *at = buffer; at < buffer + length;) {
             const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
             at += sizeof *event + event->len;
+            bool matched = false;
             for (size_t i = 0; i < watch->count; i++) {
                 if (event->wd != watch->descriptors[i] || event->len == 0 ||
                     strcmp(event->name, plan->masks[i].name) != 0)
                     continue;
+                matched = true;
                 if (lay_again(&plan->masks[i], pid) == 0)
                     laid++;
             }
+            if (matched)
+                relay_all(watch, plan, pid);
         }
     }
 }

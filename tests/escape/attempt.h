@@ -28,7 +28,7 @@ struct attempt {
 extern const struct attempt attempts_exec[], attempts_files[], attempts_grants[], attempts_ids[],
     attempts_inherited[], attempts_init[], attempts_ipc[], attempts_kernel[], attempts_limits[],
     attempts_mounts[], attempts_outlive[], attempts_processes[], attempts_procfs[],
-    attempts_sockets[], attempts_terminal[], attempts_helpers[];
+    attempts_sockets[], attempts_streams[], attempts_terminal[], attempts_helpers[];
 
 /* The value of KEY in `attempt NAME KEY=VALUE…`; ends the program if it was not
  * given. */

@@ -115,6 +115,19 @@ def replace_masked(world, _run):
     os.replace(path + ".new", path)
 
 
+def replace_masked_parent(world, _run):
+    """As `git checkout` of another branch does with a directory."""
+    path = f"{world.work}/project"
+    os.rename(path, path + ".old")
+    os.mkdir(path)
+    with open(f"{path}/.env", "w") as file:
+        file.write(world.server_token + "\n")
+
+
+def reniced(world, _run):
+    return os.getpriority(os.PRIO_PROCESS, world.victim.pid) > 0
+
+
 def _status(pid):
     fields = {}
     with open(f"/proc/{pid}/status") as file:

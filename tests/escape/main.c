@@ -21,10 +21,10 @@
 #include "attempt.h"
 
 static const struct attempt *const tables[] = {
-    attempts_exec,      attempts_files,   attempts_grants,   attempts_ids,
-    attempts_inherited, attempts_init,    attempts_ipc,      attempts_kernel,
-    attempts_limits,    attempts_mounts,  attempts_outlive,  attempts_processes,
-    attempts_procfs,    attempts_sockets, attempts_terminal, attempts_helpers,
+    attempts_exec,     attempts_files,     attempts_grants, attempts_ids,     attempts_inherited,
+    attempts_init,     attempts_ipc,       attempts_kernel, attempts_limits,  attempts_mounts,
+    attempts_outlive,  attempts_processes, attempts_procfs, attempts_sockets, attempts_streams,
+    attempts_terminal, attempts_helpers,
 };
 
 static const struct attempt *find(const char *name)

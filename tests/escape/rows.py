@@ -60,6 +60,7 @@ class Row:
     terminal: bool = False  # standard error is a terminal
     controlling: bool = False  # and it is the controlling one
     caller: bool = False  # brig is started by a process of ours, in a group with it
+    stdin: str = ""  # standard input: "victim" (a file outside, for reading) or "outside" (a directory)
     leaks: bool = False  # file descriptors are left open for brig to inherit
     needs: tuple = ()  # what must be there on the host; see World.lacks()
     theme: str = field(default="", compare=False)

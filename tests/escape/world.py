@@ -172,6 +172,10 @@ class World:
             "release_agent": first(glob.glob("/sys/fs/cgroup/*/release_agent")),
             "cgroup_procs": first(["/sys/fs/cgroup/cgroup.procs", *glob.glob("/sys/fs/cgroup/*/cgroup.procs")]),
         }
+        for name, place in (("tmp", f"/tmp/{self.ipc_name}.d"), ("run", f"{run_dir}/{self.ipc_name}.d"),
+                            ("home", self.elsewhere)):
+            self.args[f"secret_{name}"] = f"{place}/secret"
+            write(f"{place}/secret", self.file_token + "\n", 0o644)
         handle = self.call("handle", {"path": f"{self.outside}/secret"})
         for word in handle.output.split():
             if word.startswith("handle="):
@@ -326,10 +330,15 @@ class World:
         if row and row.leaks:
             extra["pass_fds"] = (LEAKED_FILE, LEAKED_DIR)
             os.lseek(LEAKED_FILE, 0, os.SEEK_SET)
+        stdin = subprocess.PIPE if during else subprocess.DEVNULL
+        if row and row.stdin:
+            stdin = os.open(self.outside if row.stdin == "outside" else f"{self.outside}/victim", os.O_RDONLY)
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE if during else subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command, stdin=stdin, stdout=subprocess.PIPE,
             stderr=slave if slave >= 0 else subprocess.STDOUT, cwd=self.work,
             env=self.environment(), **extra)
+        if row and row.stdin:
+            os.close(stdin)
         run.pid = process.pid
         seconds = TIMEOUT_DEADLINE_S if row and row.statuses and 1 not in row.statuses else PROBE_DEADLINE_S
         self._attend(process, run, during, twin, time.monotonic() + seconds)
