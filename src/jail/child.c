@@ -43,7 +43,8 @@ struct start {
     bool no_fallback;      /* clone3 or nothing */
     unsigned umask; /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
-    int first_here, command_here, builder_here;
+    int command_here, builder_here;
+    int gate[2]; /* a pipe: init writes, the command waits with its exec */
     int builder_result;
 };
 
@@ -309,6 +310,8 @@ static int command_main(void *argument)
     int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
     int result;
 
+    if (start->gate[1] >= 0)
+        (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
     if ((result = set_group(pty)) < 0)
         return failed(start, PLAN_STEP_SESSION, result);
@@ -333,9 +336,11 @@ static int command_main(void *argument)
         if (result < 0)
             return failed(start, PLAN_STEP_SECCOMP, result);
     }
-    /* Nothing untrusted runs before init is itself: until its exec, pid 1 is a process that shares
-     * the caller's memory, and the host's tree may not be gone yet. */
-    wait_until_gone(&start->first_here);
+    /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
+     * caller's memory, and the host's tree may not be gone yet. */
+    char word;
+    if (start->gate[0] >= 0 && SYS(read, start->gate[0], &word, 1) != 1)
+        return 125; /* there is no init, and so no jail */
     return failed(start, PLAN_STEP_EXEC, execute(plan));
 }
 
@@ -460,14 +465,17 @@ static int become_init(const struct start *start, long command)
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
     long init = SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
+    long gate = command > 0 ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
     if (init < 0 || wire < 0)
         return failed(start, PLAN_STEP_INIT, init < 0 ? init : wire);
     (void)SYS(close_range, 0, 15, 0);
     for (int fd = 0; fd < 3; fd++) /* the lowest free number each time, to be kept */
         (void)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
     (void)SYS(dup3, wire, WIRE_INIT_FD, 0);
-    if (SYS(close_range, WIRE_INIT_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-        for (int fd = WIRE_INIT_FD + 1; fd < 65536; fd++)
+    if (gate >= 0)
+        (void)SYS(dup3, gate, WIRE_GATE_FD, 0);
+    if (SYS(close_range, WIRE_GATE_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+        for (int fd = WIRE_GATE_FD + 1; fd < 65536; fd++)
             (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
     long result = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
     child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-result);
@@ -556,7 +564,7 @@ static int first_main(void *argument)
     /* Letting go of the host's tree takes a while: the command's process uses it to lock itself
      * down, and waits with its exec until init runs, which is after this. That needs a clone which
      * does not wait for the exec in turn. */
-    bool together = start->handlers_cleared && !plan->parent_maps;
+    bool together = start->handlers_cleared;
     bool late = plan->pivots && together;
     if (plan->pivots && !late && (result = child_leave_old_root()) < 0)
         return failed(start, PLAN_STEP_LEAVE, result);
@@ -564,6 +572,9 @@ static int first_main(void *argument)
         int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
         if ((result = start_session(pty)) < 0)
             return failed(start, PLAN_STEP_SESSION, result);
+        start->gate[0] = start->gate[1] = -1;
+        if (together && (result = (int)SYS(pipe2, start->gate, O_CLOEXEC)) < 0)
+            return failed(start, PLAN_STEP_COMMAND, result);
         start->no_fallback = late;
         command = clone_child(start, together ? CLONE_VM : CLONE_VM | CLONE_VFORK, SIGNAL_CHILD, 2,
                               together ? &start->command_here : 0, command_main);
@@ -626,7 +637,7 @@ static int intermediate_main(void *argument)
         return take_steps(start, ALL_STEPS);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
     long pid = clone_child(start, first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT, 0, 1,
-                           &start->first_here, first_main);
+                           0, first_main);
     if (pid < 0)
         return failed(start, PLAN_STEP_CLONE, pid);
     wait_until_gone(&start->command_here);
@@ -644,7 +655,7 @@ long child_start(const struct plan *plan, int wire_fd, void *stack)
     if (plan->parent_maps)
         return clone_child(&start, first_flags(plan), 0, 1, 0, first_main);
     long pid = clone_child(&start, first_flags(plan) | CLONE_VM | CLONE_VFORK, 0, 1,
-                           &start.first_here, first_main);
+                           0, first_main);
     wait_until_gone(&start.command_here);
     return pid;
 }

@@ -219,6 +219,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->wire = spawned.wire;
     job->terminal = spawned.terminal;
     job->end = spawned.end;
+    job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
     return 0;

@@ -114,7 +114,7 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
     plan->clone_flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     if (policy->network == BRIG_NET_NONE) {
         plan->clone_flags |= CLONE_NEWNET;
-        plan->network_apart = !plan->parent_maps && has_two_cpus();
+        plan->network_apart = has_two_cpus();
         if (has_inet(policy))
             (void)plan_add(plan, PLAN_LOOPBACK, "bring the loopback interface up");
     }

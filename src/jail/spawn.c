@@ -114,12 +114,11 @@ static void reap(pid_t pid)
 }
 
 /* Takes the messages of the build. 0 once the command runs, else the failure in words. */
-static int take_messages(struct plan *plan, struct spawned *spawned, bool wait,
-                         struct brig_error *err)
+static int take_messages(struct plan *plan, struct spawned *spawned, struct brig_error *err)
 {
     for (;;) {
         struct wire_message message;
-        int got = spawn_receive(spawned->wire, wait, &message, &spawned->terminal);
+        int got = spawn_receive(spawned->wire, false, &message, &spawned->terminal);
         if (got == 0 || (got < 0 && spawned->started && spawned->pid > 0))
             return 0;
         if (got < 0)
@@ -141,11 +140,12 @@ static int take_messages(struct plan *plan, struct spawned *spawned, bool wait,
         case WIRE_ENDED: /* so may the end of a short command */
             spawned->end = message;
             break;
+        case WIRE_STOPPED:
+            spawned->stop_signal = message.a;
+            break;
         default:
             break;
         }
-        if (spawned->started && spawned->pid > 0)
-            return 0;
     }
 }
 
@@ -171,16 +171,28 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->terminal);
 }
 
-static int settle(struct plan *plan, struct spawned *spawned, struct brig_error *err)
+/* Writes the maps for a child that waits for them, and waits in turn until it and its command have
+ * executed what they are to be, or are gone: then the last write end of `done` is closed. */
+static int write_maps(const struct plan *plan, const struct spawned *spawned, int done,
+                      struct brig_error *err)
 {
-    if (plan->parent_maps) {
-        int result = run_newgidmap(plan, spawned->pid, err);
-        if (result < 0)
-            return result;
-        struct wire_message go = {.type = WIRE_GO};
-        (void)send(spawned->wire, &go, sizeof go, MSG_NOSIGNAL);
-    }
-    int result = take_messages(plan, spawned, plan->parent_maps, err);
+    int result = run_newgidmap(plan, spawned->pid, err);
+    if (result < 0)
+        return result;
+    struct wire_message go = {.type = WIRE_GO};
+    (void)send(spawned->wire, &go, sizeof go, MSG_NOSIGNAL);
+    char byte;
+    while (read(done, &byte, 1) < 0 && errno == EINTR)
+        ;
+    return 0;
+}
+
+static int settle(struct plan *plan, struct spawned *spawned, int done, struct brig_error *err)
+{
+    int result = plan->parent_maps ? write_maps(plan, spawned, done, err) : 0;
+    if (result < 0)
+        return result;
+    result = take_messages(plan, spawned, err);
     if (result < 0)
         return result;
     if (spawned->pid <= 0)
@@ -204,7 +216,7 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
         return (int)cloned;
     reap((pid_t)cloned);
     struct spawned spawned = {.wire = wire, .terminal = -1};
-    return take_messages(plan, &spawned, false, err);
+    return take_messages(plan, &spawned, err);
 }
 
 int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err)
@@ -214,16 +226,23 @@ int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
     autoclose int wire = pair[0];
     autoclose int wire_child = pair[1];
+    int done[2] = {-1, -1};
+    if (plan->parent_maps && pipe2(done, O_CLOEXEC) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
+    autoclose int done_read = done[0];
+    autoclose int done_write = done[1];
     long cloned = clone_jail(plan, wire_child, err);
     if (cloned < 0)
         return (int)cloned;
     (void)close(take_fd(&wire_child));
+    if (done_write >= 0)
+        (void)close(take_fd(&done_write));
     struct spawned spawned = {.pid = (pid_t)cloned, .pidfd = -1, .wire = wire, .terminal = -1};
     if (has_intermediate(plan)) {
         reap(spawned.pid);
         spawned.pid = 0;
     }
-    int result = settle(plan, &spawned, err);
+    int result = settle(plan, &spawned, done_read, err);
     if (result < 0) {
         undo(&spawned);
         return result;

@@ -33,3 +33,5 @@ struct wire_message {
  * holder of a template, which only waits for the end of its socket, "m" for the maker of network
  * namespaces, "M" for one that also brings their loopback up. */
 #define WIRE_INIT_FD 3
+/* Where a command waits for init, it is let go by a byte written here. */
+#define WIRE_GATE_FD 4

@@ -18,27 +18,6 @@
 #define MASK_SETTLES_STEPS 100
 #define MASK_STEP_MS 20
 
-static int stdin_mode(void)
-{
-    return judge("fchmod", fchmod(STDIN_FILENO, 0777));
-}
-
-static int stdin_mode_by_proc(void)
-{
-    return judge("chmod", chmod("/proc/self/fd/0", 0777));
-}
-
-static int stdin_times(void)
-{
-    const struct timespec times[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
-    return judge("futimens", futimens(STDIN_FILENO, times));
-}
-
-static int stdin_attribute(void)
-{
-    return judge("fsetxattr", fsetxattr(STDIN_FILENO, "user.escape", "1", 1, 0));
-}
-
 static int stdin_reopen(void)
 {
     int fd = open("/proc/self/fd/0", O_WRONLY | O_APPEND | O_CLOEXEC);
@@ -138,10 +117,6 @@ static int renice_outsider(void)
 }
 
 const struct attempt attempts_streams[] = {
-    {"stdin-mode", stdin_mode},
-    {"stdin-mode-by-proc", stdin_mode_by_proc},
-    {"stdin-times", stdin_times},
-    {"stdin-attribute", stdin_attribute},
     {"stdin-reopen", stdin_reopen},
     {"stdin-directory-read", stdin_directory_read},
     {"stdin-directory-list", stdin_directory_list},

@@ -227,8 +227,11 @@ static __attribute__((noreturn, used)) void init_main(const long *stack)
     if (signals < 0)
         leave(125);
     report(WIRE_STARTED, 0);
-    if (jail.command > 0)
+    if (jail.command > 0) {
+        (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start; no pipe, no wait */
+        (void)SYS(close, WIRE_GATE_FD);
         reap(&jail);
+    }
 
     struct pollfd fds[2] = {{.fd = WIRE_INIT_FD, .events = POLLIN},
                             {.fd = (int)signals, .events = POLLIN}};

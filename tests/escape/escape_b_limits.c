@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* Not ending in time by doing a lot: every loop here ends by itself after BUSY_MS. Each holds a
+ * lock in `work` that the harness must be able to take when the run is over. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "escape_b.h"
+
+#define BUSY_MS 4000
+#define BURNERS 4
+#define BROOD 12
+
+extern char **attempt_arguments;
+
+static long now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Without O_CLOEXEC, for the sake of exec_storm. */
+static bool take_lock(void)
+{
+    int fd =
+        open(arg_path("work", "lock"), O_RDWR | O_CREAT, 0666); /* NOLINT(android-cloexec-open) */
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static void burn(long end)
+{
+    while (now_ms() < end)
+        ;
+}
+
+/* None of them uses much by itself. */
+static int cpu_tree(void)
+{
+    long end = now_ms() + BUSY_MS;
+    if (!take_lock())
+        return MISUSED;
+    for (int i = 0; i < BURNERS; i++)
+        if (fork() == 0) {
+            (void)setsid();
+            burn(end);
+            _exit(0);
+        }
+    burn(end);
+    return THROUGH;
+}
+
+/* Each is gone, and reaped, before it has used anything worth noticing. */
+static int cpu_crumbs(void)
+{
+    long end = now_ms() + BUSY_MS;
+    if (!take_lock())
+        return MISUSED;
+    while (now_ms() < end) {
+        pid_t child = fork();
+        if (child == 0) {
+            burn(now_ms() + 10);
+            _exit(0);
+        }
+        if (child > 0)
+            (void)waitpid(child, NULL, 0);
+    }
+    return THROUGH;
+}
+
+/* The same program again and again: nothing that is remembered of a process stays. */
+static int exec_storm(void)
+{
+    char end[64];
+    if (!has_arg("until")) {
+        if (!take_lock())
+            return MISUSED;
+        say("ready");
+        (void)snprintf(end, sizeof(end), "until=%ld", now_ms() + BUSY_MS);
+    } else {
+        (void)snprintf(end, sizeof(end), "until=%ld", arg_number("until"));
+        if (now_ms() > arg_number("until"))
+            return THROUGH;
+    }
+    (void)signal(SIGTERM, SIG_IGN);
+    (void)close(STDOUT_FILENO);
+    (void)execl("/proc/self/exe", "attempt", "exec-storm", end, (char *)NULL);
+    return MISUSED;
+}
+
+/* A few at a time, each in a session of its own and gone at once, but for its own children. */
+static int daemon_storm(void)
+{
+    long end = now_ms() + BUSY_MS;
+    if (!take_lock())
+        return MISUSED;
+    say("ready");
+    for (int i = 0; i < BROOD; i++)
+        if (fork() == 0) {
+            (void)close(STDOUT_FILENO);
+            (void)close(STDERR_FILENO);
+            (void)signal(SIGTERM, SIG_IGN);
+            while (now_ms() < end) {
+                if (fork() > 0)
+                    _exit(0);
+                (void)setsid();
+                pause_ms(1);
+            }
+            _exit(0);
+        }
+    (void)signal(SIGTERM, SIG_IGN);
+    while (now_ms() < end)
+        pause_ms(20);
+    return THROUGH;
+}
+
+const struct attempt attempts_b_limits[] = {
+    {"cpu-tree", cpu_tree},
+    {"cpu-crumbs", cpu_crumbs},
+    {"exec-storm", exec_storm},
+    {"daemon-storm", daemon_storm},
+    {NULL, NULL},
+};
