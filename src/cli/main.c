@@ -5,14 +5,25 @@
  * command line and environment. It builds a policy, has libbrig start the jail, and then only
  * relays: keys and window sizes inwards, output and the exit status outwards. Nothing that comes
  * out of the jail is interpreted here. When it dies the jail dies with it. */
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/generate.h"
 
+/* A closed stdin, stdout or stderr would be the number of the first file opened here, and go into
+ * the jail as what it is not. */
+static void fill_standard_fds(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", O_RDWR); /* lint: cloexec because it is a standard stream */
+}
+
 int main(int argc, char **argv)
 {
+    fill_standard_fds();
     const struct app app = {.argc = argc, .argv = argv, .envp = environ};
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command)

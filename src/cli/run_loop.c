@@ -13,6 +13,9 @@
 #include "base/own.h"
 #include "cli/terminal.h"
 
+/* A command that stops this soon after we were asked to stop does so because of that. */
+#define STOP_FOLLOWS_MS 1000
+
 /* What one run of the loop knows. */
 struct run_state {
     struct brig_job *job;
@@ -20,7 +23,7 @@ struct run_state {
     uint64_t grace_ms;
     uint64_t asked_ms; /* when an end was first asked for, or 0 */
     bool hang_up_told;
-    bool asked_to_stop; /* by a signal to us, not by the command's own doing */
+    uint64_t stop_asked_ms; /* when a signal asked us to stop, or 0 */
 };
 
 static uint64_t now_ms(void)
@@ -105,9 +108,10 @@ static void stop_with_command(struct run_state *state)
  * stop; a command that stops by itself must not take its caller with it, nor its time limit. */
 static void handle_stop(struct run_state *state)
 {
-    if (!state->terminal && !state->asked_to_stop)
+    bool asked = state->stop_asked_ms != 0 && now_ms() - state->stop_asked_ms <= STOP_FOLLOWS_MS;
+    state->stop_asked_ms = 0;
+    if (!state->terminal && !asked)
         return;
-    state->asked_to_stop = false;
     stop_with_command(state);
 }
 
@@ -124,7 +128,7 @@ static void handle_signal(struct run_state *state, int signal)
         break;
     case SIGTSTP:
         /* The job reports that the command stopped, and then so do we. */
-        state->asked_to_stop = true;
+        state->stop_asked_ms = now_ms();
         forward(state, SIGTSTP);
         break;
     case SIGCONT:

@@ -114,6 +114,11 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
     }
     if (settings->workdir_given)
         return 0;
-    return brig_policy_workdir(settings->policy,
-                               shows_cwd(settings) ? settings->cwd : identity->home, err);
+    if (shows_cwd(settings))
+        return brig_policy_workdir(settings->policy, settings->cwd, err);
+    /* Only in a root of the jail's own is there a home for sure; else the engine chooses. */
+    enum brig_view view = settings->policy->view;
+    bool has_home = (view == BRIG_VIEW_SYSTEM || view == BRIG_VIEW_EMPTY) &&
+                    !(settings->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
+    return has_home ? brig_policy_workdir(settings->policy, identity->home, err) : 0;
 }

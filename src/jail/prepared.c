@@ -25,9 +25,12 @@
 /* A mount's map is a user namespace's map: this process lends one and does nothing else. */
 static pid_t lend_namespace(void)
 {
+    long parent = SYS(getpid);
     long pid = SYS(clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
     if (pid == 0) {
         (void)SYS(prctl, 1 /* PR_SET_PDEATHSIG */, SIGKILL, 0, 0, 0);
+        if (SYS(getppid) != parent) /* it died before we could ask to die with it */
+            (void)SYS(exit_group, 0);
         for (;;)
             (void)SYS(ppoll, 0, 0, 0, 0, 0);
     }
