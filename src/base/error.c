@@ -12,10 +12,10 @@ static void append(char *buffer, size_t size, const char *text)
     (void)snprintf(buffer + used, size - used, "%s", text);
 }
 
-int brig_fail(struct brig_error *err, int code, int sys_errno, const char *format, ...)
+void error_fill(struct brig_error *err, int code, int sys_errno, const char *format, ...)
 {
     if (!err)
-        return code;
+        return;
     err->code = code;
     err->sys_errno = sys_errno;
     va_list args;
@@ -28,13 +28,12 @@ int brig_fail(struct brig_error *err, int code, int sys_errno, const char *forma
         /* The GNU variant: thread-safe, and returns the text wherever it put it. */
         append(err->message, sizeof err->message, strerror_r(sys_errno, text, sizeof text));
     }
-    return code;
 }
 
-int brig_wrap(struct brig_error *err, int code, const char *format, ...)
+void error_prefix(struct brig_error *err, const char *format, ...)
 {
     if (!err)
-        return code;
+        return;
     char inner[BRIG_MESSAGE_MAX];
     (void)snprintf(inner, sizeof inner, "%s", err->message);
     va_list args;
@@ -43,18 +42,16 @@ int brig_wrap(struct brig_error *err, int code, const char *format, ...)
     va_end(args);
     append(err->message, sizeof err->message, ": ");
     append(err->message, sizeof err->message, inner);
-    return code;
 }
 
-int brig_advise(struct brig_error *err, int code, const char *format, ...)
+void error_append(struct brig_error *err, const char *format, ...)
 {
     if (!err)
-        return code;
+        return;
     append(err->message, sizeof err->message, ". ");
     size_t used = strlen(err->message);
     va_list args;
     va_start(args, format);
     (void)vsnprintf(err->message + used, sizeof err->message - used, format, args);
     va_end(args);
-    return code;
 }

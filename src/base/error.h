@@ -4,18 +4,42 @@
 
 #include <brig/brig.h>
 
+void error_fill(struct brig_error *err, int code, int sys_errno, const char *format, ...)
+    __attribute__((format(printf, 4, 5), nonnull(4)));
+void error_prefix(struct brig_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3), nonnull(2)));
+void error_append(struct brig_error *err, const char *format, ...)
+    __attribute__((format(printf, 2, 3), nonnull(2)));
+
+/* The three below are macros so that a compiler, and who analyses the code with one, sees that what
+ * is returned is the code. It is evaluated once. */
+
 /* Fills *err (may be NULL) with code, errno and the formatted message, and returns code. If
  * sys_errno is not 0, ": <its text>" is appended. */
-int brig_fail(struct brig_error *err, int code, int sys_errno, const char *format, ...)
-    __attribute__((format(printf, 4, 5), nonnull(4)));
+#define brig_fail(err, code, sys_errno, ...)                                                       \
+    __extension__({                                                                                \
+        const int code_ = (code);                                                                  \
+        error_fill(err, code_, sys_errno, __VA_ARGS__);                                            \
+        code_;                                                                                     \
+    })
 
 /* Puts "<text>: " before the message of *err and returns code. */
-int brig_wrap(struct brig_error *err, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4), nonnull(3)));
+#define brig_wrap(err, code, ...)                                                                  \
+    __extension__({                                                                                \
+        const int code_ = (code);                                                                  \
+        (void)code_;                                                                               \
+        error_prefix(err, __VA_ARGS__);                                                            \
+        code_;                                                                                     \
+    })
 
 /* Appends ". <text>" to the message: the remedy. Returns code. */
-int brig_advise(struct brig_error *err, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4), nonnull(3)));
+#define brig_advise(err, code, ...)                                                                \
+    __extension__({                                                                                \
+        const int code_ = (code);                                                                  \
+        (void)code_;                                                                               \
+        error_append(err, __VA_ARGS__);                                                            \
+        code_;                                                                                     \
+    })
 
 static inline int brig_fail_nomem(struct brig_error *err)
 {

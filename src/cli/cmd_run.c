@@ -124,8 +124,9 @@ static int print_policy(const struct settings *settings, struct brig_error *err)
 {
     autofree char *text = NULL;
     int status = policy_validate(settings->policy, err);
-    if (status == 0)
-        status = brig_policy_explain(settings->policy, settings->json, &text, err);
+    if (status < 0)
+        return status;
+    status = brig_policy_explain(settings->policy, settings->json, &text, err);
     if (status < 0)
         return status;
     int failed = write_all(STDOUT_FILENO, text, strlen(text));

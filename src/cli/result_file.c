@@ -57,6 +57,16 @@ static int open_directory_of(const char *path, struct result_file *file, struct 
     return 0;
 }
 
+/* A device or a pipe is written to, not replaced. Opening a pipe waits for a reader, for ever if
+ * need be, unless told not to; writing then waits as it should. */
+static int open_special(const char *path)
+{
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0 || fcntl(fd, F_SETFL, O_WRONLY) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
 int result_file_open(const char *where, struct result_file *ret_file, struct brig_error *err)
 {
     struct result_file file = {.fd = -1, .dir_fd = -1};
@@ -67,10 +77,12 @@ int result_file_open(const char *where, struct result_file *ret_file, struct bri
     } else if (where[strspn(where, "0123456789")] == '\0') {
         status = open_number(where, &file, err);
     } else if (stat(where, &there) == 0 && !S_ISREG(there.st_mode)) {
-        /* A device or a pipe is written to, not replaced. */
-        file.fd = open(where, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        file.fd = open_special(where);
         file.owned = true;
-        if (file.fd < 0)
+        if (file.fd < 0 && errno == ENXIO && S_ISFIFO(there.st_mode))
+            status = brig_fail(err, BRIG_E_INVALID, 0, "--result: nobody reads from the pipe '%s'",
+                               str_shown(where).text);
+        else if (file.fd < 0)
             status = brig_fail(err, BRIG_E_INVALID, errno, "--result: cannot write '%s'",
                                str_shown(where).text);
     } else {

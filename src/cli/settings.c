@@ -39,18 +39,17 @@ static const char *copy_part(const char *text, bool single, char *part)
 int settings_split_path(const char *cwd, const char *value, bool single, char **ret_path,
                         char **ret_dest, struct brig_error *err)
 {
+    autofree char *path = NULL;
+    autofree char *dest = NULL;
     autofree char *part = malloc(strlen(value) + 1);
     if (!part)
         return brig_fail_nomem(err);
     const char *rest = copy_part(value, single, part);
     if (*part == '\0')
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path", str_shown(value).text);
-    autofree char *path = NULL;
     int status = path_make_absolute(cwd, part, &path, err);
     if (status < 0)
         return status;
-
-    autofree char *dest = NULL;
     if (*rest == ':') {
         rest = copy_part(rest + 1, single, part);
         if (*rest != '\0')

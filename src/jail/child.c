@@ -44,6 +44,7 @@ struct start {
     unsigned umask; /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
     int command_here, builder_here;
+    int pidfd; /* of the first process, in the table of whoever cloned it */
     int gate[2]; /* a pipe: init writes, the command waits with its exec */
     int builder_result;
 };
@@ -117,6 +118,7 @@ static long clone_child(struct start *start, unsigned long flags, int exit_signa
         .flags = flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0),
         .child_tid = (uint64_t)(uintptr_t)here,
         .exit_signal = (uint64_t)exit_signal,
+        .pidfd = (uint64_t)(uintptr_t)&start->pidfd,
         .set_tid = with_pid ? (uint64_t)(uintptr_t)&pid_wanted : 0,
         .set_tid_size = with_pid,
         .stack = (uint64_t)(uintptr_t)stack,
@@ -138,7 +140,7 @@ static long clone_child(struct start *start, unsigned long flags, int exit_signa
         flags |= CLONE_VFORK;
     }
     return clone_and_call(__NR_clone, (long)flags | exit_signal, (long)(stack + CHILD_STACK_BYTES),
-                          0, function, start);
+                          (long)&start->pidfd, function, start);
 }
 
 /* Waits until the process that `here` was given to has left this memory. */
@@ -374,7 +376,7 @@ static int open_pty(const struct start *start, const struct plan_step *step)
         (void)SYS(ioctl, slave, TCSETS, host->settings);
     if (host->has_size)
         (void)SYS(ioctl, slave, TIOCSWINSZ, host->size);
-    result = child_say_fd(start->wire, WIRE_TERMINAL, (int)master);
+    result = child_say_fd(start->wire, WIRE_TERMINAL, 0, (int)master);
     (void)SYS(close, master);
     start->plan->slots[step->slot] = (int)slave;
     return (int)result;
@@ -636,26 +638,26 @@ static int intermediate_main(void *argument)
     if (plan->only_steps)
         return take_steps(start, ALL_STEPS);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
-    long pid = clone_child(start, first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT, 0, 1,
+    long pid = clone_child(start, first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD, 0, 1,
                            0, first_main);
     if (pid < 0)
         return failed(start, PLAN_STEP_CLONE, pid);
     wait_until_gone(&start->command_here);
-    child_say(start->wire, WIRE_PID, (int)pid, 0);
-    return 0;
+    return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
 }
 
-long child_start(const struct plan *plan, int wire_fd, void *stack)
+long child_start(const struct plan *plan, int wire_fd, void *stack, int *ret_pidfd)
 {
-    struct start start = {.plan = plan, .wire = wire_fd, .stack = stack};
+    struct start start = {.plan = plan, .wire = wire_fd, .stack = stack, .pidfd = -1};
     if (plan->become) /* no CLONE_VM: changing ids would make the caller undumpable */
         return clone_child(&start, CLONE_VFORK, 0, 0, 0, intermediate_main);
     if (plan->join_userns >= 0)
         return clone_child(&start, CLONE_VM | CLONE_VFORK, 0, 0, 0, intermediate_main);
-    if (plan->parent_maps)
-        return clone_child(&start, first_flags(plan), 0, 1, 0, first_main);
-    long pid = clone_child(&start, first_flags(plan) | CLONE_VM | CLONE_VFORK, 0, 1,
-                           0, first_main);
-    wait_until_gone(&start.command_here);
+    unsigned long sharing = plan->parent_maps ? 0 : CLONE_VM | CLONE_VFORK;
+    long pid = clone_child(&start, first_flags(plan) | sharing | CLONE_PIDFD, 0, 1, 0, first_main);
+    if (!plan->parent_maps)
+        wait_until_gone(&start.command_here);
+    if (pid >= 0)
+        *ret_pidfd = start.pidfd;
     return pid;
 }

@@ -14,9 +14,9 @@ void child_say(int wire, int type, int a, int b)
     (void)SYS(write, wire, &message, sizeof message);
 }
 
-int child_say_fd(int wire, int type, int fd)
+int child_say_fd(int wire, int type, int a, int fd)
 {
-    struct wire_message message = {.type = type};
+    struct wire_message message = {.type = type, .a = a};
     struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
     union {
         struct cmsghdr header;

@@ -15,4 +15,4 @@ struct child_terminal {
  * end of the socket. */
 void child_say(int wire, int type, int a, int b);
 /* The same with an fd; 0 or -errno. */
-int child_say_fd(int wire, int type, int fd);
+int child_say_fd(int wire, int type, int a, int fd);

@@ -21,9 +21,13 @@ static bool is_real_root(void)
     if (geteuid() != 0)
         return false;
     autofile FILE *file = fopen("/proc/self/uid_map", "re");
-    unsigned long inside = 1, outside = 1, count = 0;
-    if (!file || fscanf(file, "%lu %lu %lu", &inside, &outside, &count) != 3)
+    char line[64];
+    if (!file || !fgets(line, sizeof line, file))
         return true;
+    char *rest = line; /* inside, outside, count */
+    unsigned long inside = strtoul(rest, &rest, 10);
+    (void)strtoul(rest, &rest, 10);
+    unsigned long count = strtoul(rest, &rest, 10);
     return inside == 0 && count > IDENTITY_ROOT_UID;
 }
 

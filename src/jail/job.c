@@ -37,16 +37,33 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-void job_arm_timer(struct brig_job *job)
+/* Made when first needed: most jobs have no limit, and an fd each. */
+static int make_timer(struct brig_job *job, struct brig_error *err)
 {
-    if (job->timer < 0)
-        return;
+    job->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = job->timer};
+    if (job->timer < 0 || epoll_ctl(job->epoll, EPOLL_CTL_ADD, job->timer, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");
+    return 0;
+}
+
+int job_arm_timer(struct brig_job *job, struct brig_error *err)
+{
     uint64_t due = job->kill_deadline_us;
     if (job->state == JOB_RUNNING)
         due = sooner(due, sooner(job->wall_deadline_us, job->cpu_check_us));
+    if (due == 0 && job->timer < 0)
+        return 0;
+    if (job->timer < 0) {
+        int result = make_timer(job, err);
+        if (result < 0)
+            return result;
+    }
     struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / 1000000),
                                            .tv_nsec = (long)(due % 1000000) * 1000}};
-    (void)timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    if (timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot set a timer");
+    return 0;
 }
 
 /* ---- ending it ---- */
@@ -65,7 +82,8 @@ static void kill_tree(struct brig_job *job)
     job->state = JOB_KILLED;
     job->kill_deadline_us = job_now_us() + KILL_PATIENCE_US;
     tell(job, WIRE_KILL, 0);
-    job_arm_timer(job);
+    if (job_arm_timer(job, NULL) < 0) /* no clock for patience, then */
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
 }
 
 /* TERM, then the grace, then KILL. A stopped command is woken so that it can clean up. */
@@ -83,7 +101,8 @@ static void end_tree(struct brig_job *job, enum brig_outcome reason)
     job->kill_deadline_us = job_now_us() + job->grace_us;
     tell(job, WIRE_SIGNAL, SIGTERM);
     tell(job, WIRE_SIGNAL, SIGCONT);
-    job_arm_timer(job);
+    if (job_arm_timer(job, NULL) < 0)
+        kill_tree(job);
 }
 
 static void check_cpu(struct brig_job *job, uint64_t now)
@@ -113,16 +132,24 @@ static void handle_timer(struct brig_job *job)
         job->kill_deadline_us = 0;
         (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
     }
-    job_arm_timer(job);
+    (void)job_arm_timer(job, NULL); /* it exists */
 }
 
 /* ---- what comes in ---- */
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 
 static void handle_wire(struct brig_job *job)
 {
     for (;;) {
         struct wire_message message;
-        int got = spawn_receive(job->wire, false, &message, &job->terminal);
+        int fd, got = spawn_receive(job->wire, &message, &fd);
+        close_if_open(fd); /* none is sent any more */
         if (got == 0)
             return;
         if (got < 0) { /* init is gone; the pidfd tells the rest */
@@ -311,12 +338,6 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
     result.unenforced = job->plan.unenforced;
     *ret_result = result;
     return 0;
-}
-
-static void close_if_open(int fd)
-{
-    if (fd >= 0)
-        (void)close(fd);
 }
 
 void brig_job_free(struct brig_job *job)

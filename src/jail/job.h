@@ -32,8 +32,8 @@ struct brig_job {
 };
 
 uint64_t job_now_us(void);
-/* Arms the timer for the next thing due. */
-void job_arm_timer(struct brig_job *job);
+/* Arms the timer for the next thing due; one is made when there is something. */
+int job_arm_timer(struct brig_job *job, struct brig_error *err);
 
 /* CPU time used so far by a process and everything below it, from /proc. In tree_cpu.c. */
 uint64_t tree_cpu_us(pid_t root);

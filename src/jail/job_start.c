@@ -9,7 +9,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -222,6 +221,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
+    plan_trim(&job->plan);
     return 0;
 }
 
@@ -307,18 +307,13 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     job->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (job->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
-    job->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (job->timer < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");
-    int fds[] = {job->wire,           job->pidfd,          job->timer,
-                 job->captures[0].fd, job->captures[1].fd, job->watch.fd};
+    int fds[] = {job->wire, job->pidfd, job->captures[0].fd, job->captures[1].fd, job->watch.fd};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
         int result = add_to_epoll(job, fds[i], err);
         if (result < 0)
             return result;
     }
-    job_arm_timer(job);
-    return 0;
+    return job_arm_timer(job, err);
 }
 
 static int start(const struct brig_policy *policy, struct brig_template *template,

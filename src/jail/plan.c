@@ -53,11 +53,30 @@ void plan_own_fd(struct plan *plan, int fd)
         (void)close(fd);
 }
 
-void plan_done(struct plan *plan)
+static void release_start(struct plan *plan)
 {
     for (size_t i = 0; i < plan->owned_count; i++)
         (void)close(plan->owned_fds[i]);
+    plan->owned_count = 0;
     free(plan->environment);
+    plan->environment = NULL;
+}
+
+void plan_trim(struct plan *plan)
+{
+    release_start(plan);
+    if (plan->mask_count > 0)
+        return; /* the watch goes by strings in the arena */
+    struct plan rest = PLAN_INIT;
+    rest.rung = plan->rung;
+    rest.unenforced = plan->unenforced;
+    arena_done(&plan->arena);
+    *plan = rest;
+}
+
+void plan_done(struct plan *plan)
+{
+    release_start(plan);
     arena_done(&plan->arena);
     *plan = PLAN_INIT;
 }

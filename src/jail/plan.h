@@ -181,6 +181,8 @@ enum plan_command_step {
 int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
                  struct plan *ret_plan, struct brig_error *err);
 void plan_done(struct plan *plan);
+/* Releases what was only needed until the jail runs: a job may live for days. */
+void plan_trim(struct plan *plan);
 
 /* What runs in it. fds in `stdio_fds` are what 0–2 shall be in the command (PLAN_FD_…). Borrows the
  * command's strings until the jail is started. */

@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "jail/landlock.h"
 #include "jail/probe_checks.h"
+#include "jail/sys.h"
 
 /* From here on signals and abstract sockets are scoped as well. */
 #define LANDLOCK_ABI_WANTED 6
@@ -99,7 +100,7 @@ void check_pidfd(const struct probe_context *context, struct probe_answer *answe
         probe_failed(answer, errno, "pidfd_open");
     else if (syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0)
         probe_failed(answer, errno, "pidfd_send_signal");
-    else if (waitid(P_PIDFD, (id_t)fd, &info, WEXITED) < 0 || info.si_status != SIGKILL)
+    else if (waitid((idtype_t)SYS_WAIT_PIDFD, (id_t)fd, &info, WEXITED) < 0 || info.si_status != SIGKILL)
         probe_failed(answer, errno, "waitid");
 }
 

@@ -7,13 +7,22 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "jail/probe_checks.h"
+
+/* Old glibc's <sys/mount.h> and the kernel's <linux/mount.h> cannot be had in one file, and only the
+ * kernel's has the new calls. */
+#define DETACH 2 /* MNT_DETACH */
+
+static long mount_old(const char *source, const char *target, const char *type, unsigned long flags,
+                      const char *data)
+{
+    return syscall(SYS_mount, source, target, type, flags, data);
+}
 
 /* ---- Namespaces ---- */
 
@@ -28,7 +37,7 @@ void check_ns_mount(const struct probe_context *context, struct probe_answer *an
     if (probe_enter(context, CLONE_NEWNS, answer) < 0)
         return;
     /* Some systems allow the namespace but no use of its capabilities. */
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+    if (mount_old(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
         probe_failed(answer, errno, "make mounts private");
 }
 
@@ -162,7 +171,7 @@ void check_tmpfs(const struct probe_context *context, struct probe_answer *answe
 static void mount_proc(const struct probe_context *context, struct probe_answer *answer)
 {
     (void)context;
-    if (mount("proc", "p", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+    if (mount_old("proc", "p", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         probe_failed(answer, errno, "mount proc");
     else if (access("p/1/status", R_OK) < 0)
         probe_failed(answer, errno, "read the new proc");
@@ -182,7 +191,7 @@ void check_devpts(const struct probe_context *context, struct probe_answer *answ
 {
     if (probe_enter_scratch(context, 0, answer) < 0)
         return;
-    if (mkdir("pts", 0700) < 0 || mount("devpts", "pts", "devpts", MS_NOSUID | MS_NOEXEC,
+    if (mkdir("pts", 0700) < 0 || mount_old("devpts", "pts", "devpts", MS_NOSUID | MS_NOEXEC,
                                         "newinstance,ptmxmode=0666,mode=0620") < 0) {
         probe_failed(answer, errno, "mount devpts");
         return;
@@ -199,7 +208,7 @@ void check_pivot_root(const struct probe_context *context, struct probe_answer *
         return;
     if (stat(".", &before) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
         probe_failed(answer, errno, "pivot_root");
-    else if (umount2(".", MNT_DETACH) < 0)
+    else if (syscall(SYS_umount2, ".", DETACH) < 0)
         probe_failed(answer, errno, "leave the old root");
     else if (stat("/", &after) < 0 || before.st_dev != after.st_dev)
         probe_failed(answer, EINVAL, "pivot_root is not obeyed");
@@ -227,7 +236,7 @@ static void try_overlay(struct probe_answer *answer)
     }
     if (make_file("l/d/f") < 0)
         probe_failed(answer, errno, "make a file");
-    else if (mount("overlay", "m", "overlay", MS_NOSUID | MS_NODEV,
+    else if (mount_old("overlay", "m", "overlay", MS_NOSUID | MS_NODEV,
                    "lowerdir=l,upperdir=u,workdir=w,userxattr") < 0)
         probe_failed(answer, errno, "mount overlay");
     else if (make_file("m/d/new") < 0 || unlink("m/d/new") < 0 || unlink("m/d/f") < 0)
@@ -274,7 +283,7 @@ static void remove_overlay(const char *path)
         {"w", AT_REMOVEDIR},
         {"m", AT_REMOVEDIR},
     };
-    (void)umount2("m", MNT_DETACH);
+    (void)syscall(SYS_umount2, "m", DETACH);
     empty_work();
     for (size_t i = 0; i < ARRAY_LENGTH(left); i++)
         (void)unlinkat(AT_FDCWD, left[i].name, left[i].flags);
@@ -303,7 +312,7 @@ void check_overlay_directory(const struct probe_context *context, struct probe_a
     if (chdir(path) < 0) {
         probe_failed(answer, errno, "enter a directory");
     } else if (probe_enter(context, CLONE_NEWNS, answer) == 0) {
-        (void)mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+        (void)mount_old(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
         try_overlay(answer);
         remove_overlay(path);
     }

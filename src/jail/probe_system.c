@@ -2,10 +2,8 @@
 /* Attempts at what depends on how the system is set up: ids, groups, cgroups, limits. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
-#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/users.h"
 #include "jail/probe_checks.h"
 
 #define GROUPS_MAX 1024
@@ -29,8 +28,9 @@
 /* The first range of the user in a file of lines "name-or-uid:start:count". */
 static bool find_range(const char *path, uid_t uid, unsigned *ret_start)
 {
-    char line[256], by_number[16];
-    const struct passwd *user = getpwuid(uid);
+    char line[256], by_number[16], user_line[USERS_LINE_MAX];
+    struct users_user user;
+    bool known = users_find(uid, user_line, &user);
     (void)snprintf(by_number, sizeof by_number, "%u", uid);
     autofile FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
@@ -38,7 +38,7 @@ static bool find_range(const char *path, uid_t uid, unsigned *ret_start)
         if (!colon)
             continue;
         *colon = '\0';
-        if (strcmp(line, by_number) != 0 && !(user && strcmp(line, user->pw_name) == 0))
+        if (strcmp(line, by_number) != 0 && !(known && strcmp(line, user.name) == 0))
             continue;
         char *end = colon + 1;
         unsigned long start = strtoul(colon + 1, &end, 10);
@@ -123,11 +123,11 @@ void check_groups(const struct probe_context *context, struct probe_answer *answ
     for (int i = 0; i < count; i++) {
         if (groups[i] == context->gid)
             continue;
-        char number[16];
-        const struct group *group = getgrgid(groups[i]);
-        (void)snprintf(number, sizeof number, "%u", groups[i]);
+        char name[USERS_LINE_MAX];
+        if (!users_group(groups[i], name))
+            (void)snprintf(name, sizeof name, "%u", groups[i]);
         append(answer, answer->limited ? ", " : "stay effective: ");
-        append(answer, group ? group->gr_name : number);
+        append(answer, name);
         answer->limited = true;
     }
     if (!answer->limited) {

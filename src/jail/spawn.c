@@ -21,8 +21,9 @@
 
 #define STACKS_BYTES ((size_t)3 * CHILD_STACK_BYTES)
 
-int spawn_receive(int wire, bool wait, struct wire_message *ret_message, int *terminal)
+int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
 {
+    *ret_fd = -1;
     struct wire_message message;
     struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
     union {
@@ -35,17 +36,15 @@ int spawn_receive(int wire, bool wait, struct wire_message *ret_message, int *te
                             .msg_controllen = sizeof control};
     ssize_t length;
     do
-        length = recvmsg(wire, &header, MSG_CMSG_CLOEXEC | (wait ? 0 : MSG_DONTWAIT));
+        length = recvmsg(wire, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     while (length < 0 && errno == EINTR);
     if (length < 0)
         return errno == EAGAIN ? 0 : -errno;
     for (struct cmsghdr *item = CMSG_FIRSTHDR(&header); item; item = CMSG_NXTHDR(&header, item))
         if (item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(item), sizeof fd);
-            if (*terminal >= 0)
-                (void)close(*terminal);
-            *terminal = fd;
+            if (*ret_fd >= 0)
+                (void)close(*ret_fd);
+            memcpy(ret_fd, CMSG_DATA(item), sizeof *ret_fd);
         }
     if (length != (ssize_t)sizeof message)
         return -EPIPE;
@@ -90,7 +89,7 @@ static int run_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *
 
 /* The clone itself, with every signal blocked: a handler of the caller's must not run in the child,
  * which may share its memory. */
-static long clone_jail(const struct plan *plan, int wire, struct brig_error *err)
+static long clone_jail(const struct plan *plan, int wire, int *ret_pidfd, struct brig_error *err)
 {
     void *stacks = mmap(NULL, STACKS_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
@@ -99,7 +98,7 @@ static long clone_jail(const struct plan *plan, int wire, struct brig_error *err
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    long pid = child_start(plan, wire, stacks);
+    long pid = child_start(plan, wire, stacks, ret_pidfd);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)munmap(stacks, STACKS_BYTES);
     if (pid < 0)
@@ -113,12 +112,25 @@ static void reap(pid_t pid)
         ;
 }
 
+/* An fd that came with a message goes where the message says. */
+static void keep_fd(struct spawned *spawned, int type, int fd)
+{
+    int *place = type == WIRE_TERMINAL ? &spawned->terminal : type == WIRE_PID ? &spawned->pidfd : NULL;
+    if (fd < 0)
+        return;
+    if (!place || *place >= 0)
+        (void)close(fd);
+    else
+        *place = fd;
+}
+
 /* Takes the messages of the build. 0 once the command runs, else the failure in words. */
 static int take_messages(struct plan *plan, struct spawned *spawned, struct brig_error *err)
 {
     for (;;) {
         struct wire_message message;
-        int got = spawn_receive(spawned->wire, false, &message, &spawned->terminal);
+        int fd, got = spawn_receive(spawned->wire, &message, &fd);
+        keep_fd(spawned, got == 1 ? message.type : 0, fd);
         if (got == 0 || (got < 0 && spawned->started && spawned->pid > 0))
             return 0;
         if (got < 0)
@@ -159,14 +171,19 @@ static void undo(struct spawned *spawned)
 {
     /* The failure may have overtaken the intermediate's word about the pid. */
     struct wire_message message;
-    while (spawned->pid == 0 &&
-           spawn_receive(spawned->wire, false, &message, &spawned->terminal) == 1)
+    int fd;
+    while (spawned->pid == 0 && spawn_receive(spawned->wire, &message, &fd) == 1) {
+        keep_fd(spawned, message.type, fd);
         if (message.type == WIRE_PID)
             spawned->pid = message.a;
-    if (spawned->pid > 0) {
-        (void)kill(spawned->pid, SIGKILL);
-        reap(spawned->pid);
     }
+    if (spawned->pid > 0) {
+        (void)SYS(pidfd_send_signal, spawned->pidfd, SIGKILL, 0, 0);
+        while (SYS(waitid, SYS_WAIT_PIDFD, spawned->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+            ;
+    }
+    if (spawned->pidfd >= 0)
+        (void)close(spawned->pidfd);
     if (spawned->terminal >= 0)
         (void)close(spawned->terminal);
 }
@@ -195,12 +212,8 @@ static int settle(struct plan *plan, struct spawned *spawned, int done, struct b
     result = take_messages(plan, spawned, err);
     if (result < 0)
         return result;
-    if (spawned->pid <= 0)
+    if (spawned->pid <= 0 || spawned->pidfd < 0)
         return brig_fail(err, BRIG_E_SETUP, 0, "the jail's first process was not started");
-    long pidfd = SYS(pidfd_open, spawned->pid, 0);
-    if (pidfd < 0)
-        return brig_fail(err, BRIG_E_SETUP, (int)-pidfd, "cannot watch the jail's first process");
-    spawned->pidfd = (int)pidfd;
     return 0;
 }
 
@@ -211,11 +224,12 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
     autoclose int wire = pair[0];
     autoclose int wire_child = pair[1];
-    long cloned = clone_jail(plan, wire_child, err);
+    int pidfd = -1; /* of the intermediate there is none */
+    long cloned = clone_jail(plan, wire_child, &pidfd, err);
     if (cloned < 0)
         return (int)cloned;
     reap((pid_t)cloned);
-    struct spawned spawned = {.wire = wire, .terminal = -1};
+    struct spawned spawned = {.wire = wire, .pidfd = -1, .terminal = -1};
     return take_messages(plan, &spawned, err);
 }
 
@@ -231,17 +245,17 @@ int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
     autoclose int done_read = done[0];
     autoclose int done_write = done[1];
-    long cloned = clone_jail(plan, wire_child, err);
+    struct spawned spawned = {.pidfd = -1, .wire = wire, .terminal = -1};
+    long cloned = clone_jail(plan, wire_child, &spawned.pidfd, err);
     if (cloned < 0)
         return (int)cloned;
     (void)close(take_fd(&wire_child));
     if (done_write >= 0)
         (void)close(take_fd(&done_write));
-    struct spawned spawned = {.pid = (pid_t)cloned, .pidfd = -1, .wire = wire, .terminal = -1};
-    if (has_intermediate(plan)) {
-        reap(spawned.pid);
-        spawned.pid = 0;
-    }
+    if (has_intermediate(plan))
+        reap((pid_t)cloned);
+    else
+        spawned.pid = (pid_t)cloned;
     int result = settle(plan, &spawned, done_read, err);
     if (result < 0) {
         undo(&spawned);

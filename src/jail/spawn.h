@@ -20,9 +20,9 @@ struct spawned {
 /* On failure nothing is left behind, and the code is as plan_explain_failure() says. */
 int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err);
 
-/* Receives one message; 1, 0 when there is none now, negative at the end. A terminal that came
- * with it is put into *terminal. */
-int spawn_receive(int wire, bool wait, struct wire_message *ret_message, int *terminal);
+/* Receives one message; 1, 0 when there is none now, negative at the end. *ret_fd is the fd that came
+ * with it, the caller's to close, or -1. */
+int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd);
 
 /* Runs the steps of a plan in the namespaces it joins, and nothing else; 0 once they are done. */
 int spawn_steps(struct plan *plan, struct brig_error *err);

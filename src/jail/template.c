@@ -140,7 +140,7 @@ int template_plan(struct brig_template *template, struct plan *ret_plan)
     int network = -1;
     struct wire_message message;
     while (template->maker.pid > 0 && network < 0 &&
-           spawn_receive(template->maker.wire, false, &message, &network) == 1)
+           spawn_receive(template->maker.wire, &message, &network) == 1)
         ; /* its first word is that it started */
     if (network >= 0) {
         plan.join_netns = network;

@@ -293,9 +293,11 @@ static int add_scratch(struct view *view, struct brig_error *err)
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_TMP, 01777);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
-    view_mkdirs(view, view->scratch,
-                arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u", view->identity->inside_uid),
-                0700);
+    if (!view->frame) /* where $XDG_RUNTIME_DIR may be set to it */
+        view_mkdirs(view, view->scratch,
+                    arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u",
+                                 view->identity->inside_uid),
+                    0700);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_HOME, 0700);
     view_mkfile(view, view->scratch, VIEW_EMPTY_FILE, 0444, NULL, 0);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;

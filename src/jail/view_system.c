@@ -13,7 +13,7 @@
 #include "jail/view_parts.h"
 
 /* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
-#define COPY_LIMIT 65536
+#define COPY_LIMIT 4096
 
 static const char *const system_dirs[] = {"/usr",   "/bin",   "/sbin",   "/lib",
                                           "/lib32", "/lib64", "/libx32"};
@@ -36,7 +36,6 @@ static const struct etc_entry {
     {"/etc/ld.so.cache", ETC_BIND, false},       /* the dynamic linker */
     {"/etc/localtime", ETC_LINK, false},         /* local time */
     {"/etc/nsswitch.conf", ETC_COPY, false},     /* getpwuid, getaddrinfo */
-    {"/etc/os-release", ETC_LINK, false},        /* build tools ask */
     {"/etc/pki/tls", ETC_BIND, false},           /* Fedora's certificates */
     {"/etc/pki/ca-trust", ETC_BIND, false},      /* Fedora's certificates */
     {"/etc/resolv.conf", ETC_COPY, true},        /* names */

@@ -182,7 +182,8 @@ static char **pack(const struct variables *all)
         env[next++] = p;
         p = mempcpy(p, variable->name, variable->name_length);
         *p++ = '=';
-        p = stpcpy(p, variable->value) + 1;
+        size_t size = strlen(variable->value) + 1;
+        p = mempcpy(p, variable->value, size);
     }
     env[next] = NULL;
     return env;

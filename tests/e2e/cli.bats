@@ -210,6 +210,21 @@ assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
     [ -c /dev/null ]
 }
 
+@test "a result for a pipe nobody reads is refused instead of waited for" {
+    mkfifo pipe
+    chmod 0666 pipe
+    must_exit 125 timeout 20 "$BASH" -c '. "$1"; run_as_user "$BRIG" --result pipe touch made' \
+        - "$LIB_DIR/lib.bash"
+    output_has "nobody reads from the pipe 'pipe'"
+    [ ! -e made ] && [ -p pipe ]
+    # With a reader it is written to.
+    exec 8<>pipe
+    must brig --result pipe true 8>&-
+    read -r -t 10 line <&8
+    exec 8>&-
+    [[ $line == *'"outcome":"exited"'* ]]
+}
+
 @test "a run that could not start has a result as well" {
     must_exit 127 brig --result r.json no-such-program-anywhere
     must python3 -c 'import json; r = json.load(open("r.json"))

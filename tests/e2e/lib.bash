@@ -57,22 +57,38 @@ needs() {
 # ---- The ordinary user ---------------------------------------------------------------------------
 
 # The user exists only where the tests run as root; otherwise the caller is the ordinary user. The
-# shared lock is held by the shell that calls this until it ends, so a suite that ends earlier leaves
-# the user to the others.
+# shared lock is held by a process of its own for as long as the shell that calls this lives, so a
+# suite that ends earlier leaves the user to the others. In the shell itself everything the suite
+# starts would inherit it, and whatever is left running would block the next suite.
 lib_user_create() {
     lib_is_root || return 0
-    exec {LIB_LOCK_FD}>>"$LIB_LOCK"
-    flock -x "$LIB_LOCK_FD"
+    local holder shell=$BASHPID
+    exec {holder}>>"$LIB_LOCK"
+    flock -w 60 -x "$holder" || {
+        echo "another suite has held $LIB_LOCK for a minute" >&2
+        return 1
+    }
     if ! id "$LIB_USER" >/dev/null 2>&1; then
         useradd --create-home --shell /bin/bash --comment "$LIB_USER_COMMENT" "$LIB_USER" || return
     fi
     chmod 0755 "$(lib_user_home)"
-    flock -s "$LIB_LOCK_FD"
+    flock -s "$holder"
+    # Ends with the shell: tail looks every second. Only the lock stays open in it.
+    (
+        exec <&"$holder" >/dev/null 2>&1 3>&- {holder}>&-
+        exec tail -f --pid="$shell" /dev/null
+    ) &
+    LIB_LOCK_HOLDER=$!
+    exec {holder}>&-
 }
 
 lib_user_remove() {
     lib_is_root || return 0
-    [ -z "${LIB_LOCK_FD:-}" ] || exec {LIB_LOCK_FD}>&-
+    if [ -n "${LIB_LOCK_HOLDER:-}" ]; then
+        kill "$LIB_LOCK_HOLDER" 2>/dev/null || true
+        wait "$LIB_LOCK_HOLDER" 2>/dev/null || true
+        LIB_LOCK_HOLDER=
+    fi
     (
         exec 9>>"$LIB_LOCK"
         flock -n -x 9 || exit 0

@@ -34,16 +34,16 @@ static void cuts_at_the_limit(void)
     memset(text, 'a', sizeof text);
     struct brig_error err;
     text[BRIG_MESSAGE_MAX - 1] = '\0';
-    brig_fail(&err, BRIG_E_INVALID, 0, "%s", text);
+    (void)brig_fail(&err, BRIG_E_INVALID, 0, "%s", text);
     tap_is_int(strlen(err.message), BRIG_MESSAGE_MAX - 1, "a message at the limit is whole");
     text[BRIG_MESSAGE_MAX - 1] = 'a';
     text[BRIG_MESSAGE_MAX] = '\0';
-    brig_fail(&err, BRIG_E_INVALID, ENOENT, "%s", text);
+    (void)brig_fail(&err, BRIG_E_INVALID, ENOENT, "%s", text);
     tap_is_int(strlen(err.message), BRIG_MESSAGE_MAX - 1, "one past it is cut");
-    brig_wrap(&err, BRIG_E_INVALID, "context");
+    (void)brig_wrap(&err, BRIG_E_INVALID, "context");
     tap_is_int(strlen(err.message), BRIG_MESSAGE_MAX - 1, "a full message can be wrapped");
     tap_ok(strncmp(err.message, "context: aaa", 12) == 0, "and begins with the context");
-    brig_advise(&err, BRIG_E_INVALID, "advice");
+    (void)brig_advise(&err, BRIG_E_INVALID, "advice");
     tap_is_int(strlen(err.message), BRIG_MESSAGE_MAX - 1, "a full message can be advised on");
 }
 

@@ -164,13 +164,13 @@ static void test_grants(void)
 static void test_values(void)
 {
     struct settings s;
-    if (tap_is_str(apply(WORDS(W("--timeout=1.5s"), W("--file-size"), W("2M"), W("--net=host"),
-                               W("--seccomp"), W("dev"), W("--view=host"), W("--setenv=A=b=c"),
-                               W("--unsetenv=AWS_*"), W("--pass-fd=9"), W("--pass-fd=9"),
-                               W("--disable=caps"), W("--disable"), W("seccomp"), W("-v"),
-                               W("--on-unsupported=warn"), W("--result=r.json")),
-                         &s),
-                   NULL, "values of all kinds are taken")) {
+    /* Named, as the settings point into it. */
+    char **argv =
+        WORDS(W("--timeout=1.5s"), W("--file-size"), W("2M"), W("--net=host"), W("--seccomp"),
+              W("dev"), W("--view=host"), W("--setenv=A=b=c"), W("--unsetenv=AWS_*"),
+              W("--pass-fd=9"), W("--pass-fd=9"), W("--disable=caps"), W("--disable"),
+              W("seccomp"), W("-v"), W("--on-unsupported=warn"), W("--result=r.json"));
+    if (tap_is_str(apply(argv, &s), NULL, "values of all kinds are taken")) {
         const struct brig_policy *p = s.policy;
         tap_is_int(p->limits[BRIG_LIMIT_WALL_MS], 1500, "a duration");
         tap_is_int(p->limits[BRIG_LIMIT_FILE_SIZE], 2 << 20, "a size");

@@ -176,6 +176,12 @@ static const struct expectation expectations[] = {
     { "number -1", -1, { 0 }, EVERYWHERE(ENOSYS) },
     { "read by its x32 number", 0x40000000 | SYS_read, { 0 }, EVERYWHERE(ENOSYS) },
 
+    { "prlimit64 of itself", SYS_prlimit64, { 0, 7 }, EVERYWHERE(0) },
+    { "prlimit64 of the command", SYS_prlimit64, { 2, 7 }, EVERYWHERE(0) },
+    { "prlimit64 of init", SYS_prlimit64, { 1, 7 }, EVERYWHERE(EPERM) },
+    { "prlimit64 of init with high bits", SYS_prlimit64, { UINT64_C(1) << 32 | 1, 7 },
+      EVERYWHERE(EPERM) },
+
     { "mount", SYS_mount, { 0 }, UNLESS_NESTED(EPERM) },
     { "umount2", SYS_umount2, { 0 }, UNLESS_NESTED(EPERM) },
     { "pivot_root", SYS_pivot_root, { 0 }, UNLESS_NESTED(EPERM) },

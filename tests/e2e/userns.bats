@@ -1,0 +1,64 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Where root is not the machine's: uid 0 of a user namespace, and brig inside a jail of brig.
+
+load lib
+
+setup() {
+    needs unshare
+    scratch_make user
+    cd "$SCRATCH" || return
+}
+
+teardown() {
+    cd /
+    scratch_remove
+}
+
+# As uid 0 in a user namespace of the ordinary user's, the only id there is.
+as_namespace_root() {
+    run_as_user unshare -Ur "$@"
+}
+
+@test "root of a user namespace gets a full jail" {
+    must as_namespace_root "$BRIG" --result result.json -- sh -c 'id -u; cat /proc/self/uid_map'
+    [ "${lines[0]}" != "" ]
+    must grep -q '"outcome":"exited"' result.json
+    must as_namespace_root "$BRIG" --nocwd -- sh -c \
+        'grep -q "^CapEff:.0*$" /proc/self/status && grep -q "^NoNewPrivs:.1$" /proc/self/status &&
+         test "$(ls /proc | grep -c "^[0-9]")" -lt 8'
+    must_fail as_namespace_root "$BRIG" -- cat /etc/shadow
+}
+
+@test "root of a user namespace can be granted what its user owns, and no more" {
+    mkdir ours
+    run_as_user sh -c 'echo mine >ours/file; chmod 0600 ours/file'
+    must as_namespace_root "$BRIG" --nocwd --dir "$SCRATCH/ours" -- \
+        sh -c "cat '$SCRATCH/ours/file'; echo new >'$SCRATCH/ours/new'"
+    output_has mine
+    [ "$(cat ours/new)" = new ]
+    [ "$(stat -c %u ours/new)" = "$(stat -c %u ours/file)" ]
+}
+
+@test "root of a user namespace is told by the doctor what works" {
+    must as_namespace_root "$BRIG" doctor
+    output_has "A full jail works."
+}
+
+@test "a jail in a jail is refused clearly, and works where nesting is allowed" {
+    local tools
+    tools=$(dirname "$BRIG")
+    # Refused: one line that says what is missing, and nothing is run.
+    must_exit 125 run_as_user "$BRIG" --rdir "$tools" --seccomp dev -- "$BRIG" --nocwd -- touch made
+    output_has "ser namespaces"
+    [ ! -e made ]
+    run run_as_user "$BRIG" --allow-nested --rdir "$tools" --seccomp dev -- \
+        "$BRIG" --nocwd --on-unsupported fail -- sh -c 'echo inner; id -u'
+    if [ "$status" -ne 0 ]; then
+        [ "$status" -eq 125 ]
+        output_has "brig: "
+        output_lacks inner
+    else
+        output_has inner
+    fi
+}
