@@ -130,7 +130,8 @@ struct brig_identity {
     const char *shell; /* absolute */
 };
 
-/* A new policy with the preset's values; NULL only if memory is short. Free with brig_policy_free. */
+/* A new policy with the preset's values; NULL if memory is short or the mode is none of these. Free
+ * with brig_policy_free. */
 struct brig_policy *brig_policy_new(enum brig_mode mode);
 struct brig_policy *brig_policy_copy(const struct brig_policy *policy);
 void brig_policy_free(struct brig_policy *policy); /* accepts NULL */
@@ -162,7 +163,8 @@ int brig_policy_setenv(struct brig_policy *policy, const char *name, const char 
 int brig_policy_unsetenv(struct brig_policy *policy, const char *pattern, struct brig_error *err);
 int brig_policy_terminal(struct brig_policy *policy, enum brig_terminal terminal,
                          struct brig_error *err);
-/* Absolute, jail side. Default: the first read-write grant, else /. */
+/* Absolute, jail side. Default: the first read-write grant, else the home where the view has one,
+ * else /. */
 int brig_policy_workdir(struct brig_policy *policy, const char *path, struct brig_error *err);
 int brig_policy_hostname(struct brig_policy *policy, const char *name, struct brig_error *err);
 /* Lets programs with a sandbox of their own make user namespaces inside. */
@@ -299,8 +301,8 @@ int brig_job_take_stop(struct brig_job *job);
 void brig_job_free(struct brig_job *job);
 
 /* A jail prepared ahead: namespaces and mounts that do not depend on the run are made once and
- * each start only adds what must be fresh. The policy is copied. Runs never share anything
- * writable. */
+ * each start only adds what must be fresh. The policy is copied. Runs share nothing writable but
+ * what the policy grants them. */
 struct brig_template;
 int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
                       struct brig_error *err);

@@ -32,9 +32,9 @@ void *arena_alloc(struct arena *arena, size_t size)
     size_t rounded = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct arena_chunk *chunk = arena->chunks;
     if (rounded < size || !chunk || chunk->size - chunk->used < rounded) {
-        chunk = rounded < size ? NULL
-                               : add_chunk(arena, rounded > ARENA_CHUNK_BYTES ? rounded
-                                                                              : ARENA_CHUNK_BYTES);
+        chunk = rounded < size
+                    ? NULL
+                    : add_chunk(arena, rounded > ARENA_CHUNK_BYTES ? rounded : ARENA_CHUNK_BYTES);
         if (!chunk) {
             arena->failed = 1;
             return NULL;

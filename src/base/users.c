@@ -71,8 +71,7 @@ static bool line_is_for(const char *line, size_t length, const char *id, size_t 
     if (!colon)
         return false;
     rest = length - (size_t)(colon + 1 - line);
-    return rest > id_length && memcmp(colon + 1, id, id_length) == 0 &&
-           colon[1 + id_length] == ':';
+    return rest > id_length && memcmp(colon + 1, id, id_length) == 0 && colon[1 + id_length] == ':';
 }
 
 /* The next line for the id, and its length; the text is moved on behind it. NULL: none is left. */

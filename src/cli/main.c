@@ -16,9 +16,14 @@
  * the jail as what it is not. */
 static void fill_standard_fds(void)
 {
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0)
-            (void)open("/dev/null", O_RDWR); /* lint: cloexec because it is a standard stream */
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        /* A standard stream stays open. NOLINTNEXTLINE(android-cloexec-open) */
+        int null = open("/dev/null", O_RDWR); /* lint: cloexec because it is one */
+        if (null != fd)
+            _exit(125);
+    }
 }
 
 int main(int argc, char **argv)

@@ -66,10 +66,13 @@ static void report_usage(const struct brig_result *result)
     const struct brig_usage *usage = &result->usage;
     char wall[REPORT_DURATION_MAX];
     report_duration(usage->wall_us / 1000, wall);
-    message_note("%s, status %d, %s, CPU %.3fs user %.3fs system, peak %.1f MiB",
+    char peak[32] = "";
+    if (usage->peak_memory_bytes > 0) /* 0: not known */
+        (void)snprintf(peak, sizeof peak, ", peak %.1f MiB",
+                       (double)usage->peak_memory_bytes / BYTES_PER_MIB);
+    message_note("%s, status %d, %s, CPU %.3fs user %.3fs system%s",
                  brig_outcome_name(result->outcome), brig_result_status(result), wall,
-                 (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6,
-                 (double)usage->peak_memory_bytes / BYTES_PER_MIB);
+                 (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6, peak);
 }
 
 void report_result(const struct brig_result *result, const struct brig_policy *policy, bool verbose)

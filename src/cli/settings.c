@@ -23,17 +23,22 @@ struct setter {
     unsigned flags; /* of a grant */
 };
 
-/* Copies one part of "PATH[:DEST]" with its escapes resolved and returns where it stopped: at an
- * unescaped colon or at the end. `part` has room for all of text. */
-static const char *copy_part(const char *text, bool single, char *part)
+/* Takes one part of "PATH[:DEST]" with its escapes resolved and returns where it stopped: at an
+ * unescaped colon or at the end. */
+static const char *take_part(const char *text, bool single, struct str *ret_part)
 {
     for (; *text != '\0' && (single || *text != ':'); text++) {
         if (text[0] == '\\' && (text[1] == ':' || text[1] == '\\'))
             text++;
-        *part++ = *text;
+        str_append_char(ret_part, *text);
     }
-    *part = '\0';
     return text;
+}
+
+static int absolute_part(const char *cwd, const struct str *part, char **ret_path,
+                         struct brig_error *err)
+{
+    return part->failed ? brig_fail_nomem(err) : path_make_absolute(cwd, part->data, ret_path, err);
 }
 
 int settings_split_path(const char *cwd, const char *value, bool single, char **ret_path,
@@ -41,26 +46,25 @@ int settings_split_path(const char *cwd, const char *value, bool single, char **
 {
     autofree char *path = NULL;
     autofree char *dest = NULL;
-    autofree char *part = malloc(strlen(value) + 1);
-    if (!part)
-        return brig_fail_nomem(err);
-    const char *rest = copy_part(value, single, part);
-    if (*part == '\0')
+    autostr struct str first = {0};
+    autostr struct str second = {0};
+    const char *rest = take_part(value, single, &first);
+    if (rest == value)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path", str_shown(value).text);
-    int status = path_make_absolute(cwd, part, &path, err);
+    int status = absolute_part(cwd, &first, &path, err);
     if (status < 0)
         return status;
     if (*rest == ':') {
-        rest = copy_part(rest + 1, single, part);
-        if (*rest != '\0')
+        const char *end = take_part(rest + 1, single, &second);
+        if (*end != '\0')
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "'%s' has more than one colon; write \\: for a colon in a name",
                              str_shown(value).text);
-        if (*part == '\0')
+        if (end == rest + 1)
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "'%s' has nothing after the colon; write \\: for a colon in a name",
                              str_shown(value).text);
-        status = path_make_absolute(cwd, part, &dest, err);
+        status = absolute_part(cwd, &second, &dest, err);
         if (status < 0)
             return status;
     }

@@ -34,9 +34,10 @@ static int explain_exec(const struct plan *plan, int sys_errno, struct brig_erro
     if (sys_errno == ENOENT || sys_errno == ENOTDIR) {
         (void)brig_fail(err, BRIG_E_NOT_FOUND, 0, "'%s' was not found in the jail", name);
         if (strchr(name, '/'))
-            return brig_advise(err, BRIG_E_NOT_FOUND,
-                               "If it exists outside, grant it or its directory (and, for a script, "
-                               "its interpreter)");
+            return brig_advise(
+                err, BRIG_E_NOT_FOUND,
+                "If it exists outside, grant it or its directory (and, for a script, "
+                "its interpreter)");
         return brig_advise(err, BRIG_E_NOT_FOUND, "The jail's PATH was searched");
     }
     return brig_fail(err, BRIG_E_NOT_EXEC, sys_errno, "cannot execute '%s' in the jail", name);
@@ -108,7 +109,8 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
     if (step >= 0 && (size_t)step < plan->step_count && plan->steps[step].hint)
         return brig_advise(err, code, "%s", plan->steps[step].hint);
     if (step == PLAN_STEP_SECCOMP || step == PLAN_STEP_LANDLOCK || sys_errno == ENOSYS)
-        return brig_advise(err, code, "This kernel, or a filter around us, lacks it. Run `brig doctor`");
+        return brig_advise(err, code,
+                           "This kernel, or a filter around us, lacks it. Run `brig doctor`");
     if (code == BRIG_E_UNSUPPORTED) {
         char remedy[512];
         probe_userns_remedy(remedy, sizeof remedy);
@@ -120,7 +122,8 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
 void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
 {
     char text[64];
-    if (step == PLAN_STEP_KEYRING && sys_errno != ENOSYS) /* without keyrings there is none to leave */
+    if (step == PLAN_STEP_KEYRING &&
+        sys_errno != ENOSYS) /* without keyrings there is none to leave */
         unenforced_add(&plan->unenforced, "the session keyring stays the caller's (%s)",
                        strerror_r(sys_errno, text, sizeof text));
     if (step < 0 || (size_t)step >= plan->step_count || !plan->steps[step].hint)

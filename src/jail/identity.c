@@ -91,7 +91,8 @@ int identity_choose(const struct brig_policy *policy, struct arena *arena,
         identity.host_uid = chosen ? policy->host_uid : IDENTITY_ROOT_UID;
         identity.host_gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : identity.host_uid;
         if (identity.host_uid == 0 || identity.host_gid == 0)
-            return brig_fail(err, BRIG_E_INVALID, 0, "a jail never runs as uid or gid 0 on the host");
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "a jail never runs as uid or gid 0 on the host");
     } else {
         if (chosen && policy->host_uid != own_uid)
             return brig_fail(err, BRIG_E_INVALID, 0,

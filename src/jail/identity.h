@@ -17,10 +17,10 @@ struct identity {
     uid_t host_uid, inside_uid;
     gid_t host_gid, inside_gid;
     const char *name, *home, *shell;
-    bool groups_stay;        /* supplementary groups that cannot be dropped */
-    bool map_groups;         /* newgidmap with this subordinate gid lets us drop them */
-    gid_t subordinate_gid;   /* from /etc/subgid */
-    gid_t groups[64];        /* those that stay, for hiding what only they can reach */
+    bool groups_stay;      /* supplementary groups that cannot be dropped */
+    bool map_groups;       /* newgidmap with this subordinate gid lets us drop them */
+    gid_t subordinate_gid; /* from /etc/subgid */
+    gid_t groups[64];      /* those that stay, for hiding what only they can reach */
     size_t group_count;
 };
 

@@ -59,8 +59,8 @@ int job_arm_timer(struct brig_job *job, struct brig_error *err)
         if (result < 0)
             return result;
     }
-    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / 1000000),
-                                           .tv_nsec = (long)(due % 1000000) * 1000}};
+    struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(due / 1000000), .tv_nsec = (long)(due % 1000000) * 1000}};
     if (timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot set a timer");
     return 0;
@@ -143,12 +143,11 @@ static void close_if_open(int fd)
         (void)close(fd);
 }
 
-
 static void handle_wire(struct brig_job *job)
 {
     for (;;) {
         struct wire_message message;
-        int fd, got = spawn_receive(job->wire, &message, &fd);
+        int fd = -1, got = spawn_receive(job->wire, &message, &fd);
         close_if_open(fd); /* none is sent any more */
         if (got == 0)
             return;
@@ -375,8 +374,8 @@ int brig_run(const struct brig_policy *policy, const struct brig_command *comman
     if (result == 0)
         result = brig_job_result(job, ret_result, &local);
     if (result < 0) {
-        *ret_result = (struct brig_result){
-            .outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = local};
+        *ret_result =
+            (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = local};
         if (err)
             *err = local;
     }

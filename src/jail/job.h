@@ -23,7 +23,7 @@ struct brig_job {
     struct watch watch;
     int stop_signal;
     struct wire_message end; /* how the command ended and what was used, from init */
-    bool has_reason; /* we ended it, and this is why */
+    bool has_reason;         /* we ended it, and this is why */
     enum brig_outcome reason;
     uint64_t started_us, ended_us;
     uint64_t wall_deadline_us, kill_deadline_us, cpu_check_us; /* 0: none */

@@ -20,10 +20,10 @@
 
 /* The command's ends of its streams, ours to close once it has them. */
 struct streams {
-    int fds[3];      /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
-    int owned[3];    /* those of them we made */
-    int terminal;    /* the host terminal that is being replaced, or -1 */
-    int pty_master;  /* without namespaces: a pty of the host's own */
+    int fds[3];     /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
+    int owned[3];   /* those of them we made */
+    int terminal;   /* the host terminal that is being replaced, or -1 */
+    int pty_master; /* without namespaces: a pty of the host's own */
     int pty_slave;
 };
 
@@ -64,6 +64,13 @@ static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_e
                      number);
 }
 
+/* From a directory everything below and above it could be named. */
+static bool is_way_out(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH));
+}
+
 static int check_command(const struct brig_command *command, struct brig_error *err)
 {
     if (!command || !command->argv || !command->argv[0] || !command->argv[0][0])
@@ -83,6 +90,11 @@ static int check_command(const struct brig_command *command, struct brig_error *
                              pass->number);
         if (fcntl(pass->fd, F_GETFD) < 0)
             return brig_fail(err, BRIG_E_INVALID, errno, "fd %d to pass", pass->fd);
+        if (is_way_out(pass->fd))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "fd %d to pass is a directory or a bare path, from which the host "
+                             "could be reached. Grant the directory instead",
+                             pass->fd);
         for (size_t k = 0; k < i; k++)
             if (command->pass_fds[k].number == pass->number)
                 return brig_fail(err, BRIG_E_INVALID, 0, "fd number %d in the jail given twice",
@@ -140,10 +152,7 @@ static int open_stream(struct brig_job *job, const struct brig_policy *policy,
     }
     if (result < 0)
         return result;
-    /* A directory is a way out: everything below and above it could be named from there. */
-    struct stat info;
-    if (fd >= 0 && streams->owned[number] < 0 && fstat(fd, &info) == 0 &&
-        (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH)))
+    if (fd >= 0 && streams->owned[number] < 0 && is_way_out(fd))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "fd %d is a directory or a bare path, which a jail cannot have as stdio",
                          number);
@@ -184,7 +193,8 @@ static void note_rung(struct brig_unenforced *list, const struct brig_policy *po
     if (policy->network == BRIG_NET_NONE)
         unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
     if (rung == PLAN_LIMITS)
-        unenforced_add(list, "no Landlock: the filesystem is restricted by ordinary permissions only");
+        unenforced_add(list,
+                       "no Landlock: the filesystem is restricted by ordinary permissions only");
 }
 
 static bool wants_pty(const struct streams *streams)
@@ -221,8 +231,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
-    plan_trim(&job->plan);
-    return 0;
+    return plan_trim(&job->plan, err);
 }
 
 static int try_rung(struct brig_job *job, const struct brig_policy *policy,
@@ -231,8 +240,9 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
 {
     if (rung == PLAN_LANDLOCK &&
         ((policy->disabled_layers & BRIG_LAYER_LANDLOCK) || landlock_abi() == 0))
-        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
-                         "neither namespaces nor Landlock can be used: the filesystem would be open");
+        return brig_fail(
+            err, BRIG_E_UNSUPPORTED, 0,
+            "neither namespaces nor Landlock can be used: the filesystem would be open");
     if (wants_pty(streams) && rung != PLAN_FULL && streams->pty_slave < 0) {
         int result = open_host_pty(streams, err);
         if (result < 0)

@@ -146,6 +146,8 @@ void landlock_fill_attr(int abi, enum brig_network network, bool nested, struct 
 void landlock_stand_alone(int abi, enum brig_network network, struct landlock_attr *attr,
                           struct brig_unenforced *unenforced)
 {
+    unenforced_add(unenforced,
+                   "mode, times and attributes of the user's own files outside can be changed");
     if (network == BRIG_NET_NONE) {
         attr->handled_access_net = known_at(abi).handled_access_net;
         if (abi < ABI_NET)

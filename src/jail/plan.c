@@ -62,16 +62,33 @@ static void release_start(struct plan *plan)
     plan->environment = NULL;
 }
 
-void plan_trim(struct plan *plan)
+/* The masks are all a running job still needs: copied, as they may be a template's. */
+static void copy_masks(struct plan *to, const struct plan *from)
 {
-    release_start(plan);
-    if (plan->mask_count > 0)
-        return; /* the watch goes by strings in the arena */
+    to->masks = arena_alloc(&to->arena, from->mask_count * sizeof *to->masks);
+    for (size_t i = 0; to->masks && i < from->mask_count; i++) {
+        const struct plan_mask *mask = &from->masks[i];
+        to->masks[i] = (struct plan_mask){
+            .host_dir = arena_strdup(&to->arena, mask->host_dir),
+            .name = arena_strdup(&to->arena, mask->name),
+            .host_path = arena_strdup(&to->arena, mask->host_path),
+            .path = arena_strdup(&to->arena, mask->path),
+        };
+    }
+    to->mask_count = to->mask_room = to->arena.failed ? 0 : from->mask_count;
+}
+
+int plan_trim(struct plan *plan, struct brig_error *err)
+{
     struct plan rest = PLAN_INIT;
     rest.rung = plan->rung;
     rest.unenforced = plan->unenforced;
+    if (plan->mask_count > 0)
+        copy_masks(&rest, plan);
+    release_start(plan);
     arena_done(&plan->arena);
     *plan = rest;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
 void plan_done(struct plan *plan)
@@ -187,7 +204,7 @@ static int plan_programs(struct plan *plan, const struct brig_command *command,
 {
     struct arena *arena = &plan->arena;
     const char *name = command->argv[0];
-    size_t argc = 0;
+    size_t argc = 1; /* there is a command */
     while (command->argv[argc])
         argc++;
     const char **script = arena_alloc(arena, (argc + 2) * sizeof *script);
@@ -275,7 +292,7 @@ static int plan_walls(struct plan *plan, const struct brig_policy *policy, int a
             plan->rule_count = 0;
         if (landlock_attr_is_empty(&plan->landlock_attr))
             plan->landlock = false;
-    } else if (!(off & BRIG_LAYER_LANDLOCK)) {
+    } else if (!(off & BRIG_LAYER_LANDLOCK) && abi == 0) {
         unenforced_add(&plan->unenforced, "Landlock is not available on this kernel");
     }
     if (plan->missing & BRIG_LAYER_SECCOMP) {
@@ -330,9 +347,11 @@ static int compile(struct plan *plan, const struct brig_policy *policy, struct b
     plan->home = identity.home;
     int abi = policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
     plan_ids(plan, &identity);
-    if (identity.map_groups)
-        plan->group_map = arena_printf(&plan->arena, "%u %u %u", identity.inside_gid,
-                                       identity.host_gid, identity.subordinate_gid);
+    if (identity.map_groups) {
+        plan->map_inside_gid = identity.inside_gid;
+        plan->map_host_gid = identity.host_gid;
+        plan->map_subordinate_gid = identity.subordinate_gid;
+    }
     plan->init_mode = plan->rung == PLAN_FULL ? "n" : "s";
     if (plan->rung == PLAN_FULL) {
         plan_namespaces(plan, policy);

@@ -19,23 +19,23 @@ enum plan_rung {
 
 /* What a step does. `slot` names a mount or directory made by an earlier step. */
 enum plan_op {
-    PLAN_WRITE,       /* write data into the existing file at path (host side: /proc/self/…) */
-    PLAN_SETGROUPS,   /* drop all supplementary groups */
-    PLAN_HOSTNAME,    /* data = the name */
-    PLAN_LOOPBACK,    /* bring lo up */
-    PLAN_PRIVATE,     /* make the mount namespace's tree private */
-    PLAN_TMPFS,       /* slot = new tmpfs, detached; path = its options "key=value", NUL-separated */
-    PLAN_PROC,        /* slot = new procfs, detached; flags as for PLAN_ATTR */
-    PLAN_DEVPTS,      /* slot = new devpts instance, detached */
-    PLAN_TREE,        /* slot = recursive clone of the host tree at path, checked by dev and ino */
-    PLAN_PREPARED,    /* slot = the detached tree the parent made, fd */
-    PLAN_SUBTREE,     /* slot = clone of the directory or file `path` in slot `from` */
-    PLAN_ATTR,        /* set flags (PLAN_ATTR_…) on the mount in slot */
-    PLAN_ROOT,        /* slot becomes the tree that the others are attached in */
-    PLAN_MKDIR,       /* in slot: path, mode; existing is fine */
-    PLAN_MKFILE,      /* in slot: path, mode, data */
-    PLAN_SYMLINK,     /* in slot: path → data */
-    PLAN_ATTACH,      /* slot at path in the root `from`; mode: the way there is all ours */
+    PLAN_WRITE,     /* write data into the existing file at path (host side: /proc/self/…) */
+    PLAN_SETGROUPS, /* drop all supplementary groups */
+    PLAN_HOSTNAME,  /* data = the name */
+    PLAN_LOOPBACK,  /* bring lo up */
+    PLAN_PRIVATE,   /* make the mount namespace's tree private */
+    PLAN_TMPFS,     /* slot = new tmpfs, detached; path = its options "key=value", NUL-separated */
+    PLAN_PROC,      /* slot = new procfs, detached; flags as for PLAN_ATTR */
+    PLAN_DEVPTS,    /* slot = new devpts instance, detached */
+    PLAN_TREE,      /* slot = recursive clone of the host tree at path, checked by dev and ino */
+    PLAN_PREPARED,  /* slot = the detached tree the parent made, fd */
+    PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from` */
+    PLAN_ATTR,      /* set flags (PLAN_ATTR_…) on the mount in slot */
+    PLAN_ROOT,      /* slot becomes the tree that the others are attached in */
+    PLAN_MKDIR,     /* in slot: path, mode; existing is fine */
+    PLAN_MKFILE,    /* in slot: path, mode, data */
+    PLAN_SYMLINK,   /* in slot: path → data */
+    PLAN_ATTACH,    /* slot at path in the root `from`; mode: the way there is all ours */
     PLAN_ATTACH_LEAF, /* the same, on the last name itself even if it is a symlink */
     PLAN_OPEN_ROOT,   /* slot = / as it is now, to attach in */
     PLAN_PIVOT,       /* the root becomes / and the host's tree is gone */
@@ -105,8 +105,8 @@ struct plan_mask {
 struct plan {
     struct arena arena;
     enum plan_rung rung;
-    unsigned missing;  /* layers this system turned out not to have */
-    int failed_step;   /* of the last attempt to start it */
+    unsigned missing;          /* layers this system turned out not to have */
+    int failed_step;           /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
     bool network_apart;        /* make the network namespace while another process builds */
     /* Before the namespaces are made: */
@@ -114,10 +114,10 @@ struct plan {
     uid_t host_uid;
     gid_t host_gid;
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
-    bool parent_maps;      /* the parent runs newgidmap while the child waits */
-    const char *group_map; /* for it: inside, outside and a subordinate gid */
+    bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */
+    gid_t map_inside_gid, map_host_gid, map_subordinate_gid;
     bool skip_loopback; /* the network namespace joined has it up */
-    bool only_steps; /* run the steps in the joined namespaces and end: no jail of its own */
+    bool only_steps;    /* run the steps in the joined namespaces and end: no jail of its own */
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
     size_t step_count, step_room;
@@ -147,7 +147,7 @@ struct plan {
     /* Init: */
     int init_fd;
     const char *init_mode; /* see wire.h */
-    const char *home; /* where the command starts if nothing else is said */
+    const char *home;      /* where the command starts if nothing else is said */
     /* For the parent after the start: */
     struct plan_mask *masks;
     size_t mask_count, mask_room;
@@ -182,7 +182,7 @@ int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned
                  struct plan *ret_plan, struct brig_error *err);
 void plan_done(struct plan *plan);
 /* Releases what was only needed until the jail runs: a job may live for days. */
-void plan_trim(struct plan *plan);
+int plan_trim(struct plan *plan, struct brig_error *err);
 
 /* What runs in it. fds in `stdio_fds` are what 0–2 shall be in the command (PLAN_FD_…). Borrows the
  * command's strings until the jail is started. */

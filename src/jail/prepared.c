@@ -95,7 +95,8 @@ int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid
     if (source < 0 || fstat(source, &now) < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", path);
     if (now.st_dev != info->st_dev || now.st_ino != info->st_ino)
-        return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted", path);
+        return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted",
+                         path);
     long tree = SYS(open_tree, source, "",
                     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0)

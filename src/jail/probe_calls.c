@@ -100,7 +100,8 @@ void check_pidfd(const struct probe_context *context, struct probe_answer *answe
         probe_failed(answer, errno, "pidfd_open");
     else if (syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0) < 0)
         probe_failed(answer, errno, "pidfd_send_signal");
-    else if (waitid((idtype_t)SYS_WAIT_PIDFD, (id_t)fd, &info, WEXITED) < 0 || info.si_status != SIGKILL)
+    else if (waitid((idtype_t)SYS_WAIT_PIDFD, (id_t)fd, &info, WEXITED) < 0 ||
+             info.si_status != SIGKILL)
         probe_failed(answer, errno, "waitid");
 }
 

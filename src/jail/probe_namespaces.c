@@ -192,7 +192,7 @@ void check_devpts(const struct probe_context *context, struct probe_answer *answ
     if (probe_enter_scratch(context, 0, answer) < 0)
         return;
     if (mkdir("pts", 0700) < 0 || mount_old("devpts", "pts", "devpts", MS_NOSUID | MS_NOEXEC,
-                                        "newinstance,ptmxmode=0666,mode=0620") < 0) {
+                                            "newinstance,ptmxmode=0666,mode=0620") < 0) {
         probe_failed(answer, errno, "mount devpts");
         return;
     }
@@ -237,7 +237,7 @@ static void try_overlay(struct probe_answer *answer)
     if (make_file("l/d/f") < 0)
         probe_failed(answer, errno, "make a file");
     else if (mount_old("overlay", "m", "overlay", MS_NOSUID | MS_NODEV,
-                   "lowerdir=l,upperdir=u,workdir=w,userxattr") < 0)
+                       "lowerdir=l,upperdir=u,workdir=w,userxattr") < 0)
         probe_failed(answer, errno, "mount overlay");
     else if (make_file("m/d/new") < 0 || unlink("m/d/new") < 0 || unlink("m/d/f") < 0)
         probe_failed(answer, errno, "change a file");

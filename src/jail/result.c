@@ -112,7 +112,10 @@ static void json_usage(struct json *j, const struct brig_usage *usage)
     json_uint(j, "wall_us", usage->wall_us);
     json_uint(j, "cpu_user_us", usage->cpu_user_us);
     json_uint(j, "cpu_sys_us", usage->cpu_sys_us);
-    json_uint(j, "peak_memory_bytes", usage->peak_memory_bytes);
+    if (usage->peak_memory_bytes > 0)
+        json_uint(j, "peak_memory_bytes", usage->peak_memory_bytes);
+    else
+        json_null(j, "peak_memory_bytes");
     if (usage->peak_pids > 0)
         json_uint(j, "peak_pids", usage->peak_pids);
     else

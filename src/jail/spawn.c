@@ -24,7 +24,7 @@
 int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
 {
     *ret_fd = -1;
-    struct wire_message message;
+    struct wire_message message = {0};
     struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
     union {
         struct cmsghdr header;
@@ -55,9 +55,8 @@ int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
 /* newgidmap writes a map that still allows setgroups, which a user alone may not. */
 static int run_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *err)
 {
-    unsigned inside, outside, subordinate;
-    if (sscanf(plan->group_map, "%u %u %u", &inside, &outside, &subordinate) != 3)
-        return brig_fail(err, BRIG_E_SETUP, 0, "bad group map '%s'", plan->group_map);
+    gid_t inside = plan->map_inside_gid, outside = plan->map_host_gid;
+    gid_t subordinate = plan->map_subordinate_gid;
     char name[] = "newgidmap", one[] = "1", process[16], in[16], out[16], sub[16];
     (void)snprintf(process, sizeof process, "%d", pid);
     (void)snprintf(in, sizeof in, "%u", inside);
@@ -115,7 +114,9 @@ static void reap(pid_t pid)
 /* An fd that came with a message goes where the message says. */
 static void keep_fd(struct spawned *spawned, int type, int fd)
 {
-    int *place = type == WIRE_TERMINAL ? &spawned->terminal : type == WIRE_PID ? &spawned->pidfd : NULL;
+    int *place = type == WIRE_TERMINAL ? &spawned->terminal
+                 : type == WIRE_PID    ? &spawned->pidfd
+                                       : NULL;
     if (fd < 0)
         return;
     if (!place || *place >= 0)
@@ -129,7 +130,7 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
 {
     for (;;) {
         struct wire_message message;
-        int fd, got = spawn_receive(spawned->wire, &message, &fd);
+        int fd = -1, got = spawn_receive(spawned->wire, &message, &fd);
         keep_fd(spawned, got == 1 ? message.type : 0, fd);
         if (got == 0 || (got < 0 && spawned->started && spawned->pid > 0))
             return 0;
@@ -170,8 +171,8 @@ static bool has_intermediate(const struct plan *plan)
 static void undo(struct spawned *spawned)
 {
     /* The failure may have overtaken the intermediate's word about the pid. */
-    struct wire_message message;
-    int fd;
+    struct wire_message message = {0};
+    int fd = -1;
     while (spawned->pid == 0 && spawn_receive(spawned->wire, &message, &fd) == 1) {
         keep_fd(spawned, message.type, fd);
         if (message.type == WIRE_PID)

@@ -8,12 +8,12 @@
 
 /* A started jail. The fds are the caller's. */
 struct spawned {
-    pid_t pid;    /* the jail's first process */
-    int pidfd;    /* of it */
-    int wire;     /* to it, SEQPACKET, non-blocking */
-    int terminal; /* master of its pty, or -1 */
-    bool started; /* init was heard of */
-    int stop_signal; /* the command stopped already */
+    pid_t pid;               /* the jail's first process */
+    int pidfd;               /* of it */
+    int wire;                /* to it, SEQPACKET, non-blocking */
+    int terminal;            /* master of its pty, or -1 */
+    bool started;            /* init was heard of */
+    int stop_signal;         /* the command stopped already */
     struct wire_message end; /* WIRE_ENDED, if it came already; else type 0 */
 };
 

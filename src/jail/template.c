@@ -106,6 +106,7 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
     if (!template)
         return brig_fail_nomem(err);
     template->compiled = template->fresh = PLAN_INIT;
+    template->holder = template->maker = (struct spawned){0};
     template->policy = brig_policy_copy(policy);
     struct plan held;
     if (!template->policy)

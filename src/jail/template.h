@@ -7,11 +7,11 @@
 
 struct brig_template {
     struct brig_policy *policy;
-    bool ready;             /* false: nothing could be prepared, runs are built from scratch */
-    struct plan compiled;   /* owns the memory and fds of the parts */
-    struct plan fresh;      /* what each run does; copied for each */
-    struct spawned holder;  /* keeps the user and the mount namespace */
-    struct spawned maker;   /* keeps network namespaces ready; pid 0 where none are needed */
+    bool ready;            /* false: nothing could be prepared, runs are built from scratch */
+    struct plan compiled;  /* owns the memory and fds of the parts */
+    struct plan fresh;     /* what each run does; copied for each */
+    struct spawned holder; /* keeps the user and the mount namespace */
+    struct spawned maker;  /* keeps network namespaces ready; pid 0 where none are needed */
 };
 
 /* The plan for one run, to be completed with plan_add_command(). Returns the fd of the network

@@ -11,6 +11,10 @@
 /* More processes than this are not followed; a policy that cares limits them. */
 #define TREE_MAX 4096
 
+/* Of the numbers in /proc/PID/stat behind the state: which are times, and how many. */
+#define STAT_FIRST_TIME 10
+#define STAT_TIMES 4
+
 /* utime, stime and those of waited-for children, in clock ticks. */
 static uint64_t process_ticks(pid_t pid)
 {
@@ -21,13 +25,18 @@ static uint64_t process_ticks(pid_t pid)
         return 0;
     size_t length = fread(text, 1, sizeof text - 1, file);
     text[length] = 0;
-    const char *after_name = strrchr(text, ')');
-    unsigned long long user, sys, child_user, child_sys;
-    if (!after_name || sscanf(after_name + 1,
-                              " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
-                              &user, &sys, &child_user, &child_sys) != 4)
+    /* "PID (NAME) STATE", then numbers; the name may hold anything. */
+    char *at = strrchr(text, ')');
+    if (!at || strlen(at) < sizeof ") S" - 1)
         return 0;
-    return user + sys + child_user + child_sys;
+    at += sizeof ") S" - 1;
+    uint64_t ticks = 0;
+    for (int i = 0; i < STAT_FIRST_TIME + STAT_TIMES; i++) {
+        uint64_t value = strtoull(at, &at, 10);
+        if (i >= STAT_FIRST_TIME)
+            ticks += value;
+    }
+    return ticks;
 }
 
 /* Appends the children of pid. Only the main thread of init and most programs forks; children of
@@ -44,9 +53,9 @@ static size_t add_children(pid_t pid, pid_t *pids, size_t count)
             continue;
         (void)snprintf(children, sizeof children, "/proc/%d/task/%s/children", pid, task->d_name);
         autofile FILE *file = fopen(children, "re");
-        int child;
-        while (file && count < TREE_MAX && fscanf(file, "%d", &child) == 1)
-            pids[count++] = child;
+        char child[16];
+        while (file && count < TREE_MAX && fscanf(file, "%15s", child) == 1)
+            pids[count++] = (pid_t)strtol(child, NULL, 10);
     }
     return count;
 }

@@ -135,6 +135,8 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
                     struct brig_error *err)
 {
     const struct view_place *place = view_place_of(view, dest);
+    if (!place) /* the root is one, unless there was no memory for it */
+        return brig_fail_nomem(err);
     const char *rest = dest + covers(place->dest, dest);
     while (*rest == '/')
         rest++;
@@ -294,10 +296,10 @@ static int add_scratch(struct view *view, struct brig_error *err)
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
     if (!view->frame) /* where $XDG_RUNTIME_DIR may be set to it */
-        view_mkdirs(view, view->scratch,
-                    arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u",
-                                 view->identity->inside_uid),
-                    0700);
+        view_mkdirs(
+            view, view->scratch,
+            arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u", view->identity->inside_uid),
+            0700);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_HOME, 0700);
     view_mkfile(view, view->scratch, VIEW_EMPTY_FILE, 0444, NULL, 0);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
@@ -323,8 +325,7 @@ static void finish(struct view *view)
 int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
               int landlock_abi, struct brig_error *err)
 {
-    struct view view = {
-        .plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
     (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
     int result = add_root(&view, err);
     if (result < 0)

@@ -173,9 +173,9 @@ static bool only_by_group(const struct identity *identity, const struct stat *in
 /* Groups that could not be dropped still open doors: shut those on the usual corridors. */
 static void add_group_masks(struct view *view, struct entries *entries)
 {
-    static const char *const corridors[] = {"/",     "/etc", "/home", "/media",   "/mnt",
-                                            "/opt",  "/srv", "/var",  "/var/lib", "/var/log",
-                                            "/var/cache", "/var/spool"};
+    static const char *const corridors[] = {"/",        "/etc",     "/home",      "/media",
+                                            "/mnt",     "/opt",     "/srv",       "/var",
+                                            "/var/lib", "/var/log", "/var/cache", "/var/spool"};
     for (size_t i = 0; i < ARRAY_LENGTH(corridors); i++) {
         autodir DIR *dir = opendir(corridors[i]);
         const struct dirent *item;
@@ -292,10 +292,10 @@ static int lay_private(struct view *view, const struct entry *entry, struct brig
     (void)view_attach(view, slot, entry->dest, ours,
                       arena_printf(&view->plan->arena, "mount a private '%s'", entry->dest));
     view_landlock(view, slot, entry->dest, LANDLOCK_GRANT_WRITE, true);
-    view_add_place(view, (struct view_place){
-                             .dest = entry->dest,
-                             .slot = view->scratch,
-                             .prefix = arena_printf(&view->plan->arena, "%s/", entry->part)});
+    view_add_place(
+        view, (struct view_place){.dest = entry->dest,
+                                  .slot = view->scratch,
+                                  .prefix = arena_printf(&view->plan->arena, "%s/", entry->part)});
     return 0;
 }
 
@@ -319,8 +319,8 @@ static void pin(struct view *view, const struct view_place *place, const char *r
         step->check_identity = true;
     }
     (void)view_attach(view, slot, dest, false, what);
-    view_add_place(view, (struct view_place){
-                             .dest = dest, .host = host, .writable = true, .slot = slot});
+    view_add_place(view,
+                   (struct view_place){.dest = dest, .host = host, .writable = true, .slot = slot});
 }
 
 /* A rule below a writable directory would be gone if a directory between were renamed away, and
@@ -361,8 +361,8 @@ static int lay_tree(struct view *view, const struct entry *entry, struct brig_er
                                     entry->dest, grant->origin);
     int slot = plan_new_slot(plan);
     if (view->identity->synthetic && !device) {
-        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                              (read_only ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+        uint64_t attributes =
+            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
         int fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
                                view->identity->host_gid, attributes, err);
         if (fd < 0)
@@ -406,8 +406,8 @@ static void watch_name(struct view *view, const char *host_path, size_t length, 
                       sizeof *plan->masks))
         return;
     plan->masks[plan->mask_count++] = (struct plan_mask){
-        .host_dir = arena_printf(&plan->arena, "%.*s", (int)(name_at > 1 ? name_at - 1 : 1),
-                                 host_path),
+        .host_dir =
+            arena_printf(&plan->arena, "%.*s", (int)(name_at > 1 ? name_at - 1 : 1), host_path),
         .name = arena_printf(&plan->arena, "%.*s", (int)(length - name_at), host_path + name_at),
         .host_path = mask_host,
         .path = dest,
@@ -432,7 +432,8 @@ static int lay_mask(struct view *view, const struct entry *entry, struct brig_er
     const struct view_place *place = view_place_of(view, entry->dest);
     if (!place->host && place->slot == view->scratch)
         return 0; /* private and empty: nothing to hide */
-    const char *rest = strcmp(place->dest, "/") == 0 ? entry->dest : entry->dest + strlen(place->dest);
+    const char *rest =
+        strcmp(place->dest, "/") == 0 ? entry->dest : entry->dest + strlen(place->dest);
     char *host_path = place->host ? arena_printf(&plan->arena, "%s%s", place->host, rest)
                                   : arena_strdup(&plan->arena, entry->dest);
     if (!host_path)
@@ -520,16 +521,30 @@ static void add_path_rule(struct view *view, const char *path, enum landlock_gra
 int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy, int landlock_abi,
                             struct brig_error *err)
 {
-    static const char *const readable[] = {"/usr",  "/bin",   "/sbin", "/lib",
-                                           "/lib32", "/lib64", "/libx32", "/etc/alternatives",
-                                           "/etc/ld.so.cache", "/etc/ld.so.conf",
-                                           "/etc/ld.so.conf.d", "/etc/localtime",
-                                           "/etc/nsswitch.conf", "/etc/passwd", "/etc/group",
-                                           "/etc/hosts", "/etc/resolv.conf", "/etc/ssl/certs",
-                                           "/etc/ssl/openssl.cnf", "/etc/services",
-                                           "/etc/protocols", "/proc"};
-    static const char *const devices[] = {"/dev/null", "/dev/zero",    "/dev/full",
-                                          "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts"};
+    static const char *const readable[] = {"/usr",
+                                           "/bin",
+                                           "/sbin",
+                                           "/lib",
+                                           "/lib32",
+                                           "/lib64",
+                                           "/libx32",
+                                           "/etc/alternatives",
+                                           "/etc/ld.so.cache",
+                                           "/etc/ld.so.conf",
+                                           "/etc/ld.so.conf.d",
+                                           "/etc/localtime",
+                                           "/etc/nsswitch.conf",
+                                           "/etc/passwd",
+                                           "/etc/group",
+                                           "/etc/hosts",
+                                           "/etc/resolv.conf",
+                                           "/etc/ssl/certs",
+                                           "/etc/ssl/openssl.cnf",
+                                           "/etc/services",
+                                           "/etc/protocols",
+                                           "/proc"};
+    static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+                                          "/dev/urandom", "/dev/tty",  "/dev/pts"};
     struct view view = {.plan = plan, .policy = policy, .abi = landlock_abi};
     if (policy->view == BRIG_VIEW_HOST) {
         add_path_rule(&view, "/", LANDLOCK_GRANT_READ);
@@ -544,10 +559,10 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
         if (grant->access == BRIG_MASK)
             continue;
         if (strcmp(grant->source, grant->dest) != 0) {
-            (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0,
-                            "'%s' cannot be granted at another path '%s' without mounts",
-                            grant->source, grant->dest);
-            return BRIG_E_UNSUPPORTED;
+            /* No lower rung would do it either, and would leave more open. */
+            return brig_fail(err, BRIG_E_SETUP, 0,
+                             "'%s' cannot be granted at another path '%s' without namespaces [%s]",
+                             grant->source, grant->dest, grant->origin);
         }
         struct stat info;
         if (stat(grant->source, &info) < 0) {

@@ -15,7 +15,7 @@
 /* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
 #define COPY_LIMIT 4096
 
-static const char *const system_dirs[] = {"/usr",   "/bin",   "/sbin",   "/lib",
+static const char *const system_dirs[] = {"/usr",   "/bin",   "/sbin",  "/lib",
                                           "/lib32", "/lib64", "/libx32"};
 
 enum etc_kind {
@@ -30,17 +30,17 @@ static const struct etc_entry {
     enum etc_kind kind;
     bool network; /* only where the jail has a network */
 } etc_entries[] = {
-    {"/etc/alternatives", ETC_BIND, false},      /* /usr/bin/awk and friends go through it */
+    {"/etc/alternatives", ETC_BIND, false}, /* /usr/bin/awk and friends go through it */
     {"/etc/ca-certificates/extracted", ETC_BIND, false}, /* Arch's certificates */
-    {"/etc/crypto-policies", ETC_BIND, false},   /* Fedora's OpenSSL includes it */
-    {"/etc/ld.so.cache", ETC_BIND, false},       /* the dynamic linker */
-    {"/etc/localtime", ETC_LINK, false},         /* local time */
-    {"/etc/nsswitch.conf", ETC_COPY, false},     /* getpwuid, getaddrinfo */
-    {"/etc/pki/tls", ETC_BIND, false},           /* Fedora's certificates */
-    {"/etc/pki/ca-trust", ETC_BIND, false},      /* Fedora's certificates */
-    {"/etc/resolv.conf", ETC_COPY, true},        /* names */
-    {"/etc/ssl/certs", ETC_BIND, false},         /* certificates, never /etc/ssl/private */
-    {"/etc/ssl/openssl.cnf", ETC_COPY, false},   /* OpenSSL */
+    {"/etc/crypto-policies", ETC_BIND, false},           /* Fedora's OpenSSL includes it */
+    {"/etc/ld.so.cache", ETC_BIND, false},               /* the dynamic linker */
+    {"/etc/localtime", ETC_LINK, false},                 /* local time */
+    {"/etc/nsswitch.conf", ETC_COPY, false},             /* getpwuid, getaddrinfo */
+    {"/etc/pki/tls", ETC_BIND, false},                   /* Fedora's certificates */
+    {"/etc/pki/ca-trust", ETC_BIND, false},              /* Fedora's certificates */
+    {"/etc/resolv.conf", ETC_COPY, true},                /* names */
+    {"/etc/ssl/certs", ETC_BIND, false},                 /* certificates, never /etc/ssl/private */
+    {"/etc/ssl/openssl.cnf", ETC_COPY, false},           /* OpenSSL */
 };
 
 int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
@@ -102,8 +102,8 @@ static bool repeat_link(struct view *view, const char *path)
 
 static bool copy_file(struct view *view, const char *path)
 {
-    char *data;
-    size_t length;
+    char *data = NULL;
+    size_t length = 0;
     if (view_read_small_file(&view->plan->arena, path, COPY_LIMIT, &data, &length) < 0)
         return false;
     view_mkfile(view, view->root, path + 1, 0444, data, length);
@@ -197,8 +197,7 @@ void view_add_identity_files(struct view *view)
         bool ours;
         if (!files[i].text || view_mountpoint(view, files[i].dest, false, &ours, NULL) < 0)
             continue;
-        view_mkfile(view, view->scratch, files[i].name, 0444, files[i].text,
-                    strlen(files[i].text));
+        view_mkfile(view, view->scratch, files[i].name, 0444, files[i].text, strlen(files[i].text));
         int slot = view_subtree(view, view->scratch, files[i].name, "make the jail's passwd");
         struct plan_step *step = plan_add(view->plan, PLAN_ATTR, "make the jail's passwd");
         if (step) {
@@ -270,7 +269,8 @@ void view_add_dev(struct view *view)
         step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
     }
     (void)view_attach(view, pts, "/dev/pts", true, "mount /dev/pts");
-    plan_add_rule(plan, PLAN_NO_SLOT, "/dev", landlock_rights(view->abi, LANDLOCK_GRANT_DEVICE, true));
+    plan_add_rule(plan, PLAN_NO_SLOT, "/dev",
+                  landlock_rights(view->abi, LANDLOCK_GRANT_DEVICE, true));
 }
 
 /* ---- /proc ---- */
@@ -278,8 +278,8 @@ void view_add_dev(struct view *view)
 /* Hidden whatever the mode: they tell of the host or of other users' keys. */
 static const char *const proc_hidden[] = {"keys", "key-users", "kcore", "timer_list"};
 /* Read-only where /proc as a whole must be writable. */
-static const char *const proc_read_only[] = {"sys",  "sysrq-trigger", "irq",  "bus",
-                                             "acpi", "fs",            "scsi", "driver"};
+static const char *const proc_read_only[] = {"sys", "sysrq-trigger", "irq",   "bus", "acpi",
+                                             "fs",  "scsi",          "driver"};
 
 void view_add_proc(struct view *view)
 {
@@ -299,7 +299,8 @@ void view_add_proc(struct view *view)
                      "run `brig doctor`";
     }
     (void)view_attach(view, slot, "/proc", view->frame, "mount a fresh /proc");
-    view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ, true);
+    view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ,
+                  true);
     view_add_place(view, (struct view_place){.dest = "/proc", .host = "/proc"});
     int cover = PLAN_NO_SLOT; /* the first is made read-only, the others are clones of it */
     for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {

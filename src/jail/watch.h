@@ -6,7 +6,7 @@
 #include "jail/plan.h"
 
 struct watch {
-    int fd; /* inotify, or -1 where there is nothing to watch */
+    int fd;           /* inotify, or -1 where there is nothing to watch */
     int *descriptors; /* of the plan's masks, in their order */
     size_t count;
 };

@@ -15,9 +15,9 @@ enum wire_type {
     WIRE_STOPPED,    /* a = signal that stopped the command */
     WIRE_ENDED,      /* a = wait status of the command, or -1 if it was killed; what all used */
     /* supervisor → init */
-    WIRE_SIGNAL, /* a = signal for the command's process group */
-    WIRE_KILL,   /* end everything at once */
-    WIRE_GO,     /* to the child: the id maps are written */
+    WIRE_SIGNAL,  /* a = signal for the command's process group */
+    WIRE_KILL,    /* end everything at once */
+    WIRE_GO,      /* to the child: the id maps are written */
     WIRE_NETWORK, /* to a maker: one more network namespace; it answers with the same and an fd */
 };
 

@@ -25,7 +25,7 @@ blocks() {
         { marked = 0 }' "$README"
 }
 
-# Run as the user under test, in a directory of its own: walk.bash FILE. Says what differs and fails.
+# Run as the user under test in a directory of its own: walk.bash FILE says what differs, and fails.
 write_walker() {
     cat >"$1" <<'WALKER'
 mapfile -t walk_lines <"$1"
@@ -75,7 +75,7 @@ WALKER
 }
 
 @test "the commands of the README print what it says" {
-    needs python3 ps
+    needs python3
     [ "$(blocks sh | grep -c '^brig ')" -ge 10 ]
     for who in $(each_user); do
         scratch_make "$who"

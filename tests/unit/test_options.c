@@ -168,8 +168,8 @@ static void test_values(void)
     char **argv =
         WORDS(W("--timeout=1.5s"), W("--file-size"), W("2M"), W("--net=host"), W("--seccomp"),
               W("dev"), W("--view=host"), W("--setenv=A=b=c"), W("--unsetenv=AWS_*"),
-              W("--pass-fd=9"), W("--pass-fd=9"), W("--disable=caps"), W("--disable"),
-              W("seccomp"), W("-v"), W("--on-unsupported=warn"), W("--result=r.json"));
+              W("--pass-fd=9"), W("--pass-fd=9"), W("--disable=caps"), W("--disable"), W("seccomp"),
+              W("-v"), W("--on-unsupported=warn"), W("--result=r.json"));
     if (tap_is_str(apply(argv, &s), NULL, "values of all kinds are taken")) {
         const struct brig_policy *p = s.policy;
         tap_is_int(p->limits[BRIG_LIMIT_WALL_MS], 1500, "a duration");

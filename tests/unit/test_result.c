@@ -75,7 +75,7 @@ static void as_json(void)
     is_json(result,
             "{\"outcome\":\"signalled\",\"status\":143,\"exit_code\":null,\"signal\":15,"
             "\"signal_name\":\"SIGTERM\",\"usage\":{\"wall_us\":0,\"cpu_user_us\":0,"
-            "\"cpu_sys_us\":0,\"peak_memory_bytes\":0,\"peak_pids\":null,\"stdout_bytes\":0,"
+            "\"cpu_sys_us\":0,\"peak_memory_bytes\":null,\"peak_pids\":null,\"stdout_bytes\":0,"
             "\"stderr_bytes\":0},\"truncated\":{\"stdout\":false,\"stderr\":false},"
             "\"unenforced\":[\"a \\\"b\\\"\"],\"error\":{\"code\":-5,\"errno\":2,"
             "\"message\":\"m\"}}\n",
