@@ -41,35 +41,39 @@ static int absolute_part(const char *cwd, const struct str *part, char **ret_pat
     return part->failed ? brig_fail_nomem(err) : path_make_absolute(cwd, part->data, ret_path, err);
 }
 
+/* What stands behind the colon of a value. */
+static int take_dest(const char *cwd, const char *value, const char *text, char **ret_dest,
+                     struct brig_error *err)
+{
+    autostr struct str part = {0};
+    const char *end = take_part(text, false, &part);
+    if (*end != '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' has more than one colon; write \\: for a colon in a name",
+                         str_shown(value).text);
+    if (end == text)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' has nothing after the colon; write \\: for a colon in a name",
+                         str_shown(value).text);
+    return absolute_part(cwd, &part, ret_dest, err);
+}
+
 int settings_split_path(const char *cwd, const char *value, bool single, char **ret_path,
                         char **ret_dest, struct brig_error *err)
 {
     autofree char *path = NULL;
-    autofree char *dest = NULL;
-    autostr struct str first = {0};
-    autostr struct str second = {0};
-    const char *rest = take_part(value, single, &first);
+    autostr struct str part = {0};
+    const char *rest = take_part(value, single, &part);
     if (rest == value)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path", str_shown(value).text);
-    int status = absolute_part(cwd, &first, &path, err);
+    int status = absolute_part(cwd, &part, &path, err);
     if (status < 0)
         return status;
-    if (*rest == ':') {
-        const char *end = take_part(rest + 1, single, &second);
-        if (*end != '\0')
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "'%s' has more than one colon; write \\: for a colon in a name",
-                             str_shown(value).text);
-        if (end == rest + 1)
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "'%s' has nothing after the colon; write \\: for a colon in a name",
-                             str_shown(value).text);
-        status = absolute_part(cwd, &second, &dest, err);
-        if (status < 0)
-            return status;
-    }
+    char *dest = NULL;
+    if (*rest == ':' && (status = take_dest(cwd, value, rest + 1, &dest, err)) < 0)
+        return status;
     *ret_path = take_ptr(&path);
-    *ret_dest = take_ptr(&dest);
+    *ret_dest = dest;
     return 0;
 }
 

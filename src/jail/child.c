@@ -38,13 +38,13 @@ enum {
 struct start {
     const struct plan *plan;
     int wire;
-    char *stack; /* three of CHILD_STACK_BYTES: intermediate, first process, command */
+    char *stack;           /* three of CHILD_STACK_BYTES: intermediate, first process, command */
     bool handlers_cleared; /* clone3 did it */
     bool no_fallback;      /* clone3 or nothing */
-    unsigned umask; /* the caller's, for the command */
+    unsigned umask;        /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
     int command_here, builder_here;
-    int pidfd; /* of the first process, in the table of whoever cloned it */
+    int pidfd;   /* of the first process, in the table of whoever cloned it */
     int gate[2]; /* a pipe: init writes, the command waits with its exec */
     int builder_result;
 };
@@ -638,8 +638,9 @@ static int intermediate_main(void *argument)
     if (plan->only_steps)
         return take_steps(start, ALL_STEPS);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
-    long pid = clone_child(start, first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD, 0, 1,
-                           0, first_main);
+    long pid =
+        clone_child(start, first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD,
+                    0, 1, 0, first_main);
     if (pid < 0)
         return failed(start, PLAN_STEP_CLONE, pid);
     wait_until_gone(&start->command_here);

@@ -66,8 +66,8 @@ static int new_filesystem(const char *type, const char *options, unsigned flags)
         }
         key[length] = 0;
         const char *value = options[length] == '=' ? options + length + 1 : 0;
-        result = SYS(fsconfig, context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key,
-                     value, 0);
+        result =
+            SYS(fsconfig, context, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, key, value, 0);
         while (*options)
             options++;
         options++;
@@ -129,8 +129,8 @@ static int clone_subtree(const struct plan *plan, const struct plan_step *step)
         fd = SYS(openat, from, step->path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
     if (fd < 0)
         return (int)fd;
-    long result = SYS(open_tree, fd, "",
-                      AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    long result =
+        SYS(open_tree, fd, "", AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     (void)SYS(close, fd);
     return (int)result;
 }
@@ -164,8 +164,7 @@ static int make_file(int dir, const struct plan_step *step)
         long made = SYS(mknodat, dir, step->path, MODE_REGULAR | step->mode, 0);
         return made == -ERR_EEXIST ? 0 : (int)made;
     }
-    long fd =
-        SYS(openat, dir, step->path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, step->mode);
+    long fd = SYS(openat, dir, step->path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, step->mode);
     if (fd < 0)
         return (int)fd;
     const char *data = step->data;

@@ -129,7 +129,7 @@ static void keep_fd(struct spawned *spawned, int type, int fd)
 static int take_messages(struct plan *plan, struct spawned *spawned, struct brig_error *err)
 {
     for (;;) {
-        struct wire_message message;
+        struct wire_message message = {0};
         int fd = -1, got = spawn_receive(spawned->wire, &message, &fd);
         keep_fd(spawned, got == 1 ? message.type : 0, fd);
         if (got == 0 || (got < 0 && spawned->started && spawned->pid > 0))

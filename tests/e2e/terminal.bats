@@ -47,8 +47,17 @@ shows() {
     return 1
 }
 
-lacks() {
-    ! screen capture-pane -p -J -t t | grep -qE -- "$1"
+# prompt: waits until the shell asks for the next line. What is typed before brig has ended is the
+# jail's.
+prompt() {
+    local i
+    for ((i = 0; i < 300; i++)); do
+        [[ $(screen capture-pane -p -J -t t | grep . | tail -n 1) =~ (^|\^C)%\ *$ ]] && return
+        read -r -t 0.1 <> <(:) || true
+    done
+    echo "no prompt on the screen:" >&2
+    screen capture-pane -p -t t >&2
+    return 1
 }
 
 @test "the command has a terminal, and it is not the host's" {
@@ -56,6 +65,7 @@ lacks() {
     host=$(screen display-message -p -t t '#{pane_tty}')
     type_line '$BRIG tty'
     shows '^/dev/(pts/[0-9]+|console)$'
+    prompt
     type_line 'echo end'
     shows '^end$'
     # The host's terminal is no name inside, and none of the descriptors leads there.
@@ -70,6 +80,7 @@ lacks() {
     shows 'caught'
     type_line one
     shows '^read one$'
+    prompt
     type_line 'echo "status $?"'
     shows '^status 6$'
 }
@@ -78,6 +89,7 @@ lacks() {
     type_line "\$BRIG sh -c 'echo ready; exec sleep 1000'"
     shows '^ready$'
     keys C-c
+    prompt
     type_line 'echo "status $?"'
     shows '^status 130$'
 }
@@ -85,6 +97,7 @@ lacks() {
 @test "the size of the window is there from the start, and its changes arrive" {
     type_line '$BRIG stty size'
     shows '^30 90$'
+    prompt
     type_line "\$BRIG bash -c 'trap \"stty size; exit\" WINCH; echo ready; while sleep 0.1; do :; done'"
     shows '^ready$'
     screen resize-window -t t -x 77 -y 22
@@ -107,6 +120,7 @@ lacks() {
     type_line 'second'
     shows '^second$'
     keys C-d
+    prompt
     type_line 'echo "status $?"'
     shows '^status 0$'
 }
@@ -130,6 +144,7 @@ lacks() {
     shows '^key\?'
     keys q
     shows 'key\? was q'
+    prompt
     type_line 'stty -a | grep -o " icanon\| echo "'
     shows '^ icanon'
     shows '^ echo'
@@ -143,6 +158,7 @@ lacks() {
     screen send-keys -t t -l 'written inside'
     keys Escape
     type_line ':wq'
+    prompt
     type_line 'cat file; echo end'
     shows '^written inside$'
 }
@@ -152,6 +168,7 @@ lacks() {
     type_line 'piped line'
     shows '^PIPED LINE$'
     keys C-d
+    prompt
     type_line 'stty -a | grep -o " icanon"; echo "status $?"'
     shows '^ icanon'
     shows '^status 0$'
@@ -161,6 +178,7 @@ lacks() {
     type_line "\$BRIG sh -c 'echo ready >&2; exec sleep 1000' | cat"
     shows '^ready$'
     keys C-c
+    prompt
     type_line 'echo "statuses ${PIPESTATUS[*]}"'
     shows '^statuses 130 '
 }

@@ -125,7 +125,11 @@ def replace_masked_parent(world, _run):
 
 
 def reniced(world, _run):
-    return os.getpriority(os.PRIO_PROCESS, world.victim.pid) > 0
+    changed = os.getpriority(os.PRIO_PROCESS, world.victim.pid) != world.victim_nice
+    if changed:  # the next attempt gets another
+        world.victim.kill()
+        world.victim.wait()
+    return changed
 
 
 def _status(pid):

@@ -47,7 +47,8 @@ static int affinity_of_outsider(void)
 
 static int priority_of_outsider(void)
 {
-    return judge("setpriority", setpriority(PRIO_PROCESS, (id_t)arg_number("victim"), 1));
+    int wanted = getpriority(PRIO_PROCESS, 0) + 1;
+    return judge("setpriority", setpriority(PRIO_PROCESS, (id_t)arg_number("victim"), wanted));
 }
 
 /* The group brig was started in must not be the command's. */

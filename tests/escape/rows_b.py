@@ -151,14 +151,6 @@ def b_priority_of_caller(_world, run):
     return run.b_nice == NICE_OF_GROUP
 
 
-def b_priority_of_victim(world, _run):
-    changed = os.getpriority(os.PRIO_PROCESS, world.victim.pid) > 0
-    if changed:  # the next attempt gets another
-        world.victim.kill()
-        world.victim.wait()
-    return changed
-
-
 # ---- what is left ----
 
 
@@ -232,7 +224,7 @@ THEMES = {
     "processes outside": [
         Row("move-pages-outsider", "look at a process's pages by move_pages"),
         Row("affinity-of-outsider", "ask for its CPUs", open=(N,)),
-        Row("priority-of-outsider", "lower its priority", "b_priority_of_victim", open=(N,)),
+        Row("priority-of-outsider", "lower its priority", "reniced", open=(N,)),
         Row("priority-of-group", "lower the priority of the group brig was started in", "b_priority_of_caller",
             during="b_look_at_priority"),
         Row("signal-group", "stop the group brig was started in by kill(0)", "output:the caller was stopped",

@@ -88,6 +88,7 @@ class World:
         self.ipc_key = secrets.randbelow(1 << 30) + 1000
         self.abi = ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
         self.pristine, self.victim, self.sockets, self.args = {}, None, {}, {}
+        self.victim_nice = 0
         self.group_file = None
         self._make_places(probe)
 
@@ -265,6 +266,7 @@ class World:
         self.victim = subprocess.Popen(
             [self.probe, "victim", f"token={self.victim_token}", *arguments], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, env={"VICTIM_SECRET": self.victim_token}, **self._as_jail_user())
+        self.victim_nice = os.getpriority(os.PRIO_PROCESS, self.victim.pid)
         while True:
             line = self.victim.stdout.readline().decode()
             if not line or line.startswith("planted"):

@@ -29,7 +29,7 @@
 #define ERR_ECHILD 10
 
 /* Statuses as wait(2) packs them. */
-#define STATUS_STOPPED(status) (((status) & 0xff) == 0x7f)
+#define STATUS_STOPPED(status) (((status)&0xff) == 0x7f)
 #define STATUS_STOPSIG(status) (((status) >> 8) & 0xff)
 
 enum mode {
@@ -182,10 +182,8 @@ static void make_network(int mode)
                  .level = 1 /* SOL_SOCKET */,
                  .type = 1 /* SCM_RIGHTS */,
                  .fd = (int)fd};
-    struct message_header header = {.parts = &part,
-                                    .part_count = 1,
-                                    .control = &control,
-                                    .control_length = sizeof control};
+    struct message_header header = {
+        .parts = &part, .part_count = 1, .control = &control, .control_length = sizeof control};
     if (SYS(sendmsg, WIRE_INIT_FD, &header, 0x4000 /* MSG_NOSIGNAL */) < 0)
         leave(0);
     (void)SYS(close, fd);
