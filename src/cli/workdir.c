@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
@@ -48,10 +49,26 @@ static bool holds_home(const struct stat *directory, const char *home)
     return false;
 }
 
+/* Directories that belong to the system or to everybody: with everything below them, or alone. */
+static bool is_of_system(const char *cwd)
+{
+    static const char *const with_all[] = {"/etc",  "/usr", "/bin", "/sbin", "/lib", "/boot",
+                                           "/proc", "/sys", "/dev", "/run"};
+    static const char *const alone[] = {"/var", "/var/lib", "/var/tmp", "/tmp", "/opt", "/srv",
+                                        "/mnt", "/media"};
+    for (size_t i = 0; i < ARRAY_LENGTH(with_all); i++)
+        if (path_is_beneath(with_all[i], cwd))
+            return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(alone); i++)
+        if (strcmp(alone[i], cwd) == 0)
+            return true;
+    return false;
+}
+
 static bool is_precious(const char *cwd, const struct identity *identity)
 {
     struct stat here;
-    if (strcmp(cwd, "/") == 0 || stat(".", &here) < 0)
+    if (strcmp(cwd, "/") == 0 || is_of_system(cwd) || stat(".", &here) < 0)
         return true;
     if (identity->host_home && holds_home(&here, identity->host_home))
         return true;
@@ -107,8 +124,8 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
                              "the working directory is '/', which is never granted. Go into a "
                              "project, or use -D to run without it, with --view host to read it");
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the working directory '%s' is or holds a whole home directory, so it is "
-                         "not granted. Go into a project, or use -D to run without it, or -d '%s' "
+                         "the working directory '%s' is or holds a whole home directory or belongs to "
+                         "the system, so it is not granted. Go into a project, or use -D to run without it, or -d '%s' "
                          "to insist",
                          cwd.text, cwd.text);
     }

@@ -317,8 +317,6 @@ static int command_main(void *argument)
     (void)SYS(umask, start->umask);
     if ((result = set_group(pty)) < 0)
         return failed(start, PLAN_STEP_SESSION, result);
-    if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
-        return failed(start, PLAN_STEP_WORKDIR, result);
     if ((result = set_fds(plan, pty)) < 0)
         return failed(start, PLAN_STEP_FDS, result);
     if (plan->drop_caps && (result = drop_caps(plan)) < 0)
@@ -343,6 +341,9 @@ static int command_main(void *argument)
     char word;
     if (start->gate[0] >= 0 && SYS(read, start->gate[0], &word, 1) != 1)
         return 125; /* there is no init, and so no jail */
+    /* Only now: while the host's tree is stacked on the root, a symlink to /.. would lead there. */
+    if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
+        return failed(start, PLAN_STEP_WORKDIR, result);
     return failed(start, PLAN_STEP_EXEC, execute(plan));
 }
 

@@ -113,6 +113,34 @@ static int clone_host_tree(const struct plan_step *step)
     return (int)result;
 }
 
+/* Opens a path below a directory without following any symlink; the last name may be one, and is
+ * then what is opened. */
+static long open_beneath(int directory, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    long fd = SYS(openat2, directory, path, &how, sizeof how);
+    if (fd != -ERR_ENOSYS)
+        return fd;
+    long at = SYS(fcntl, directory, F_DUPFD_CLOEXEC, 0);
+    while (*path && at >= 0) { /* name by name: what is a symlink has nothing below it */
+        char name[256];
+        size_t length = 0;
+        while (path[length] && path[length] != '/' && length < sizeof name - 1) {
+            name[length] = path[length];
+            length++;
+        }
+        name[length] = 0;
+        path += length;
+        while (*path == '/')
+            path++;
+        long next = SYS(openat, at, name, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+        (void)SYS(close, at);
+        at = next;
+    }
+    return at;
+}
+
 /* A part of an attached slot. With check_identity it lies in a tree others can change: then no
  * symlink may be in the way. */
 static int clone_subtree(const struct plan *plan, const struct plan_step *step)
@@ -122,11 +150,7 @@ static int clone_subtree(const struct plan *plan, const struct plan_step *step)
     if (!step->check_identity)
         return (int)SYS(open_tree, from, step->path,
                         AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    long fd = SYS(openat2, from, step->path, &how, sizeof how);
-    if (fd == -ERR_ENOSYS)
-        fd = SYS(openat, from, step->path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+    long fd = open_beneath(from, step->path);
     if (fd < 0)
         return (int)fd;
     long result =
@@ -135,20 +159,33 @@ static int clone_subtree(const struct plan *plan, const struct plan_step *step)
     return (int)result;
 }
 
-/* Attaches at a path below the jail's root, wherever symlinks point, never outside of it. */
+/* Opens a path below the jail's root, wherever symlinks point, never outside of it. */
+static long open_in_root(int root, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    if (!path[1])
+        path = "/.";
+    long fd = SYS(openat2, root, path + 1, &how, sizeof how);
+    /* Without openat2 no symlink is followed: it might lead out. */
+    return fd == -ERR_ENOSYS ? open_beneath(root, path + 1) : fd;
+}
+
+/* Attaches a slot at a path in the jail. Below a directory that others can write to (data), no
+ * symlink is followed: one could have been planted there. */
 static int attach(const struct plan *plan, const struct plan_step *step)
 {
     int root = plan->slots[step->from];
-    int leaf = step->op == PLAN_ATTACH_LEAF ? O_NOFOLLOW : 0;
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC | (unsigned)leaf,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    const char *relative = step->path + 1; /* paths inside the jail begin with a slash */
     if (step->mode) /* in a filesystem of our own making no name can lead astray */
-        return (int)SYS(move_mount, plan->slots[step->slot], "", root, relative,
+        return (int)SYS(move_mount, plan->slots[step->slot], "", root, step->path + 1,
                         MOVE_MOUNT_F_EMPTY_PATH);
-    long target = SYS(openat2, root, relative, &how, sizeof how);
-    if (target == -ERR_ENOSYS) /* then without symlinks: nothing runs in here yet to swap one in */
-        target = SYS(openat, root, relative, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+    const char *writable = step->data;
+    long target = open_in_root(root, writable ? writable : step->path);
+    if (target >= 0 && writable && step->path[step->length]) {
+        long below = open_beneath((int)target, step->path + step->length + 1);
+        (void)SYS(close, target);
+        target = below;
+    }
     if (target < 0)
         return (int)target;
     long result = SYS(move_mount, plan->slots[step->slot], "", target, "",
@@ -239,7 +276,7 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
         long result = SYS(symlinkat, step->data, plan->slots[step->slot], step->path);
         return result == -ERR_EEXIST ? 0 : (int)result;
     }
-    if (step->op == PLAN_ATTACH || step->op == PLAN_ATTACH_LEAF)
+    if (step->op == PLAN_ATTACH)
         return attach(plan, step);
     if (step->op == PLAN_OPEN_ROOT)
         return keep(plan, step->slot, (int)SYS(openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));

@@ -22,6 +22,9 @@
 #define CPU_CHECK_MAX_US 500000
 /* How long init may take to kill the tree before it is killed itself. */
 #define KILL_PATIENCE_US 1000000
+#define KILL_AGAIN_US 50000
+/* After the end, captured pipes are read at most this often, some 2 MiB each time. */
+#define DRAIN_ROUNDS 4
 
 uint64_t job_now_us(void)
 {
@@ -118,6 +121,19 @@ static void check_cpu(struct brig_job *job, uint64_t now)
     job->cpu_check_us = now + (wait > CPU_CHECK_MAX_US ? CPU_CHECK_MAX_US : wait);
 }
 
+/* Init did not manage. With a pid namespace its death is everyone's. Without, it must live to see its
+ * orphans: the tree is killed from here, again and again. */
+static void lose_patience(struct brig_job *job, uint64_t now)
+{
+    if (job->plan.rung == PLAN_FULL) {
+        job->kill_deadline_us = 0;
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+        return;
+    }
+    tree_kill(job->pid);
+    job->kill_deadline_us = now + KILL_AGAIN_US;
+}
+
 static void handle_timer(struct brig_job *job)
 {
     uint64_t expirations, now = job_now_us();
@@ -128,10 +144,8 @@ static void handle_timer(struct brig_job *job)
         check_cpu(job, now);
     if (job->state == JOB_ENDING && job->kill_deadline_us && now >= job->kill_deadline_us)
         kill_tree(job);
-    else if (job->state == JOB_KILLED && job->kill_deadline_us && now >= job->kill_deadline_us) {
-        job->kill_deadline_us = 0;
-        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
-    }
+    else if (job->state == JOB_KILLED && job->kill_deadline_us && now >= job->kill_deadline_us)
+        lose_patience(job, now);
     (void)job_arm_timer(job, NULL); /* it exists */
 }
 
@@ -179,8 +193,10 @@ static void drain_captures(struct brig_job *job)
     for (int i = 0; i < 2; i++) {
         struct capture *capture = &job->captures[i];
         struct pollfd waiting = {.fd = capture->fd, .events = POLLIN};
-        while (capture->fd >= 0 && poll(&waiting, 1, 0) > 0)
-            read_capture(job, capture);
+        /* A pipe holds less than this; more can only come from who was handed it elsewhere. */
+        for (int round = 0; round < DRAIN_ROUNDS && capture->fd >= 0; round++)
+            if (poll(&waiting, 1, 0) > 0)
+                read_capture(job, capture);
     }
 }
 

@@ -37,3 +37,6 @@ int job_arm_timer(struct brig_job *job, struct brig_error *err);
 
 /* CPU time used so far by a process and everything below it, from /proc. In tree_cpu.c. */
 uint64_t tree_cpu_us(pid_t root);
+
+/* Kills everything below a process, but not the process itself. */
+void tree_kill(pid_t root);

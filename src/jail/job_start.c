@@ -18,6 +18,10 @@
 #include "jail/template.h"
 #include "jail/unenforced.h"
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
 /* The command's ends of its streams, ours to close once it has them. */
 struct streams {
     int fds[3];     /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
@@ -108,7 +112,10 @@ static int check_command(const struct brig_command *command, struct brig_error *
 /* Bytes as a file in memory, opened for reading only: no pump, no broken pipe. */
 static int open_bytes(const struct brig_stdio *stdio, struct brig_error *err)
 {
-    autoclose int fd = memfd_create("brig-stdin", MFD_CLOEXEC);
+    int made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (made < 0 && errno == EINVAL) /* before 6.3 */
+        made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    autoclose int fd = made;
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make standard input");
     const char *bytes = stdio->bytes;
@@ -118,6 +125,9 @@ static int open_bytes(const struct brig_stdio *stdio, struct brig_error *err)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot fill standard input");
         done += (size_t)count;
     }
+    /* Or it could be reopened for writing, and hold what the private directories may not. */
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot seal standard input");
     char path[64];
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int reader = open(path, O_RDONLY | O_CLOEXEC);
@@ -189,7 +199,9 @@ static void note_rung(struct brig_unenforced *list, const struct brig_policy *po
     if (rung == PLAN_FULL)
         return;
     unenforced_add(list, "no namespaces: processes, IPC and host name are the host's");
-    unenforced_add(list, "no private /tmp, /run, /dev and /proc, and no masks");
+    unenforced_add(list, "no private /tmp, /run, /dev and /proc, no masks, and no read-only grants "
+                         "below writable ones");
+    unenforced_add(list, "other processes of the user can be seen, slowed down and limited");
     if (policy->network == BRIG_NET_NONE)
         unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
     if (rung == PLAN_LIMITS)

@@ -180,7 +180,8 @@ static void add_rlimit(struct plan *plan, int resource, uint64_t soft, uint64_t 
 static void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
 {
     const uint64_t *limits = policy->limits;
-    add_rlimit(plan, RLIMIT_CORE, 0, 0);
+    /* Of one byte, not none: a limit of 0 does not stop a core that is piped to a program. */
+    add_rlimit(plan, RLIMIT_CORE, 1, 1);
     if (limits[BRIG_LIMIT_ADDRESS_SPACE])
         add_rlimit(plan, RLIMIT_AS, limits[BRIG_LIMIT_ADDRESS_SPACE],
                    limits[BRIG_LIMIT_ADDRESS_SPACE]);

@@ -31,7 +31,6 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_MKFILE:
     case PLAN_SYMLINK:
     case PLAN_ATTACH:
-    case PLAN_ATTACH_LEAF:
     case PLAN_OPEN_ROOT:
     case PLAN_PIVOT:
         return false;
@@ -50,7 +49,7 @@ struct split {
 
 static bool is_attach(const struct plan_step *step)
 {
-    return step->op == PLAN_ATTACH || step->op == PLAN_ATTACH_LEAF;
+    return step->op == PLAN_ATTACH;
 }
 
 static bool is_below_fresh(const struct split *split, const char *path)

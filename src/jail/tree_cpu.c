@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* CPU time of a process tree, read from /proc: where no cgroup counts it. */
+/* A process tree as /proc shows it: what it used, and its end, where no cgroup or namespace does it. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,4 +74,18 @@ uint64_t tree_cpu_us(pid_t root)
         count = add_children(pids[i], pids, count);
     }
     return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+void tree_kill(pid_t root)
+{
+    autofree pid_t *pids = calloc(TREE_MAX, sizeof *pids);
+    if (!pids)
+        return;
+    size_t count = 1;
+    pids[0] = root;
+    for (size_t i = 0; i < count; i++) {
+        count = add_children(pids[i], pids, count);
+        if (i > 0)
+            (void)kill(pids[i], SIGKILL);
+    }
 }

@@ -172,6 +172,11 @@ struct plan_step *view_attach(struct view *view, int slot, const char *dest, boo
         step->from = view->root;
         step->path = dest;
         step->mode = ours;
+        const struct view_place *place = view_place_of(view, dest);
+        if (!ours && place->host && place->writable) {
+            step->data = place->dest;
+            step->length = strlen(place->dest);
+        }
     }
     return step;
 }
@@ -309,12 +314,10 @@ static int add_scratch(struct view *view, struct brig_error *err)
 
 static void finish(struct view *view)
 {
-    if (view->frame) {
-        struct plan_step *step = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
-        if (step) {
-            step->slot = view->root;
-            step->flags = PLAN_ATTR_RDONLY;
-        }
+    struct plan_step *attr = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
+    if (attr) { /* where the root is the host's, it is already, and /dev is ours */
+        attr->slot = view->frame ? view->root : view->dev;
+        attr->flags = PLAN_ATTR_RDONLY;
     }
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
     if (step)

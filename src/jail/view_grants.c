@@ -4,16 +4,20 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/prepared.h"
+#include "jail/sys.h"
 #include "jail/unenforced.h"
 #include "jail/view_parts.h"
 
@@ -48,9 +52,27 @@ static int compare_entries(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-static struct entry *add_entry(struct view *view, struct entries *entries, enum entry_kind kind,
-                               const char *dest)
+/* In a root of ours three directories are symlinks: what is to be mounted below them goes where they
+ * point, and in that order. */
+static const char *without_alias(const struct view *view, const char *dest)
 {
+    static const struct {
+        const char *alias, *real;
+    } aliases[] = {{"/dev/shm", "/run/shm"}, {"/var/run", "/run"}, {"/var/tmp", "/tmp"}};
+    for (size_t i = 0; view->frame && i < ARRAY_LENGTH(aliases); i++) {
+        size_t length = strlen(aliases[i].alias);
+        if (strncmp(dest, aliases[i].alias, length) == 0 && (!dest[length] || dest[length] == '/'))
+            return arena_printf(&view->plan->arena, "%s%s", aliases[i].real, dest + length);
+    }
+    return dest;
+}
+
+static struct entry *add_entry(struct view *view, struct entries *entries, enum entry_kind kind,
+                               const char *wanted)
+{
+    const char *dest = without_alias(view, wanted);
+    if (!dest)
+        return NULL;
     if (!plan_reserve(view->plan, (void **)&entries->items, entries->count, &entries->room,
                       sizeof *entries->items))
         return NULL;
@@ -92,10 +114,10 @@ static void add_private(struct view *view, struct entries *entries)
         if (entry)
             entry->part = table[i].part;
     }
-    if (view->frame) {
-        view_symlink(view, view->root, "var/run", "../run");
-        view_symlink(view, view->root, "var/tmp", "../tmp");
-    }
+    if (!view->frame)
+        return;
+    view_symlink(view, view->root, "var/run", "../run");
+    view_symlink(view, view->root, "var/tmp", "../tmp");
 }
 
 /* ---- what the host view must hide besides ---- */
@@ -153,8 +175,8 @@ static void add_socket_masks(struct view *view, struct entries *entries)
     }
     if (view->abi < LANDLOCK_ABI_UNIX_SOCKETS)
         unenforced_add(&view->plan->unenforced,
-                       "sockets the host makes later outside /run and /tmp can be connected to "
-                       "(Landlock ABI %d, needs %d)",
+                       "sockets of the host outside /run and /tmp, made later or bound by a "
+                       "relative path, can be connected to (Landlock ABI %d, needs %d)",
                        view->abi, LANDLOCK_ABI_UNIX_SOCKETS);
 }
 
@@ -194,6 +216,21 @@ static void add_group_masks(struct view *view, struct entries *entries)
 
 /* ---- grants ---- */
 
+static int make_directories(char *path, struct brig_error *err)
+{
+    for (char *at = path + 1;; at++) {
+        if (*at && *at != '/')
+            continue;
+        char kept = *at;
+        *at = 0;
+        if (mkdir(path, 0777) < 0 && errno != EEXIST)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot create '%s'", path);
+        *at = kept;
+        if (!kept)
+            return 0;
+    }
+}
+
 /* mkdir -p for `create` grants, as the user the jail is for. */
 static int create_source(struct view *view, const char *path, struct brig_error *err)
 {
@@ -201,23 +238,17 @@ static int create_source(struct view *view, const char *path, struct brig_error 
     char *copy = arena_strdup(&view->plan->arena, path);
     if (!copy)
         return brig_fail_nomem(err);
-    for (char *at = copy + 1;; at++) {
-        if (*at && *at != '/')
-            continue;
-        char kept = *at;
-        *at = 0;
-        if (mkdir(copy, 0777) == 0) {
-            if (identity->become && !identity->synthetic &&
-                fchownat(AT_FDCWD, copy, identity->host_uid, identity->host_gid,
-                         AT_SYMLINK_NOFOLLOW) < 0)
-                return brig_fail(err, BRIG_E_SETUP, errno, "cannot give '%s' to its user", copy);
-        } else if (errno != EEXIST) {
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot create '%s'", copy);
-        }
-        *at = kept;
-        if (!kept)
-            return 0;
+    bool for_user = identity->become && !identity->synthetic;
+    if (for_user) { /* of this thread only, and only for the filesystem */
+        (void)SYS(setfsgid, identity->host_gid);
+        (void)SYS(setfsuid, identity->host_uid);
     }
+    int result = make_directories(copy, err);
+    if (for_user) {
+        (void)SYS(setfsuid, 0);
+        (void)SYS(setfsgid, 0);
+    }
+    return result;
 }
 
 /* The path below a directory, or NULL if it is not below it. */
@@ -225,6 +256,67 @@ static const char *below(const char *directory, const char *path)
 {
     size_t length = strlen(directory);
     return strncmp(path, directory, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+/* The outermost other grant through which an earlier run could have planted something on the way. */
+static const struct policy_grant *writable_above(const struct view *view,
+                                                 const struct policy_grant *grant)
+{
+    const struct policy_grant *best = NULL;
+    for (size_t i = 0; i < view->policy->grant_count; i++) {
+        const struct policy_grant *other = &view->policy->grants[i];
+        if (other->access == BRIG_READ_WRITE && below(other->source, grant->source) &&
+            (!best || strlen(other->source) < strlen(best->source)))
+            best = other;
+    }
+    return best;
+}
+
+/* Opens a path below a directory, following no symlink; -1 with errno, ELOOP if there is one. */
+static int open_without_links(int directory, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    long result = SYS(openat2, directory, path, &how, sizeof how);
+    if (result == -ENOSYS) /* the child follows none either, and compares what it finds */
+        result = SYS(openat, directory, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
+    struct stat info;
+    if (result >= 0 && fstat((int)result, &info) == 0 && S_ISLNK(info.st_mode)) {
+        (void)close((int)result);
+        result = -ELOOP;
+    }
+    if (result < 0)
+        errno = (int)-result;
+    return result < 0 ? -1 : (int)result;
+}
+
+/* What a grant is about: 0 and its identity, -1 with errno, or BRIG_E_INVALID in words. Below a
+ * directory that is granted for writing no symlink is followed: a jail could have put it there, to
+ * have something else granted to the next one. */
+static int find_source(const struct view *view, const struct policy_grant *grant,
+                       struct stat *ret_info, struct brig_error *err)
+{
+    const struct policy_grant *above = writable_above(view, grant);
+    autoclose int base = open(above ? above->source : grant->source, O_PATH | O_CLOEXEC);
+    if (base < 0)
+        return -1;
+    autoclose int fd = -1;
+    if (above) {
+        fd = open_without_links(base, below(above->source, grant->source) + 1);
+        if (fd < 0 && (errno == ELOOP || errno == EXDEV))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' goes through a symbolic link below '%s', which is writable. Name "
+                             "what it points to [%s]",
+                             grant->source, above->source, grant->origin);
+        if (fd < 0)
+            return -1;
+    }
+    struct statfs system;
+    if (fstatfs(above ? fd : base, &system) == 0 && system.f_type == PROC_SUPER_MAGIC)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is in the host's /proc, which is never granted [%s]", grant->source,
+                         grant->origin);
+    return fstat(above ? fd : base, ret_info);
 }
 
 /* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
@@ -253,12 +345,14 @@ static int add_grant(struct view *view, struct entries *entries, const struct po
         return 0;
     }
     struct stat info;
-    int found = stat(grant->source, &info);
+    int found = find_source(view, grant, &info, err);
+    if (found == BRIG_E_INVALID)
+        return found;
     if (found < 0 && errno == ENOENT && (grant->flags & BRIG_GRANT_CREATE)) {
         int result = create_source(view, grant->source, err);
         if (result < 0)
             return result;
-        found = stat(grant->source, &info);
+        found = find_source(view, grant, &info, err);
     }
     if (found < 0 && (grant->flags & BRIG_GRANT_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR))
         return 0;
@@ -426,6 +520,26 @@ static void watch_mask(struct view *view, const char *tree, const char *host_pat
     }
 }
 
+static int lay_mask(struct view *view, const struct entry *entry, struct brig_error *err);
+
+/* What a masked symlink points to is hidden as well, where it lies in the same tree. */
+static int mask_link_target(struct view *view, const struct view_place *place,
+                            const char *host_path, const struct entry *entry,
+                            struct brig_error *err)
+{
+    autofree char *target = realpath(host_path, NULL);
+    autofree char *tree = realpath(*place->host ? place->host : "/", NULL);
+    if (!target || !tree)
+        return 0;
+    const char *rest = strcmp(tree, "/") == 0 ? target : below(tree, target);
+    if (!rest || strcmp(target, host_path) == 0)
+        return 0;
+    struct entry other = *entry;
+    other.dest = arena_printf(&view->plan->arena, "%s%s",
+                              strcmp(place->dest, "/") == 0 ? "" : place->dest, rest);
+    return other.dest ? lay_mask(view, &other, err) : brig_fail_nomem(err);
+}
+
 static int lay_mask(struct view *view, const struct entry *entry, struct brig_error *err)
 {
     struct plan *plan = view->plan;
@@ -439,9 +553,16 @@ static int lay_mask(struct view *view, const struct entry *entry, struct brig_er
     if (!host_path)
         return brig_fail_nomem(err);
     struct stat info;
-    bool exists = stat(host_path, &info) == 0, of_host = place->host != NULL;
+    bool exists = lstat(host_path, &info) == 0, of_host = place->host != NULL;
     if (of_host && entry->grant)
         watch_mask(view, place->host, host_path, entry->dest);
+    if (exists && S_ISLNK(info.st_mode) && of_host) {
+        int result = mask_link_target(view, place, host_path, entry, err);
+        if (result < 0)
+            return result;
+        if (!place->writable) /* nobody can replace the link: its target is all there is to hide */
+            return 0;
+    }
     hold_parents(view, entry->dest);
     if (!exists)
         return 0;

@@ -26,6 +26,7 @@ struct view {
     int abi;     /* Landlock's */
     int root;    /* slot of the jail's root */
     int scratch; /* slot of the private tmpfs */
+    int dev;     /* slot of /dev, where it is a filesystem of its own */
     bool frame;  /* the root is a tmpfs of ours */
     struct view_place *places;
     size_t place_count, place_room;

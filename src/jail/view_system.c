@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/unenforced.h"
 #include "jail/view_parts.h"
 
 /* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
@@ -96,7 +97,10 @@ static bool repeat_link(struct view *view, const char *path)
     if (length <= 0)
         return false;
     target[length] = 0;
-    view_symlink(view, view->root, path + 1, arena_strdup(&view->plan->arena, target));
+    /* Relative, so that it cannot lead to the host's tree while the jail is being built. */
+    const char *up = target[0] != '/' ? "" : strchr(path + 1, '/') ? "../" : "";
+    view_symlink(view, view->root, path + 1,
+                 arena_printf(&view->plan->arena, "%s%s", up, target + (target[0] == '/')));
     return true;
 }
 
@@ -226,7 +230,7 @@ void view_add_dev(struct view *view)
     int slot = view->root;
     const char *prefix = "dev/";
     if (!view->frame) {
-        slot = plan_new_slot(plan);
+        slot = view->dev = plan_new_slot(plan);
         prefix = "";
         struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's /dev");
         if (step) {
@@ -258,14 +262,14 @@ void view_add_dev(struct view *view)
                      device_links[i].target);
     view_mkdirs(view, slot, arena_printf(&plan->arena, "%spts", prefix), 0755);
     if (view->frame)
-        view_symlink(view, slot, "dev/shm", "/run/shm");
+        view_symlink(view, slot, "dev/shm", "../run/shm");
     else
         view_mkdirs(view, slot, "shm", 0755);
     int pts = plan_new_slot(plan);
     struct plan_step *step = plan_add(plan, PLAN_DEVPTS, "make the jail's terminals (devpts)");
     if (step) {
         step->slot = pts;
-        step->path = "newinstance\0ptmxmode=0666\0mode=0620\0";
+        step->path = "newinstance\0ptmxmode=0666\0mode=0620\0max=128\0";
         step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
     }
     (void)view_attach(view, pts, "/dev/pts", true, "mount /dev/pts");
@@ -302,6 +306,12 @@ void view_add_proc(struct view *view)
     view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ,
                   true);
     view_add_place(view, (struct view_place){.dest = "/proc", .host = "/proc"});
+    /* The kernel gives a nested sandbox a /proc of its own only where it sees all of ours. */
+    if (view->policy->allow_nested) {
+        unenforced_add(&plan->unenforced,
+                       "no part of /proc is hidden or read-only, for the nested sandbox's sake");
+        return;
+    }
     int cover = PLAN_NO_SLOT; /* the first is made read-only, the others are clones of it */
     for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {
         char *path = arena_printf(&plan->arena, "/proc/%s", proc_hidden[i]);

@@ -17,11 +17,15 @@
 
 /* By name, and anew after each change: a directory that was replaced is another one to watch. Where
  * it is missing, nothing can be replaced in it. */
-static void add_watches(struct watch *watch, const struct plan *plan)
+static bool add_watches(struct watch *watch, const struct plan *plan)
 {
-    for (size_t i = 0; i < watch->count; i++)
+    bool all = true;
+    for (size_t i = 0; i < watch->count; i++) {
         watch->descriptors[i] = inotify_add_watch(watch->fd, plan->masks[i].host_dir,
                                                   IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+        all &= watch->descriptors[i] >= 0 || errno == ENOENT || errno == ENOTDIR;
+    }
+    return all;
 }
 
 int watch_start(struct watch *watch, const struct plan *plan, struct brig_error *err)
@@ -37,7 +41,10 @@ int watch_start(struct watch *watch, const struct plan *plan, struct brig_error 
     watch->fd = take_fd(&fd);
     watch->descriptors = descriptors;
     watch->count = plan->mask_count;
-    add_watches(watch, plan);
+    if (!add_watches(watch, plan))
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot watch the masked files, which the host may replace. Raise "
+                         "fs.inotify.max_user_watches");
     return 0;
 }
 
@@ -113,17 +120,31 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
 }
 
 /* A new directory may hold masked names before it is watched: look again once it is. */
-static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid)
+static int relay_all(struct watch *watch, const struct plan *plan, pid_t pid)
 {
-    add_watches(watch, plan);
+    int laid = 0;
+    (void)add_watches(watch, plan);
     const char *last = NULL;
     for (size_t i = 0; i < watch->count; i++) {
         if (last && strcmp(last, plan->masks[i].path) == 0)
             continue;
         last = plan->masks[i].path;
-        if (!is_covered(pid, last))
-            (void)lay_again(&plan->masks[i], pid);
+        if (!is_covered(pid, last) && lay_again(&plan->masks[i], pid) == 0)
+            laid++;
     }
+    return laid;
+}
+
+static bool is_about_mask(const struct watch *watch, const struct plan *plan,
+                          const struct inotify_event *event)
+{
+    if (event->mask & IN_Q_OVERFLOW) /* anything may have happened */
+        return true;
+    for (size_t i = 0; i < watch->count; i++)
+        if (event->wd == watch->descriptors[i] && event->len > 0 &&
+            strcmp(event->name, plan->masks[i].name) == 0)
+            return true;
+    return false;
 }
 
 int watch_process(struct watch *watch, const struct plan *plan, pid_t pid)
@@ -131,23 +152,16 @@ int watch_process(struct watch *watch, const struct plan *plan, pid_t pid)
     _Alignas(struct inotify_event) char buffer[8192];
     int laid = 0;
     for (;;) {
+        bool relay = false;
         ssize_t length = read(watch->fd, buffer, sizeof buffer);
         if (length <= 0)
             return laid;
         for (char *at = buffer; at < buffer + length;) {
             const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
             at += sizeof *event + event->len;
-            bool matched = false;
-            for (size_t i = 0; i < watch->count; i++) {
-                if (event->wd != watch->descriptors[i] || event->len == 0 ||
-                    strcmp(event->name, plan->masks[i].name) != 0)
-                    continue;
-                matched = true;
-                if (lay_again(&plan->masks[i], pid) == 0)
-                    laid++;
-            }
-            if (matched)
-                relay_all(watch, plan, pid);
+            relay |= is_about_mask(watch, plan, event);
         }
+        if (relay)
+            laid += relay_all(watch, plan, pid);
     }
 }

@@ -45,20 +45,15 @@ as_namespace_root() {
     output_has "A full jail works."
 }
 
-# The outer jail hides parts of /proc, and then the kernel allows no new one in a user namespace.
-@test "a jail in a jail is refused in words, and nothing is run" {
-    local tools nested
+@test "a jail in a jail is refused in words, and works where it is allowed" {
+    local tools
     tools=$(dirname "$BRIG")
     must_exit 125 run_as_user "$BRIG" --rdir "$tools" --seccomp dev -- "$BRIG" -- touch made
     output_has "cannot make the jail's namespaces"
-    must_exit 125 run_as_user "$BRIG" --allow-nested --rdir "$tools" --seccomp dev -- \
-        "$BRIG" -- touch made
-    output_has "cannot mount a fresh /proc"
     [ ! -e made ]
-    # A rung lower there is something it can do, if it is told to.
-    must run_as_user "$BRIG" --allow-nested --rdir "$tools" --seccomp dev -- \
-        "$BRIG" --disable namespaces --nocwd -- sh -c 'echo inner'
-    output_has inner
     must_exit 1 run_as_user "$BRIG" --rdir "$tools" --seccomp dev -- "$BRIG" doctor
     output_has "No full jail works."
+    must run_as_user "$BRIG" --allow-nested --rdir "$tools" --seccomp dev -- \
+        "$BRIG" -- sh -c 'touch made; test ! -e /etc/shadow; grep NoNewPrivs.*1 /proc/self/status'
+    [ -e made ]
 }

@@ -32,6 +32,16 @@
 #define STATUS_STOPPED(status) (((status)&0xff) == 0x7f)
 #define STATUS_STOPSIG(status) (((status) >> 8) & 0xff)
 
+/* Compilers call it for what is initialised with zeros; there is no libc to have it. */
+void *memset(void *memory, int byte, size_t size);
+__attribute__((used)) void *memset(void *memory, int byte, size_t size)
+{
+    volatile char *at = memory;
+    while (size-- > 0)
+        *at++ = (char)byte;
+    return memory;
+}
+
 enum mode {
     MODE_NAMESPACE = 'n',
     MODE_SUBREAPER = 's',

@@ -1,0 +1,85 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What one run leaves in a granted directory must not trick the next: symlinks where grants, masks
+# and the working directory are looked up; and directories that are never granted by being in them.
+
+load lib
+
+setup() {
+    scratch_make user
+    cd "$SCRATCH" || return
+    run_as_user mkdir outside work work/real
+    run_as_user sh -c 'echo secret >outside/key'
+    cd work || return
+}
+
+teardown() {
+    cd /
+    scratch_remove
+}
+
+@test "a planted symlink is not followed by a grant below the working directory" {
+    must run_as_user "$BRIG" -- ln -s "$SCRATCH/outside" sub
+    for option in --dir --rdir; do
+        must_exit 125 run_as_user "$BRIG" "$option" sub -- cat sub/key
+        output_has "symbolic link"
+        must_exit 125 run_as_user "$BRIG" "$option" sub:/data -- cat /data/key
+        must run_as_user "$BRIG" "$option" real -- test -d real
+    done
+    # Named itself, by the user, it is granted.
+    must run_as_user "$BRIG" --rdir "$SCRATCH/outside" -- cat "$SCRATCH/outside/key"
+    output_has secret
+}
+
+@test "nor by one above the directory that is granted" {
+    must run_as_user "$BRIG" -- sh -c "ln -s '$SCRATCH' up"
+    must_exit 125 run_as_user "$BRIG" --rdir up/outside -- cat up/outside/key
+    must_exit 125 run_as_user "$BRIG" --dir! up/new -- true
+    [ ! -e "$SCRATCH/new" ]
+}
+
+@test "the host's processes are not granted under another name" {
+    must_exit 125 run_as_user "$BRIG" --nocwd --rdir /proc/self:/data -- ls /data
+    run_as_user ln -s /proc "$SCRATCH/procs"
+    must_exit 125 run_as_user "$BRIG" --nocwd --rdir "$SCRATCH/procs:/data" -- ls /data
+    output_has "/proc"
+}
+
+@test "a masked symlink hides itself and what it points to in the grant" {
+    run_as_user sh -c 'echo secret >real/env; ln -s real/env .env'
+    must run_as_user "$BRIG" -- cat .env
+    output_has secret
+    run run_as_user "$BRIG" --mask .env -- sh -c 'cat .env real/env; rm -f .env; cat .env'
+    output_lacks secret
+    # One that leads elsewhere does not have something else hidden in its place.
+    run_as_user ln -sfn /usr/bin tools
+    must run_as_user "$BRIG" --mask tools -- sh -c 'test -x /usr/bin/env'
+}
+
+@test "a working directory behind a planted symlink stays in the jail" {
+    run_as_user ln -s "/..$SCRATCH/outside" sub
+    for _ in $(seq 40); do
+        run run_as_user "$BRIG" --workdir "$PWD/sub" -- sh -c 'cat key; cat ../outside/key'
+        output_lacks secret
+    done
+    must run_as_user "$BRIG" --workdir "$PWD/real" -- pwd
+    output_has "$PWD/real"
+}
+
+@test "directories of the system are not granted for being the working directory" {
+    for directory in /etc /usr/share /tmp /var; do
+        cd "$directory"
+        must_exit 125 run_as_user "$BRIG" -- true
+        output_has "is not granted"
+        must run_as_user "$BRIG" --nocwd -- true
+    done
+    cd /tmp
+    must run_as_user "$BRIG" --dir /tmp -- true
+}
+
+@test "what is granted below a private directory is there by all its names" {
+    must run_as_user "$BRIG" --nocwd --rdir "$SCRATCH/outside:/dev/shm/a" \
+        --rdir "$SCRATCH/outside:/var/tmp/b" -- cat /dev/shm/a/key /run/shm/a/key /tmp/b/key
+    [ "$(grep -c secret <<<"$output")" = 3 ]
+    [ ! -e /dev/shm/a ]
+}
