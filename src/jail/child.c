@@ -30,7 +30,6 @@ enum {
     SIGNAL_CHILD = 17,
     SIGNAL_FILE_SIZE = 25,
     SIGNAL_COUNT = 64,
-    WAIT_ALL = 0x40000000, /* __WALL */
     BUILDER_PID = 300,     /* inside: out of the way, so that the command is pid 2 */
 };
 
@@ -337,11 +336,10 @@ static int command_main(void *argument)
             return failed(start, PLAN_STEP_SECCOMP, result);
     }
     /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
-     * caller's memory, and the host's tree may not be gone yet. */
+     * caller's memory. */
     char word;
     if (start->gate[0] >= 0 && SYS(read, start->gate[0], &word, 1) != 1)
         return 125; /* there is no init, and so no jail */
-    /* Only now: while the host's tree is stacked on the root, a symlink to /.. would lead there. */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return failed(start, PLAN_STEP_WORKDIR, result);
     return failed(start, PLAN_STEP_EXEC, execute(plan));
@@ -537,8 +535,7 @@ static int build(struct start *start)
     }
     long result = SYS(unshare, CLONE_NEWNET);
     if (builder >= 0) {
-        wait_until_gone(&start->builder_here);
-        (void)SYS(wait4, builder, 0, WAIT_ALL, 0);
+        wait_until_gone(&start->builder_here); /* init will reap it */
         if (start->builder_result != 0)
             return start->builder_result;
     }
@@ -564,28 +561,21 @@ static int first_main(void *argument)
     if (result != 0)
         return result;
     long command = 0;
-    /* Letting go of the host's tree takes a while: the command's process uses it to lock itself
-     * down, and waits with its exec until init runs, which is after this. That needs a clone which
-     * does not wait for the exec in turn. */
-    bool together = start->handlers_cleared;
-    bool late = plan->pivots && together;
-    if (plan->pivots && !late && (result = child_leave_old_root()) < 0)
-        return failed(start, PLAN_STEP_LEAVE, result);
     if (plan->programs) {
         int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
         if ((result = start_session(pty)) < 0)
             return failed(start, PLAN_STEP_SESSION, result);
+        /* Side by side with us if clone3 can tell when it has left; else we wait for its exec. */
+        bool together = start->handlers_cleared;
         start->gate[0] = start->gate[1] = -1;
         if (together && (result = (int)SYS(pipe2, start->gate, O_CLOEXEC)) < 0)
             return failed(start, PLAN_STEP_COMMAND, result);
-        start->no_fallback = late;
+        start->no_fallback = together;
         command = clone_child(start, together ? CLONE_VM : CLONE_VM | CLONE_VFORK, SIGNAL_CHILD, 2,
                               together ? &start->command_here : 0, command_main);
         if (command < 0)
             return failed(start, PLAN_STEP_COMMAND, command);
     }
-    if (late && (result = child_leave_old_root()) < 0)
-        return failed(start, PLAN_STEP_LEAVE, result);
     return become_init(start, command);
 }
 

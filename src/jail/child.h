@@ -19,7 +19,3 @@ long child_start(const struct plan *plan, int wire_fd, void *stack, int *ret_pid
 /* In child_mount.c: one build step; 0 or -errno. */
 int child_mount_step(const struct plan *plan, const struct plan_step *step);
 bool child_is_mount_step(const struct plan_step *step);
-
-/* After PLAN_PIVOT: lets go of the host's tree. Until then it can be reached by ".." from the working
- * directory, by nothing that begins with a slash. */
-int child_leave_old_root(void);

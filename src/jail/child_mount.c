@@ -221,20 +221,15 @@ static int make_directory(int dir, const struct plan_step *step)
     return result == -ERR_EEXIST ? 0 : (int)result;
 }
 
-/* The new root becomes /; the old one is then stacked on it, to be let go by
- * child_leave_old_root(). */
+/* The new root becomes /; the old one is stacked on it, where the working directory then is, and is
+ * let go. */
 static int pivot(const struct plan *plan, const struct plan_step *step)
 {
     long result = SYS(fchdir, plan->slots[step->slot]);
     if (result >= 0)
         result = SYS(pivot_root, ".", ".");
-    return (int)result;
-}
-
-int child_leave_old_root(void)
-{
-    /* The old root is stacked on the new one, and the working directory is there. */
-    long result = SYS(umount2, ".", MOUNT_DETACH);
+    if (result >= 0)
+        result = SYS(umount2, ".", MOUNT_DETACH);
     if (result >= 0)
         result = SYS(chdir, "/");
     return (int)result;

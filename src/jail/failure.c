@@ -17,7 +17,6 @@ static const struct {
     {PLAN_STEP_JOIN, "join the template's namespaces"},
     {PLAN_STEP_CLONE, "make the jail's namespaces"},
     {PLAN_STEP_COMMAND, "start the command's process"},
-    {PLAN_STEP_LEAVE, "let go of the host's filesystem"},
     {PLAN_STEP_INIT, "execute the jail's init"},
     {PLAN_STEP_SESSION, "start a session for the command"},
     {PLAN_STEP_FDS, "hand over the command's file descriptors"},

@@ -121,7 +121,6 @@ struct plan {
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
     size_t step_count, step_room;
-    bool pivots; /* one of them is PLAN_PIVOT */
     int slot_count;
     int *slots; /* filled by the child */
     /* The command: */
@@ -162,7 +161,6 @@ enum plan_command_step {
     PLAN_STEP_JOIN,       /* joining a template's namespaces */
     PLAN_STEP_CLONE,      /* making the namespaces */
     PLAN_STEP_COMMAND,    /* cloning the command */
-    PLAN_STEP_LEAVE,      /* letting go of the host's tree */
     PLAN_STEP_INIT,       /* executing init */
     PLAN_STEP_SESSION,
     PLAN_STEP_FDS,

@@ -152,7 +152,6 @@ int plan_split(const struct plan *plan, struct arena *arena, struct plan *ret_he
     held.init_mode = "h";
     fresh.clone_flags &= ~(unsigned long)CLONE_NEWUSER;
     fresh.parent_maps = false;
-    fresh.pivots = false;
     /* What the parts point to stays the compiled plan's. */
     held.arena = fresh.arena = (struct arena){0};
     held.owned_fds = fresh.owned_fds = NULL;

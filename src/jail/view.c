@@ -322,7 +322,6 @@ static void finish(struct view *view)
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
     if (step)
         step->slot = view->root;
-    view->plan->pivots = true;
 }
 
 int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
