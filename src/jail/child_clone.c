@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* Cloning with a stack of one's own, waiting for the other, and saying what failed. */
+#include <linux/sched.h>
+
+#include "jail/child_say.h"
+#include "jail/child_start.h"
+#include "jail/sys.h"
+#include "jail/wire.h"
+
+/* Makes the system call `number` (clone3 or clone) with a stack of its own in the child, where it
+ * calls function(argument) and exits with what that returns. */
+#if defined(__x86_64__)
+static long clone_and_call(long number, long a, long b, long c, int (*function)(void *),
+                           void *argument)
+{
+    long result;
+    register int (*fn)(void *) __asm__("r12") = function;
+    register void *arg __asm__("r13") = argument;
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "mov %%r13, %%rdi\n\t"
+                     "call *%%r12\n\t"
+                     "mov %%eax, %%edi\n\t"
+                     "mov %[exit], %%eax\n\t"
+                     "syscall\n\t"
+                     "hlt\n"
+                     "1:"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fn),
+                       "r"(arg), [exit] "i"(__NR_exit_group)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+#elif defined(__aarch64__)
+static long clone_and_call(long number, long a, long b, long c, int (*function)(void *),
+                           void *argument)
+{
+    register long x8 __asm__("x8") = number;
+    register long x0 __asm__("x0") = a;
+    register long x1 __asm__("x1") = b;
+    register long x2 __asm__("x2") = c;
+    register long x3 __asm__("x3") = 0;
+    register long x4 __asm__("x4") = 0;
+    register int (*fn)(void *) __asm__("x20") = function;
+    register void *arg __asm__("x21") = argument;
+    __asm__ volatile("svc 0\n\t"
+                     "cbnz x0, 1f\n\t"
+                     "mov x29, #0\n\t"
+                     "mov x0, x21\n\t"
+                     "blr x20\n\t"
+                     "mov x8, %[exit]\n\t"
+                     "svc 0\n"
+                     "1:"
+                     : "+r"(x0)
+                     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(fn),
+                       "r"(arg), [exit] "i"(__NR_exit_group)
+                     : "memory", "cc");
+    return x0;
+}
+#endif
+
+long child_clone(struct start *start, const struct child_clone *clone)
+{
+    char *stack = start->stack + (size_t)clone->stack * CHILD_STACK_BYTES;
+    int *here = clone->here;
+    struct clone_args args = {
+        .flags = clone->flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0),
+        .child_tid = (uint64_t)(uintptr_t)here,
+        .exit_signal = (uint64_t)clone->exit_signal,
+        .pidfd = (uint64_t)(uintptr_t)&start->pidfd,
+        .set_tid = clone->pid ? (uint64_t)(uintptr_t)&clone->pid : 0,
+        .set_tid_size = clone->pid != 0,
+        .stack = (uint64_t)(uintptr_t)stack,
+        .stack_size = CHILD_STACK_BYTES,
+    };
+    start->handlers_cleared = true;
+    if (here)
+        *here = 1;
+    long pid = clone_and_call(__NR_clone3, (long)&args, sizeof args, 0, clone->function, start);
+    if (pid >= 0 || start->no_fallback || (pid != -ERR_ENOSYS && pid != -ERR_EPERM)) {
+        if (pid < 0 && here)
+            *here = 0;
+        return pid;
+    }
+    /* Without the word that it left, the parent waits in the old way. */
+    start->handlers_cleared = false;
+    unsigned long flags = clone->flags;
+    if (here) {
+        *here = 0;
+        flags |= CLONE_VFORK;
+    }
+    return clone_and_call(__NR_clone, (long)flags | clone->exit_signal,
+                          (long)(stack + CHILD_STACK_BYTES), (long)&start->pidfd, clone->function,
+                          start);
+}
+
+void child_wait_until_gone(const int *here)
+{
+    while (__atomic_load_n(here, __ATOMIC_ACQUIRE) != 0)
+        (void)SYS(futex, here, 0 /* FUTEX_WAIT */, 1, 0, 0, 0);
+}
+
+int child_failed(const struct start *start, int step, long result)
+{
+    child_say(start->wire, WIRE_FAILED, step, (int)-result);
+    return 125;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* The command's process, from its clone to its exec: its streams, its limits, its walls. */
+#include <asm/ioctls.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+
+#include "jail/child_say.h"
+#include "jail/child_start.h"
+#include "jail/sys.h"
+#include "jail/wire.h"
+
+/* A process group of its own in init's session, and the terminal's foreground. Not a session of its
+ * own: its group would be orphaned, and Ctrl-Z would not stop it. */
+static int set_group(int pty)
+{
+    long result = SYS(setpgid, 0, 0);
+    if (result < 0 || pty < 0)
+        return (int)result;
+    int group = (int)SYS(getpid); /* with SIGTTOU blocked, the background may ask for it */
+    return (int)SYS(ioctl, pty, TIOCSPGRP, &group);
+}
+
+/* Moves every wanted fd out of the way, then to its number, then closes the rest on exec. */
+static int set_fds(const struct plan *plan, int pty)
+{
+    int moved[PLAN_FD_MAX], above = 3;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        if (plan->fds[i].number >= above)
+            above = plan->fds[i].number + 1;
+    long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+    for (size_t i = 0; i < plan->fd_count; i++) {
+        int fd = plan->fds[i].fd;
+        if (fd == PLAN_FD_PTY)
+            fd = pty;
+        else if (fd == PLAN_FD_NULL)
+            fd = (int)null;
+        if (fd < 0)
+            return fd;
+        long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, above);
+        if (copy < 0)
+            return (int)copy;
+        moved[i] = (int)copy;
+    }
+    long result = SYS(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (result < 0) { /* before 5.11 */
+        for (int fd = 3; fd < 65536; fd++)
+            (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
+    }
+    for (size_t i = 0; i < plan->fd_count; i++) {
+        result = SYS(dup3, moved[i], plan->fds[i].number, 0);
+        if (result < 0)
+            return (int)result;
+    }
+    return 0;
+}
+
+/* Only ever lowers: a limit that is tighter already stays. */
+static int set_rlimits(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->rlimit_count; i++) {
+        struct rlimit64 now, want = plan->rlimits[i].limit;
+        long result = SYS(prlimit64, 0, plan->rlimits[i].resource, 0, &now);
+        if (result < 0)
+            return (int)result;
+        if (want.rlim_max > now.rlim_max)
+            want.rlim_max = now.rlim_max;
+        if (want.rlim_cur > want.rlim_max)
+            want.rlim_cur = want.rlim_max;
+        result = SYS(prlimit64, 0, plan->rlimits[i].resource, &want, 0);
+        if (result < 0)
+            return (int)result;
+    }
+    return 0;
+}
+
+int child_set_caps(uint32_t low)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {
+        {.effective = low, .permitted = low, .inheritable = low}};
+    return (int)SYS(capset, &header, data);
+}
+
+void child_drop_bounding_set(void)
+{
+    for (int cap = 0; SYS(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0; cap++)
+        ; /* ends at the first number that is no capability */
+}
+
+static int drop_caps(const struct plan *plan)
+{
+    /* It wants CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
+     * bounding set stays, and no_new_privs keeps it from mattering. */
+    if (plan->rung == PLAN_FULL)
+        child_drop_bounding_set();
+    (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return child_set_caps(0);
+}
+
+static int restrict_landlock(const struct plan *plan)
+{
+    long ruleset = SYS(landlock_create_ruleset, &plan->landlock_attr, plan->landlock_attr_size, 0);
+    if (ruleset < 0)
+        return (int)ruleset;
+    for (size_t i = 0; i < plan->rule_count; i++) {
+        const struct plan_rule *rule = &plan->rules[i];
+        /* struct landlock_path_beneath_attr is packed. */
+        struct {
+            uint64_t access;
+            int32_t fd;
+        } __attribute__((packed)) beneath = {.access = rule->access};
+        long fd = rule->slot != PLAN_NO_SLOT
+                      ? plan->slots[rule->slot]
+                      : SYS(openat, AT_FDCWD, rule->path, O_PATH | O_CLOEXEC, 0);
+        if (fd == -ERR_ENOENT || fd == -ERR_ENOTDIR || fd == -ERR_EACCES)
+            continue; /* what cannot be reached needs no right */
+        if (fd < 0)
+            return (int)fd;
+        beneath.fd = (int32_t)fd;
+        long result = SYS(landlock_add_rule, ruleset, 1 /* PATH_BENEATH */, &beneath, 0);
+        if (rule->slot == PLAN_NO_SLOT)
+            (void)SYS(close, fd);
+        if (result < 0)
+            return (int)result;
+    }
+    return (int)SYS(landlock_restrict_self, ruleset, 0);
+}
+
+/* As execvp does, along the candidates; the most telling error wins. */
+static int execute(const struct plan *plan)
+{
+    long told = -ERR_ENOENT;
+    for (size_t i = 0; plan->programs[i]; i++) {
+        long result = SYS(execve, plan->programs[i], plan->argv, plan->envp);
+        if (result == -ERR_ENOEXEC) {
+            /* No interpreter line: a shell script by convention. */
+            const char **script = (const char **)(uintptr_t)plan->script_argv;
+            script[1] = plan->programs[i];
+            result = SYS(execve, script[0], script, plan->envp);
+        }
+        if (result == -ERR_ENOENT || result == -ERR_ENOTDIR)
+            continue;
+        told = result;
+        if (result != -ERR_EACCES)
+            break;
+    }
+    return (int)told;
+}
+
+/* A session keyring of its own: the caller's may hold keys. */
+static int join_keyring(void)
+{
+    long result = SYS(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
+    return result < 0 ? (int)result : 0;
+}
+
+int child_command_main(void *argument)
+{
+    struct start *start = argument;
+    const struct plan *plan = start->plan;
+    int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
+    int result;
+
+    if (start->gate[1] >= 0)
+        (void)SYS(close, start->gate[1]); /* or its end would never be seen */
+    (void)SYS(umask, start->umask);
+    if ((result = set_group(pty)) < 0)
+        return child_failed(start, PLAN_STEP_SESSION, result);
+    if ((result = set_fds(plan, pty)) < 0)
+        return child_failed(start, PLAN_STEP_FDS, result);
+    if (plan->drop_caps && (result = drop_caps(plan)) < 0)
+        return child_failed(start, PLAN_STEP_CAPS, result);
+    if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
+        return child_failed(start, PLAN_STEP_NO_NEW_PRIVS, result);
+    if (plan->landlock && (result = restrict_landlock(plan)) < 0)
+        return child_failed(start, PLAN_STEP_LANDLOCK, result);
+    if ((result = set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
+        return child_failed(start, PLAN_STEP_RLIMIT, result);
+    if ((result = join_keyring()) < 0)
+        child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
+    unsigned long none = 0;
+    (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
+    if (plan->seccomp) {
+        result = (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
+        if (result < 0)
+            return child_failed(start, PLAN_STEP_SECCOMP, result);
+    }
+    /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
+     * caller's memory. */
+    char word;
+    if (start->gate[0] >= 0 && SYS(read, start->gate[0], &word, 1) != 1)
+        return 125; /* there is no init, and so no jail */
+    if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
+        return child_failed(start, PLAN_STEP_WORKDIR, result);
+    return child_failed(start, PLAN_STEP_EXEC, execute(plan));
+}
