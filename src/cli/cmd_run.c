@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
@@ -98,13 +99,32 @@ static int run_job(const struct settings *settings, const char *const *argv, cha
     return status;
 }
 
+/* Root that acts for a user touches files the user names with that user's rights only; back to our
+ * own with `user` false. */
+static void act_as_user(const struct settings *settings, bool user)
+{
+    const struct brig_policy *policy = settings->policy;
+    if (geteuid() != 0 || policy->host_uid == (uid_t)-1)
+        return;
+    if (user) { /* the group first: without uid 0 it could not be changed any more */
+        (void)setfsgid(policy->host_gid);
+        (void)setfsuid(policy->host_uid);
+    } else {
+        (void)setfsuid(geteuid());
+        (void)setfsgid(getegid());
+    }
+}
+
 static int run_command(const struct settings *settings, const char *const *argv, char **envp,
                        struct brig_error *err)
 {
     int status = check_pass_fds(settings, err);
     struct result_file file = {.fd = -1, .dir_fd = -1};
-    if (status == 0 && settings->result)
+    if (status == 0 && settings->result) {
+        act_as_user(settings, true);
         status = result_file_open(settings->result, &file, err);
+        act_as_user(settings, false);
+    }
     if (status < 0)
         return status;
 
@@ -113,8 +133,11 @@ static int run_command(const struct settings *settings, const char *const *argv,
     (void)run_job(settings, argv, envp, &result, &run_error); /* the result holds the error */
     report_result(&result, settings->policy, settings->verbose);
     int exit_status = brig_result_status(&result);
-    if (settings->result)
+    if (settings->result) {
+        act_as_user(settings, true);
         status = result_file_write(&file, &result, err);
+        act_as_user(settings, false);
+    }
     brig_result_done(&result);
     result_file_done(&file);
     return status < 0 ? status : exit_status;

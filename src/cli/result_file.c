@@ -67,6 +67,15 @@ static int open_special(const char *path)
     return take_fd(&fd);
 }
 
+/* Something that is written to rather than replaced. A symlink to such a thing only counts in /dev
+ * (/dev/stdout): anywhere else a jail may have planted it, and it is replaced like a file. */
+static bool is_special(const char *path, struct stat *ret_there)
+{
+    bool in_dev = strncmp(path, "/dev/", 5) == 0;
+    int found = in_dev ? stat(path, ret_there) : lstat(path, ret_there);
+    return found == 0 && !S_ISREG(ret_there->st_mode) && !S_ISLNK(ret_there->st_mode);
+}
+
 int result_file_open(const char *where, struct result_file *ret_file, struct brig_error *err)
 {
     struct result_file file = {.fd = -1, .dir_fd = -1};
@@ -76,7 +85,7 @@ int result_file_open(const char *where, struct result_file *ret_file, struct bri
         status = open_number(where + 3, &file, err);
     } else if (where[strspn(where, "0123456789")] == '\0') {
         status = open_number(where, &file, err);
-    } else if (stat(where, &there) == 0 && !S_ISREG(there.st_mode)) {
+    } else if (is_special(where, &there)) {
         file.fd = open_special(where);
         file.owned = true;
         if (file.fd < 0 && errno == ENXIO && S_ISFIFO(there.st_mode))

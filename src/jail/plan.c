@@ -358,7 +358,7 @@ static int compile(struct plan *plan, const struct brig_policy *policy, struct b
         plan_namespaces(plan, policy);
         result = view_plan(plan, policy, &identity, abi, err);
     } else if (plan->rung == PLAN_LANDLOCK) {
-        result = view_plan_landlock_only(plan, policy, abi, err);
+        result = view_plan_landlock_only(plan, policy, &identity, abi, err);
     }
     if (result < 0)
         return result;

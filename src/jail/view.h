@@ -11,5 +11,6 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
               int landlock_abi, struct brig_error *err);
 
 /* Without mounts: the same policy as Landlock rules on the host's own tree. */
-int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy, int landlock_abi,
+int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
+                            const struct identity *identity, int landlock_abi,
                             struct brig_error *err);

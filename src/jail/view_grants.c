@@ -1,53 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Grants, masks and private directories, laid over the root in the order of their depth: the most
  * specific is mounted last and so wins, whatever order the rules came in. */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/prepared.h"
-#include "jail/sys.h"
 #include "jail/unenforced.h"
-#include "jail/view_parts.h"
-
-/* Sockets hidden one by one in a host view. */
-#define SOCKET_MASKS_MAX 256
-
-enum entry_kind {
-    ENTRY_PRIVATE, /* a part of the scratch filesystem */
-    ENTRY_TREE,    /* a host file or directory */
-    ENTRY_MASK,
-};
-
-struct entry {
-    enum entry_kind kind;
-    const char *dest;
-    const char *part; /* ENTRY_PRIVATE */
-    const struct policy_grant *grant;
-    const char *source;
-    struct stat info; /* ENTRY_TREE */
-    size_t order;
-};
-
-struct entries {
-    struct entry *items;
-    size_t count, room;
-};
+#include "jail/view_entries.h"
 
 static int compare_entries(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct view_entry *a = left, *b = right;
     int order = strcmp(a->dest, b->dest); /* a parent sorts before what is below it */
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
@@ -67,8 +37,8 @@ static const char *without_alias(const struct view *view, const char *dest)
     return dest;
 }
 
-static struct entry *add_entry(struct view *view, struct entries *entries, enum entry_kind kind,
-                               const char *wanted)
+struct view_entry *view_add_entry(struct view *view, struct view_entries *entries,
+                                  enum view_entry_kind kind, const char *wanted)
 {
     const char *dest = without_alias(view, wanted);
     if (!dest)
@@ -76,15 +46,15 @@ static struct entry *add_entry(struct view *view, struct entries *entries, enum 
     if (!plan_reserve(view->plan, (void **)&entries->items, entries->count, &entries->room,
                       sizeof *entries->items))
         return NULL;
-    struct entry *entry = &entries->items[entries->count];
-    *entry = (struct entry){.kind = kind, .dest = dest, .order = entries->count};
+    struct view_entry *entry = &entries->items[entries->count];
+    *entry = (struct view_entry){.kind = kind, .dest = dest, .order = entries->count};
     entries->count++;
     return entry;
 }
 
 /* ---- private directories ---- */
 
-static void add_private(struct view *view, struct entries *entries)
+static void add_private(struct view *view, struct view_entries *entries)
 {
     /* In a root of ours a symlink does where the host's tree needs a mount. */
     enum { ANY_ROOT, OUR_ROOT, HOST_ROOT };
@@ -110,7 +80,7 @@ static void add_private(struct view *view, struct entries *entries)
             if (access(path, F_OK) < 0)
                 continue; /* nothing there to be private */
         }
-        struct entry *entry = add_entry(view, entries, ENTRY_PRIVATE, table[i].dest);
+        struct view_entry *entry = view_add_entry(view, entries, ENTRY_PRIVATE, table[i].dest);
         if (entry)
             entry->part = table[i].part;
     }
@@ -120,224 +90,33 @@ static void add_private(struct view *view, struct entries *entries)
     view_symlink(view, view->root, "var/tmp", "../tmp");
 }
 
-/* ---- what the host view must hide besides ---- */
-
-/* Other instances of procfs, as a chroot has one, would show the host's processes. */
-static void add_foreign_proc_masks(struct view *view, struct entries *entries)
-{
-    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
-    autofree char *line = NULL;
-    size_t size = 0;
-    while (file && getline(&line, &size, file) > 0) {
-        char mountpoint[4096], type[64];
-        const char *dash = strstr(line, " - ");
-        if (!dash || sscanf(line, "%*d %*d %*s %*s %4095s", mountpoint) != 1 ||
-            sscanf(dash, " - %63s", type) != 1)
-            continue;
-        if (strcmp(type, "proc") != 0 || strcmp(mountpoint, "/proc") == 0 ||
-            strncmp(mountpoint, "/proc/", 6) == 0)
-            continue;
-        (void)add_entry(view, entries, ENTRY_MASK, arena_strdup(&view->plan->arena, mountpoint));
-    }
-}
-
-static bool is_granted(const struct view *view, const char *path)
-{
-    for (size_t i = 0; i < view->policy->grant_count; i++) {
-        const struct policy_grant *grant = &view->policy->grants[i];
-        size_t length = strlen(grant->dest);
-        if (grant->access != BRIG_MASK && strncmp(path, grant->dest, length) == 0 &&
-            (path[length] == '/' || path[length] == 0))
-            return true;
-    }
-    return false;
-}
-
-/* A read-only mount does not keep anyone from connecting to a socket on it: those that are there
- * now are hidden. Landlock refuses the rest from ABI 9 on; before, the result says so. */
-static void add_socket_masks(struct view *view, struct entries *entries)
-{
-    autofile FILE *file = fopen("/proc/net/unix", "re");
-    autofree char *line = NULL;
-    size_t size = 0;
-    size_t count = 0;
-    while (file && getline(&line, &size, file) > 0 && count < SOCKET_MASKS_MAX) {
-        char *path = strchr(line, '/');
-        if (!path)
-            continue;
-        path[strcspn(path, "\n")] = 0;
-        struct stat info;
-        if (view_place_of(view, path)->host == NULL || strncmp(path, "/proc/", 6) == 0 ||
-            is_granted(view, path) || lstat(path, &info) < 0 || !S_ISSOCK(info.st_mode))
-            continue;
-        (void)add_entry(view, entries, ENTRY_MASK, arena_strdup(&view->plan->arena, path));
-        count++;
-    }
-    if (view->abi < LANDLOCK_ABI_UNIX_SOCKETS)
-        unenforced_add(&view->plan->unenforced,
-                       "sockets of the host outside /run and /tmp, made later or bound by a "
-                       "relative path, can be connected to (Landlock ABI %d, needs %d)",
-                       view->abi, LANDLOCK_ABI_UNIX_SOCKETS);
-}
-
-static bool only_by_group(const struct identity *identity, const struct stat *info)
-{
-    unsigned other = info->st_mode & 5, group = (info->st_mode >> 3) & 5;
-    unsigned needed = S_ISDIR(info->st_mode) ? 1 : 4;
-    if (info->st_uid == identity->host_uid || (other & needed) || !(group & needed))
-        return false;
-    for (size_t i = 0; i < identity->group_count; i++)
-        if (info->st_gid == identity->groups[i])
-            return true;
-    return false;
-}
-
-/* Groups that could not be dropped still open doors: shut those on the usual corridors. */
-static void add_group_masks(struct view *view, struct entries *entries)
-{
-    static const char *const corridors[] = {"/",        "/etc",     "/home",      "/media",
-                                            "/mnt",     "/opt",     "/srv",       "/var",
-                                            "/var/lib", "/var/log", "/var/cache", "/var/spool"};
-    for (size_t i = 0; i < ARRAY_LENGTH(corridors); i++) {
-        autodir DIR *dir = opendir(corridors[i]);
-        const struct dirent *item;
-        while (dir && (item = readdir(dir))) {
-            struct stat info;
-            if (item->d_name[0] == '.' ||
-                fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-                !only_by_group(view->identity, &info))
-                continue;
-            (void)add_entry(view, entries, ENTRY_MASK,
-                            arena_printf(&view->plan->arena, "%s/%s",
-                                         corridors[i][1] ? corridors[i] : "", item->d_name));
-        }
-    }
-}
-
 /* ---- grants ---- */
 
-static int make_directories(char *path, struct brig_error *err)
-{
-    for (char *at = path + 1;; at++) {
-        if (*at && *at != '/')
-            continue;
-        char kept = *at;
-        *at = 0;
-        if (mkdir(path, 0777) < 0 && errno != EEXIST)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot create '%s'", path);
-        *at = kept;
-        if (!kept)
-            return 0;
-    }
-}
-
-/* mkdir -p for `create` grants, as the user the jail is for. */
-static int create_source(struct view *view, const char *path, struct brig_error *err)
-{
-    const struct identity *identity = view->identity;
-    char *copy = arena_strdup(&view->plan->arena, path);
-    if (!copy)
-        return brig_fail_nomem(err);
-    bool for_user = identity->become && !identity->synthetic;
-    if (for_user) { /* of this thread only, and only for the filesystem */
-        (void)SYS(setfsgid, identity->host_gid);
-        (void)SYS(setfsuid, identity->host_uid);
-    }
-    int result = make_directories(copy, err);
-    if (for_user) {
-        (void)SYS(setfsuid, 0);
-        (void)SYS(setfsgid, 0);
-    }
-    return result;
-}
-
-/* The path below a directory, or NULL if it is not below it. */
-static const char *below(const char *directory, const char *path)
+const char *view_below(const char *directory, const char *path)
 {
     size_t length = strlen(directory);
     return strncmp(path, directory, length) == 0 && path[length] == '/' ? path + length : NULL;
 }
 
-/* The outermost other grant through which an earlier run could have planted something on the way. */
-static const struct policy_grant *writable_above(const struct view *view,
-                                                 const struct policy_grant *grant)
-{
-    const struct policy_grant *best = NULL;
-    for (size_t i = 0; i < view->policy->grant_count; i++) {
-        const struct policy_grant *other = &view->policy->grants[i];
-        if (other->access == BRIG_READ_WRITE && below(other->source, grant->source) &&
-            (!best || strlen(other->source) < strlen(best->source)))
-            best = other;
-    }
-    return best;
-}
-
-/* Opens a path below a directory, following no symlink; -1 with errno, ELOOP if there is one. */
-static int open_without_links(int directory, const char *path)
-{
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    long result = SYS(openat2, directory, path, &how, sizeof how);
-    if (result == -ENOSYS) /* the child follows none either, and compares what it finds */
-        result = SYS(openat, directory, path, O_PATH | O_CLOEXEC | O_NOFOLLOW, 0);
-    struct stat info;
-    if (result >= 0 && fstat((int)result, &info) == 0 && S_ISLNK(info.st_mode)) {
-        (void)close((int)result);
-        result = -ELOOP;
-    }
-    if (result < 0)
-        errno = (int)-result;
-    return result < 0 ? -1 : (int)result;
-}
-
-/* What a grant is about: 0 and its identity, -1 with errno, or BRIG_E_INVALID in words. Below a
- * directory that is granted for writing no symlink is followed: a jail could have put it there, to
- * have something else granted to the next one. */
-static int find_source(const struct view *view, const struct policy_grant *grant,
-                       struct stat *ret_info, struct brig_error *err)
-{
-    const struct policy_grant *above = writable_above(view, grant);
-    autoclose int base = open(above ? above->source : grant->source, O_PATH | O_CLOEXEC);
-    if (base < 0)
-        return -1;
-    autoclose int fd = -1;
-    if (above) {
-        fd = open_without_links(base, below(above->source, grant->source) + 1);
-        if (fd < 0 && (errno == ELOOP || errno == EXDEV))
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "'%s' goes through a symbolic link below '%s', which is writable. Name "
-                             "what it points to [%s]",
-                             grant->source, above->source, grant->origin);
-        if (fd < 0)
-            return -1;
-    }
-    struct statfs system;
-    if (fstatfs(above ? fd : base, &system) == 0 && system.f_type == PROC_SUPER_MAGIC)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is in the host's /proc, which is never granted [%s]", grant->source,
-                         grant->origin);
-    return fstat(above ? fd : base, ret_info);
-}
-
 /* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
-static void add_mask(struct view *view, struct entries *entries, const struct policy_grant *mask)
+static void add_mask(struct view *view, struct view_entries *entries, const struct policy_grant *mask)
 {
-    struct entry *entry = add_entry(view, entries, ENTRY_MASK, mask->dest);
+    struct view_entry *entry = view_add_entry(view, entries, ENTRY_MASK, mask->dest);
     if (entry)
         entry->grant = mask;
     for (size_t i = 0; i < view->policy->grant_count; i++) {
         const struct policy_grant *grant = &view->policy->grants[i];
-        const char *rest = grant->access == BRIG_MASK ? NULL : below(grant->source, mask->dest);
+        const char *rest = grant->access == BRIG_MASK ? NULL : view_below(grant->source, mask->dest);
         if (!rest || strcmp(grant->source, grant->dest) == 0)
             continue;
-        entry = add_entry(view, entries, ENTRY_MASK,
+        entry = view_add_entry(view, entries, ENTRY_MASK,
                           arena_printf(&view->plan->arena, "%s%s", grant->dest, rest));
         if (entry)
             entry->grant = mask;
     }
 }
 
-static int add_grant(struct view *view, struct entries *entries, const struct policy_grant *grant,
+static int add_grant(struct view *view, struct view_entries *entries, const struct policy_grant *grant,
                      struct brig_error *err)
 {
     if (grant->access == BRIG_MASK) {
@@ -345,27 +124,10 @@ static int add_grant(struct view *view, struct entries *entries, const struct po
         return 0;
     }
     struct stat info;
-    int found = find_source(view, grant, &info, err);
-    if (found == BRIG_E_INVALID)
+    int found = view_find_source(view, grant, &info, err);
+    if (found <= 0)
         return found;
-    if (found < 0 && errno == ENOENT && (grant->flags & BRIG_GRANT_CREATE)) {
-        int result = create_source(view, grant->source, err);
-        if (result < 0)
-            return result;
-        found = find_source(view, grant, &info, err);
-    }
-    if (found < 0 && (grant->flags & BRIG_GRANT_OPTIONAL) && (errno == ENOENT || errno == ENOTDIR))
-        return 0;
-    if (found < 0) {
-        int saved = errno;
-        (void)brig_fail(err, BRIG_E_SETUP, saved, "cannot grant '%s' [%s]", grant->source,
-                        grant->origin);
-        if (saved == ENOENT)
-            (void)brig_advise(err, BRIG_E_SETUP,
-                              "Create it first, or use the form with `!` (create) or `?` (skip)");
-        return BRIG_E_SETUP;
-    }
-    struct entry *entry = add_entry(view, entries, ENTRY_TREE, grant->dest);
+    struct view_entry *entry = view_add_entry(view, entries, ENTRY_TREE, grant->dest);
     if (entry) {
         entry->grant = grant;
         entry->source = grant->source;
@@ -376,7 +138,7 @@ static int add_grant(struct view *view, struct entries *entries, const struct po
 
 /* ---- laying them ---- */
 
-static int lay_private(struct view *view, const struct entry *entry, struct brig_error *err)
+static int lay_private(struct view *view, const struct view_entry *entry, struct brig_error *err)
 {
     bool ours;
     int result = view_mountpoint(view, entry->dest, true, &ours, err);
@@ -441,7 +203,7 @@ static void hold_parents(struct view *view, const char *dest)
     }
 }
 
-static int lay_tree(struct view *view, const struct entry *entry, struct brig_error *err)
+static int lay_tree(struct view *view, const struct view_entry *entry, struct brig_error *err)
 {
     const struct policy_grant *grant = entry->grant;
     struct plan *plan = view->plan;
@@ -520,27 +282,27 @@ static void watch_mask(struct view *view, const char *tree, const char *host_pat
     }
 }
 
-static int lay_mask(struct view *view, const struct entry *entry, struct brig_error *err);
+static int lay_mask(struct view *view, const struct view_entry *entry, struct brig_error *err);
 
 /* What a masked symlink points to is hidden as well, where it lies in the same tree. */
 static int mask_link_target(struct view *view, const struct view_place *place,
-                            const char *host_path, const struct entry *entry,
+                            const char *host_path, const struct view_entry *entry,
                             struct brig_error *err)
 {
     autofree char *target = realpath(host_path, NULL);
     autofree char *tree = realpath(*place->host ? place->host : "/", NULL);
     if (!target || !tree)
         return 0;
-    const char *rest = strcmp(tree, "/") == 0 ? target : below(tree, target);
+    const char *rest = strcmp(tree, "/") == 0 ? target : view_below(tree, target);
     if (!rest || strcmp(target, host_path) == 0)
         return 0;
-    struct entry other = *entry;
+    struct view_entry other = *entry;
     other.dest = arena_printf(&view->plan->arena, "%s%s",
                               strcmp(place->dest, "/") == 0 ? "" : place->dest, rest);
     return other.dest ? lay_mask(view, &other, err) : brig_fail_nomem(err);
 }
 
-static int lay_mask(struct view *view, const struct entry *entry, struct brig_error *err)
+static int lay_mask(struct view *view, const struct view_entry *entry, struct brig_error *err)
 {
     struct plan *plan = view->plan;
     const struct view_place *place = view_place_of(view, entry->dest);
@@ -588,7 +350,7 @@ static int lay_mask(struct view *view, const struct entry *entry, struct brig_er
     return 0;
 }
 
-static int lay(struct view *view, const struct entry *entry, struct brig_error *err)
+static int lay(struct view *view, const struct view_entry *entry, struct brig_error *err)
 {
     switch (entry->kind) {
     case ENTRY_PRIVATE:
@@ -603,14 +365,9 @@ static int lay(struct view *view, const struct entry *entry, struct brig_error *
 
 int view_add_entries(struct view *view, struct brig_error *err)
 {
-    struct entries entries = {0};
+    struct view_entries entries = {0};
     add_private(view, &entries);
-    if (view->policy->view == BRIG_VIEW_HOST) {
-        add_foreign_proc_masks(view, &entries);
-        add_socket_masks(view, &entries);
-        if (view->identity->groups_stay)
-            add_group_masks(view, &entries);
-    }
+    view_add_hidden(view, &entries);
     for (size_t i = 0; i < view->policy->grant_count; i++) {
         int result = add_grant(view, &entries, &view->policy->grants[i], err);
         if (result < 0)
@@ -627,75 +384,4 @@ int view_add_entries(struct view *view, struct brig_error *err)
             return result;
     }
     return 0;
-}
-
-/* ---- without mounts ---- */
-
-static void add_path_rule(struct view *view, const char *path, enum landlock_grant grant)
-{
-    struct stat info;
-    if (stat(path, &info) == 0)
-        plan_add_rule(view->plan, PLAN_NO_SLOT, path,
-                      landlock_rights(view->abi, grant, S_ISDIR(info.st_mode)));
-}
-
-int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy, int landlock_abi,
-                            struct brig_error *err)
-{
-    static const char *const readable[] = {"/usr",
-                                           "/bin",
-                                           "/sbin",
-                                           "/lib",
-                                           "/lib32",
-                                           "/lib64",
-                                           "/libx32",
-                                           "/etc/alternatives",
-                                           "/etc/ld.so.cache",
-                                           "/etc/ld.so.conf",
-                                           "/etc/ld.so.conf.d",
-                                           "/etc/localtime",
-                                           "/etc/nsswitch.conf",
-                                           "/etc/passwd",
-                                           "/etc/group",
-                                           "/etc/hosts",
-                                           "/etc/resolv.conf",
-                                           "/etc/ssl/certs",
-                                           "/etc/ssl/openssl.cnf",
-                                           "/etc/services",
-                                           "/etc/protocols",
-                                           "/proc"};
-    static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
-                                          "/dev/urandom", "/dev/tty",  "/dev/pts"};
-    struct view view = {.plan = plan, .policy = policy, .abi = landlock_abi};
-    if (policy->view == BRIG_VIEW_HOST) {
-        add_path_rule(&view, "/", LANDLOCK_GRANT_READ);
-    } else if (policy->view != BRIG_VIEW_EMPTY) {
-        for (size_t i = 0; i < ARRAY_LENGTH(readable); i++)
-            add_path_rule(&view, readable[i], LANDLOCK_GRANT_READ);
-    }
-    for (size_t i = 0; i < ARRAY_LENGTH(devices); i++)
-        add_path_rule(&view, devices[i], LANDLOCK_GRANT_DEVICE);
-    for (size_t i = 0; i < policy->grant_count; i++) {
-        const struct policy_grant *grant = &policy->grants[i];
-        if (grant->access == BRIG_MASK)
-            continue;
-        if (strcmp(grant->source, grant->dest) != 0) {
-            /* No lower rung would do it either, and would leave more open. */
-            return brig_fail(err, BRIG_E_SETUP, 0,
-                             "'%s' cannot be granted at another path '%s' without namespaces [%s]",
-                             grant->source, grant->dest, grant->origin);
-        }
-        struct stat info;
-        if (stat(grant->source, &info) < 0) {
-            if (errno == ENOENT && (grant->flags & BRIG_GRANT_OPTIONAL))
-                continue;
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot grant '%s' [%s]", grant->source,
-                             grant->origin);
-        }
-        add_path_rule(&view, grant->source,
-                      grant->access == BRIG_READ_WRITE  ? LANDLOCK_GRANT_WRITE
-                      : grant->access == BRIG_READ_ONLY ? LANDLOCK_GRANT_READ
-                                                        : LANDLOCK_GRANT_DEVICE);
-    }
-    return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

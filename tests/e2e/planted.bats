@@ -31,6 +31,16 @@ teardown() {
     output_has secret
 }
 
+@test "a grant of what does not exist is refused in words, skipped or made, as asked" {
+    must_exit 125 run_as_user "$BRIG" --rdir "$SCRATCH/missing" -- true
+    output_has "cannot grant '$SCRATCH/missing'"
+    output_has "No such file"
+    must run_as_user "$BRIG" --rdir? "$SCRATCH/missing" -- echo skipped
+    output_has skipped
+    must run_as_user "$BRIG" --dir! "$SCRATCH/missing/deep" -- touch "$SCRATCH/missing/deep/made"
+    [ -e "$SCRATCH/missing/deep/made" ]
+}
+
 @test "nor by one above the directory that is granted" {
     must run_as_user "$BRIG" -- sh -c "ln -s '$SCRATCH' up"
     must_exit 125 run_as_user "$BRIG" --rdir up/outside -- cat up/outside/key
