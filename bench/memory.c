@@ -278,9 +278,12 @@ static bool measure(const char *name, const struct memory_bench *bench)
     report(name, &bare, &jailed);
     bool pss_known = jailed.pss_missing == 0 && bare.pss_missing == 0;
     double own = sum_kb(&jailed, pss_known) - sum_kb(&bare, pss_known);
-    bool met = own <= TARGET_KB;
-    printf("  %.0f kB a jail beyond its command, added up (target %.0f: %s)\n", own, TARGET_KB,
-           met ? "met" : "missed");
+    /* What the machine has less of decides; the sum also counts what the kernel could reclaim, and
+     * tables of file descriptors that are as large as the caller's. */
+    double lost = jailed.memory.kb[FIELD_AVAILABLE] - bare.memory.kb[FIELD_AVAILABLE];
+    bool met = lost <= TARGET_KB;
+    printf("  %.0f kB a jail beyond its command by MemAvailable (target %.0f: %s), %.0f added up\n",
+           lost, TARGET_KB, met ? "met" : "missed", own);
     return met;
 }
 

@@ -77,7 +77,6 @@ enum {
     SECCOMP_CLONE_NEW = 0x7e020000,
     SECCOMP_CLONE_NEWTIME = 0x80,            /* in clone these bits are the exit signal */
     SECCOMP_OPEN_CREATES = 0100 | 020000000, /* O_CREAT, __O_TMPFILE: only then is there a mode */
-    SECCOMP_MODE_SUID = 04000,
     SECCOMP_MODE_SUID_SGID = 06000,
     SECCOMP_MODE_TYPE = 0170000,  /* S_IFMT */
     SECCOMP_MODE_CHAR = 0020000,  /* S_IFCHR */
@@ -138,9 +137,7 @@ SECCOMP_RULE(FILTER_WITHOUT_LISTENER, "allowed; SECCOMP_FILTER_FLAG_NEW_LISTENER
         SECCOMP_WHEN(EPERM, SECCOMP_MASKED(2, SECCOMP_MODE_TYPE, SECCOMP_MODE_CHAR)),              \
         SECCOMP_WHEN(EPERM, SECCOMP_MASKED(2, SECCOMP_MODE_TYPE, SECCOMP_MODE_BLOCK)))
 
-SECCOMP_MODE_RULES(NO_SUID, SECCOMP_MODE_SUID, "setuid");
 SECCOMP_MODE_RULES(NO_SUID_SGID, SECCOMP_MODE_SUID_SGID, "setuid or setgid");
-#define CHMOD_NO_SUID CREAT_NO_SUID
 #define CHMOD_NO_SUID_SGID CREAT_NO_SUID_SGID
 
 /* Netlink for anything but routes, and raw sockets, are privileged or reach kernel code no program
@@ -320,16 +317,16 @@ SECCOMP_RULE(PRCTL_CODE, "names, signals and queries of the process itself; else
 /* ---- dev: what else is denied; everything not named is allowed ---------------------------- */
 
 #define SECCOMP_DEV(X) \
-    X(chmod, CHMOD_NO_SUID, "no setuid file may be left in a granted directory") \
-    X(creat, CREAT_NO_SUID, "no setuid file may be left in a granted directory") \
-    X(fchmod, CHMOD_NO_SUID, "no setuid file may be left in a granted directory") \
-    X(fchmodat, CHMODAT_NO_SUID, "no setuid file may be left in a granted directory") \
-    X(fchmodat2, CHMODAT_NO_SUID, "no setuid file may be left in a granted directory") \
+    X(chmod, CHMOD_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
+    X(creat, CREAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
+    X(fchmod, CHMOD_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
+    X(fchmodat, CHMODAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
+    X(fchmodat2, CHMODAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
     X(ioctl, IOCTL_DEV, "some requests type into a terminal or load kernel modules") \
-    X(mknod, MKNOD_NO_SUID, "no device node may be left in a granted directory") \
-    X(mknodat, MKNODAT_NO_SUID, "no device node may be left in a granted directory") \
-    X(open, OPEN_NO_SUID, "no setuid file may be left in a granted directory") \
-    X(openat, OPENAT_NO_SUID, "no setuid file may be left in a granted directory") \
+    X(mknod, MKNOD_NO_SUID_SGID, "no device node may be left in a granted directory") \
+    X(mknodat, MKNODAT_NO_SUID_SGID, "no device node may be left in a granted directory") \
+    X(open, OPEN_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
+    X(openat, OPENAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
     X(personality, PERSONALITY_DEV, "debuggers switch randomisation off; the rest weakens mmap") \
     X(socket, SOCKET_DEV, "other families are rarely used kernel code, loaded on demand")
 
