@@ -2,6 +2,7 @@
 /* `brig run`, and brig without a verb: runs a command, or a shell, in a jail. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,31 @@ static void act_as_user(const struct settings *settings, bool user)
     }
 }
 
+/* The commonest stumble: a program that the caller's PATH has and the jail has not. */
+static void advise_not_found(const char *name, char **envp, struct brig_error *err)
+{
+    const char *path = NULL;
+    for (size_t i = 0; envp[i]; i++)
+        if (strncmp(envp[i], "PATH=", 5) == 0)
+            path = envp[i] + 5;
+    if (strpbrk(name, " ;|&<>"))
+        (void)brig_advise(err, err->code, "For a line of shell: brig sh -c '…'");
+    else if (!strchr(name, '/') && access(name, F_OK) == 0)
+        (void)brig_advise(err, err->code, "For the file here: ./%s", name);
+    while (path && *path && !strchr(name, '/')) {
+        size_t length = strcspn(path, ":");
+        char file[PATH_MAX];
+        (void)snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
+        if (path[0] == '/' && access(file, X_OK) == 0) {
+            (void)brig_advise(err, err->code,
+                              "Outside it is '%s': grant what it needs, as by -r '%.*s'", file,
+                              (int)length, path);
+            return;
+        }
+        path += length + (path[length] == ':');
+    }
+}
+
 static int run_command(const struct settings *settings, const char *const *argv, char **envp,
                        struct brig_error *err)
 {
@@ -131,6 +157,8 @@ static int run_command(const struct settings *settings, const char *const *argv,
     struct brig_result result;
     struct brig_error run_error = {0};
     (void)run_job(settings, argv, envp, &result, &run_error); /* the result holds the error */
+    if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)
+        advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);
     int exit_status = brig_result_status(&result);
     if (settings->result) {

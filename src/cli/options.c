@@ -44,7 +44,8 @@ static int next_word_as_value(struct options_cursor *cursor, struct option_use *
                               struct brig_error *err)
 {
     const struct option_row *row = ret_use->row;
-    if (cursor->next >= cursor->argc)
+    /* A value of "--" is far more often a forgotten one; --option=-- still says it. */
+    if (cursor->next >= cursor->argc || strcmp(cursor->argv[cursor->next], "--") == 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "--%s needs a value: --%s %s", row->long_name,
                          row->long_name, row->metavar);
     ret_use->value = cursor->argv[cursor->next++];

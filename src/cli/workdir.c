@@ -52,10 +52,10 @@ static bool holds_home(const struct stat *directory, const char *home)
 /* Directories that belong to the system or to everybody: with everything below them, or alone. */
 static bool is_of_system(const char *cwd)
 {
-    static const char *const with_all[] = {"/etc",  "/usr", "/bin", "/sbin", "/lib", "/boot",
-                                           "/proc", "/sys", "/dev", "/run"};
-    static const char *const alone[] = {"/var", "/var/lib", "/var/tmp", "/tmp", "/opt", "/srv",
-                                        "/mnt", "/media"};
+    static const char *const with_all[] = {"/etc",  "/usr",  "/bin", "/sbin", "/lib",
+                                           "/boot", "/proc", "/sys", "/dev",  "/run"};
+    static const char *const alone[] = {"/var", "/var/lib", "/var/tmp", "/tmp",
+                                        "/opt", "/srv",     "/mnt",     "/media"};
     for (size_t i = 0; i < ARRAY_LENGTH(with_all); i++)
         if (path_is_beneath(with_all[i], cwd))
             return true;
@@ -123,11 +123,13 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "the working directory is '/', which is never granted. Go into a "
                              "project, or use -D to run without it, with --view host to read it");
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the working directory '%s' is or holds a whole home directory or belongs to "
-                         "the system, so it is not granted. Go into a project, or use -D to run without it, or -d '%s' "
-                         "to insist",
-                         cwd.text, cwd.text);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "the working directory '%s' is or holds a whole home directory or belongs to "
+            "the system, so it is not granted. Go into a project, or use -D to run without it, or "
+            "-d '%s' "
+            "to insist",
+            cwd.text, cwd.text);
     }
     if (settings->workdir_given)
         return 0;

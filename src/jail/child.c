@@ -313,12 +313,12 @@ static int intermediate_main(void *argument)
     if (plan->only_steps)
         return take_steps(start, ALL_STEPS);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
-    long pid = child_clone(start, &(struct child_clone){
-                                      .flags = first_flags(plan) | CLONE_VM | CLONE_VFORK |
-                                               CLONE_PARENT | CLONE_PIDFD,
-                                      .stack = 1,
-                                      .function = first_main,
-                                  });
+    long pid = child_clone(
+        start, &(struct child_clone){
+                   .flags = first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD,
+                   .stack = 1,
+                   .function = first_main,
+               });
     if (pid < 0)
         return child_failed(start, PLAN_STEP_CLONE, pid);
     child_wait_until_gone(&start->command_here);

@@ -105,8 +105,9 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
     if (sys_errno == ESTALE)
         return brig_advise(err, code, "It was replaced while the jail was being built; try again");
     if (sys_errno == ELOOP)
-        return brig_advise(err, code, "A symbolic link in a writable directory is never followed; "
-                                      "name what it points to");
+        return brig_advise(err, code,
+                           "A symbolic link in a writable directory is never followed; "
+                           "name what it points to");
     if (step >= 0 && (size_t)step < plan->step_count && plan->steps[step].hint)
         return brig_advise(err, code, "%s", plan->steps[step].hint);
     if (step == PLAN_STEP_SECCOMP || step == PLAN_STEP_LANDLOCK || sys_errno == ENOSYS)

@@ -35,11 +35,11 @@ enum plan_op {
     PLAN_MKDIR,     /* in slot: path, mode; existing is fine */
     PLAN_MKFILE,    /* in slot: path, mode, data */
     PLAN_SYMLINK,   /* in slot: path → data */
-    PLAN_ATTACH,      /* slot at path in the root `from`; mode: the way there is all ours; data: the
+    PLAN_ATTACH,    /* slot at path in the root `from`; mode: the way there is all ours; data: the
                        * directory (of length bytes) above it that others can write to */
-    PLAN_OPEN_ROOT,   /* slot = / as it is now, to attach in */
-    PLAN_PIVOT,       /* the root becomes / and the host's tree is gone */
-    PLAN_PTY,         /* open the jail's pty, send its master out; the slave is for fds 0–2 */
+    PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
+    PLAN_PIVOT,     /* the root becomes / and the host's tree is gone */
+    PLAN_PTY,       /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };
 
 enum plan_attr {

@@ -137,7 +137,8 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
     const struct view_place *place = view_place_of(view, dest);
     if (!place) /* the root is one, unless there was no memory for it */
         return brig_fail_nomem(err);
-    const char *rest = dest + covers(place->dest, dest);
+    int covered = covers(place->dest, dest);
+    const char *rest = dest + (covered > 0 ? covered : 0);
     while (*rest == '/')
         rest++;
     if (place->host) {

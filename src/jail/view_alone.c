@@ -43,8 +43,7 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
                                            "/proc"};
     static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
                                           "/dev/urandom", "/dev/tty",  "/dev/pts"};
-    struct view view = {
-        .plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
     if (policy->view == BRIG_VIEW_HOST) {
         add_path_rule(&view, "/", LANDLOCK_GRANT_READ);
     } else if (policy->view != BRIG_VIEW_EMPTY) {

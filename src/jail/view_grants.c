@@ -99,25 +99,27 @@ const char *view_below(const char *directory, const char *path)
 }
 
 /* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
-static void add_mask(struct view *view, struct view_entries *entries, const struct policy_grant *mask)
+static void add_mask(struct view *view, struct view_entries *entries,
+                     const struct policy_grant *mask)
 {
     struct view_entry *entry = view_add_entry(view, entries, ENTRY_MASK, mask->dest);
     if (entry)
         entry->grant = mask;
     for (size_t i = 0; i < view->policy->grant_count; i++) {
         const struct policy_grant *grant = &view->policy->grants[i];
-        const char *rest = grant->access == BRIG_MASK ? NULL : view_below(grant->source, mask->dest);
+        const char *rest =
+            grant->access == BRIG_MASK ? NULL : view_below(grant->source, mask->dest);
         if (!rest || strcmp(grant->source, grant->dest) == 0)
             continue;
         entry = view_add_entry(view, entries, ENTRY_MASK,
-                          arena_printf(&view->plan->arena, "%s%s", grant->dest, rest));
+                               arena_printf(&view->plan->arena, "%s%s", grant->dest, rest));
         if (entry)
             entry->grant = mask;
     }
 }
 
-static int add_grant(struct view *view, struct view_entries *entries, const struct policy_grant *grant,
-                     struct brig_error *err)
+static int add_grant(struct view *view, struct view_entries *entries,
+                     const struct policy_grant *grant, struct brig_error *err)
 {
     if (grant->access == BRIG_MASK) {
         add_mask(view, entries, grant);
@@ -282,6 +284,14 @@ static void watch_mask(struct view *view, const char *tree, const char *host_pat
     }
 }
 
+/* A mask of what is not there protects nothing now, and is mostly a slip. Where the same path is
+ * hidden in a second grant, its own entry speaks. */
+static bool is_mistyped(const struct view_entry *entry)
+{
+    return entry->grant && !(entry->grant->flags & BRIG_GRANT_OPTIONAL) &&
+           strcmp(entry->dest, entry->grant->dest) == 0;
+}
+
 static int lay_mask(struct view *view, const struct view_entry *entry, struct brig_error *err);
 
 /* What a masked symlink points to is hidden as well, where it lies in the same tree. */
@@ -326,6 +336,11 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
             return 0;
     }
     hold_parents(view, entry->dest);
+    if (!exists && of_host && is_mistyped(entry))
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "cannot hide '%s', which does not exist [%s]. Check the name, or use "
+                         "--mask? to hide it as soon as it does",
+                         entry->dest, entry->grant->origin);
     if (!exists)
         return 0;
     bool directory = S_ISDIR(info.st_mode);

@@ -29,7 +29,8 @@ static void add_foreign_proc_masks(struct view *view, struct view_entries *entri
         if (strcmp(type, "proc") != 0 || strcmp(mountpoint, "/proc") == 0 ||
             strncmp(mountpoint, "/proc/", 6) == 0)
             continue;
-        (void)view_add_entry(view, entries, ENTRY_MASK, arena_strdup(&view->plan->arena, mountpoint));
+        (void)view_add_entry(view, entries, ENTRY_MASK,
+                             arena_strdup(&view->plan->arena, mountpoint));
     }
 }
 
@@ -100,8 +101,8 @@ static void add_group_masks(struct view *view, struct view_entries *entries)
                 !only_by_group(view->identity, &info))
                 continue;
             (void)view_add_entry(view, entries, ENTRY_MASK,
-                            arena_printf(&view->plan->arena, "%s/%s",
-                                         corridors[i][1] ? corridors[i] : "", item->d_name));
+                                 arena_printf(&view->plan->arena, "%s/%s",
+                                              corridors[i][1] ? corridors[i] : "", item->d_name));
         }
     }
 }

@@ -55,6 +55,24 @@ teardown() {
     output_has "/proc"
 }
 
+@test "a mask of what is not there is a slip, unless it is said to be for later" {
+    run_as_user sh -c 'echo secret >.env'
+    must_exit 125 run_as_user "$BRIG" --mask .evn -- cat .env
+    output_has ".evn"
+    output_lacks secret
+    must run_as_user "$BRIG" --mask? .evn -- cat .env
+    # What the view does not show at all need not be there.
+    must run_as_user "$BRIG" --mask "$SCRATCH/elsewhere" -- true
+}
+
+@test "a program of the caller's that the jail lacks is told apart" {
+    run_as_user sh -c 'mkdir ../bin; printf "#!/bin/sh\necho mine\n" >../bin/mytool; chmod +x ../bin/mytool'
+    must_exit 127 run_as_user env PATH="$SCRATCH/bin:$PATH" "$BRIG" mytool
+    output_has "-r '$SCRATCH/bin'"
+    must run_as_user env PATH="$SCRATCH/bin:$PATH" "$BRIG" -r "$SCRATCH/bin" mytool
+    output_has mine
+}
+
 @test "a masked symlink hides itself and what it points to in the grant" {
     run_as_user sh -c 'echo secret >real/env; ln -s real/env .env'
     must run_as_user "$BRIG" -- cat .env

@@ -236,7 +236,7 @@ static __attribute__((noreturn, used)) void init_main(const long *stack)
         leave(125);
     report(WIRE_STARTED, 0);
     if (jail.command > 0) {
-        reap(&jail); /* who built the jail */
+        reap(&jail);                           /* who built the jail */
         (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start; no pipe, no wait */
         (void)SYS(close, WIRE_GATE_FD);
         reap(&jail);
