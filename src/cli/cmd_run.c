@@ -154,7 +154,7 @@ static int run_command(const struct settings *settings, const char *const *argv,
     if (status < 0)
         return status;
 
-    struct brig_result result;
+    struct brig_result result = {0};
     struct brig_error run_error = {0};
     (void)run_job(settings, argv, envp, &result, &run_error); /* the result holds the error */
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)

@@ -63,8 +63,13 @@ static void test_syntax(void)
                "or be the next word");
     tap_is_str(read_all(WORDS(W("--dir=/x=y"), W("a")), t, sizeof(t)), "dir=/x=y | a",
                "a long option's value follows the first =");
-    tap_is_str(read_all(WORDS(W("--dir"), W("--"), W("a")), t, sizeof(t)), "dir=-- | a",
-               "the next word is the value whatever it is");
+    tap_is_str(read_all(WORDS(W("--dir"), W("-x"), W("a")), t, sizeof(t)), "dir=-x | a",
+               "the next word is the value even if it begins with a dash");
+    tap_is_str(read_all(WORDS(W("--dir"), W("--"), W("a")), t, sizeof(t)),
+               "error: --dir needs a value: --dir PATH[:DEST]",
+               "but for --, which ends the options");
+    tap_is_str(read_all(WORDS(W("--dir=--"), W("a")), t, sizeof(t)), "dir=-- | a",
+               "unless it is put in the same word");
     tap_is_str(read_all(WORDS(W("--setenv=")), t, sizeof(t)), "setenv= |", "a value may be empty");
     tap_is_str(read_all(WORDS(W("--dir?=/x"), W("--dir!"), W("/y")), t, sizeof(t)),
                "dir?=/x dir!=/y |", "the forms with ? and ! are options of their own");
