@@ -19,14 +19,14 @@
 #include <unistd.h>
 
 #include "attempt.h"
-#include "escape_b.h"
+#include "more.h"
 
 static const struct attempt *const tables[] = {
-    attempts_exec,     attempts_files,     attempts_grants, attempts_ids,      attempts_inherited,
-    attempts_init,     attempts_ipc,       attempts_kernel, attempts_limits,   attempts_mounts,
-    attempts_outlive,  attempts_processes, attempts_procfs, attempts_sockets,  attempts_streams,
-    attempts_terminal, attempts_helpers,   attempts_b_net,  attempts_b_kernel, attempts_b_ipc,
-    attempts_b_limits,
+    attempts_exec,     attempts_files,     attempts_grants,  attempts_ids,     attempts_inherited,
+    attempts_init,     attempts_ipc,       attempts_kernel,  attempts_limits,  attempts_mounts,
+    attempts_outlive,  attempts_processes, attempts_procfs,  attempts_sockets, attempts_streams,
+    attempts_terminal, attempts_helpers,   attempts_network, attempts_calls,   attempts_shared,
+    attempts_endings,
 };
 
 static const struct attempt *find(const char *name)

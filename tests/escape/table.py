@@ -2,7 +2,7 @@
 """The attempts, a row each: what is tried, how a breach would show, where the same is allowed, and
 without which layer nothing is promised."""
 
-import rows_b
+import more_rows
 from rows import OUTSIDE, ROOT, USERNS, Row, Twin
 
 N, S, L, C = "namespaces", "seccomp", "landlock", "caps"
@@ -353,4 +353,4 @@ THEMES = {
 }
 
 ROWS = [Row(**{**row.__dict__, "theme": theme}) for theme, rows in THEMES.items() for row in rows]
-ROWS += rows_b.ROWS
+ROWS += more_rows.ROWS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""More attempts, of the tables in escape_b_*.c: sockets of desktops, the host's network, calls on
+"""More attempts, of the tables in network.c, calls.c, shared.c and endings.c: sockets of desktops, the host's network, calls on
 groups of processes, things left behind, and not ending in time. Their effects are here too."""
 
 import ctypes
@@ -27,7 +27,7 @@ listeners = {}
 
 
 def _x11(world):
-    """Each half of the suite has a display of its own; escape_b_net.c reckons likewise."""
+    """Each half of the suite has a display of its own; network.c reckons likewise."""
     return f"{X11_DIR}/X{1000 + world.ipc_key % 50000}"
 
 

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "escape_b.h"
+#include "more.h"
 
 #define INTERFACES 256
 #define ACCEPT_MS 100
@@ -139,7 +139,7 @@ static int odd_families(void)
     return has_arg("twin") ? NOT_HERE : REFUSED;
 }
 
-const struct attempt attempts_b_net[] = {
+const struct attempt attempts_network[] = {
     {"x11-path", x11_path},
     {"x11-abstract", x11_abstract},
     {"x11-abstract-shared-network", x11_abstract},

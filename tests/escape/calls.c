@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "escape_b.h"
+#include "more.h"
 
 #define NICE_OF_GROUP 7
 
@@ -106,7 +106,7 @@ static int key_users(void)
     return judge_read("/proc/key-users");
 }
 
-const struct attempt attempts_b_kernel[] = {
+const struct attempt attempts_calls[] = {
     {"io-uring-rest", io_uring_rest},
     {"add-key", add_key_to_user},
     {"move-pages-outsider", move_pages_outsider},

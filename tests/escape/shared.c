@@ -11,11 +11,11 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-#include "escape_b.h"
+#include "more.h"
 
 #define ROOM 256
 
-/* The key after the victim's; rows_b.py looks for it. */
+/* The key after the victim's; more_rows.py looks for it. */
 static key_t left_key(void)
 {
     return (key_t)arg_number("ipc_key") + 1;
@@ -63,7 +63,7 @@ static int watch_outside(void)
     return judge("an event", fd < 0 ? -1 : read(fd, events, sizeof(events)));
 }
 
-const struct attempt attempts_b_ipc[] = {
+const struct attempt attempts_shared[] = {
     {"leave-sysv-memory", leave_memory},
     {"leave-sysv-semaphore", leave_semaphore},
     {"leave-sysv-queue", leave_sysv_queue},

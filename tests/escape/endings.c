@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "escape_b.h"
+#include "more.h"
 
 #define BUSY_MS 4000
 #define BURNERS 4
@@ -120,7 +120,7 @@ static int daemon_storm(void)
     return THROUGH;
 }
 
-const struct attempt attempts_b_limits[] = {
+const struct attempt attempts_endings[] = {
     {"cpu-tree", cpu_tree},
     {"cpu-crumbs", cpu_crumbs},
     {"exec-storm", exec_storm},
