@@ -144,8 +144,9 @@ static int become_init(const struct start *start, long command)
     if (init < 0 || wire < 0)
         return child_failed(start, PLAN_STEP_INIT, init < 0 ? init : wire);
     (void)SYS(close_range, 0, 15, 0);
-    for (int fd = 0; fd < 3; fd++) /* the lowest free number each time, to be kept */
-        (void)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR, 0);
+    (void)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR, 0); /* the lowest free number: 0 */
+    (void)SYS(dup3, 0, 1, 0);
+    (void)SYS(dup3, 0, 2, 0);
     (void)SYS(dup3, wire, WIRE_INIT_FD, 0);
     if (gate >= 0)
         (void)SYS(dup3, gate, WIRE_GATE_FD, 0);

@@ -113,16 +113,17 @@ static int restrict_landlock(const struct plan *plan)
             uint64_t access;
             int32_t fd;
         } __attribute__((packed)) beneath = {.access = rule->access};
-        long fd = rule->slot != PLAN_NO_SLOT
-                      ? plan->slots[rule->slot]
-                      : SYS(openat, AT_FDCWD, rule->path, O_PATH | O_CLOEXEC, 0);
+        bool opened = rule->slot == PLAN_NO_SLOT && rule->fd < 0;
+        long fd = rule->slot != PLAN_NO_SLOT ? plan->slots[rule->slot] : rule->fd;
+        if (opened)
+            fd = SYS(openat, AT_FDCWD, rule->path, O_PATH | O_CLOEXEC, 0);
         if (fd == -ERR_ENOENT || fd == -ERR_ENOTDIR || fd == -ERR_EACCES)
             continue; /* what cannot be reached needs no right */
         if (fd < 0)
             return (int)fd;
         beneath.fd = (int32_t)fd;
         long result = SYS(landlock_add_rule, ruleset, 1 /* PATH_BENEATH */, &beneath, 0);
-        if (rule->slot == PLAN_NO_SLOT)
+        if (opened)
             (void)SYS(close, fd);
         if (result < 0)
             return (int)result;

@@ -273,8 +273,10 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
 {
     int network = template_plan(template, &job->plan);
     int result = launch(job, template->policy, command, streams, err);
-    if (network >= 0)
+    if (network >= 0) {
         (void)close(network);
+        template_refill(template);
+    }
     return result;
 }
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,9 @@
 
 /* Network namespaces kept ready; each costs about 240 kB of kernel memory. */
 #define SPARE_NETWORKS 8
+/* They are made several at a time, when this few are left: making one keeps a CPU for half as long as
+ * a whole run takes, so most runs had better have none made beside them. */
+#define SPARE_NETWORKS_LOW 2
 
 static int open_namespace(pid_t pid, const char *which, struct brig_error *err)
 {
@@ -67,11 +71,35 @@ static int start_holder(struct brig_template *template, struct plan *held, struc
     return template->fresh.join_mntns < 0 ? template->fresh.join_mntns : 0;
 }
 
-/* One more network namespace, please. */
-static void order_network(struct brig_template *template)
+/* What the template holds stays where it is: opened once, a run need not look it up. What cannot be
+ * opened here the run opens itself. */
+static void open_rules(struct brig_template *template)
 {
-    struct wire_message order = {.type = WIRE_NETWORK};
-    (void)send(template->maker.wire, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+    char name[64];
+    (void)snprintf(name, sizeof name, "/proc/%d/root", template->holder.pid);
+    autoclose int root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < template->fresh.rule_count; i++) {
+        struct plan_rule *rule = &template->fresh.rules[i];
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+        if (rule->slot != PLAN_NO_SLOT || root < 0)
+            continue;
+        long fd = SYS(openat2, root, rule->path, &how, sizeof how);
+        if (fd < 0)
+            continue;
+        rule->fd = (int)fd;
+        plan_own_fd(&template->compiled, rule->fd);
+    }
+}
+
+void template_refill(struct brig_template *template)
+{
+    if (template->networks > SPARE_NETWORKS_LOW)
+        return;
+    for (; template->networks < SPARE_NETWORKS; template->networks++) {
+        struct wire_message order = {.type = WIRE_NETWORK};
+        (void)send(template->maker.wire, &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
 }
 
 static int start_maker(struct brig_template *template, struct brig_error *err)
@@ -91,8 +119,7 @@ static int start_maker(struct brig_template *template, struct brig_error *err)
     int result = spawn_jail(&maker, &template->maker, err);
     if (result < 0)
         return result;
-    for (int i = 0; i < SPARE_NETWORKS; i++)
-        order_network(template);
+    template_refill(template);
     return 0;
 }
 
@@ -122,6 +149,7 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
         result = start_holder(template, &held, err);
     if (result == 0) {
         template->fresh.unenforced = held.unenforced;
+        open_rules(template);
         if (template->fresh.clone_flags & CLONE_NEWNET)
             result = start_maker(template, err);
     }
@@ -144,12 +172,12 @@ int template_plan(struct brig_template *template, struct plan *ret_plan)
            spawn_receive(template->maker.wire, &message, &network) == 1)
         ; /* its first word is that it started */
     if (network >= 0) {
+        template->networks--;
         plan.join_netns = network;
         plan.clone_flags &= ~(unsigned long)CLONE_NEWNET;
         for (size_t i = 0; i < plan.step_count; i++)
             if (plan.steps[i].op == PLAN_LOOPBACK)
                 plan.skip_loopback = true;
-        order_network(template);
     }
     *ret_plan = plan;
     return network;
