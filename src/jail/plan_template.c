@@ -3,9 +3,9 @@
  * through a run, and what must be fresh for each run: the private directories, /proc, the
  * terminals, and everything made of them. */
 #include <sched.h>
-#include <string.h>
 
 #include "base/error.h"
+#include "base/path.h"
 #include "jail/plan.h"
 
 /* Steps that speak of the namespaces a run makes for itself. */
@@ -54,12 +54,9 @@ static bool is_attach(const struct plan_step *step)
 
 static bool is_below_fresh(const struct split *split, const char *path)
 {
-    for (size_t i = 0; i < split->fresh_path_count; i++) {
-        size_t length = strlen(split->fresh_paths[i]);
-        if (strncmp(path, split->fresh_paths[i], length) == 0 &&
-            (path[length] == '/' || path[length] == 0))
+    for (size_t i = 0; i < split->fresh_path_count; i++)
+        if (path_is_beneath(split->fresh_paths[i], path))
             return true;
-    }
     return false;
 }
 

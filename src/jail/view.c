@@ -194,6 +194,17 @@ int view_subtree(struct view *view, int from, const char *path, const char *what
     return slot;
 }
 
+int view_read_only_subtree(struct view *view, int from, const char *path, const char *what)
+{
+    int slot = view_subtree(view, from, path, what);
+    struct plan_step *step = plan_add(view->plan, PLAN_ATTR, what);
+    if (step) {
+        step->slot = slot;
+        step->flags = PLAN_ATTR_RDONLY;
+    }
+    return slot;
+}
+
 void view_landlock(struct view *view, int slot, const char *dest, enum landlock_grant grant,
                    bool directory)
 {

@@ -348,13 +348,8 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
                                     entry->grant ? entry->grant->origin : "built in");
     if (directory)
         view_mkdirs(view, view->scratch, VIEW_EMPTY_DIR, 0555);
-    int slot =
-        view_subtree(view, view->scratch, directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
-    struct plan_step *attr = plan_add(plan, PLAN_ATTR, what);
-    if (attr) {
-        attr->slot = slot;
-        attr->flags = PLAN_ATTR_RDONLY;
-    }
+    int slot = view_read_only_subtree(view, view->scratch,
+                                      directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
     struct plan_step *step = view_attach(view, slot, entry->dest, false, what);
     if (step && !of_host)
         step->soft = true; /* of our own root: it may not hold this name at all */

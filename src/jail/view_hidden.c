@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/own.h"
+#include "base/path.h"
 #include "jail/unenforced.h"
 #include "jail/view_entries.h"
 
@@ -38,9 +39,7 @@ static bool is_granted(const struct view *view, const char *path)
 {
     for (size_t i = 0; i < view->policy->grant_count; i++) {
         const struct policy_grant *grant = &view->policy->grants[i];
-        size_t length = strlen(grant->dest);
-        if (grant->access != BRIG_MASK && strncmp(path, grant->dest, length) == 0 &&
-            (path[length] == '/' || path[length] == 0))
+        if (grant->access != BRIG_MASK && path_is_beneath(grant->dest, path))
             return true;
     }
     return false;

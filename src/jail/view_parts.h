@@ -51,6 +51,8 @@ struct plan_step *view_attach(struct view *view, int slot, const char *dest, boo
                               const char *what);
 /* A clone of a part of an attached slot. */
 int view_subtree(struct view *view, int from, const char *path, const char *what);
+/* The same, read-only. */
+int view_read_only_subtree(struct view *view, int from, const char *path, const char *what);
 /* A Landlock rule for what is attached at dest. */
 void view_landlock(struct view *view, int slot, const char *dest, enum landlock_grant grant,
                    bool directory);

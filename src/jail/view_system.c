@@ -203,12 +203,8 @@ void view_add_identity_files(struct view *view)
         if (!files[i].text || view_mountpoint(view, files[i].dest, false, &ours, NULL) < 0)
             continue;
         view_mkfile(view, view->scratch, files[i].name, 0444, files[i].text, strlen(files[i].text));
-        int slot = view_subtree(view, view->scratch, files[i].name, "make the jail's passwd");
-        struct plan_step *step = plan_add(view->plan, PLAN_ATTR, "make the jail's passwd");
-        if (step) {
-            step->slot = slot;
-            step->flags = PLAN_ATTR_RDONLY;
-        }
+        int slot =
+            view_read_only_subtree(view, view->scratch, files[i].name, "make the jail's passwd");
         (void)view_attach(view, slot, files[i].dest, ours, "mount the jail's passwd");
     }
 }
@@ -319,27 +315,19 @@ void view_add_proc(struct view *view)
         struct stat info;
         if (!path || stat(path, &info) < 0 || !(info.st_mode & S_IROTH))
             continue; /* missing, or root's alone, which the jail never is */
-        bool first = cover == PLAN_NO_SLOT;
-        int mask = view_subtree(view, first ? view->scratch : cover, first ? VIEW_EMPTY_FILE : "",
-                                "hide a part of /proc");
-        struct plan_step *attr = first ? plan_add(plan, PLAN_ATTR, "hide a part of /proc") : NULL;
-        if (attr) {
-            attr->slot = mask;
-            attr->flags = PLAN_ATTR_RDONLY;
-        }
+        const char *what = "hide a part of /proc";
+        int mask = cover == PLAN_NO_SLOT
+                       ? view_read_only_subtree(view, view->scratch, VIEW_EMPTY_FILE, what)
+                       : view_subtree(view, cover, "", what);
         cover = mask;
-        (void)view_attach(view, mask, path, true, "hide a part of /proc");
+        (void)view_attach(view, mask, path, true, what);
     }
     for (size_t i = 0; writable && i < ARRAY_LENGTH(proc_read_only); i++) {
         char *path = arena_printf(&plan->arena, "/proc/%s", proc_read_only[i]);
         if (!path || access(path, F_OK) < 0)
             continue;
-        int part = view_subtree(view, slot, proc_read_only[i], "make a part of /proc read-only");
-        struct plan_step *attr = plan_add(plan, PLAN_ATTR, "make a part of /proc read-only");
-        if (attr) {
-            attr->slot = part;
-            attr->flags = PLAN_ATTR_RDONLY;
-        }
-        (void)view_attach(view, part, path, true, "make a part of /proc read-only");
+        const char *what = "make a part of /proc read-only";
+        int part = view_read_only_subtree(view, slot, proc_read_only[i], what);
+        (void)view_attach(view, part, path, true, what);
     }
 }

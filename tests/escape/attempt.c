@@ -170,3 +170,15 @@ void pause_ms(long ms)
     struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     (void)nanosleep(&time, NULL);
 }
+
+int open_any(const char *const paths[], int (*test)(const char *))
+{
+    bool exists = false;
+    int answer = REFUSED;
+    for (size_t i = 0; paths[i]; i++) {
+        exists = exists || access(paths[i], F_OK) == 0;
+        if (test(paths[i]) == THROUGH)
+            answer = THROUGH;
+    }
+    return !exists && has_arg("twin") ? NOT_HERE : answer;
+}

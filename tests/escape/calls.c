@@ -75,18 +75,6 @@ static int tioclinux_high_bits(void)
                                                         0xdead00000000UL | TIOCLINUX, request));
 }
 
-static int open_any(const char *const paths[], int (*test)(const char *))
-{
-    bool exists = false;
-    int answer = REFUSED;
-    for (size_t i = 0; paths[i]; i++) {
-        exists = exists || access(paths[i], F_OK) == 0;
-        if (test(paths[i]) == THROUGH)
-            answer = THROUGH;
-    }
-    return !exists && has_arg("twin") ? NOT_HERE : answer;
-}
-
 static int hardware_switches(void)
 {
     static const char *const paths[] = {"/proc/mtrr", "/proc/scsi/scsi", "/proc/acpi/wakeup",

@@ -11,19 +11,6 @@
 
 #include "attempt.h"
 
-/* THROUGH if one of them opens; NOT_HERE on the allowed side if none exists. */
-static int open_any(const char *const paths[], int (*test)(const char *))
-{
-    bool exists = false;
-    int answer = REFUSED;
-    for (size_t i = 0; paths[i]; i++) {
-        exists = exists || access(paths[i], F_OK) == 0;
-        if (test(paths[i]) == THROUGH)
-            answer = THROUGH;
-    }
-    return !exists && has_arg("twin") ? NOT_HERE : answer;
-}
-
 #define SWITCH(function, ...)                                                                      \
     static int function(void)                                                                      \
     {                                                                                              \
