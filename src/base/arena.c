@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_CHUNK_BYTES 16384
+#define ARENA_CHUNK_BYTES 65536 /* a plan fits; what is not used is never touched */
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -18,16 +18,17 @@ struct arena_chunk {
 
 static struct arena_chunk *add_chunk(struct arena *arena, size_t size)
 {
-    struct arena_chunk *chunk = calloc(1, sizeof *chunk + size);
+    struct arena_chunk *chunk = malloc(sizeof *chunk + size);
     if (!chunk)
         return NULL;
+    chunk->used = 0;
     chunk->size = size;
     chunk->next = arena->chunks;
     arena->chunks = chunk;
     return chunk;
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+void *arena_alloc_raw(struct arena *arena, size_t size)
 {
     size_t rounded = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct arena_chunk *chunk = arena->chunks;
@@ -45,9 +46,17 @@ void *arena_alloc(struct arena *arena, size_t size)
     return memory;
 }
 
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    void *memory = arena_alloc_raw(arena, size);
+    if (memory)
+        memset(memory, 0, size);
+    return memory;
+}
+
 void *arena_copy(struct arena *arena, const void *data, size_t size)
 {
-    void *copy = arena_alloc(arena, size);
+    void *copy = arena_alloc_raw(arena, size);
     if (copy && size > 0)
         memcpy(copy, data, size);
     return copy;
@@ -60,18 +69,44 @@ char *arena_strdup(struct arena *arena, const char *text)
 
 char *arena_printf(struct arena *arena, const char *format, ...)
 {
+    char short_text[256]; /* most are, and are then formatted once */
     va_list args, again;
     va_start(args, format);
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(short_text, sizeof short_text, format, args);
     va_end(args);
-    char *text = length < 0 ? NULL : arena_alloc(arena, (size_t)length + 1);
-    if (text)
-        (void)vsnprintf(text, (size_t)length + 1, format, again);
-    else
+    char *text = length < 0 ? NULL : arena_alloc_raw(arena, (size_t)length + 1);
+    if (!text)
         arena->failed = 1;
+    else if ((size_t)length < sizeof short_text)
+        memcpy(text, short_text, (size_t)length + 1);
+    else
+        (void)vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text;
+}
+
+char *arena_concat(struct arena *arena, const char *first, ...)
+{
+    size_t length = 0;
+    va_list texts;
+    va_start(texts, first);
+    for (const char *text = first; text; text = va_arg(texts, const char *))
+        length += strlen(text);
+    va_end(texts);
+    char *all = arena_alloc_raw(arena, length + 1);
+    if (!all)
+        return NULL;
+    char *at = all;
+    va_start(texts, first);
+    for (const char *text = first; text; text = va_arg(texts, const char *)) {
+        size_t size = strlen(text);
+        memcpy(at, text, size);
+        at += size;
+    }
+    va_end(texts);
+    *at = '\0';
+    return all;
 }
 
 void arena_done(struct arena *arena)

@@ -6,15 +6,19 @@
 
 struct arena_chunk;
 
-/* Zero-initialise. All memory handed out is zeroed and stays put until arena_done(). */
+/* Zero-initialise. Memory handed out stays put until arena_done(). */
 struct arena {
     struct arena_chunk *chunks;
     int failed; /* set once an allocation failed: check at the end */
 };
 
-void *arena_alloc(struct arena *arena, size_t size); /* NULL and failed=1 when memory is short */
+/* Zeroed, or as it comes; NULL and failed=1 when memory is short. */
+void *arena_alloc(struct arena *arena, size_t size);
+void *arena_alloc_raw(struct arena *arena, size_t size);
 void *arena_copy(struct arena *arena, const void *data, size_t size);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The texts up to a NULL, one after the other: what "%s%s" would do, and much faster. */
+char *arena_concat(struct arena *arena, const char *first, ...) __attribute__((sentinel));
 void arena_done(struct arena *arena);

@@ -12,6 +12,17 @@ static void append(char *buffer, size_t size, const char *text)
     (void)snprintf(buffer + used, size - used, "%s", text);
 }
 
+const char *error_text(int sys_errno, char buffer[ERROR_TEXT_MAX])
+{
+#ifdef __GLIBC__ /* thread-safe, and returns the text wherever it put it */
+    return strerror_r(sys_errno, buffer, ERROR_TEXT_MAX);
+#else
+    if (strerror_r(sys_errno, buffer, ERROR_TEXT_MAX) != 0)
+        (void)snprintf(buffer, ERROR_TEXT_MAX, "error %d", sys_errno);
+    return buffer;
+#endif
+}
+
 void error_fill(struct brig_error *err, int code, int sys_errno, const char *format, ...)
 {
     if (!err)
@@ -23,10 +34,9 @@ void error_fill(struct brig_error *err, int code, int sys_errno, const char *for
     (void)vsnprintf(err->message, sizeof err->message, format, args);
     va_end(args);
     if (sys_errno != 0) {
-        char text[128];
+        char text[ERROR_TEXT_MAX];
         append(err->message, sizeof err->message, ": ");
-        /* The GNU variant: thread-safe, and returns the text wherever it put it. */
-        append(err->message, sizeof err->message, strerror_r(sys_errno, text, sizeof text));
+        append(err->message, sizeof err->message, error_text(sys_errno, text));
     }
 }
 

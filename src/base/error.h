@@ -4,6 +4,10 @@
 
 #include <brig/brig.h>
 
+#define ERROR_TEXT_MAX 128
+/* What an errno means, in words, safe from threads. */
+const char *error_text(int sys_errno, char buffer[ERROR_TEXT_MAX]);
+
 void error_fill(struct brig_error *err, int code, int sys_errno, const char *format, ...)
     __attribute__((format(printf, 4, 5), nonnull(4)));
 void error_prefix(struct brig_error *err, const char *format, ...)

@@ -12,12 +12,10 @@
 
 #include "jail/child_say.h"
 #include "jail/child_start.h"
+#include "jail/init_image.h"
 #include "jail/loopback.h"
 #include "jail/sys.h"
 #include "jail/wire.h"
-
-/* The builder's pid inside: out of the way, so that the command is pid 2. */
-#define BUILDER_PID 300
 
 /* ---- the jail's first process ---- */
 
@@ -65,29 +63,16 @@ static int take_step(const struct start *start, const struct plan_step *step)
         return (int)SYS(setgroups, 0, 0);
     if (step->op == PLAN_HOSTNAME)
         return (int)SYS(sethostname, step->data, step->length);
-    if (step->op == PLAN_LOOPBACK)
-        return start->plan->skip_loopback ? 0 : sys_loopback_up();
     if (step->op == PLAN_PTY)
         return open_pty(start, step);
     return -ERR_ENOSYS;
 }
 
-/* Steps that are about the process that takes them, or about its network. */
-static bool is_own_step(const struct plan_step *step)
+/* The steps from `from` to before `to`. 0, or the exit status after the failure was reported. */
+static int take_steps(const struct start *start, size_t from, size_t to)
 {
-    return step->op == PLAN_LOOPBACK || step->op == PLAN_SETGROUPS;
-}
-
-enum which_steps { ALL_STEPS, OWN_STEPS, SHARED_STEPS };
-
-/* 0, or the exit status after the failure was reported. */
-static int take_steps(const struct start *start, enum which_steps which)
-{
-    const struct plan *plan = start->plan;
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct plan_step *step = &plan->steps[i];
-        if (which != ALL_STEPS && is_own_step(step) != (which == OWN_STEPS))
-            continue;
+    for (size_t i = from; i < to; i++) {
+        const struct plan_step *step = &start->plan->steps[i];
         int result = take_step(start, step);
         if (result >= 0)
             continue;
@@ -96,6 +81,11 @@ static int take_steps(const struct start *start, enum which_steps which)
         child_say(start->wire, WIRE_SOFT, (int)i, -result);
     }
     return 0;
+}
+
+static int build(const struct start *start)
+{
+    return take_steps(start, 0, start->plan->step_count);
 }
 
 static char *put_number(char *end, unsigned value)
@@ -126,6 +116,23 @@ static void keep_caps(const struct plan *plan)
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
 }
 
+/* The init program, made here where the parent had no time for it: an fd or -errno. */
+static long open_init(const struct plan *plan)
+{
+    if (plan->init_fd >= 0)
+        return SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
+    long low = SYS(memfd_create, "brig-init", 1 | 0x10 /* MFD_CLOEXEC | MFD_EXEC */);
+    if (low == -ERR_EINVAL) /* before 6.3 */
+        low = SYS(memfd_create, "brig-init", 1);
+    long fd = low < 0 ? low : SYS(fcntl, low, F_DUPFD_CLOEXEC, 16);
+    if (fd < 0)
+        return fd;
+    long result = SYS(write, fd, init_image, init_image_size);
+    if (result == (long)init_image_size) /* as init_image_open() says */
+        result = SYS(fchmod, fd, 0111);
+    return result < 0 ? result : fd;
+}
+
 static int become_init(const struct start *start, long command)
 {
     const struct plan *plan = start->plan;
@@ -138,7 +145,7 @@ static int become_init(const struct start *start, long command)
     if (plan->rung == PLAN_FULL)
         (void)SYS(chdir, "/");
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
-    long init = SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
+    long init = open_init(plan);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
     long gate = command > 0 ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
     if (init < 0 || wire < 0)
@@ -187,41 +194,121 @@ static int start_session(int pty)
     return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
 }
 
-static int builder_main(void *argument)
+/* The command's process; side by side with us if clone3 can tell when it has left, else we wait
+ * for its exec. The pid, or the negated exit status after the failure was reported. */
+static long clone_command(struct start *start)
 {
-    struct start *start = argument;
-    start->builder_result = take_steps(start, SHARED_STEPS);
+    bool together = start->handlers_cleared;
+    start->gate[0] = start->gate[1] = -1;
+    long command = together ? SYS(pipe2, start->gate, O_CLOEXEC) : 0;
+    start->no_fallback = together;
+    unsigned long flags = CLONE_VM | (together ? 0 : CLONE_VFORK);
+    if (start->apart)
+        flags |= CLONE_FILES | CLONE_PIDFD;
+    if (command >= 0)
+        command = child_clone(start, &(struct child_clone){
+                                         .flags = flags,
+                                         .exit_signal = SIGNAL_CHILD,
+                                         .stack = 2,
+                                         .here = together ? &start->command_here : 0,
+                                         .pidfd = &start->command_pidfd,
+                                         .function = child_command_main,
+                                     });
+    return command < 0 ? -child_failed(start, PLAN_STEP_COMMAND, command) : command;
+}
+
+/* Making a network namespace takes as long as building everything else. With two CPUs they are done
+ * side by side: the command's process is cloned first and makes the network while this one builds.
+ * They share their fds meanwhile, as walls are made of what the build opened. Not where there is a
+ * terminal, which the command would miss, being older than the session, nor where groups have to be
+ * dropped in both. */
+static bool is_apart(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    return start->early ||
+           (plan->network_apart && plan->clone_flags & CLONE_NEWNET && plan->programs &&
+            !plan->wants_pty && plan->pty_fd < 0 && !plan->parent_maps && start->handlers_cleared);
+}
+
+int child_make_network(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    long result = 0;
+    if (plan->network_apart && plan->clone_flags & CLONE_NEWNET)
+        result = SYS(unshare, CLONE_NEWNET);
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CLONE, result);
+    if (plan->loopback && (result = sys_loopback_up()) < 0)
+        return child_failed(start, PLAN_STEP_LOOPBACK, result);
     return 0;
 }
 
-/* Making a network namespace and building the rest take about as long: with two CPUs they are done
- * side by side, by this process and by one that shares everything with it but its credentials and
- * its network. */
-static int build(struct start *start)
+/* Letting go of the old tree, the last step, waits for all CPUs. The command's process need not: it
+ * looks up paths from the new root only, and will wait until we are init. */
+static int build_for_two(struct start *start)
 {
     const struct plan *plan = start->plan;
-    if (!plan->network_apart || !(plan->clone_flags & CLONE_NEWNET))
-        return take_steps(start, ALL_STEPS);
-    long builder = -ERR_ENOSYS;
-    if (start->handlers_cleared) {
-        start->no_fallback = true;
-        builder = child_clone(start, &(struct child_clone){
-                                         .flags = CLONE_VM | CLONE_FS | CLONE_FILES,
-                                         .stack = 2,
-                                         .pid = BUILDER_PID,
-                                         .here = &start->builder_here,
-                                         .function = builder_main,
-                                     });
-    }
-    long result = SYS(unshare, CLONE_NEWNET);
-    if (builder >= 0) {
-        child_wait_until_gone(&start->builder_here); /* init will reap it */
-        if (start->builder_result != 0)
-            return start->builder_result;
-    }
+    size_t last = plan->step_count;
+    if (last > 0 && plan->steps[last - 1].op == PLAN_DETACH)
+        last--;
+    int result = take_steps(start, 0, last);
+    if (result != 0)
+        return result;
+    if (plan->landlock && (start->ruleset = child_make_ruleset(plan)) < 0)
+        return child_failed(start, PLAN_STEP_LANDLOCK, start->ruleset);
+    child_tell(&start->built);
+    return take_steps(start, last, plan->step_count);
+}
+
+static bool await_go(const struct start *start)
+{
+    struct wire_message message;
+    return SYS(read, start->wire, &message, sizeof message) == (long)sizeof message;
+}
+
+/* Until the plan is whole. */
+static bool await_plan(const struct start *start)
+{
+    if (!await_go(start))
+        return false;
+    if (start->cpus_size > 0)
+        (void)SYS(sched_setaffinity, 0, start->cpus_size, start->cpus);
+    return true;
+}
+
+static long build_apart(struct start *start)
+{
+    long result = SYS(setsid);
     if (result < 0)
-        return child_failed(start, PLAN_STEP_CLONE, result);
-    return take_steps(start, builder >= 0 ? OWN_STEPS : ALL_STEPS);
+        return -child_failed(start, PLAN_STEP_SESSION, result);
+    long command = clone_command(start);
+    if (command < 0)
+        return command;
+    if (start->early && !await_plan(start))
+        return -125;
+    if ((result = build_for_two(start)) != 0)
+        return -result; /* and with this process ends the other */
+    if (!child_await(&start->networked))
+        return -125; /* it has said why */
+    result = SYS(setns, start->command_pidfd, CLONE_NEWNET);
+    if (result >= 0)
+        result = SYS(unshare, CLONE_FILES);
+    return result < 0 ? -child_failed(start, PLAN_STEP_CLONE, result) : command;
+}
+
+/* One thing after the other. The command's pid, 0 for none, or the negated exit status. */
+static long build_alone(struct start *start)
+{
+    const struct plan *plan = start->plan;
+    long result = child_make_network(start);
+    if (result != 0 || (result = build(start)) != 0)
+        return -result;
+    if (!plan->programs)
+        return 0;
+    result = start_session(plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd);
+    if (result < 0)
+        return -child_failed(start, PLAN_STEP_SESSION, result);
+    return clone_command(start);
 }
 
 static int first_main(void *argument)
@@ -229,39 +316,14 @@ static int first_main(void *argument)
     struct start *start = argument;
     const struct plan *plan = start->plan;
     clear_handlers(start);
-    if (plan->parent_maps) {
-        struct wire_message message;
-        if (SYS(read, start->wire, &message, sizeof message) != (long)sizeof message)
-            return 125;
-    }
+    if (plan->parent_maps && !await_go(start))
+        return 125;
     if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
         (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
-    int result = build(start);
-    if (result != 0)
-        return result;
-    long command = 0;
-    if (plan->programs) {
-        int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
-        if ((result = start_session(pty)) < 0)
-            return child_failed(start, PLAN_STEP_SESSION, result);
-        /* Side by side with us if clone3 can tell when it has left; else we wait for its exec. */
-        bool together = start->handlers_cleared;
-        start->gate[0] = start->gate[1] = -1;
-        if (together && (result = (int)SYS(pipe2, start->gate, O_CLOEXEC)) < 0)
-            return child_failed(start, PLAN_STEP_COMMAND, result);
-        start->no_fallback = together;
-        command = child_clone(start, &(struct child_clone){
-                                         .flags = together ? CLONE_VM : CLONE_VM | CLONE_VFORK,
-                                         .exit_signal = SIGNAL_CHILD,
-                                         .stack = 2,
-                                         .here = together ? &start->command_here : 0,
-                                         .function = child_command_main,
-                                     });
-        if (command < 0)
-            return child_failed(start, PLAN_STEP_COMMAND, command);
-    }
-    return become_init(start, command);
+    start->apart = is_apart(start);
+    long command = start->apart ? build_apart(start) : build_alone(start);
+    return command < 0 ? (int)-command : become_init(start, command);
 }
 
 /* ---- the intermediate: other ids, or the namespaces of a template, before our own ---- */
@@ -312,7 +374,7 @@ static int intermediate_main(void *argument)
     if ((result = join_namespaces(plan)) < 0)
         return child_failed(start, PLAN_STEP_JOIN, result);
     if (plan->only_steps)
-        return take_steps(start, ALL_STEPS);
+        return build(start);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
     long pid = child_clone(
         start, &(struct child_clone){
@@ -326,25 +388,73 @@ static int intermediate_main(void *argument)
     return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
 }
 
-long child_start(const struct plan *plan, int wire_fd, void *stack, int *ret_pidfd)
+/* What a start is kept in, above the stacks. */
+static struct start *start_in(void *memory)
 {
-    struct start start = {.plan = plan, .wire = wire_fd, .stack = stack, .pidfd = -1};
+    return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
+}
+
+long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd)
+{
+    struct start *start = start_in(memory);
+    *start = (struct start){
+        .plan = plan, .wire = wire_fd, .stack = memory, .pidfd = -1, .command_pidfd = -1};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK};
     if (plan->become || plan->join_userns >= 0) {
         if (plan->become) /* changing ids would make the caller undumpable */
             clone.flags = CLONE_VFORK;
         clone.function = intermediate_main;
-        return child_clone(&start, &clone);
+        return child_clone(start, &clone);
     }
     if (plan->parent_maps) /* it must wait for us, so we cannot wait for it */
         clone.flags = 0;
     clone.flags |= first_flags(plan) | CLONE_PIDFD;
     clone.stack = 1;
     clone.function = first_main;
-    long pid = child_clone(&start, &clone);
+    long pid = child_clone(start, &clone);
     if (!plan->parent_maps)
-        child_wait_until_gone(&start.command_here);
+        child_wait_until_gone(&start->command_here);
     if (pid >= 0)
-        *ret_pidfd = start.pidfd;
+        *ret_pidfd = start->pidfd;
     return pid;
+}
+
+long child_begin(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd)
+{
+    struct start *start = start_in(memory);
+    *start = (struct start){.plan = plan,
+                            .wire = wire_fd,
+                            .stack = memory,
+                            .pidfd = -1,
+                            .command_pidfd = -1,
+                            .early = true,
+                            .no_fallback = true};
+    long pid = child_clone(start, &(struct child_clone){
+                                      .flags = first_flags(plan) | CLONE_VM | CLONE_PIDFD,
+                                      .stack = 1,
+                                      .here = &start->first_here,
+                                      .function = first_main,
+                                  });
+    start->first = (int)pid;
+    if (pid >= 0)
+        *ret_pidfd = start->pidfd;
+    return pid;
+}
+
+void child_go_on(void *memory, int wire_fd)
+{
+    struct start *start = start_in(memory);
+    /* Left to itself the kernel would wake it on the CPU where it cloned who makes the network now,
+     * to wait for the end of that. Ours is about to be free. */
+    unsigned cpu = 0;
+    unsigned long here[CPU_WORDS] = {0};
+    start->cpus_size = SYS(sched_getaffinity, start->first, sizeof start->cpus, start->cpus);
+    if (start->cpus_size > 0 && SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
+        here[cpu / 64] = 1UL << cpu % 64;
+        if (SYS(sched_setaffinity, start->first, sizeof here, here) < 0)
+            start->cpus_size = 0;
+    }
+    child_say(wire_fd, WIRE_GO, 0, 0);
+    child_wait_until_gone(&start->first_here);
+    child_wait_until_gone(&start->command_here);
 }

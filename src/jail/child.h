@@ -8,13 +8,22 @@
 #include "jail/plan.h"
 
 #define CHILD_STACK_BYTES 65536
+#define CHILD_STACKS 3
+#define CHILD_MEMORY_BYTES ((size_t)CHILD_STACKS * CHILD_STACK_BYTES + 4096)
 
 /* Starts the jail's first process and returns its pid in the caller's namespace, or -errno, and a
  * pidfd of it; with an intermediate, that one's pid, and pid and pidfd come as WIRE_PID. On
  * return with VFORK semantics it has executed init or is gone; failures come as WIRE_FAILED on the
- * other end of wire_fd. `stack` is 3 * CHILD_STACK_BYTES, the caller's until then. The caller
+ * other end of wire_fd. `memory` is CHILD_MEMORY_BYTES, the caller's until then. The caller
  * blocks all signals around the call. */
-long child_start(const struct plan *plan, int wire_fd, void *stack, int *ret_pidfd);
+long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd);
+
+/* The same in two halves, for a plan of which only the first half is there (plan_begin()): the
+ * first process makes namespaces and network meanwhile, the command's waits. The first half leaves
+ * nothing behind if it fails. Between the two the plan may grow, and must stay where it is; all
+ * signals stay blocked. The second half returns when both have left this memory. */
+long child_begin(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd);
+void child_go_on(void *memory, int wire_fd);
 
 /* In child_mount.c: one build step; 0 or -errno. */
 int child_mount_step(const struct plan *plan, const struct plan_step *step);

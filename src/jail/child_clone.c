@@ -64,14 +64,12 @@ static long clone_and_call(long number, long a, long b, long c, int (*function)(
 long child_clone(struct start *start, const struct child_clone *clone)
 {
     char *stack = start->stack + (size_t)clone->stack * CHILD_STACK_BYTES;
-    int *here = clone->here;
+    int *here = clone->here, *pidfd = clone->pidfd ? clone->pidfd : &start->pidfd;
     struct clone_args args = {
         .flags = clone->flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0),
         .child_tid = (uint64_t)(uintptr_t)here,
         .exit_signal = (uint64_t)clone->exit_signal,
-        .pidfd = (uint64_t)(uintptr_t)&start->pidfd,
-        .set_tid = clone->pid ? (uint64_t)(uintptr_t)&clone->pid : 0,
-        .set_tid_size = clone->pid != 0,
+        .pidfd = (uint64_t)(uintptr_t)pidfd,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = CHILD_STACK_BYTES,
     };
@@ -92,14 +90,39 @@ long child_clone(struct start *start, const struct child_clone *clone)
         flags |= CLONE_VFORK;
     }
     return clone_and_call(__NR_clone, (long)flags | clone->exit_signal,
-                          (long)(stack + CHILD_STACK_BYTES), (long)&start->pidfd, clone->function,
-                          start);
+                          (long)(stack + CHILD_STACK_BYTES), (long)pidfd, clone->function, start);
 }
 
 void child_wait_until_gone(const int *here)
 {
     while (__atomic_load_n(here, __ATOMIC_ACQUIRE) != 0)
         (void)SYS(futex, here, 0 /* FUTEX_WAIT */, 1, 0, 0, 0);
+}
+
+enum { AWAITED = 0, DONE = 1, NEVER = 2 };
+
+static void settle(int *state, int value)
+{
+    __atomic_store_n(state, value, __ATOMIC_RELEASE);
+    (void)SYS(futex, state, 1 /* FUTEX_WAKE */, 1, 0, 0, 0);
+}
+
+void child_tell(int *state)
+{
+    settle(state, DONE);
+}
+
+void child_tell_never(int *state)
+{
+    settle(state, NEVER);
+}
+
+bool child_await(const int *state)
+{
+    int now;
+    while ((now = __atomic_load_n(state, __ATOMIC_ACQUIRE)) == AWAITED)
+        (void)SYS(futex, state, 0 /* FUTEX_WAIT */, AWAITED, 0, 0, 0);
+    return now == DONE;
 }
 
 int child_failed(const struct start *start, int step, long result)

@@ -6,6 +6,7 @@
 #include <linux/fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 
 #include "jail/child_say.h"
@@ -91,17 +92,13 @@ void child_drop_bounding_set(void)
         ; /* ends at the first number that is no capability */
 }
 
-static int drop_caps(const struct plan *plan)
+static int drop_caps(void)
 {
-    /* It wants CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
-     * bounding set stays, and no_new_privs keeps it from mattering. */
-    if (plan->rung == PLAN_FULL)
-        child_drop_bounding_set();
     (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
     return child_set_caps(0);
 }
 
-static int restrict_landlock(const struct plan *plan)
+int child_make_ruleset(const struct plan *plan)
 {
     long ruleset = SYS(landlock_create_ruleset, &plan->landlock_attr, plan->landlock_attr_size, 0);
     if (ruleset < 0)
@@ -128,7 +125,13 @@ static int restrict_landlock(const struct plan *plan)
         if (result < 0)
             return (int)result;
     }
-    return (int)SYS(landlock_restrict_self, ruleset, 0);
+    return (int)ruleset;
+}
+
+static int restrict_landlock(const struct start *start)
+{
+    int ruleset = start->apart ? start->ruleset : child_make_ruleset(start->plan);
+    return ruleset < 0 ? ruleset : (int)SYS(landlock_restrict_self, ruleset, 0);
 }
 
 /* As execvp does, along the candidates; the most telling error wins. */
@@ -159,30 +162,61 @@ static int join_keyring(void)
     return result < 0 ? (int)result : 0;
 }
 
+/* Makes the network while the first process builds. */
+static int make_network(struct start *start)
+{
+    int status = child_make_network(start);
+    if (status == 0)
+        child_tell(&start->networked);
+    else
+        child_tell_never(&start->networked);
+    return status;
+}
+
+/* Takes over what the first process has built: its root, and a copy of the fds they shared. */
+static int take_over(const struct start *start)
+{
+    (void)child_await(&start->built); /* or we die with it */
+    long result = SYS(unshare, CLONE_FILES);
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_FDS, result);
+    /* The build has moved our root, but only a working directory that was the root with it. */
+    result = SYS(chdir, "/");
+    return result < 0 ? child_failed(start, PLAN_STEP_WORKDIR, result) : 0;
+}
+
 int child_command_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
-    int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
     int result;
 
+    if (start->apart && (result = make_network(start)) != 0)
+        return result;
+    /* It wants CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
+     * bounding set stays, and no_new_privs keeps it from mattering. */
+    if (plan->drop_caps && plan->rung == PLAN_FULL)
+        child_drop_bounding_set();
+    if ((result = join_keyring()) < 0)
+        child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
+    if (start->apart && (result = take_over(start)) != 0)
+        return result;
     if (start->gate[1] >= 0)
         (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
+    int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
     if ((result = set_group(pty)) < 0)
         return child_failed(start, PLAN_STEP_SESSION, result);
     if ((result = set_fds(plan, pty)) < 0)
         return child_failed(start, PLAN_STEP_FDS, result);
-    if (plan->drop_caps && (result = drop_caps(plan)) < 0)
+    if (plan->drop_caps && (result = drop_caps()) < 0)
         return child_failed(start, PLAN_STEP_CAPS, result);
     if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
         return child_failed(start, PLAN_STEP_NO_NEW_PRIVS, result);
-    if (plan->landlock && (result = restrict_landlock(plan)) < 0)
+    if (plan->landlock && (result = restrict_landlock(start)) < 0)
         return child_failed(start, PLAN_STEP_LANDLOCK, result);
     if ((result = set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return child_failed(start, PLAN_STEP_RLIMIT, result);
-    if ((result = join_keyring()) < 0)
-        child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     if (plan->seccomp) {

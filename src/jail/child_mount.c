@@ -29,7 +29,7 @@ enum {
 
 bool child_is_mount_step(const struct plan_step *step)
 {
-    return step->op >= PLAN_PRIVATE && step->op <= PLAN_PIVOT;
+    return step->op >= PLAN_PRIVATE && step->op <= PLAN_DETACH;
 }
 
 static uint64_t attr_bits(unsigned flags)
@@ -80,37 +80,33 @@ static int new_filesystem(const char *type, const char *options, unsigned flags)
     return (int)result;
 }
 
-/* Opens the host path anew in this mount namespace and makes sure it is what the parent saw. */
+/* Whether a tree is what the parent saw: 0 or -errno. */
+static int check_identity(int fd, const struct plan_step *step)
+{
+    struct statx stat;
+    long result = SYS(statx, fd, "", AT_EMPTY_PATH, STATX_INO, &stat);
+    if (result < 0)
+        return (int)result;
+    unsigned major = stat.stx_dev_major, minor = stat.stx_dev_minor;
+    dev_t dev = ((dev_t)(major & 0xfffff000U) << 32) | ((dev_t)(major & 0xfffU) << 8) |
+                ((dev_t)(minor & 0xffffff00U) << 12) | (minor & 0xffU);
+    return dev == step->dev && stat.stx_ino == step->ino ? 0 : -ERR_ESTALE;
+}
+
+/* Clones the host path as it is in this mount namespace and makes sure it is what the parent saw. */
 static int clone_host_tree(const struct plan_step *step)
 {
-    if (!step->check_identity && !step->flags)
-        return (int)SYS(open_tree, AT_FDCWD, step->path,
-                        AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    long fd = SYS(openat, AT_FDCWD, step->path, O_PATH | O_CLOEXEC, 0);
-    if (fd < 0)
-        return (int)fd;
-    long result = 0;
-    if (step->check_identity) {
-        struct statx stat;
-        result = SYS(statx, fd, "", AT_EMPTY_PATH, STATX_INO, &stat);
-        unsigned major = stat.stx_dev_major, minor = stat.stx_dev_minor;
-        dev_t dev = ((dev_t)(major & 0xfffff000U) << 32) | ((dev_t)(major & 0xfffU) << 8) |
-                    ((dev_t)(minor & 0xffffff00U) << 12) | (minor & 0xffU);
-        if (result >= 0 && (dev != step->dev || stat.stx_ino != step->ino))
-            result = -ERR_ESTALE;
-    }
+    long tree =
+        SYS(open_tree, AT_FDCWD, step->path, AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0)
+        return (int)tree;
+    int result = step->check_identity ? check_identity((int)tree, step) : 0;
+    if (result >= 0 && step->flags)
+        result = set_attr((int)tree, "", step->flags, 0);
     if (result >= 0)
-        result = SYS(open_tree, fd, "",
-                     AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    (void)SYS(close, fd);
-    if (result >= 0 && step->flags) {
-        int attr = set_attr((int)result, "", step->flags, 0);
-        if (attr < 0) {
-            (void)SYS(close, result);
-            return attr;
-        }
-    }
-    return (int)result;
+        return (int)tree;
+    (void)SYS(close, tree);
+    return result;
 }
 
 /* Opens a path below a directory without following any symlink; the last name may be one, and is
@@ -221,15 +217,18 @@ static int make_directory(int dir, const struct plan_step *step)
     return result == -ERR_EEXIST ? 0 : (int)result;
 }
 
-/* The new root becomes /; the old one is stacked on it, where the working directory then is, and is
- * let go. */
+/* The new root becomes /; the old one is stacked on it, where the working directory then is. */
 static int pivot(const struct plan *plan, const struct plan_step *step)
 {
     long result = SYS(fchdir, plan->slots[step->slot]);
     if (result >= 0)
         result = SYS(pivot_root, ".", ".");
-    if (result >= 0)
-        result = SYS(umount2, ".", MOUNT_DETACH);
+    return (int)result;
+}
+
+static int detach(void)
+{
+    long result = SYS(umount2, ".", MOUNT_DETACH);
     if (result >= 0)
         result = SYS(chdir, "/");
     return (int)result;
@@ -277,5 +276,7 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
         return keep(plan, step->slot, (int)SYS(openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
     if (step->op == PLAN_PIVOT)
         return pivot(plan, step);
+    if (step->op == PLAN_DETACH)
+        return detach();
     return -ERR_ENOENT;
 }

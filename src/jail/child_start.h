@@ -10,6 +10,7 @@ enum {
     ERR_ENOENT = 2,
     ERR_ENOEXEC = 8,
     ERR_EACCES = 13,
+    ERR_EINVAL = 22,
     ERR_ENOTDIR = 20,
     ERR_ENOSYS = 38,
     SIGNAL_PIPE = 13,
@@ -18,19 +19,28 @@ enum {
     SIGNAL_COUNT = 64,
 };
 
-/* On the caller's stack, or in a copy of its memory. */
+#define CPU_WORDS 128 /* 8192 CPUs, as many as the kernel can be built for */
+
+/* Above the stacks, in the caller's memory or in a copy of it. */
 struct start {
     const struct plan *plan;
     int wire;
-    char *stack;           /* three of CHILD_STACK_BYTES: intermediate, first process, command */
+    char *stack;           /* of CHILD_STACK_BYTES each: intermediate, first process, command */
     bool handlers_cleared; /* clone3 did it */
     bool no_fallback;      /* clone3 or nothing */
     unsigned umask;        /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
-    int command_here, builder_here;
-    int pidfd;   /* of the first process, in the table of whoever cloned it */
-    int gate[2]; /* a pipe: init writes, the command waits with its exec */
-    int builder_result;
+    int first_here, command_here;
+    int pidfd;         /* of the first process, in the table of whoever cloned it */
+    int command_pidfd; /* of the command's, for the first to join its network */
+    int gate[2];       /* a pipe: init writes, the command waits with its exec */
+    bool early;        /* begun with before the plan was whole: */
+    int first;         /* the first process, outside: it waits for WIRE_GO, */
+    long cpus_size;    /* and then may run on these CPUs again */
+    unsigned long cpus[CPU_WORDS];
+    bool apart;           /* the command's process makes the network while the first one builds; */
+    int built, networked; /* what they tell each other then, */
+    int ruleset;          /* and what the first has made for the other */
 };
 
 /* ---- child_clone.c ---- */
@@ -39,9 +49,9 @@ struct start {
 struct child_clone {
     unsigned long flags;
     int exit_signal;
-    int stack; /* which of the three */
-    int pid;   /* the one it shall have inside, or 0 */
-    int *here; /* for CLONE_CHILD_CLEARTID, or NULL */
+    int stack;  /* which of the three */
+    int *here;  /* for CLONE_CHILD_CLEARTID, or NULL */
+    int *pidfd; /* for CLONE_PIDFD; NULL for start->pidfd */
     int (*function)(void *);
 };
 
@@ -50,8 +60,19 @@ struct child_clone {
 long child_clone(struct start *start, const struct child_clone *clone);
 /* Waits until the process that `here` was given to has left this memory. */
 void child_wait_until_gone(const int *here);
+/* Between two processes of one memory: that something is done, or will never be; and waiting for
+ * either. Should the one that is to tell be killed, so is the other. */
+void child_tell(int *state);
+void child_tell_never(int *state);
+bool child_await(const int *state);
 /* Reports a failed step; the exit status. */
 int child_failed(const struct start *start, int step, long result);
+
+/* ---- child.c ---- */
+
+/* Makes the network, where the clone did not, and brings it up. 0, or the exit status after the
+ * failure was reported. */
+int child_make_network(const struct start *start);
 
 /* ---- child_command.c ---- */
 
@@ -59,4 +80,6 @@ int child_failed(const struct start *start, int step, long result);
 int child_command_main(void *start);
 /* The same low 32 bits of all three sets, or -errno. */
 int child_set_caps(uint32_t low);
+/* The plan's Landlock rules: an fd or -errno. */
+int child_make_ruleset(const struct plan *plan);
 void child_drop_bounding_set(void);

@@ -16,6 +16,7 @@ static const struct {
     {PLAN_STEP_IDS, "take the jail's user and group id"},
     {PLAN_STEP_JOIN, "join the template's namespaces"},
     {PLAN_STEP_CLONE, "make the jail's namespaces"},
+    {PLAN_STEP_LOOPBACK, "bring the loopback interface up"},
     {PLAN_STEP_COMMAND, "start the command's process"},
     {PLAN_STEP_INIT, "execute the jail's init"},
     {PLAN_STEP_SESSION, "start a session for the command"},
@@ -48,6 +49,8 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     bool refused = sys_errno == EPERM || sys_errno == EACCES || sys_errno == ENOSYS;
     if (step == PLAN_STEP_CLONE)
         return refused || sys_errno == ENOSPC || sys_errno == EUSERS || sys_errno == EINVAL;
+    if (step == PLAN_STEP_LOOPBACK)
+        return refused || sys_errno == ENODEV;
     if (step == PLAN_STEP_SECCOMP || step == PLAN_STEP_LANDLOCK)
         return refused || sys_errno == EINVAL || sys_errno == EOPNOTSUPP;
     if (step < 0 || (size_t)step >= plan->step_count)
@@ -56,13 +59,13 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_WRITE:
     case PLAN_SETGROUPS:
     case PLAN_HOSTNAME:
-    case PLAN_LOOPBACK:
     case PLAN_PRIVATE:
     case PLAN_TMPFS:
     case PLAN_PROC:
     case PLAN_DEVPTS:
     case PLAN_ROOT:
     case PLAN_PIVOT:
+    case PLAN_DETACH:
         return refused || sys_errno == ENODEV || sys_errno == EROFS;
     case PLAN_TREE:
     case PLAN_PREPARED:
@@ -123,13 +126,13 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
 
 void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
 {
-    char text[64];
+    char text[ERROR_TEXT_MAX];
     if (step == PLAN_STEP_KEYRING &&
         sys_errno != ENOSYS) /* without keyrings there is none to leave */
         unenforced_add(&plan->unenforced, "the session keyring stays the caller's (%s)",
-                       strerror_r(sys_errno, text, sizeof text));
+                       error_text(sys_errno, text));
     if (step < 0 || (size_t)step >= plan->step_count || !plan->steps[step].hint)
         return; /* without a hint nothing was lost */
     unenforced_add(&plan->unenforced, "%s (%s)", plan->steps[step].hint,
-                   strerror_r(sys_errno, text, sizeof text));
+                   error_text(sys_errno, text));
 }

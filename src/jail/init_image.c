@@ -15,6 +15,9 @@
 #define MFD_EXEC 0x0010U
 #endif
 
+const unsigned char *const init_image = init_blob;
+const size_t init_image_size = sizeof init_blob;
+
 int init_image_open(struct brig_error *err)
 {
     int created = memfd_create("brig-init", MFD_CLOEXEC | MFD_EXEC);

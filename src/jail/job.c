@@ -160,21 +160,21 @@ static void close_if_open(int fd)
 static void handle_wire(struct brig_job *job)
 {
     for (;;) {
-        struct wire_message message;
+        struct wire_message message = {0};
         int fd = -1, got = spawn_receive(job->wire, &message, &fd);
         close_if_open(fd); /* none is sent any more */
         if (got == 0)
             return;
-        if (got < 0) { /* init is gone; the pidfd tells the rest */
+        if (got > 0 && message.type == WIRE_STOPPED)
+            job->stop_signal = message.a;
+        if (got > 0 && message.type == WIRE_ENDED)
+            job->end = message;
+        if (got < 0 || message.type == WIRE_ENDED) { /* the last word; the pidfd tells the rest */
             (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, job->wire, NULL);
             (void)close(job->wire);
             job->wire = -1;
             return;
         }
-        if (message.type == WIRE_STOPPED)
-            job->stop_signal = message.a;
-        if (message.type == WIRE_ENDED)
-            job->end = message;
     }
 }
 

@@ -218,7 +218,7 @@ static bool wants_pty(const struct streams *streams)
 /* Completes job->plan with the command, starts it, and takes what came of it. */
 static int launch(struct brig_job *job, const struct brig_policy *policy,
                   const struct brig_command *command, struct streams *streams,
-                  struct brig_error *err)
+                  struct spawn_early *early, struct brig_error *err)
 {
     struct plan_input input = {
         .policy = policy,
@@ -233,7 +233,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         return result;
     struct spawned spawned;
     job->started_us = job_now_us();
-    if ((result = spawn_jail(&job->plan, &spawned, err)) < 0)
+    if ((result = spawn_jail(&job->plan, early, &spawned, err)) < 0)
         return result;
     job->pid = spawned.pid;
     job->pidfd = spawned.pidfd;
@@ -260,11 +260,18 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
         if (result < 0)
             return result;
     }
-    int result = plan_compile(policy, rung, missing, &job->plan, err);
+    struct identity identity;
+    int result = plan_begin(policy, rung, missing, &job->plan, &identity, err);
     if (result < 0)
         return result;
+    struct spawn_early early = {0};
+    spawn_begin(&job->plan, wants_pty(streams), &early);
     note_rung(&job->plan.unenforced, policy, rung);
-    return launch(job, policy, command, streams, err);
+    result = plan_finish(&job->plan, policy, &identity, err);
+    if (result == 0)
+        result = launch(job, policy, command, streams, &early, err);
+    spawn_abandon(&early); /* nothing, where it was started */
+    return result;
 }
 
 static int start_from_template(struct brig_job *job, struct brig_template *template,
@@ -272,7 +279,7 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
                                struct brig_error *err)
 {
     int network = template_plan(template, &job->plan);
-    int result = launch(job, template->policy, command, streams, err);
+    int result = launch(job, template->policy, command, streams, NULL, err);
     if (network >= 0) {
         (void)close(network);
         template_refill(template);

@@ -151,8 +151,7 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
     if (policy->network == BRIG_NET_NONE) {
         plan->clone_flags |= CLONE_NEWNET;
         plan->network_apart = has_two_cpus();
-        if (has_inet(policy))
-            (void)plan_add(plan, PLAN_LOOPBACK, "bring the loopback interface up");
+        plan->loopback = has_inet(policy);
     }
     if (!policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
         add_write(plan, "/proc/sys/user/max_user_namespaces", "0",
@@ -161,6 +160,7 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
         if (plan->step_count > 0)
             plan->steps[plan->step_count - 1].soft = true;
     }
+    (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
     const char *name = policy->hostname ? policy->hostname : "brig";
     struct plan_step *step = plan_add(plan, PLAN_HOSTNAME, "set the jail's host name");
     if (step) {
@@ -281,7 +281,6 @@ static int plan_walls(struct plan *plan, const struct brig_policy *policy, int a
                       struct brig_error *err)
 {
     unsigned off = policy->disabled_layers;
-    plan->drop_caps = !(off & BRIG_LAYER_CAPS);
     plan->landlock = !(off & BRIG_LAYER_LANDLOCK) && abi > 0 && plan->rung != PLAN_LIMITS;
     if (plan->landlock) {
         landlock_fill_attr(abi, policy->network, policy->allow_nested, &plan->landlock_attr,
@@ -338,52 +337,79 @@ int plan_add_command(struct plan *plan, const struct plan_input *input, struct b
 
 /* ---- all of it ---- */
 
-static int compile(struct plan *plan, const struct brig_policy *policy, struct brig_error *err)
+static int begin(struct plan *plan, const struct brig_policy *policy, struct identity *identity,
+                 struct brig_error *err)
 {
     (void)plan_new_slot(plan); /* PLAN_PTY_SLOT */
-    struct identity identity;
-    int result = identity_choose(policy, &plan->arena, &plan->unenforced, &identity, err);
+    int result = identity_choose(policy, &plan->arena, &plan->unenforced, identity, err);
     if (result < 0)
         return result;
-    plan->home = identity.home;
-    int abi = policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
-    plan_ids(plan, &identity);
-    if (identity.map_groups) {
-        plan->map_inside_gid = identity.inside_gid;
-        plan->map_host_gid = identity.host_gid;
-        plan->map_subordinate_gid = identity.subordinate_gid;
+    plan->home = identity->home;
+    plan->drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
+    plan_ids(plan, identity);
+    if (identity->map_groups) {
+        plan->map_inside_gid = identity->inside_gid;
+        plan->map_host_gid = identity->host_gid;
+        plan->map_subordinate_gid = identity->subordinate_gid;
     }
     plan->init_mode = plan->rung == PLAN_FULL ? "n" : "s";
-    if (plan->rung == PLAN_FULL) {
+    if (plan->rung == PLAN_FULL)
         plan_namespaces(plan, policy);
-        result = view_plan(plan, policy, &identity, abi, err);
-    } else if (plan->rung == PLAN_LANDLOCK) {
-        result = view_plan_landlock_only(plan, policy, &identity, abi, err);
-    }
-    if (result < 0)
-        return result;
-    if ((result = plan_walls(plan, policy, abi, err)) < 0)
-        return result;
-    if (plan->arena.failed)
-        return brig_fail_nomem(err);
-    plan->init_fd = init_image_open(err);
-    if (plan->init_fd < 0)
-        return plan->init_fd;
-    plan_own_fd(plan, plan->init_fd);
-    return 0;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
-                 struct plan *ret_plan, struct brig_error *err)
+int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
+               struct plan *ret_plan, struct identity *ret_identity, struct brig_error *err)
 {
     struct plan plan = PLAN_INIT;
     plan.rung = rung;
     plan.missing = missing;
-    int result = compile(&plan, policy, err);
+    int result = begin(&plan, policy, ret_identity, err);
     if (result < 0) {
         plan_done(&plan);
         return result;
     }
     *ret_plan = plan;
+    return 0;
+}
+
+int plan_finish(struct plan *plan, const struct brig_policy *policy,
+                const struct identity *identity, struct brig_error *err)
+{
+    int abi = policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
+    int result = 0;
+    if (plan->rung == PLAN_FULL)
+        result = view_plan(plan, policy, identity, abi, err);
+    else if (plan->rung == PLAN_LANDLOCK)
+        result = view_plan_landlock_only(plan, policy, identity, abi, err);
+    if (result < 0 || (result = plan_walls(plan, policy, abi, err)) < 0)
+        return result;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
+                 struct plan *ret_plan, struct brig_error *err)
+{
+    struct plan plan;
+    struct identity identity;
+    int result = plan_begin(policy, rung, missing, &plan, &identity, err);
+    if (result < 0)
+        return result;
+    if ((result = plan_finish(&plan, policy, &identity, err)) < 0) {
+        plan_done(&plan);
+        return result;
+    }
+    *ret_plan = plan;
+    return 0;
+}
+
+int plan_open_init(struct plan *plan, struct brig_error *err)
+{
+    if (plan->init_fd >= 0)
+        return 0;
+    plan->init_fd = init_image_open(err);
+    if (plan->init_fd < 0)
+        return plan->init_fd;
+    plan_own_fd(plan, plan->init_fd);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/arena.h"
+#include "jail/identity.h"
 #include "jail/landlock.h"
 #include "policy/policy.h"
 
@@ -22,7 +23,6 @@ enum plan_op {
     PLAN_WRITE,     /* write data into the existing file at path (host side: /proc/self/…) */
     PLAN_SETGROUPS, /* drop all supplementary groups */
     PLAN_HOSTNAME,  /* data = the name */
-    PLAN_LOOPBACK,  /* bring lo up */
     PLAN_PRIVATE,   /* make the mount namespace's tree private */
     PLAN_TMPFS,     /* slot = new tmpfs, detached; path = its options "key=value", NUL-separated */
     PLAN_PROC,      /* slot = new procfs, detached; flags as for PLAN_ATTR */
@@ -38,7 +38,8 @@ enum plan_op {
     PLAN_ATTACH,    /* slot at path in the root `from`; mode: the way there is all ours; data: the
                        * directory (of length bytes) above it that others can write to */
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
-    PLAN_PIVOT,     /* the root becomes / and the host's tree is gone */
+    PLAN_PIVOT,     /* the root becomes /, with the host's tree stacked on it */
+    PLAN_DETACH,    /* the host's tree is gone */
     PLAN_PTY,       /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };
 
@@ -117,8 +118,8 @@ struct plan {
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
     bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */
     gid_t map_inside_gid, map_host_gid, map_subordinate_gid;
-    bool skip_loopback; /* the network namespace joined has it up */
-    bool only_steps;    /* run the steps in the joined namespaces and end: no jail of its own */
+    bool loopback;   /* to be brought up in the network namespace */
+    bool only_steps; /* run the steps in the joined namespaces and end: no jail of its own */
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
     size_t step_count, step_room;
@@ -145,7 +146,7 @@ struct plan {
     const char *const *envp;
     char **environment; /* envp, to be freed */
     /* Init: */
-    int init_fd;
+    int init_fd;           /* -1: plan_open_init() is still to come, or the child makes it */
     const char *init_mode; /* see wire.h */
     const char *home;      /* where the command starts if nothing else is said */
     /* For the parent after the start: */
@@ -161,8 +162,9 @@ enum plan_command_step {
     PLAN_STEP_IDS = -100, /* taking the jail's ids, as root */
     PLAN_STEP_JOIN,       /* joining a template's namespaces */
     PLAN_STEP_CLONE,      /* making the namespaces */
-    PLAN_STEP_COMMAND,    /* cloning the command */
-    PLAN_STEP_INIT,       /* executing init */
+    PLAN_STEP_LOOPBACK,
+    PLAN_STEP_COMMAND, /* cloning the command */
+    PLAN_STEP_INIT,    /* executing init */
     PLAN_STEP_SESSION,
     PLAN_STEP_FDS,
     PLAN_STEP_RLIMIT,
@@ -179,6 +181,14 @@ enum plan_command_step {
  * here. The host's paths are looked up here and again, as fds, in the child. */
 int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
                  struct plan *ret_plan, struct brig_error *err);
+/* The same in two halves: the first decides which namespaces are made and as whom, so that they can
+ * be begun with (see spawn_begin()) while the second looks up all the paths. */
+int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
+               struct plan *ret_plan, struct identity *ret_identity, struct brig_error *err);
+int plan_finish(struct plan *plan, const struct brig_policy *policy,
+                const struct identity *identity, struct brig_error *err);
+/* Makes the fd of the init program, unless there is one. */
+int plan_open_init(struct plan *plan, struct brig_error *err);
 void plan_done(struct plan *plan);
 /* Releases what was only needed until the jail runs: a job may live for days. */
 int plan_trim(struct plan *plan, struct brig_error *err);

@@ -13,7 +13,6 @@ static bool is_always_fresh(const struct plan_step *step)
 {
     switch (step->op) {
     case PLAN_HOSTNAME:
-    case PLAN_LOOPBACK:
     case PLAN_DEVPTS:
     case PLAN_PTY:
         return true;
@@ -33,6 +32,7 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_ATTACH:
     case PLAN_OPEN_ROOT:
     case PLAN_PIVOT:
+    case PLAN_DETACH:
         return false;
     }
     return true;
@@ -147,6 +147,7 @@ int plan_split(const struct plan *plan, struct arena *arena, struct plan *ret_he
     fresh.step_room = fresh.step_count; /* full: a step added to a copy moves into that copy */
     held.clone_flags &= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
     held.init_mode = "h";
+    held.loopback = false;
     fresh.clone_flags &= ~(unsigned long)CLONE_NEWUSER;
     fresh.parent_maps = false;
     /* What the parts point to stays the compiled plan's. */

@@ -91,10 +91,24 @@ const char *brig_version(void)
     return BRIG_VERSION;
 }
 
+/* glibc has sigabbrev_np(); other libcs have nothing. */
+static const char *const SIGNAL_NAMES[] = {
+    [SIGHUP] = "HUP",     [SIGINT] = "INT",   [SIGQUIT] = "QUIT",     [SIGILL] = "ILL",
+    [SIGTRAP] = "TRAP",   [SIGABRT] = "ABRT", [SIGBUS] = "BUS",       [SIGFPE] = "FPE",
+    [SIGKILL] = "KILL",   [SIGUSR1] = "USR1", [SIGSEGV] = "SEGV",     [SIGUSR2] = "USR2",
+    [SIGPIPE] = "PIPE",   [SIGALRM] = "ALRM", [SIGTERM] = "TERM",     [SIGSTKFLT] = "STKFLT",
+    [SIGCHLD] = "CHLD",   [SIGCONT] = "CONT", [SIGSTOP] = "STOP",     [SIGTSTP] = "TSTP",
+    [SIGTTIN] = "TTIN",   [SIGTTOU] = "TTOU", [SIGURG] = "URG",       [SIGXCPU] = "XCPU",
+    [SIGXFSZ] = "XFSZ",   [SIGPROF] = "PROF", [SIGVTALRM] = "VTALRM", [SIGIO] = "IO",
+    [SIGWINCH] = "WINCH", [SIGPWR] = "PWR",   [SIGSYS] = "SYS",
+};
+
 static void json_signal_name(struct json *j, int number)
 {
     char name[32];
-    const char *known = number > 0 ? sigabbrev_np(number) : NULL;
+    const char *known = NULL;
+    if (number > 0 && (size_t)number < sizeof SIGNAL_NAMES / sizeof *SIGNAL_NAMES)
+        known = SIGNAL_NAMES[number];
     if (number <= 0) {
         json_null(j, "signal_name");
         return;

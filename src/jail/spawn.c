@@ -19,8 +19,6 @@
 #include "jail/child.h"
 #include "jail/sys.h"
 
-#define STACKS_BYTES ((size_t)3 * CHILD_STACK_BYTES)
-
 int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
 {
     *ret_fd = -1;
@@ -86,20 +84,33 @@ static int run_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *
     return 0;
 }
 
+/* For the stacks of the children and what they share. */
+static void *map_memory(void)
+{
+    void *memory = mmap(NULL, CHILD_MEMORY_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void block_signals(sigset_t *ret_before)
+{
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, ret_before);
+}
+
 /* The clone itself, with every signal blocked: a handler of the caller's must not run in the child,
  * which may share its memory. */
 static long clone_jail(const struct plan *plan, int wire, int *ret_pidfd, struct brig_error *err)
 {
-    void *stacks = mmap(NULL, STACKS_BYTES, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-    if (stacks == MAP_FAILED)
+    void *memory = map_memory();
+    if (!memory)
         return brig_fail(err, BRIG_E_NOMEM, errno, "cannot allocate a stack");
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
-    long pid = child_start(plan, wire, stacks, ret_pidfd);
+    sigset_t before;
+    block_signals(&before);
+    long pid = child_start(plan, wire, memory, ret_pidfd);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    (void)munmap(stacks, STACKS_BYTES);
+    (void)munmap(memory, CHILD_MEMORY_BYTES);
     if (pid < 0)
         return plan_explain_failure(plan, PLAN_STEP_CLONE, (int)-pid, err);
     return pid;
@@ -234,8 +245,87 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
     return take_messages(plan, &spawned, err);
 }
 
-int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err)
+/* It gains something where the first process has something to do meanwhile, and needs nothing from
+ * the plan's second half for it. */
+static bool can_begin(const struct plan *plan, bool wants_pty)
 {
+    return plan->rung == PLAN_FULL && plan->network_apart && !wants_pty && !plan->become &&
+           !plan->parent_maps && plan->join_userns < 0;
+}
+
+static void end_early(struct spawn_early *early)
+{
+    (void)pthread_sigmask(SIG_SETMASK, &early->signals, NULL);
+    (void)munmap(early->memory, CHILD_MEMORY_BYTES);
+    early->begun = false;
+}
+
+void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *ret_early)
+{
+    struct spawn_early early = {.pidfd = -1};
+    int pair[2];
+    if (!can_begin(plan, wants_pty) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return;
+    early.wire = pair[0];
+    early.wire_child = pair[1];
+    early.memory = map_memory();
+    long pid = -ENOMEM;
+    if (early.memory) {
+        block_signals(&early.signals);
+        pid = child_begin(plan, early.wire_child, early.memory, &early.pidfd);
+    }
+    if (pid < 0) {
+        if (early.memory)
+            end_early(&early);
+        (void)close(early.wire);
+        (void)close(early.wire_child);
+        return;
+    }
+    early.pid = (pid_t)pid;
+    early.begun = true;
+    *ret_early = early;
+}
+
+void spawn_abandon(struct spawn_early *early)
+{
+    if (!early->begun)
+        return;
+    struct spawned spawned = {
+        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1};
+    undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
+    end_early(early);
+    (void)close(early->wire);
+    (void)close(early->wire_child);
+}
+
+/* Lets what was begun with go on. */
+static int finish_early(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
+                        struct brig_error *err)
+{
+    child_go_on(early->memory, early->wire);
+    end_early(early);
+    (void)close(early->wire_child);
+    struct spawned spawned = {
+        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1};
+    int result = settle(plan, &spawned, -1, err);
+    if (result < 0) {
+        undo(&spawned);
+        (void)close(spawned.wire);
+        return result;
+    }
+    *ret_spawned = spawned;
+    return 0;
+}
+
+int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
+               struct brig_error *err)
+{
+    if (early && early->begun)
+        return finish_early(plan, early, ret_spawned, err);
+    int opened = plan_open_init(plan, err);
+    if (opened < 0)
+        return opened;
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");

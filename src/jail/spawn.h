@@ -3,6 +3,8 @@
  * messages. */
 #pragma once
 
+#include <signal.h>
+
 #include "jail/plan.h"
 #include "jail/wire.h"
 
@@ -17,8 +19,25 @@ struct spawned {
     struct wire_message end; /* WIRE_ENDED, if it came already; else type 0 */
 };
 
-/* On failure nothing is left behind, and the code is as plan_explain_failure() says. */
-int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err);
+/* A jail begun with; zero-initialise. */
+struct spawn_early {
+    bool begun;
+    int wire, wire_child, pidfd;
+    pid_t pid;
+    void *memory;
+    sigset_t signals; /* of the caller; all are blocked in between */
+};
+
+/* With the first half of a plan (plan_begin()), where that gains something, begins to make the
+ * namespaces while the caller thinks on. Never fails: what does not work is heard of later. Then
+ * either spawn_jail() or spawn_abandon() must follow, by the same thread. */
+void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *ret_early);
+void spawn_abandon(struct spawn_early *early);
+
+/* `early` is what was begun with, or NULL. On failure nothing is left behind, and the code is as
+ * plan_explain_failure() says. */
+int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
+               struct brig_error *err);
 
 /* Receives one message; 1, 0 when there is none now, negative at the end. *ret_fd is the fd that came
  * with it, the caller's to close, or -1. */

@@ -61,7 +61,7 @@ static int start_holder(struct brig_template *template, struct plan *held, struc
         arena_alloc(&template->compiled.arena, ((size_t)held->slot_count + 1) * sizeof(int));
     if (!held->slots)
         return brig_fail_nomem(err);
-    int result = spawn_jail(held, &template->holder, err);
+    int result = spawn_jail(held, NULL, &template->holder, err);
     if (result < 0)
         return result;
     template->fresh.join_userns = open_namespace(template->holder.pid, "user", err);
@@ -105,9 +105,6 @@ void template_refill(struct brig_template *template)
 static int start_maker(struct brig_template *template, struct brig_error *err)
 {
     struct plan maker = PLAN_INIT;
-    bool loopback = false;
-    for (size_t i = 0; i < template->fresh.step_count; i++)
-        loopback |= template->fresh.steps[i].op == PLAN_LOOPBACK;
     maker.rung = PLAN_FULL;
     maker.become = template->fresh.become;
     maker.host_uid = template->fresh.host_uid;
@@ -115,8 +112,8 @@ static int start_maker(struct brig_template *template, struct brig_error *err)
     maker.join_userns = template->fresh.join_userns;
     maker.clone_flags = CLONE_NEWNET;
     maker.init_fd = template->fresh.init_fd;
-    maker.init_mode = loopback ? "M" : "m";
-    int result = spawn_jail(&maker, &template->maker, err);
+    maker.init_mode = template->fresh.loopback ? "M" : "m";
+    int result = spawn_jail(&maker, NULL, &template->maker, err);
     if (result < 0)
         return result;
     template_refill(template);
@@ -142,6 +139,8 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
         result = BRIG_E_UNSUPPORTED;
     if (result == 0)
         result = plan_compile(template->policy, PLAN_FULL, 0, &template->compiled, err);
+    if (result == 0)
+        result = plan_open_init(&template->compiled, err);
     if (result == 0)
         result = plan_split(&template->compiled, &template->compiled.arena, &held, &template->fresh,
                             err);
@@ -175,9 +174,7 @@ int template_plan(struct brig_template *template, struct plan *ret_plan)
         template->networks--;
         plan.join_netns = network;
         plan.clone_flags &= ~(unsigned long)CLONE_NEWNET;
-        for (size_t i = 0; i < plan.step_count; i++)
-            if (plan.steps[i].op == PLAN_LOOPBACK)
-                plan.skip_loopback = true;
+        plan.loopback = false; /* it is up */
     }
     *ret_plan = plan;
     return network;

@@ -17,8 +17,8 @@ bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, s
 {
     if (count < *room)
         return true;
-    size_t wanted = *room ? *room * 2 : 32;
-    void *grown = arena_alloc(&plan->arena, wanted * item_size);
+    size_t wanted = *room ? *room * 4 : 64;
+    void *grown = arena_alloc_raw(&plan->arena, wanted * item_size);
     if (!grown)
         return false;
     if (count > 0)
@@ -142,7 +142,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
     while (*rest == '/')
         rest++;
     if (place->host) {
-        char *path = arena_printf(&view->plan->arena, "%s/%s", place->host, rest);
+        char *path = arena_concat(&view->plan->arena, place->host, "/", rest, NULL);
         struct stat info;
         *ret_ours = false;
         if (!path)
@@ -153,7 +153,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
         return brig_advise(err, BRIG_E_SETUP,
                            "A mount needs something to be mounted on: create it there first");
     }
-    char *path = arena_printf(&view->plan->arena, "%s%s", place->prefix, rest);
+    char *path = arena_concat(&view->plan->arena, place->prefix, rest, NULL);
     if (!path)
         return brig_fail_nomem(err);
     *ret_ours = true;
@@ -233,7 +233,7 @@ static int add_host_root(struct view *view, const char *path, struct brig_error 
         return brig_fail(err, BRIG_E_INVALID, ENOTDIR, "cannot use '%s' as the jail's root", path);
     struct plan_step *step =
         plan_add(view->plan, PLAN_TREE,
-                 arena_printf(&view->plan->arena, "mount '%s' as the jail's root", path));
+                 arena_concat(&view->plan->arena, "mount '", path, "' as the jail's root", NULL));
     if (step) {
         step->slot = view->root;
         step->path = path;
@@ -334,13 +334,13 @@ static void finish(struct view *view)
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
     if (step)
         step->slot = view->root;
+    (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
 }
 
 int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
               int landlock_abi, struct brig_error *err)
 {
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
-    (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
     int result = add_root(&view, err);
     if (result < 0)
         return result;

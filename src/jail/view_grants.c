@@ -32,7 +32,7 @@ static const char *without_alias(const struct view *view, const char *dest)
     for (size_t i = 0; view->frame && i < ARRAY_LENGTH(aliases); i++) {
         size_t length = strlen(aliases[i].alias);
         if (strncmp(dest, aliases[i].alias, length) == 0 && (!dest[length] || dest[length] == '/'))
-            return arena_printf(&view->plan->arena, "%s%s", aliases[i].real, dest + length);
+            return arena_concat(&view->plan->arena, aliases[i].real, dest + length, NULL);
     }
     return dest;
 }
@@ -112,7 +112,7 @@ static void add_mask(struct view *view, struct view_entries *entries,
         if (!rest || strcmp(grant->source, grant->dest) == 0)
             continue;
         entry = view_add_entry(view, entries, ENTRY_MASK,
-                               arena_printf(&view->plan->arena, "%s%s", grant->dest, rest));
+                               arena_concat(&view->plan->arena, grant->dest, rest, NULL));
         if (entry)
             entry->grant = mask;
     }
@@ -147,13 +147,14 @@ static int lay_private(struct view *view, const struct view_entry *entry, struct
     if (result < 0)
         return result;
     int slot = view_subtree(view, view->scratch, entry->part, "make a private directory");
-    (void)view_attach(view, slot, entry->dest, ours,
-                      arena_printf(&view->plan->arena, "mount a private '%s'", entry->dest));
+    (void)view_attach(
+        view, slot, entry->dest, ours,
+        arena_concat(&view->plan->arena, "mount a private '", entry->dest, "'", NULL));
     view_landlock(view, slot, entry->dest, LANDLOCK_GRANT_WRITE, true);
-    view_add_place(
-        view, (struct view_place){.dest = entry->dest,
-                                  .slot = view->scratch,
-                                  .prefix = arena_printf(&view->plan->arena, "%s/", entry->part)});
+    view_add_place(view, (struct view_place){
+                             .dest = entry->dest,
+                             .slot = view->scratch,
+                             .prefix = arena_concat(&view->plan->arena, entry->part, "/", NULL)});
     return 0;
 }
 
@@ -166,7 +167,7 @@ static void pin(struct view *view, const struct view_place *place, const char *r
     char *inside = arena_printf(arena, "%.*s", (int)length, rest);
     if (!dest || !host || !inside)
         return;
-    const char *what = arena_printf(arena, "hold '%s' in place", dest);
+    const char *what = arena_concat(arena, "hold '", dest, "' in place", NULL);
     int slot = plan_new_slot(view->plan);
     struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
     if (step) {
@@ -215,8 +216,8 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
     int result = view_mountpoint(view, entry->dest, directory, &ours, err);
     if (result < 0)
         return brig_wrap(err, result, "grant '%s' [%s]", entry->source, grant->origin);
-    const char *what = arena_printf(&plan->arena, "mount '%s' on '%s' [%s]", entry->source,
-                                    entry->dest, grant->origin);
+    const char *what = arena_concat(&plan->arena, "mount '", entry->source, "' on '", entry->dest,
+                                    "' [", grant->origin, "]", NULL);
     int slot = plan_new_slot(plan);
     if (view->identity->synthetic && !device) {
         uint64_t attributes =
@@ -307,8 +308,8 @@ static int mask_link_target(struct view *view, const struct view_place *place,
     if (!rest || strcmp(target, host_path) == 0)
         return 0;
     struct view_entry other = *entry;
-    other.dest = arena_printf(&view->plan->arena, "%s%s",
-                              strcmp(place->dest, "/") == 0 ? "" : place->dest, rest);
+    other.dest = arena_concat(&view->plan->arena, strcmp(place->dest, "/") == 0 ? "" : place->dest,
+                              rest, NULL);
     return other.dest ? lay_mask(view, &other, err) : brig_fail_nomem(err);
 }
 
@@ -320,7 +321,7 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
         return 0; /* private and empty: nothing to hide */
     const char *rest =
         strcmp(place->dest, "/") == 0 ? entry->dest : entry->dest + strlen(place->dest);
-    char *host_path = place->host ? arena_printf(&plan->arena, "%s%s", place->host, rest)
+    char *host_path = place->host ? arena_concat(&plan->arena, place->host, rest, NULL)
                                   : arena_strdup(&plan->arena, entry->dest);
     if (!host_path)
         return brig_fail_nomem(err);
@@ -344,8 +345,8 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
     if (!exists)
         return 0;
     bool directory = S_ISDIR(info.st_mode);
-    const char *what = arena_printf(&plan->arena, "hide '%s' [%s]", entry->dest,
-                                    entry->grant ? entry->grant->origin : "built in");
+    const char *what = arena_concat(&plan->arena, "hide '", entry->dest, "' [",
+                                    entry->grant ? entry->grant->origin : "built in", "]", NULL);
     if (directory)
         view_mkdirs(view, view->scratch, VIEW_EMPTY_DIR, 0555);
     int slot = view_read_only_subtree(view, view->scratch,

@@ -100,8 +100,9 @@ static void add_group_masks(struct view *view, struct view_entries *entries)
                 !only_by_group(view->identity, &info))
                 continue;
             (void)view_add_entry(view, entries, ENTRY_MASK,
-                                 arena_printf(&view->plan->arena, "%s/%s",
-                                              corridors[i][1] ? corridors[i] : "", item->d_name));
+                                 arena_concat(&view->plan->arena,
+                                              corridors[i][1] ? corridors[i] : "", "/",
+                                              item->d_name, NULL));
         }
     }
 }
