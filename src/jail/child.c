@@ -218,23 +218,22 @@ static long clone_command(struct start *start)
 }
 
 /* Making a network namespace takes as long as building everything else. With two CPUs they are done
- * side by side: the command's process is cloned first and makes the network while this one builds.
- * They share their fds meanwhile, as walls are made of what the build opened. Not where there is a
- * terminal, which the command would miss, being older than the session, nor where groups have to be
- * dropped in both. */
+ * side by side: the command's process is cloned first and makes the network while this one builds;
+ * and where there is none to make, at least it is there. They share their fds meanwhile, as walls
+ * are made of what the build opened. Not where there is a terminal, which the command would miss,
+ * being older than the session, nor where groups have to be dropped in both. */
 static bool is_apart(const struct start *start)
 {
     const struct plan *plan = start->plan;
-    return start->early ||
-           (plan->network_apart && plan->clone_flags & CLONE_NEWNET && plan->programs &&
-            !plan->wants_pty && plan->pty_fd < 0 && !plan->parent_maps && start->handlers_cleared);
+    return start->early || (plan->two_cpus && plan->programs && !plan->wants_pty &&
+                            plan->pty_fd < 0 && !plan->parent_maps && start->handlers_cleared);
 }
 
 int child_make_network(const struct start *start)
 {
     const struct plan *plan = start->plan;
     long result = 0;
-    if (plan->network_apart && plan->clone_flags & CLONE_NEWNET)
+    if (plan->two_cpus && plan->clone_flags & CLONE_NEWNET)
         result = SYS(unshare, CLONE_NEWNET);
     if (result < 0)
         return child_failed(start, PLAN_STEP_CLONE, result);
@@ -290,7 +289,8 @@ static long build_apart(struct start *start)
         return -result; /* and with this process ends the other */
     if (!child_await(&start->networked))
         return -125; /* it has said why */
-    result = SYS(setns, start->command_pidfd, CLONE_NEWNET);
+    if (start->plan->clone_flags & CLONE_NEWNET)
+        result = SYS(setns, start->command_pidfd, CLONE_NEWNET);
     if (result >= 0)
         result = SYS(unshare, CLONE_FILES);
     return result < 0 ? -child_failed(start, PLAN_STEP_CLONE, result) : command;
@@ -359,8 +359,7 @@ static int join_namespaces(const struct plan *plan)
 /* What the first process is cloned with: its network it may make itself. */
 static unsigned long first_flags(const struct plan *plan)
 {
-    return plan->network_apart ? plan->clone_flags & ~(unsigned long)CLONE_NEWNET
-                               : plan->clone_flags;
+    return plan->two_cpus ? plan->clone_flags & ~(unsigned long)CLONE_NEWNET : plan->clone_flags;
 }
 
 static int intermediate_main(void *argument)

@@ -147,10 +147,10 @@ static bool has_two_cpus(void)
 
 static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
 {
+    plan->two_cpus = has_two_cpus();
     plan->clone_flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     if (policy->network == BRIG_NET_NONE) {
         plan->clone_flags |= CLONE_NEWNET;
-        plan->network_apart = has_two_cpus();
         plan->loopback = has_inet(policy);
     }
     if (!policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {

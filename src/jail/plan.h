@@ -110,7 +110,7 @@ struct plan {
     unsigned missing;          /* layers this system turned out not to have */
     int failed_step;           /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
-    bool network_apart;        /* make the network namespace while another process builds */
+    bool two_cpus;             /* for doing two things at a time */
     /* Before the namespaces are made: */
     bool become; /* as root: take these ids first */
     uid_t host_uid;

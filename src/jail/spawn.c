@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -249,8 +250,8 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
  * the plan's second half for it. */
 static bool can_begin(const struct plan *plan, bool wants_pty)
 {
-    return plan->rung == PLAN_FULL && plan->network_apart && !wants_pty && !plan->become &&
-           !plan->parent_maps && plan->join_userns < 0;
+    return plan->rung == PLAN_FULL && plan->two_cpus && (plan->clone_flags & CLONE_NEWNET) &&
+           !wants_pty && !plan->become && !plan->parent_maps && plan->join_userns < 0;
 }
 
 static void end_early(struct spawn_early *early)
