@@ -8,7 +8,7 @@ NINJA ?= ninja
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test test test-unit test-e2e test-escape bench format lint fuzz install ci clean help
+.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-escape test-vm test-vm-all bench format lint fuzz install ci clean help
 
 build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
 	@tools/build $(BUILD)
@@ -18,6 +18,9 @@ setup: ## install what building needs, if it is missing (Debian, Ubuntu)
 
 setup-test: ## install what the tests need, if it is missing
 	@tools/setup build test
+
+setup-vm: setup-test ## install what the tests in virtual machines need, if it is missing
+	@tools/setup vm
 
 test: setup-test ## everything: gcc, clang and sanitizer builds, unit, e2e, escape, fuzz, lint
 	@tests/run all
@@ -30,6 +33,12 @@ test-e2e: setup-test ## the end-to-end tests
 
 test-escape: setup-test ## the escape attempts
 	@tests/run escape
+
+test-vm: setup-vm ## the tests in a virtual machine with kernel 6.12 and cgroup v2
+	@tests/run vm
+
+test-vm-all: setup-vm ## the same with kernels 6.1, 6.12 and the newest
+	@VM_KERNELS='stable bpo trixie next' tests/run vm
 
 lint: setup-test ## every static check
 	@tests/run lint

@@ -84,6 +84,34 @@ _brig_value() {
         COMPREPLY=()
         return
         ;;
+    '--memory')
+        COMPREPLY=()
+        return
+        ;;
+    '--cpu')
+        COMPREPLY=()
+        return
+        ;;
+    '--pids')
+        COMPREPLY=()
+        return
+        ;;
+    '--disk')
+        COMPREPLY=()
+        return
+        ;;
+    '--disk-inodes')
+        COMPREPLY=()
+        return
+        ;;
+    '--io-read')
+        COMPREPLY=()
+        return
+        ;;
+    '--io-write')
+        COMPREPLY=()
+        return
+        ;;
     '--address-space')
         COMPREPLY=()
         return
@@ -96,11 +124,11 @@ _brig_value() {
         COMPREPLY=()
         return
         ;;
-    '--processes')
+    '--output')
         COMPREPLY=()
         return
         ;;
-    '--tmp-size')
+    '--inotify-watches')
         COMPREPLY=()
         return
         ;;
@@ -136,7 +164,7 @@ _brig() {
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -m | '--mode' | '--view' | '--root' | '--net' | '--seccomp' | '--on-unsupported' | '--disable' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--mask' | '--mask?' | '--device' | '--device?' | -x | '--xdir' | '--timeout' | '--cpu-time' | '--grace' | '--address-space' | '--file-size' | '--open-files' | '--processes' | '--tmp-size' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result')
+        -m | '--mode' | '--view' | '--root' | '--net' | '--seccomp' | '--on-unsupported' | '--disable' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--mask' | '--mask?' | '--device' | '--device?' | -x | '--xdir' | '--timeout' | '--cpu-time' | '--grace' | '--memory' | '--cpu' | '--pids' | '--disk' | '--disk-inodes' | '--io-read' | '--io-write' | '--address-space' | '--file-size' | '--open-files' | '--output' | '--inotify-watches' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result')
             if ((i + 1 == COMP_CWORD)); then
                 compopt -o filenames
                 _brig_value "${COMP_WORDS[i]}"
@@ -157,7 +185,7 @@ _brig() {
         esac
     done
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--mode --view --root --net --seccomp --allow-nested --on-unsupported --disable --dir --dir! --dir? --rdir --rdir? --mask --mask? --device --device? --xdir --nocwd --timeout --cpu-time --grace --address-space --file-size --open-files --processes --tmp-size --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --dry-run --json --verbose --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W '--mode --view --root --net --seccomp --allow-nested --on-unsupported --disable --dir --dir! --dir? --rdir --rdir? --mask --mask? --device --device? --xdir --nocwd --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --dry-run --json --verbose --help --version' -- "$cur")
         return
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")

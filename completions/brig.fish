@@ -12,7 +12,7 @@ function __brig_before_command
         switch $word
             case run
                 continue
-            case -m '--mode' '--view' '--root' '--net' '--seccomp' '--on-unsupported' '--disable' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--device' '--device?' -x '--xdir' '--timeout' '--cpu-time' '--grace' '--address-space' '--file-size' '--open-files' '--processes' '--tmp-size' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
+            case -m '--mode' '--view' '--root' '--net' '--seccomp' '--on-unsupported' '--disable' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--device' '--device?' -x '--xdir' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
                 set skip 1
             case '--'
                 return 1
@@ -50,11 +50,18 @@ complete -c brig -n __brig_before_command -s D -l 'nocwd' -d 'do not grant the w
 complete -c brig -n __brig_before_command -l 'timeout' -x -d 'wall-clock time (30, 1.5s, 200ms, 5m, 1h)'
 complete -c brig -n __brig_before_command -l 'cpu-time' -x -d 'CPU time of all its processes'
 complete -c brig -n __brig_before_command -l 'grace' -x -d 'from SIGTERM to SIGKILL (default: 5s)'
+complete -c brig -n __brig_before_command -l 'memory' -x -d 'memory of the jail (sealed: 512M)'
+complete -c brig -n __brig_before_command -l 'cpu' -x -d 'CPU, in percent of one core (sealed: 100%)'
+complete -c brig -n __brig_before_command -l 'pids' -x -d 'processes and threads in the jail'
+complete -c brig -n __brig_before_command -l 'disk' -x -d '/tmp and what else is private (sealed: 512M)'
+complete -c brig -n __brig_before_command -l 'disk-inodes' -x -d 'files in them (sealed: 65536)'
+complete -c brig -n __brig_before_command -l 'io-read' -x -d 'bytes a second read from each disk'
+complete -c brig -n __brig_before_command -l 'io-write' -x -d 'bytes a second written to each disk'
 complete -c brig -n __brig_before_command -l 'address-space' -x -d 'address space per process (64M, 2G)'
 complete -c brig -n __brig_before_command -l 'file-size' -x -d 'size of any file written'
 complete -c brig -n __brig_before_command -l 'open-files' -x -d 'open files per process'
-complete -c brig -n __brig_before_command -l 'processes' -x -d 'processes and threads in the jail'
-complete -c brig -n __brig_before_command -l 'tmp-size' -x -d '/tmp and the other private directories'
+complete -c brig -n __brig_before_command -l 'output' -x -d 'bytes of its output and of its errors'
+complete -c brig -n __brig_before_command -l 'inotify-watches' -x -d 'inotify watches in the jail'
 complete -c brig -n __brig_before_command -l 'setenv' -x -d 'set a variable, or pass yours on'
 complete -c brig -n __brig_before_command -l 'unsetenv' -x -d 'remove variables; * stands for any'
 complete -c brig -n __brig_before_command -l 'workdir' -x -d 'where the command starts, in the jail'

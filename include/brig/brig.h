@@ -82,7 +82,10 @@ enum brig_seccomp {
     BRIG_SECCOMP_CODE, /* deny by default: Python, Node, shells */
 };
 
-/* All limits: 0 means none. Times in milliseconds, sizes in bytes. */
+/* All limits: 0 means none. Times in milliseconds, sizes in bytes. Those marked with a star hold for
+ * the whole jail through a cgroup. A mode's own value is a best effort: where there is no cgroup, the
+ * result says what was done instead. One that was set with brig_policy_limit() is a demand, and
+ * brig_policy_on_unsupported() says what follows. */
 enum brig_limit {
     BRIG_LIMIT_WALL_MS,
     BRIG_LIMIT_CPU_MS,        /* of the whole tree */
@@ -90,11 +93,16 @@ enum brig_limit {
     BRIG_LIMIT_ADDRESS_SPACE, /* per process */
     BRIG_LIMIT_FILE_SIZE,     /* per file */
     BRIG_LIMIT_OPEN_FILES,    /* per process */
-    BRIG_LIMIT_PROCESSES,     /* RLIMIT_NPROC: counted per user inside the jail */
+    BRIG_LIMIT_PROCESSES,     /* * and threads */
     BRIG_LIMIT_OUTPUT_BYTES,  /* per captured stream; more is drained and marked */
     BRIG_LIMIT_TMP_BYTES,     /* all private directories together */
     BRIG_LIMIT_TMP_INODES,
-    BRIG_LIMIT_COUNT_ /* not a limit */
+    BRIG_LIMIT_MEMORY_BYTES,    /* * memory, page cache and tmpfs included, and no swap beyond it */
+    BRIG_LIMIT_CPU_PERCENT,     /* * of one core: 150 is one and a half */
+    BRIG_LIMIT_IO_READ_BYTES,   /* * a second, from each disk; cgroup v2 only */
+    BRIG_LIMIT_IO_WRITE_BYTES,  /* * the same, to each disk */
+    BRIG_LIMIT_INOTIFY_WATCHES, /* of all processes in the jail */
+    BRIG_LIMIT_COUNT_           /* not a limit */
 };
 
 enum brig_on_unsupported {
@@ -217,10 +225,10 @@ enum brig_outcome {
     BRIG_SIGNALLED,    /* signal */
     BRIG_TIMEOUT,      /* wall clock */
     BRIG_CPU_TIMEOUT,  /* CPU time of the tree */
-    BRIG_OOM,          /* memory limit of a cgroup */
+    BRIG_OOM,          /* the kernel killed it for the memory limit */
     BRIG_OUTPUT_LIMIT, /* reserved for policies that end a run at the output limit */
-    BRIG_DISK_LIMIT,
-    BRIG_PIDS_LIMIT,
+    BRIG_DISK_LIMIT,   /* reserved, like the next two: what a command does when it is refused a */
+    BRIG_PIDS_LIMIT,   /* byte, a process or a call is its own affair */
     BRIG_DENIED,
     BRIG_SETUP_FAILED, /* error says why; nothing of the command ran */
     BRIG_CANCELLED,    /* brig_job_cancel() or the end of the caller's patience */
@@ -230,10 +238,17 @@ struct brig_usage {
     uint64_t wall_us;
     uint64_t cpu_user_us; /* of the whole tree */
     uint64_t cpu_sys_us;
-    uint64_t peak_memory_bytes; /* largest resident set of one process; 0: no more than the caller's
-                                 * own, which is all the kernel then tells */
-    uint64_t peak_pids;         /* 0: not known */
-    uint64_t out_bytes[2];      /* bytes the command wrote to captured stdout, stderr */
+    uint64_t
+        peak_memory_bytes; /* of the whole jail, if it had a cgroup for memory; else the largest
+                                 * resident set of one process; 0: not known */
+    uint64_t peak_pids;    /* 0: not known */
+    uint64_t out_bytes[2]; /* bytes the command wrote to captured stdout, stderr */
+    /* Of a jail with a cgroup: */
+    uint64_t oom_kills;        /* processes the kernel killed for the memory limit */
+    uint64_t pids_refused;     /* processes and threads refused for their limit */
+    uint64_t cpu_throttled_us; /* time the jail had to wait for its CPU limit */
+    int stuck_pid;             /* a process in uninterruptible sleep that could not be ended yet; it
+                                * ends when the kernel lets it, and is swept up then; else 0 */
 };
 
 /* What could not be enforced, or was switched off, one short sentence each. */
@@ -258,6 +273,7 @@ struct brig_result {
     struct brig_capture err;
     struct brig_unenforced unenforced;
     struct brig_error error; /* BRIG_SETUP_FAILED */
+    bool inside_jail;        /* it ran inside another jail, which had no namespaces to give */
 };
 
 /* Releases what a result owns; the struct itself is the caller's. */

@@ -86,25 +86,20 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     return text;
 }
 
-char *arena_concat(struct arena *arena, const char *first, ...)
+char *arena_concat_all(struct arena *arena, const char *const *texts)
 {
     size_t length = 0;
-    va_list texts;
-    va_start(texts, first);
-    for (const char *text = first; text; text = va_arg(texts, const char *))
-        length += strlen(text);
-    va_end(texts);
+    for (size_t i = 0; texts[i]; i++)
+        length += strlen(texts[i]);
     char *all = arena_alloc_raw(arena, length + 1);
     if (!all)
         return NULL;
     char *at = all;
-    va_start(texts, first);
-    for (const char *text = first; text; text = va_arg(texts, const char *)) {
-        size_t size = strlen(text);
-        memcpy(at, text, size);
+    for (size_t i = 0; texts[i]; i++) {
+        size_t size = strlen(texts[i]);
+        memcpy(at, texts[i], size);
         at += size;
     }
-    va_end(texts);
     *at = '\0';
     return all;
 }

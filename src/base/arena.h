@@ -19,6 +19,7 @@ void *arena_copy(struct arena *arena, const void *data, size_t size);
 char *arena_strdup(struct arena *arena, const char *text);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The texts up to a NULL, one after the other: what "%s%s" would do, and much faster. */
-char *arena_concat(struct arena *arena, const char *first, ...) __attribute__((sentinel));
+/* The texts one after the other: what "%s%s" would do, and much faster. */
+#define arena_concat(arena, ...) arena_concat_all(arena, (const char *const[]){__VA_ARGS__, NULL})
+char *arena_concat_all(struct arena *arena, const char *const *texts);
 void arena_done(struct arena *arena);

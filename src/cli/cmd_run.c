@@ -22,7 +22,9 @@
 #include "cli/result_file.h"
 #include "cli/run_loop.h"
 #include "cli/settings.h"
+#include "cli/variables.h"
 #include "cli/workdir.h"
+#include "jail/cgroup.h"
 #include "policy/policy.h"
 
 static int run_run(const struct app *app, int argc, char **argv);
@@ -51,6 +53,8 @@ static int build_policy(struct settings *settings, const struct settings_scan *s
                         struct brig_error *err)
 {
     int status = identity_apply(identity, settings->policy, err);
+    if (status == 0 && scan->mode == BRIG_MODE_SEALED)
+        status = variables_apply(settings->policy, err);
     bool held_back = false;
     if (status == 0 && !scan->nocwd)
         status = workdir_grant(settings, identity, &held_back, err);
@@ -70,12 +74,53 @@ static int check_pass_fds(const struct settings *settings, struct brig_error *er
     return 0;
 }
 
+/* From a login's session groups can be made only with systemd's help. That takes some milliseconds:
+ * it is asked where limits were, not for the sake of defaults. If it fails, the engine says what is
+ * missing. */
+static void enter_scope(const struct brig_policy *policy)
+{
+    const unsigned grouped = 1U << BRIG_LIMIT_MEMORY_BYTES | 1U << BRIG_LIMIT_CPU_PERCENT |
+                             1U << BRIG_LIMIT_PROCESSES | 1U << BRIG_LIMIT_IO_READ_BYTES |
+                             1U << BRIG_LIMIT_IO_WRITE_BYTES;
+    if (!(policy->limits_asked & grouped))
+        return;
+    struct cgroup_support support;
+    cgroup_probe(false, &support);
+    if (support.kind == CGROUP_NONE && support.ask_systemd)
+        (void)cgroup_systemd_join(NULL);
+}
+
+/* With --output the streams pass through here. */
+static int open_relays(const struct brig_policy *policy, struct relay relays[RUN_LOOP_RELAYS],
+                       struct brig_stdio stdio[3], struct brig_error *err)
+{
+    for (int i = 0; i < RUN_LOOP_RELAYS; i++) {
+        int status = relay_open(&relays[i], i + 1, policy->limits[BRIG_LIMIT_OUTPUT_BYTES],
+                                &stdio[i + 1].fd, err);
+        if (status < 0)
+            return status;
+        stdio[i + 1].kind = BRIG_STDIO_FD;
+    }
+    return 0;
+}
+
+static void close_relays(struct relay relays[RUN_LOOP_RELAYS], struct brig_result *result)
+{
+    struct brig_capture *const captures[] = {&result->out, &result->err};
+    for (int i = 0; i < RUN_LOOP_RELAYS; i++) {
+        captures[i]->truncated = relay_was_cut(&relays[i]);
+        result->usage.out_bytes[i] = relays[i].seen;
+        relay_done(&relays[i]);
+    }
+}
+
 /* Starts the command and sees it through; *ret_result is always filled. */
 static int run_job(const struct settings *settings, const char *const *argv, char **envp,
                    struct brig_result *ret_result, struct brig_error *err)
 {
+    const struct brig_policy *policy = settings->policy;
     struct brig_job *job = NULL;
-    const struct brig_command command = {
+    struct brig_command command = {
         .argv = argv,
         .envp = (const char *const *)envp,
         .stdio = {{.kind = BRIG_STDIO_INHERIT},
@@ -84,12 +129,21 @@ static int run_job(const struct settings *settings, const char *const *argv, cha
         .pass_fds = settings->pass_fds,
         .pass_fd_count = settings->pass_fd_count,
     };
-    struct run_loop loop = {.signal_fd = -1};
+    enter_scope(policy);
+    struct relay relays[RUN_LOOP_RELAYS] = {{.from = -1}, {.from = -1}};
+    bool relayed = policy->limits_asked & 1U << BRIG_LIMIT_OUTPUT_BYTES &&
+                   policy->limits[BRIG_LIMIT_OUTPUT_BYTES] > 0;
+    struct run_loop loop = {.signal_fd = -1, .relays = relayed ? relays : NULL};
     int status = run_loop_init(&loop, err);
+    if (status == 0 && relayed)
+        status = open_relays(policy, relays, command.stdio, err);
     if (status == 0)
-        status = brig_start(settings->policy, &command, &job, err);
+        status = brig_start(policy, &command, &job, err);
+    for (int i = 1; i < 3; i++)
+        if (command.stdio[i].kind == BRIG_STDIO_FD)
+            (void)close(command.stdio[i].fd);
     if (status == 0)
-        status = run_loop_run(&loop, job, settings->policy->limits[BRIG_LIMIT_GRACE_MS], err);
+        status = run_loop_run(&loop, job, policy->limits[BRIG_LIMIT_GRACE_MS], err);
     if (status == 0)
         status = brig_job_result(job, ret_result, err);
     brig_job_free(job);
@@ -97,6 +151,8 @@ static int run_job(const struct settings *settings, const char *const *argv, cha
     if (status < 0)
         *ret_result =
             (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *err};
+    if (relayed)
+        close_relays(relays, ret_result);
     return status;
 }
 

@@ -72,15 +72,31 @@
       "directory, a parent of it, or the root directory: that has to be asked for by --dir.")      \
     X(TIMEOUT, 0, "timeout", "DURATION", TEXT, LIMITS,                                             \
       "wall-clock time (30, 1.5s, 200ms, 5m, 1h)",                                                 \
-      "The command gets SIGTERM, and after the grace SIGKILL, with everything it started.")        \
+      "The command gets SIGTERM, and after the grace SIGKILL, with everything it started. Every "  \
+      "limit can be \"none\"; 0 is refused.")                                                      \
     X(CPU_TIME, 0, "cpu-time", "DURATION", TEXT, LIMITS, "CPU time of all its processes", "")      \
-    X(GRACE, 0, "grace", "DURATION", TEXT, LIMITS, "from SIGTERM to SIGKILL (default: 5s)", "")    \
+    X(GRACE, 0, "grace", "DURATION", TEXT, LIMITS, "from SIGTERM to SIGKILL (default: 5s)",        \
+      "0 kills at once.")                                                                          \
+    X(MEMORY, 0, "memory", "SIZE", TEXT, LIMITS, "memory of the jail (sealed: 512M)",              \
+      "Page cache and private directories count; there is no swap beyond it. Where the kernel "    \
+      "ends a process for it, the whole jail ends (cgroup v2) and the outcome is \"oom\".")        \
+    X(CPU, 0, "cpu", "PERCENT", TEXT, LIMITS, "CPU, in percent of one core (sealed: 100%)",        \
+      "From 1% to that of all cores: 150% is one and a half.")                                     \
+    X(PIDS, 0, "pids", "N", TEXT, LIMITS, "processes and threads in the jail", "")                 \
+    X(DISK, 0, "disk", "SIZE", TEXT, LIMITS, "/tmp and what else is private (sealed: 512M)", "")   \
+    X(DISK_INODES, 0, "disk-inodes", "N", TEXT, LIMITS, "files in them (sealed: 65536)", "")       \
+    X(IO_READ, 0, "io-read", "SIZE", TEXT, LIMITS, "bytes a second read from each disk",           \
+      "With cgroup v2 only.")                                                                      \
+    X(IO_WRITE, 0, "io-write", "SIZE", TEXT, LIMITS, "bytes a second written to each disk",        \
+      "With cgroup v2 only.")                                                                      \
     X(ADDRESS_SPACE, 0, "address-space", "SIZE", TEXT, LIMITS,                                     \
       "address space per process (64M, 2G)", "")                                                   \
     X(FILE_SIZE, 0, "file-size", "SIZE", TEXT, LIMITS, "size of any file written", "")             \
     X(OPEN_FILES, 0, "open-files", "N", TEXT, LIMITS, "open files per process", "")                \
-    X(PROCESSES, 0, "processes", "N", TEXT, LIMITS, "processes and threads in the jail", "")       \
-    X(TMP_SIZE, 0, "tmp-size", "SIZE", TEXT, LIMITS, "/tmp and the other private directories", "") \
+    X(OUTPUT, 0, "output", "SIZE", TEXT, LIMITS, "bytes of its output and of its errors",          \
+      "Standard output and error then go through brig, as pipes; what is beyond the limit is "     \
+      "thrown away, and the result says so.")                                                      \
+    X(INOTIFY, 0, "inotify-watches", "N", TEXT, LIMITS, "inotify watches in the jail", "")         \
     X(SETENV, 0, "setenv", "NAME[=VALUE]", TEXT, ENVIRONMENT, "set a variable, or pass yours on",  \
       "Without a value the caller's variable is passed, past earlier --unsetenv patterns and "     \
       "those of the mode.")                                                                        \

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "cli/message.h"
 #include "policy/policy.h"
 
@@ -25,6 +26,41 @@ void report_duration(uint64_t ms, char text[static REPORT_DURATION_MAX])
         (void)snprintf(text, REPORT_DURATION_MAX, "%llum", minutes);
     else
         (void)snprintf(text, REPORT_DURATION_MAX, "%llum%llus", minutes, rest / MS_PER_SECOND);
+}
+
+static void report_size(uint64_t bytes, char text[static REPORT_DURATION_MAX])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+    for (; value >= 1024 && unit + 1 < ARRAY_LENGTH(units); unit++)
+        value /= 1024;
+    (void)snprintf(text, REPORT_DURATION_MAX, "%.4g %s", value, units[unit]);
+}
+
+/* What the kernel refused for a limit; how the command took it is its own affair. */
+static void report_refused(const struct brig_result *result, const struct brig_policy *policy)
+{
+    const struct brig_usage *usage = &result->usage;
+    char text[REPORT_DURATION_MAX];
+    report_size(policy->limits[BRIG_LIMIT_MEMORY_BYTES], text);
+    if (result->outcome == BRIG_OOM)
+        message_note("killed: used more than %s of memory; raise it with --memory", text);
+    else if (usage->oom_kills > 0)
+        message_note("%llu of its processes were killed: all used more than %s of memory; raise it "
+                     "with --memory",
+                     (unsigned long long)usage->oom_kills, text);
+    if (usage->pids_refused > 0)
+        message_note("%llu times a process or thread was refused: there were %llu; raise it with "
+                     "--pids",
+                     (unsigned long long)usage->pids_refused,
+                     (unsigned long long)policy->limits[BRIG_LIMIT_PROCESSES]);
+    report_size(policy->limits[BRIG_LIMIT_OUTPUT_BYTES], text);
+    if (result->out.truncated || result->err.truncated)
+        message_note("output was cut at %s; raise it with --output", text);
+    if (usage->stuck_pid > 0)
+        message_warning("process %d is in uninterruptible sleep and could not be ended yet",
+                        usage->stuck_pid);
 }
 
 static void report_limit(const struct brig_policy *policy, enum brig_limit limit,
@@ -50,7 +86,8 @@ static void report_end(const struct brig_result *result, const struct brig_polic
     case BRIG_CPU_TIMEOUT:
         report_limit(policy, BRIG_LIMIT_CPU_MS, " of CPU time", "--cpu-time");
         break;
-    case BRIG_OOM:
+    case BRIG_OOM: /* see report_refused() */
+        break;
     case BRIG_OUTPUT_LIMIT:
     case BRIG_DISK_LIMIT:
     case BRIG_PIDS_LIMIT:
@@ -70,9 +107,16 @@ static void report_usage(const struct brig_result *result)
     if (usage->peak_memory_bytes > 0) /* 0: not known */
         (void)snprintf(peak, sizeof peak, ", peak %.1f MiB",
                        (double)usage->peak_memory_bytes / BYTES_PER_MIB);
-    message_note("%s, status %d, %s, CPU %.3fs user %.3fs system%s",
+    char pids[32] = "", throttled[48] = "";
+    if (usage->peak_pids > 0)
+        (void)snprintf(pids, sizeof pids, ", %llu at a time", (unsigned long long)usage->peak_pids);
+    if (usage->cpu_throttled_us > 0)
+        (void)snprintf(throttled, sizeof throttled, ", %.3fs held back",
+                       (double)usage->cpu_throttled_us / 1e6);
+    message_note("%s, status %d, %s, CPU %.3fs user %.3fs system%s%s%s",
                  brig_outcome_name(result->outcome), brig_result_status(result), wall,
-                 (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6, peak);
+                 (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6, throttled, peak,
+                 pids);
 }
 
 void report_result(const struct brig_result *result, const struct brig_policy *policy, bool verbose)
@@ -84,10 +128,15 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
     if (verbose || policy->on_unsupported == BRIG_UNSUPPORTED_WARN)
         for (size_t i = 0; i < result->unenforced.count; i++)
             message_warning("not enforced: %s", result->unenforced.text[i]);
+    else if (result->inside_jail)
+        message_note("inside a jail: Landlock, syscall filter and limits, but no namespaces of its "
+                     "own");
     /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
-    bool to_people = result->outcome != BRIG_SIGNALLED && result->outcome != BRIG_EXITED &&
-                     isatty(STDERR_FILENO);
+    bool to_people = isatty(STDERR_FILENO);
     if (verbose || to_people)
+        report_refused(result, policy);
+    if (verbose ||
+        (to_people && result->outcome != BRIG_SIGNALLED && result->outcome != BRIG_EXITED))
         report_end(result, policy);
     if (verbose)
         report_usage(result);

@@ -24,6 +24,7 @@ struct run_state {
     uint64_t asked_ms; /* when an end was first asked for, or 0 */
     bool hang_up_told;
     uint64_t stop_asked_ms; /* when a signal asked us to stop, or 0 */
+    struct relay *relays;   /* or NULL */
 };
 
 static uint64_t now_ms(void)
@@ -152,11 +153,14 @@ static void handle_signals(struct run_state *state, int signal_fd)
 /* One round: waits, then lets everybody do what there is to do. 1 when the job is over. */
 static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
 {
-    enum { JOB, SIGNALS, TERMINAL, COUNT = TERMINAL + TERMINAL_POLL_MAX };
+    enum { JOB, SIGNALS, RELAYS, TERMINAL = RELAYS + RUN_LOOP_RELAYS };
+    enum { COUNT = TERMINAL + TERMINAL_POLL_MAX };
     struct pollfd fds[COUNT] = {
         [JOB] = {.fd = brig_job_fd(state->job), .events = POLLIN},
         [SIGNALS] = {.fd = signal_fd, .events = POLLIN},
     };
+    for (int i = 0; i < RUN_LOOP_RELAYS; i++)
+        fds[RELAYS + i] = state->relays ? relay_poll(&state->relays[i]) : (struct pollfd){.fd = -1};
     int timeout_ms = -1;
     nfds_t count = TERMINAL;
     if (state->terminal) {
@@ -175,6 +179,8 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
             forward(state, SIGHUP);
         }
     }
+    for (int i = 0; i < RUN_LOOP_RELAYS && state->relays; i++)
+        relay_process(&state->relays[i], fds[RELAYS + i].revents);
     int over = fds[JOB].revents ? brig_job_process(state->job, err) : 0;
     if (over == 0 && brig_job_take_stop(state->job) != 0)
         handle_stop(state);
@@ -185,7 +191,7 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
                  struct brig_error *err)
 {
     struct terminal terminal;
-    struct run_state state = {.job = job, .grace_ms = grace_ms};
+    struct run_state state = {.job = job, .grace_ms = grace_ms, .relays = loop->relays};
     int master = brig_job_terminal(job);
     if (master >= 0) {
         terminal_init(&terminal, master);
@@ -195,6 +201,8 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
     do
         over = turn(&state, loop->signal_fd, err);
     while (over == 0);
+    for (int i = 0; i < RUN_LOOP_RELAYS && state.relays; i++)
+        relay_drain(&state.relays[i]);
     if (state.terminal) {
         terminal_drain(&terminal);
         terminal_done(&terminal);

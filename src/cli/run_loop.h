@@ -4,9 +4,13 @@
 
 #include <brig/brig.h>
 
+#include "cli/relay.h"
+
 struct run_loop {
     int signal_fd;
+    struct relay *relays; /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
 };
+#define RUN_LOOP_RELAYS 2
 
 /* Before the job is started: from now on signals wait for the loop. Release with run_loop_done. */
 int run_loop_init(struct run_loop *loop, struct brig_error *err);

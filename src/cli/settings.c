@@ -193,11 +193,17 @@ static int set_allow_nested(struct settings *settings, const struct setter *sett
     return brig_policy_allow_nested(settings->policy, true, err);
 }
 
+/* How a limit is lifted. A zero would be as likely a mistake. */
+static bool is_none(const char *value)
+{
+    return strcmp(value, "none") == 0;
+}
+
 static int set_duration(struct settings *settings, const struct setter *setter, const char *value,
                         struct brig_error *err)
 {
     uint64_t ms = 0;
-    int status = parse_duration(value, PARSE_ZERO_OK, &ms, err);
+    int status = is_none(value) ? 0 : parse_duration(value, setter->flags, &ms, err);
     if (status < 0)
         return status;
     return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, ms, err);
@@ -207,7 +213,7 @@ static int set_size(struct settings *settings, const struct setter *setter, cons
                     struct brig_error *err)
 {
     uint64_t bytes = 0;
-    int status = parse_size(value, PARSE_ZERO_OK, &bytes, err);
+    int status = is_none(value) ? 0 : parse_size(value, 0, &bytes, err);
     if (status < 0)
         return status;
     return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, bytes, err);
@@ -217,10 +223,21 @@ static int set_number(struct settings *settings, const struct setter *setter, co
                       struct brig_error *err)
 {
     uint64_t number = 0;
-    int status = parse_uint(value, INT32_MAX, PARSE_ZERO_OK, &number, err);
+    int status = is_none(value) ? 0 : parse_uint(value, INT32_MAX, 0, &number, err);
     if (status < 0)
         return status;
     return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, number, err);
+}
+
+static int set_percent(struct settings *settings, const struct setter *setter, const char *value,
+                       struct brig_error *err)
+{
+    uint64_t percent = 0;
+    int status =
+        is_none(value) ? 0 : parse_percent(value, POLICY_CPU_PERCENT_MAX, 0, &percent, err);
+    if (status < 0)
+        return status;
+    return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, percent, err);
 }
 
 static int set_variable(struct settings *settings, const struct setter *setter, const char *value,
@@ -352,12 +369,19 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_NOCWD] = {set_flag, FLAG_NOCWD, 0},
     [OPTION_TIMEOUT] = {set_duration, BRIG_LIMIT_WALL_MS, 0},
     [OPTION_CPU_TIME] = {set_duration, BRIG_LIMIT_CPU_MS, 0},
-    [OPTION_GRACE] = {set_duration, BRIG_LIMIT_GRACE_MS, 0},
+    [OPTION_GRACE] = {set_duration, BRIG_LIMIT_GRACE_MS, PARSE_ZERO_OK},
+    [OPTION_MEMORY] = {set_size, BRIG_LIMIT_MEMORY_BYTES, 0},
+    [OPTION_CPU] = {set_percent, BRIG_LIMIT_CPU_PERCENT, 0},
+    [OPTION_PIDS] = {set_number, BRIG_LIMIT_PROCESSES, 0},
+    [OPTION_DISK] = {set_size, BRIG_LIMIT_TMP_BYTES, 0},
+    [OPTION_DISK_INODES] = {set_number, BRIG_LIMIT_TMP_INODES, 0},
+    [OPTION_IO_READ] = {set_size, BRIG_LIMIT_IO_READ_BYTES, 0},
+    [OPTION_IO_WRITE] = {set_size, BRIG_LIMIT_IO_WRITE_BYTES, 0},
     [OPTION_ADDRESS_SPACE] = {set_size, BRIG_LIMIT_ADDRESS_SPACE, 0},
     [OPTION_FILE_SIZE] = {set_size, BRIG_LIMIT_FILE_SIZE, 0},
     [OPTION_OPEN_FILES] = {set_number, BRIG_LIMIT_OPEN_FILES, 0},
-    [OPTION_PROCESSES] = {set_number, BRIG_LIMIT_PROCESSES, 0},
-    [OPTION_TMP_SIZE] = {set_size, BRIG_LIMIT_TMP_BYTES, 0},
+    [OPTION_OUTPUT] = {set_size, BRIG_LIMIT_OUTPUT_BYTES, 0},
+    [OPTION_INOTIFY] = {set_number, BRIG_LIMIT_INOTIFY_WATCHES, 0},
     [OPTION_SETENV] = {set_variable, 0, 0},
     [OPTION_UNSETENV] = {unset_variables, 0, 0},
     [OPTION_WORKDIR] = {set_workdir, 0, 0},

@@ -17,6 +17,16 @@
 #include "jail/sys.h"
 #include "jail/wire.h"
 
+static bool has_intermediate(const struct plan *plan)
+{
+    return plan->become || plan->join_userns >= 0;
+}
+
+static bool is_grouped(const struct plan *plan)
+{
+    return plan->cgroup_fd >= 0 || plan->join_count > 0;
+}
+
 /* ---- the jail's first process ---- */
 
 static int write_file(const struct plan_step *step)
@@ -53,6 +63,28 @@ static int open_pty(const struct start *start, const struct plan_step *step)
     return (int)result;
 }
 
+/* Not a path of the policy's: it fits. */
+static int open_tools(const struct start *start, const struct plan_step *step)
+{
+    struct {
+        unsigned short family;
+        char path[108];
+    } address = {.family = 1 /* AF_UNIX */};
+    size_t length = 0;
+    for (; step->path[length] && length + 1 < sizeof address.path; length++)
+        address.path[length] = step->path[length];
+    long fd = SYS(socket, 1, 5 /* SOCK_SEQPACKET */ | O_CLOEXEC | O_NONBLOCK, 0);
+    if (fd < 0)
+        return (int)fd;
+    long result = SYS(bind, fd, &address, sizeof address.family + length + 1);
+    if (result >= 0)
+        result = SYS(listen, fd, 16);
+    if (result >= 0)
+        result = child_say_fd(start->wire, WIRE_TOOLS, 0, (int)fd);
+    (void)SYS(close, fd);
+    return (int)result;
+}
+
 static int take_step(const struct start *start, const struct plan_step *step)
 {
     if (child_is_mount_step(step))
@@ -63,6 +95,8 @@ static int take_step(const struct start *start, const struct plan_step *step)
         return (int)SYS(setgroups, 0, 0);
     if (step->op == PLAN_HOSTNAME)
         return (int)SYS(sethostname, step->data, step->length);
+    if (step->op == PLAN_LISTEN)
+        return open_tools(start, step);
     if (step->op == PLAN_PTY)
         return open_pty(start, step);
     return -ERR_ENOSYS;
@@ -163,6 +197,18 @@ static int become_init(const struct start *start, long command)
     long result = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
     child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-result);
     return 125;
+}
+
+/* What the first process is cloned with: its network it may make itself, and its view of groups
+ * only once it is in them. */
+static unsigned long first_flags(const struct plan *plan)
+{
+    unsigned long flags = plan->clone_flags;
+    if (plan->two_cpus)
+        flags &= ~(unsigned long)CLONE_NEWNET;
+    if (is_grouped(plan))
+        flags &= ~(unsigned long)CLONE_NEWCGROUP;
+    return flags;
 }
 
 struct action {
@@ -311,11 +357,43 @@ static long build_alone(struct start *start)
     return clone_command(start);
 }
 
+static const int *group_of(const struct plan *plan)
+{
+    return plan->cgroup_fd >= 0 ? &plan->cgroup_fd : 0;
+}
+
+/* Where clone could not put us there, it takes longer. */
+static int enter_group(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    if (plan->cgroup_fd < 0 || start->handlers_cleared)
+        return 0;
+    long procs = SYS(openat, plan->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
+    long result = procs < 0 ? procs : SYS(write, procs, "0", 1);
+    if (procs >= 0)
+        (void)SYS(close, procs);
+    return result < 0 ? (int)result : 0;
+}
+
+/* Joins the groups of cgroup v1; then what the jail sees of groups begins where it is. */
+static int join_groups(const struct plan *plan)
+{
+    long result = 0;
+    for (size_t i = 0; i < plan->join_count && result >= 0; i++)
+        result = SYS(write, plan->join_fds[i], "0", 1);
+    if (result >= 0 && is_grouped(plan) && plan->clone_flags & CLONE_NEWCGROUP)
+        result = SYS(unshare, CLONE_NEWCGROUP);
+    return result < 0 ? (int)result : 0;
+}
+
 static int first_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
     clear_handlers(start);
+    int result = has_intermediate(plan) ? 0 : enter_group(start);
+    if (result < 0 || (result = join_groups(plan)) < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->parent_maps && !await_go(start))
         return 125;
     if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
@@ -356,18 +434,14 @@ static int join_namespaces(const struct plan *plan)
     return (int)result;
 }
 
-/* What the first process is cloned with: its network it may make itself. */
-static unsigned long first_flags(const struct plan *plan)
-{
-    return plan->two_cpus ? plan->clone_flags & ~(unsigned long)CLONE_NEWNET : plan->clone_flags;
-}
-
 static int intermediate_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
     clear_handlers(start);
-    int result;
+    int result = enter_group(start); /* while we may */
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->become && (result = take_ids(plan)) < 0)
         return child_failed(start, PLAN_STEP_IDS, result);
     if ((result = join_namespaces(plan)) < 0)
@@ -398,8 +472,8 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
     struct start *start = start_in(memory);
     *start = (struct start){
         .plan = plan, .wire = wire_fd, .stack = memory, .pidfd = -1, .command_pidfd = -1};
-    struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK};
-    if (plan->become || plan->join_userns >= 0) {
+    struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
+    if (has_intermediate(plan)) {
         if (plan->become) /* changing ids would make the caller undumpable */
             clone.flags = CLONE_VFORK;
         clone.function = intermediate_main;
@@ -432,6 +506,7 @@ long child_begin(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
                                       .flags = first_flags(plan) | CLONE_VM | CLONE_PIDFD,
                                       .stack = 1,
                                       .here = &start->first_here,
+                                      .cgroup = group_of(plan),
                                       .function = first_main,
                                   });
     start->first = (int)pid;

@@ -66,12 +66,14 @@ long child_clone(struct start *start, const struct child_clone *clone)
     char *stack = start->stack + (size_t)clone->stack * CHILD_STACK_BYTES;
     int *here = clone->here, *pidfd = clone->pidfd ? clone->pidfd : &start->pidfd;
     struct clone_args args = {
-        .flags = clone->flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0),
+        .flags = clone->flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0) |
+                 (clone->cgroup ? CLONE_INTO_CGROUP : 0),
         .child_tid = (uint64_t)(uintptr_t)here,
         .exit_signal = (uint64_t)clone->exit_signal,
         .pidfd = (uint64_t)(uintptr_t)pidfd,
         .stack = (uint64_t)(uintptr_t)stack,
         .stack_size = CHILD_STACK_BYTES,
+        .cgroup = clone->cgroup ? (uint64_t)*clone->cgroup : 0,
     };
     start->handlers_cleared = true;
     if (here)

@@ -49,9 +49,10 @@ struct start {
 struct child_clone {
     unsigned long flags;
     int exit_signal;
-    int stack;  /* which of the three */
-    int *here;  /* for CLONE_CHILD_CLEARTID, or NULL */
-    int *pidfd; /* for CLONE_PIDFD; NULL for start->pidfd */
+    int stack;         /* which of the three */
+    int *here;         /* for CLONE_CHILD_CLEARTID, or NULL */
+    int *pidfd;        /* for CLONE_PIDFD; NULL for start->pidfd */
+    const int *cgroup; /* fd of the group to be born in, or NULL */
     int (*function)(void *);
 };
 

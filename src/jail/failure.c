@@ -15,6 +15,7 @@ static const struct {
 } command_steps[] = {
     {PLAN_STEP_IDS, "take the jail's user and group id"},
     {PLAN_STEP_JOIN, "join the template's namespaces"},
+    {PLAN_STEP_CGROUP, "join the group that has the jail's limits"},
     {PLAN_STEP_CLONE, "make the jail's namespaces"},
     {PLAN_STEP_LOOPBACK, "bring the loopback interface up"},
     {PLAN_STEP_COMMAND, "start the command's process"},
@@ -77,6 +78,7 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_MKDIR:
     case PLAN_MKFILE:
     case PLAN_SYMLINK:
+    case PLAN_LISTEN:
     case PLAN_PTY:
         return false;
     }

@@ -23,6 +23,8 @@
 /* How long init may take to kill the tree before it is killed itself. */
 #define KILL_PATIENCE_US 1000000
 #define KILL_AGAIN_US 50000
+/* How long what was killed may take to die before it is looked at what keeps it. */
+#define STUCK_PATIENCE_US 2000000
 /* After the end, captured pipes are read at most this often, some 2 MiB each time. */
 #define DRAIN_ROUNDS 4
 
@@ -52,7 +54,7 @@ static int make_timer(struct brig_job *job, struct brig_error *err)
 
 int job_arm_timer(struct brig_job *job, struct brig_error *err)
 {
-    uint64_t due = job->kill_deadline_us;
+    uint64_t due = sooner(job->kill_deadline_us, job->stuck_deadline_us);
     if (job->state == JOB_RUNNING)
         due = sooner(due, sooner(job->wall_deadline_us, job->cpu_check_us));
     if (due == 0 && job->timer < 0)
@@ -110,7 +112,9 @@ static void end_tree(struct brig_job *job, enum brig_outcome reason)
 
 static void check_cpu(struct brig_job *job, uint64_t now)
 {
-    uint64_t used = tree_cpu_us(job->pid);
+    uint64_t used = 0;
+    if (!job->limits.group || !cgroup_cpu_us(job->limits.group, &used))
+        used = tree_cpu_us(job->pid);
     if (used >= job->cpu_limit_us) {
         end_tree(job, BRIG_CPU_TIMEOUT);
         return;
@@ -126,12 +130,30 @@ static void check_cpu(struct brig_job *job, uint64_t now)
 static void lose_patience(struct brig_job *job, uint64_t now)
 {
     if (job->plan.rung == PLAN_FULL) {
+        if (job->stuck_deadline_us == 0)
+            job->stuck_deadline_us = now + STUCK_PATIENCE_US;
         job->kill_deadline_us = 0;
         (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
         return;
     }
     tree_kill(job->pid);
+    if (job->limits.group)
+        (void)cgroup_kill(job->limits.group);
     job->kill_deadline_us = now + KILL_AGAIN_US;
+}
+
+/* What was killed lives on: if something in it sleeps uninterruptibly, nobody can end that, and the
+ * job is over without it. The group stays, and a later brig sweeps it up. */
+static void look_for_stuck(struct brig_job *job, uint64_t now)
+{
+    pid_t pid = job->limits.group ? cgroup_stuck_pid(job->limits.group) : 0;
+    if (pid == 0)
+        pid = tree_stuck_pid(job->pid);
+    job->stuck_deadline_us = now + STUCK_PATIENCE_US;
+    if (pid == 0)
+        return;
+    job->stuck_pid = pid;
+    job->stuck_deadline_us = 0;
 }
 
 static void handle_timer(struct brig_job *job)
@@ -146,6 +168,8 @@ static void handle_timer(struct brig_job *job)
         kill_tree(job);
     else if (job->state == JOB_KILLED && job->kill_deadline_us && now >= job->kill_deadline_us)
         lose_patience(job, now);
+    if (job->stuck_deadline_us && now >= job->stuck_deadline_us)
+        look_for_stuck(job, now);
     (void)job_arm_timer(job, NULL); /* it exists */
 }
 
@@ -169,6 +193,10 @@ static void handle_wire(struct brig_job *job)
             job->stop_signal = message.a;
         if (got > 0 && message.type == WIRE_ENDED)
             job->end = message;
+        if (got > 0 && message.type == WIRE_STUCK) {
+            job->stuck_deadline_us = job_now_us() + 1;
+            (void)job_arm_timer(job, NULL);
+        }
         if (got < 0 || message.type == WIRE_ENDED) { /* the last word; the pidfd tells the rest */
             (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, job->wire, NULL);
             (void)close(job->wire);
@@ -200,12 +228,13 @@ static void drain_captures(struct brig_job *job)
     }
 }
 
-/* The first process has ended, and with it the jail. */
+/* The first process has ended, and with it the jail; or it never will. */
 static int reap(struct brig_job *job, struct brig_error *err)
 {
     long result;
+    int options = WEXITED | __WALL | (job->stuck_pid ? WNOHANG : 0);
     do
-        result = SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0);
+        result = SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, options, 0);
     while (result == -EINTR);
     /* A caller that ignores SIGCHLD, or reaps whatever it finds, was faster: it is gone all the same,
      * and what we want to know init has told. */
@@ -214,10 +243,22 @@ static int reap(struct brig_job *job, struct brig_error *err)
     job->ended_us = job_now_us();
     if (job->wire >= 0)
         handle_wire(job);
+    limits_usage(&job->limits, &job->group_usage);
     drain_captures(job);
     job->pid = 0;
     job->state = JOB_OVER;
     return 1;
+}
+
+static bool serve_tool(struct brig_job *job, int fd)
+{
+    int peer = -1;
+    if (!tools_serve(job->tools, fd, job_now_us(), &peer))
+        return false;
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = peer};
+    if (peer >= 0)
+        (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, peer, &event);
+    return true;
 }
 
 int brig_job_process(struct brig_job *job, struct brig_error *err)
@@ -237,10 +278,10 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
             handle_timer(job);
         else if (fd == job->watch.fd)
             (void)watch_process(&job->watch, &job->plan, job->pid);
-        else
+        else if (!serve_tool(job, fd))
             read_capture(job, fd == job->captures[0].fd ? &job->captures[0] : &job->captures[1]);
     }
-    return ended ? reap(job, err) : 0;
+    return ended || job->stuck_pid ? reap(job, err) : 0;
 }
 
 /* ---- the caller's side ---- */
@@ -299,6 +340,21 @@ int brig_job_wait(struct brig_job *job, struct brig_error *err)
 
 /* ---- the result ---- */
 
+/* The group saw all of the jail, whatever init was told. */
+static void fill_group_usage(const struct cgroup_usage *group, struct brig_usage *usage)
+{
+    if (group->peak_memory_bytes > 0)
+        usage->peak_memory_bytes = group->peak_memory_bytes;
+    usage->peak_pids = group->peak_pids > 1 ? group->peak_pids - 1 : 0; /* without init */
+    if (group->cpu_user_us + group->cpu_sys_us > usage->cpu_user_us + usage->cpu_sys_us) {
+        usage->cpu_user_us = group->cpu_user_us;
+        usage->cpu_sys_us = group->cpu_sys_us;
+    }
+    usage->oom_kills = group->oom_kills;
+    usage->pids_refused = group->pids_refused;
+    usage->cpu_throttled_us = group->throttled_us;
+}
+
 static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
 {
     usage->wall_us = job->ended_us - job->started_us;
@@ -310,6 +366,8 @@ static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
     usage->peak_memory_bytes = peak_kb > job->own_peak_kb ? peak_kb * 1024 : 0;
     for (int i = 0; i < 2; i++)
         usage->out_bytes[i] = job->captures[i].seen;
+    fill_group_usage(&job->group_usage, usage);
+    usage->stuck_pid = job->stuck_pid;
 }
 
 static bool ended_by_cpu_limit(const struct brig_job *job, int signal)
@@ -336,6 +394,8 @@ static void fill_outcome(const struct brig_job *job, struct brig_result *result)
     }
     if (result->signal == 0)
         result->outcome = BRIG_EXITED;
+    else if (result->signal == SIGKILL && job->group_usage.oom_kills > 0)
+        result->outcome = BRIG_OOM;
     else
         result->outcome =
             ended_by_cpu_limit(job, result->signal) ? BRIG_CPU_TIMEOUT : BRIG_SIGNALLED;
@@ -351,6 +411,7 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
     capture_take(&job->captures[0], &result.out);
     capture_take(&job->captures[1], &result.err);
     result.unenforced = job->plan.unenforced;
+    result.inside_jail = job->limits.lease != NULL;
     *ret_result = result;
     return 0;
 }
@@ -376,6 +437,8 @@ void brig_job_free(struct brig_job *job)
     capture_done(&job->captures[1]);
     watch_done(&job->watch);
     plan_done(&job->plan);
+    tools_free(job->tools);
+    limits_done(&job->limits);
     free(job);
 }
 

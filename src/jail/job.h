@@ -3,6 +3,7 @@
 #pragma once
 
 #include "jail/capture.h"
+#include "jail/limits.h"
 #include "jail/plan.h"
 #include "jail/watch.h"
 #include "jail/wire.h"
@@ -17,16 +18,20 @@ enum job_state {
 struct brig_job {
     enum job_state state;
     struct plan plan;
+    struct limits limits;
+    struct cgroup_usage group_usage; /* when it was over */
+    struct tools *tools;             /* bounded apart, or NULL */
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
     struct capture captures[2];
     struct watch watch;
     int stop_signal;
     struct wire_message end; /* how the command ended and what was used, from init */
+    pid_t stuck_pid;         /* of what was given up because it does not die; else 0 */
     bool has_reason;         /* we ended it, and this is why */
     enum brig_outcome reason;
     uint64_t started_us, ended_us;
-    uint64_t wall_deadline_us, kill_deadline_us, cpu_check_us; /* 0: none */
+    uint64_t wall_deadline_us, kill_deadline_us, stuck_deadline_us, cpu_check_us; /* 0: none */
     uint64_t cpu_limit_us, grace_us;
     uint64_t own_peak_kb; /* ours at the start, which the kernel counts into the child's */
 };
@@ -37,6 +42,9 @@ int job_arm_timer(struct brig_job *job, struct brig_error *err);
 
 /* CPU time used so far by a process and everything below it, from /proc. In tree_cpu.c. */
 uint64_t tree_cpu_us(pid_t root);
+
+/* One of them that is in uninterruptible sleep, or 0. */
+pid_t tree_stuck_pid(pid_t root);
 
 /* Kills everything below a process, but not the process itself. */
 void tree_kill(pid_t root);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/job.h"
+#include "jail/limits.h"
 #include "jail/spawn.h"
 #include "jail/template.h"
 #include "jail/unenforced.h"
@@ -239,11 +240,29 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->pidfd = spawned.pidfd;
     job->wire = spawned.wire;
     job->terminal = spawned.terminal;
+    if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
+        job->tools = tools_new(spawned.tools, job->limits.group);
     job->end = spawned.end;
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
     return plan_trim(&job->plan, err);
+}
+
+/* What the child has to know of the job's group, and the result of what it cannot do. */
+static void use_group(struct brig_job *job)
+{
+    struct plan *plan = &job->plan;
+    const struct limits *limits = &job->limits;
+    plan->limits_missing = limits->missing;
+    limits_note(limits, &plan->unenforced);
+    if (limits->lease) {
+        plan->join_count = tools_lease_join_fds(limits->lease, plan->join_fds);
+        unenforced_add(&plan->unenforced, "inside another jail: its namespaces are this one's too");
+    } else if (limits->group) {
+        plan->cgroup_fd = cgroup_clone_fd(limits->group);
+        plan->join_count = cgroup_join_fds(limits->group, plan->join_fds);
+    }
 }
 
 static int try_rung(struct brig_job *job, const struct brig_policy *policy,
@@ -264,6 +283,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     int result = plan_begin(policy, rung, missing, &job->plan, &identity, err);
     if (result < 0)
         return result;
+    use_group(job);
     struct spawn_early early = {0};
     spawn_begin(&job->plan, wants_pty(streams), &early);
     note_rung(&job->plan.unenforced, policy, rung);
@@ -279,6 +299,7 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
                                struct brig_error *err)
 {
     int network = template_plan(template, &job->plan);
+    use_group(job);
     int result = launch(job, template->policy, command, streams, NULL, err);
     if (network >= 0) {
         (void)close(network);
@@ -302,7 +323,10 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
             return 0;
         if (err)
             *err = local;
-        if (result != BRIG_E_UNSUPPORTED || policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        /* Inside a jail a second one has no namespaces, but its walls stand. */
+        bool inside = job->limits.lease && rung == PLAN_FULL;
+        if (result != BRIG_E_UNSUPPORTED ||
+            (policy->on_unsupported == BRIG_UNSUPPORTED_FAIL && !inside))
             return result;
         bool no_seccomp = job->plan.failed_step == PLAN_STEP_SECCOMP;
         watch_done(&job->watch);
@@ -338,7 +362,8 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     job->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (job->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
-    int fds[] = {job->wire, job->pidfd, job->captures[0].fd, job->captures[1].fd, job->watch.fd};
+    int fds[] = {job->wire,           job->pidfd,    job->captures[0].fd,
+                 job->captures[1].fd, job->watch.fd, job->tools ? job->tools->listener : -1};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
         int result = add_to_epoll(job, fds[i], err);
         if (result < 0)
@@ -373,9 +398,13 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
     for (int i = 0; i < 3 && result == 0; i++)
         result = open_stream(job, policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
+        result = limits_init(&job->limits, policy, err);
+    if (result == 0)
         result = template && template->ready
                      ? start_from_template(job, template, command, &streams, err)
                      : climb_down(job, policy, command, &streams, err);
+    if (result == 0 && job->limits.group)
+        cgroup_joined(job->limits.group);
     if (result == 0)
         result = supervise(job, policy, err);
     streams_done(&streams);

@@ -160,6 +160,11 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
         if (plan->step_count > 0)
             plan->steps[plan->step_count - 1].soft = true;
     }
+    uint64_t watches = policy->limits[BRIG_LIMIT_INOTIFY_WATCHES];
+    if (watches > 0)
+        add_write(plan, "/proc/sys/user/max_inotify_watches",
+                  arena_printf(&plan->arena, "%llu", (unsigned long long)watches),
+                  "limit inotify watches", NULL);
     (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
     const char *name = policy->hostname ? policy->hostname : "brig";
     struct plan_step *step = plan_add(plan, PLAN_HOSTNAME, "set the jail's host name");
@@ -190,7 +195,11 @@ static void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
     if (limits[BRIG_LIMIT_OPEN_FILES])
         add_rlimit(plan, RLIMIT_NOFILE, limits[BRIG_LIMIT_OPEN_FILES],
                    limits[BRIG_LIMIT_OPEN_FILES]);
-    if (limits[BRIG_LIMIT_PROCESSES]) /* init counts too */
+    if (limits[BRIG_LIMIT_MEMORY_BYTES] && plan->limits_missing & CGROUP_MEMORY)
+        add_rlimit(plan, RLIMIT_DATA, limits[BRIG_LIMIT_MEMORY_BYTES],
+                   limits[BRIG_LIMIT_MEMORY_BYTES]);
+    /* Init counts too. Where a group counts, it is to be the one that refuses, as it tells. */
+    if (limits[BRIG_LIMIT_PROCESSES] && plan->limits_missing & CGROUP_PIDS)
         add_rlimit(plan, RLIMIT_NPROC, limits[BRIG_LIMIT_PROCESSES] + 1,
                    limits[BRIG_LIMIT_PROCESSES] + 1);
     if (limits[BRIG_LIMIT_CPU_MS]) {

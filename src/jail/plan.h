@@ -7,8 +7,10 @@
 #include <sys/resource.h>
 
 #include "base/arena.h"
+#include "jail/cgroup.h"
 #include "jail/identity.h"
 #include "jail/landlock.h"
+#include "jail/tools.h"
 #include "policy/policy.h"
 
 /* How much of a jail the plan builds. A lower rung is never taken unasked. */
@@ -40,6 +42,7 @@ enum plan_op {
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
     PLAN_PIVOT,     /* the root becomes /, with the host's tree stacked on it */
     PLAN_DETACH,    /* the host's tree is gone */
+    PLAN_LISTEN,    /* make the socket for tools at path, send it out */
     PLAN_PTY,       /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };
 
@@ -111,6 +114,11 @@ struct plan {
     int failed_step;           /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
     bool two_cpus;             /* for doing two things at a time */
+    /* The group the jail is cloned into, or writes itself into; borrowed: */
+    int cgroup_fd; /* or -1 */
+    int join_fds[TOOLS_FDS_MAX];
+    size_t join_count;
+    unsigned limits_missing; /* enum cgroup_resource: resource limits have to do */
     /* Before the namespaces are made: */
     bool become; /* as root: take these ids first */
     uid_t host_uid;
@@ -161,6 +169,7 @@ struct plan {
 enum plan_command_step {
     PLAN_STEP_IDS = -100, /* taking the jail's ids, as root */
     PLAN_STEP_JOIN,       /* joining a template's namespaces */
+    PLAN_STEP_CGROUP,     /* joining the group that has the limits */
     PLAN_STEP_CLONE,      /* making the namespaces */
     PLAN_STEP_LOOPBACK,
     PLAN_STEP_COMMAND, /* cloning the command */
@@ -215,7 +224,8 @@ int plan_split(const struct plan *plan, struct arena *arena, struct plan *ret_he
 #define PLAN_INIT                                                                                  \
     (struct plan)                                                                                  \
     {                                                                                              \
-        .init_fd = -1, .join_userns = -1, .join_mntns = -1, .join_netns = -1, .pty_fd = -1         \
+        .cgroup_fd = -1, .init_fd = -1, .join_userns = -1, .join_mntns = -1, .join_netns = -1,     \
+        .pty_fd = -1                                                                               \
     }
 
 /* Says in words what a failed step was about and returns its code: BRIG_E_UNSUPPORTED where the

@@ -117,10 +117,8 @@ static const struct probe_check {
     {"groups", "supplementary groups", false, check_groups, "what a group opens stays closed",
      "make the subordinate ids above work, or run brig without those groups"},
     {"cgroup", "cgroups", false, check_cgroup, "limits for the whole jail together",
-     "use cgroup v2, and run brig where a subtree is delegated (systemd-run --user --scope -p "
+     "run brig where a subtree of cgroups is delegated (systemd-run --user --scope -p "
      "Delegate=yes)"},
-    {"into-cgroup", "start inside a cgroup", false, check_into_cgroup,
-     "no moment without the limits", NO_FIX},
     {"open-files", "open files", false, check_open_files, "room for the jail's programs",
      "raise the hard limit of open files (ulimit -Hn)"},
     {"fuse", "/dev/fuse", false, check_fuse, "can be granted to programs that mount", NO_FIX},

@@ -84,7 +84,6 @@ void check_userns_settings(const struct probe_context *context, struct probe_ans
 void check_subids(const struct probe_context *context, struct probe_answer *answer);
 void check_groups(const struct probe_context *context, struct probe_answer *answer);
 void check_cgroup(const struct probe_context *context, struct probe_answer *answer);
-void check_into_cgroup(const struct probe_context *context, struct probe_answer *answer);
 void check_open_files(const struct probe_context *context, struct probe_answer *answer);
 void check_fuse(const struct probe_context *context, struct probe_answer *answer);
 void check_container(const struct probe_context *context, struct probe_answer *answer);

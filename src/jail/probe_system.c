@@ -17,8 +17,10 @@
 
 #include "base/own.h"
 #include "base/users.h"
+#include "jail/cgroup.h"
 #include "jail/probe_checks.h"
 
+#define CGROUP_NEEDED (CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS)
 #define GROUPS_MAX 1024
 #define OPEN_FILES_WANTED 1024
 #define PATH_SIZE 4096
@@ -144,81 +146,31 @@ void check_groups(const struct probe_context *context, struct probe_answer *answ
 
 /* ---- Cgroups ---- */
 
-/* The directory of this process's own group in v2, where v2 is mounted. */
-static bool own_cgroup(char *path, size_t size, bool *ret_hybrid)
-{
-    static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    char line[PATH_SIZE];
-    struct statfs fs;
-    const char *root = NULL;
-    for (size_t i = 0; !root && i < ARRAY_LENGTH(roots); i++) {
-        if (statfs(roots[i], &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC) {
-            root = roots[i];
-            *ret_hybrid = i > 0;
-        }
-    }
-    autofile FILE *file = root ? fopen("/proc/self/cgroup", "re") : NULL;
-    while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, "0::", 3) != 0)
-            continue;
-        line[strcspn(line, "\n")] = '\0';
-        int length = snprintf(path, size, "%s%s", root, line + 3);
-        return length > 0 && (size_t)length < size;
-    }
-    return false;
-}
-
-/* Makes a group below this process's own; the caller removes it. */
-static bool make_cgroup(char *path, size_t size, struct probe_answer *answer)
-{
-    char own[PATH_SIZE];
-    bool hybrid = false;
-    if (!own_cgroup(own, sizeof own, &hybrid)) {
-        answer->limited = true;
-        probe_note(answer, "no cgroup v2 is mounted");
-        return false;
-    }
-    int length = snprintf(path, size, "%s/brig-probe-%d", own, (int)getpid());
-    if (length < 0 || (size_t)length >= size) {
-        probe_failed(answer, ENAMETOOLONG, "make a group");
-        return false;
-    }
-    if (mkdir(path, 0755) < 0) {
-        probe_failed(answer, errno, "v2, make a group");
-        return false;
-    }
-    return true;
-}
-
+/* By making one with every limit, and removing it. */
 void check_cgroup(const struct probe_context *context, struct probe_answer *answer)
 {
     (void)context;
-    char path[PATH_SIZE], own[PATH_SIZE];
-    bool hybrid = false;
-    if (!make_cgroup(path, sizeof path, answer))
+    static const struct {
+        unsigned resource;
+        const char *name;
+    } names[] = {
+        {CGROUP_MEMORY, "memory"}, {CGROUP_CPU, "cpu"}, {CGROUP_PIDS, "pids"}, {CGROUP_IO, "io"}};
+    struct cgroup_support support;
+    cgroup_probe(true, &support);
+    answer->limited = (support.resources & CGROUP_NEEDED) != CGROUP_NEEDED;
+    if (support.kind == CGROUP_NONE) {
+        probe_note(answer, "%s",
+                   support.ask_systemd ? "by asking the user's systemd, where limits are asked for"
+                                       : support.reason);
         return;
-    (void)rmdir(path);
-    answer->limited = !own_cgroup(own, sizeof own, &hybrid) || hybrid;
-    probe_note(answer, hybrid ? "v2 without controllers, beside v1" : "v2, groups can be made");
-}
-
-void check_into_cgroup(const struct probe_context *context, struct probe_answer *answer)
-{
-    (void)context;
-    char path[PATH_SIZE];
-    if (!make_cgroup(path, sizeof path, answer))
-        return;
-    autoclose int group = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct clone_args args = {
-        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned)group};
-    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
-    if (pid == 0)
-        _exit(0);
-    if (pid < 0)
-        probe_failed(answer, errno, "clone3");
-    else
-        (void)waitpid(pid, NULL, 0);
-    (void)rmdir(path);
+    }
+    probe_note(answer, support.kind == CGROUP_V2 ? "v2:" : "v1:");
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        if (!(support.resources & names[i].resource))
+            continue;
+        append(answer, " ");
+        append(answer, names[i].name);
+    }
 }
 
 /* ---- Limits and surroundings ---- */

@@ -107,7 +107,7 @@ static void json_signal_name(struct json *j, int number)
 {
     char name[32];
     const char *known = NULL;
-    if (number > 0 && (size_t)number < sizeof SIGNAL_NAMES / sizeof *SIGNAL_NAMES)
+    if (number > 0 && number < (int)ARRAY_LENGTH(SIGNAL_NAMES))
         known = SIGNAL_NAMES[number];
     if (number <= 0) {
         json_null(j, "signal_name");
@@ -134,6 +134,11 @@ static void json_usage(struct json *j, const struct brig_usage *usage)
         json_uint(j, "peak_pids", usage->peak_pids);
     else
         json_null(j, "peak_pids");
+    json_uint(j, "oom_kills", usage->oom_kills);
+    json_uint(j, "pids_refused", usage->pids_refused);
+    json_uint(j, "cpu_throttled_us", usage->cpu_throttled_us);
+    if (usage->stuck_pid > 0)
+        json_uint(j, "stuck_pid", (uint64_t)usage->stuck_pid);
     json_uint(j, "stdout_bytes", usage->out_bytes[0]);
     json_uint(j, "stderr_bytes", usage->out_bytes[1]);
     json_close_object(j);

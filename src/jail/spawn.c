@@ -127,6 +127,7 @@ static void reap(pid_t pid)
 static void keep_fd(struct spawned *spawned, int type, int fd)
 {
     int *place = type == WIRE_TERMINAL ? &spawned->terminal
+                 : type == WIRE_TOOLS  ? &spawned->tools
                  : type == WIRE_PID    ? &spawned->pidfd
                                        : NULL;
     if (fd < 0)
@@ -199,6 +200,8 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->pidfd);
     if (spawned->terminal >= 0)
         (void)close(spawned->terminal);
+    if (spawned->tools >= 0)
+        (void)close(spawned->tools);
 }
 
 /* Writes the maps for a child that waits for them, and waits in turn until it and its command have
@@ -219,7 +222,7 @@ static int write_maps(const struct plan *plan, const struct spawned *spawned, in
 
 static int settle(struct plan *plan, struct spawned *spawned, int done, struct brig_error *err)
 {
-    int result = plan->parent_maps ? write_maps(plan, spawned, done, err) : 0;
+    int result = plan->parent_maps && done >= 0 ? write_maps(plan, spawned, done, err) : 0;
     if (result < 0)
         return result;
     result = take_messages(plan, spawned, err);
@@ -242,7 +245,7 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
     if (cloned < 0)
         return (int)cloned;
     reap((pid_t)cloned);
-    struct spawned spawned = {.wire = wire, .pidfd = -1, .terminal = -1};
+    struct spawned spawned = {.wire = wire, .pidfd = -1, .terminal = -1, .tools = -1};
     return take_messages(plan, &spawned, err);
 }
 
@@ -293,7 +296,7 @@ void spawn_abandon(struct spawn_early *early)
     if (!early->begun)
         return;
     struct spawned spawned = {
-        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1};
+        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1, .tools = -1};
     undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
     end_early(early);
     (void)close(early->wire);
@@ -308,7 +311,7 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
     end_early(early);
     (void)close(early->wire_child);
     struct spawned spawned = {
-        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1};
+        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1, .tools = -1};
     int result = settle(plan, &spawned, -1, err);
     if (result < 0) {
         undo(&spawned);
@@ -337,7 +340,7 @@ int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
     autoclose int done_read = done[0];
     autoclose int done_write = done[1];
-    struct spawned spawned = {.pidfd = -1, .wire = wire, .terminal = -1};
+    struct spawned spawned = {.pidfd = -1, .wire = wire, .terminal = -1, .tools = -1};
     long cloned = clone_jail(plan, wire_child, &spawned.pidfd, err);
     if (cloned < 0)
         return (int)cloned;

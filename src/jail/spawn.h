@@ -14,6 +14,7 @@ struct spawned {
     int pidfd;               /* of it */
     int wire;                /* to it, SEQPACKET, non-blocking */
     int terminal;            /* master of its pty, or -1 */
+    int tools;               /* the socket for tools, listening, or -1 */
     bool started;            /* init was heard of */
     int stop_signal;         /* the command stopped already */
     struct wire_message end; /* WIRE_ENDED, if it came already; else type 0 */

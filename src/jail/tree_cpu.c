@@ -16,21 +16,31 @@
 #define STAT_FIRST_TIME 10
 #define STAT_TIMES 4
 
-/* utime, stime and those of waited-for children, in clock ticks. */
-static uint64_t process_ticks(pid_t pid)
+#define STAT_TEXT_MAX 1024
+
+/* Reads /proc/PID/stat and returns it from the state on: "PID (NAME) STATE", then numbers; the name
+ * may hold anything. NULL if there is no such process. */
+static char *read_state(pid_t pid, char text[static STAT_TEXT_MAX])
 {
-    char path[64], text[1024];
+    char path[64];
     (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
     autofile FILE *file = fopen(path, "re");
     if (!file)
-        return 0;
-    size_t length = fread(text, 1, sizeof text - 1, file);
+        return NULL;
+    size_t length = fread(text, 1, STAT_TEXT_MAX - 1, file);
     text[length] = 0;
-    /* "PID (NAME) STATE", then numbers; the name may hold anything. */
     char *at = strrchr(text, ')');
-    if (!at || strlen(at) < sizeof ") S" - 1)
+    return at && strlen(at) >= sizeof ") S" - 1 ? at + 2 : NULL;
+}
+
+/* utime, stime and those of waited-for children, in clock ticks. */
+static uint64_t process_ticks(pid_t pid)
+{
+    char text[STAT_TEXT_MAX];
+    char *at = read_state(pid, text);
+    if (!at)
         return 0;
-    at += sizeof ") S" - 1;
+    at++;
     uint64_t ticks = 0;
     for (int i = 0; i < STAT_FIRST_TIME + STAT_TIMES; i++) {
         uint64_t value = strtoull(at, &at, 10);
@@ -74,6 +84,23 @@ uint64_t tree_cpu_us(pid_t root)
         count = add_children(pids[i], pids, count);
     }
     return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+pid_t tree_stuck_pid(pid_t root)
+{
+    autofree pid_t *pids = calloc(TREE_MAX, sizeof *pids);
+    if (!pids)
+        return 0;
+    size_t count = 1;
+    pids[0] = root;
+    for (size_t i = 0; i < count; i++) {
+        char text[STAT_TEXT_MAX];
+        const char *state = read_state(pids[i], text);
+        if (i > 0 && state && *state == 'D')
+            return pids[i];
+        count = add_children(pids[i], pids, count);
+    }
+    return 0;
 }
 
 void tree_kill(pid_t root)

@@ -142,7 +142,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
     while (*rest == '/')
         rest++;
     if (place->host) {
-        char *path = arena_concat(&view->plan->arena, place->host, "/", rest, NULL);
+        char *path = arena_concat(&view->plan->arena, place->host, "/", rest);
         struct stat info;
         *ret_ours = false;
         if (!path)
@@ -153,7 +153,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
         return brig_advise(err, BRIG_E_SETUP,
                            "A mount needs something to be mounted on: create it there first");
     }
-    char *path = arena_concat(&view->plan->arena, place->prefix, rest, NULL);
+    char *path = arena_concat(&view->plan->arena, place->prefix, rest);
     if (!path)
         return brig_fail_nomem(err);
     *ret_ours = true;
@@ -233,7 +233,7 @@ static int add_host_root(struct view *view, const char *path, struct brig_error 
         return brig_fail(err, BRIG_E_INVALID, ENOTDIR, "cannot use '%s' as the jail's root", path);
     struct plan_step *step =
         plan_add(view->plan, PLAN_TREE,
-                 arena_concat(&view->plan->arena, "mount '", path, "' as the jail's root", NULL));
+                 arena_concat(&view->plan->arena, "mount '", path, "' as the jail's root"));
     if (step) {
         step->slot = view->root;
         step->path = path;
@@ -324,6 +324,16 @@ static int add_scratch(struct view *view, struct brig_error *err)
 
 /* ---- all of it ---- */
 
+/* Where agents run, and groups can be divided. */
+static void add_tools_socket(struct view *view)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_LISTEN, "make the socket for tools");
+    if (!step)
+        return;
+    step->path = TOOLS_SOCKET;
+    step->soft = true; /* a jail's /run need not be there */
+}
+
 static void finish(struct view *view)
 {
     struct plan_step *attr = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
@@ -334,6 +344,9 @@ static void finish(struct view *view)
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
     if (step)
         step->slot = view->root;
+    const struct plan *plan = view->plan;
+    if (view->policy->seccomp == BRIG_SECCOMP_DEV && (plan->cgroup_fd >= 0 || plan->join_count > 0))
+        add_tools_socket(view);
     (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
 }
 

@@ -32,7 +32,7 @@ static const char *without_alias(const struct view *view, const char *dest)
     for (size_t i = 0; view->frame && i < ARRAY_LENGTH(aliases); i++) {
         size_t length = strlen(aliases[i].alias);
         if (strncmp(dest, aliases[i].alias, length) == 0 && (!dest[length] || dest[length] == '/'))
-            return arena_concat(&view->plan->arena, aliases[i].real, dest + length, NULL);
+            return arena_concat(&view->plan->arena, aliases[i].real, dest + length);
     }
     return dest;
 }
@@ -112,7 +112,7 @@ static void add_mask(struct view *view, struct view_entries *entries,
         if (!rest || strcmp(grant->source, grant->dest) == 0)
             continue;
         entry = view_add_entry(view, entries, ENTRY_MASK,
-                               arena_concat(&view->plan->arena, grant->dest, rest, NULL));
+                               arena_concat(&view->plan->arena, grant->dest, rest));
         if (entry)
             entry->grant = mask;
     }
@@ -147,14 +147,13 @@ static int lay_private(struct view *view, const struct view_entry *entry, struct
     if (result < 0)
         return result;
     int slot = view_subtree(view, view->scratch, entry->part, "make a private directory");
-    (void)view_attach(
-        view, slot, entry->dest, ours,
-        arena_concat(&view->plan->arena, "mount a private '", entry->dest, "'", NULL));
+    (void)view_attach(view, slot, entry->dest, ours,
+                      arena_concat(&view->plan->arena, "mount a private '", entry->dest, "'"));
     view_landlock(view, slot, entry->dest, LANDLOCK_GRANT_WRITE, true);
-    view_add_place(view, (struct view_place){
-                             .dest = entry->dest,
-                             .slot = view->scratch,
-                             .prefix = arena_concat(&view->plan->arena, entry->part, "/", NULL)});
+    view_add_place(
+        view, (struct view_place){.dest = entry->dest,
+                                  .slot = view->scratch,
+                                  .prefix = arena_concat(&view->plan->arena, entry->part, "/")});
     return 0;
 }
 
@@ -167,7 +166,7 @@ static void pin(struct view *view, const struct view_place *place, const char *r
     char *inside = arena_printf(arena, "%.*s", (int)length, rest);
     if (!dest || !host || !inside)
         return;
-    const char *what = arena_concat(arena, "hold '", dest, "' in place", NULL);
+    const char *what = arena_concat(arena, "hold '", dest, "' in place");
     int slot = plan_new_slot(view->plan);
     struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
     if (step) {
@@ -217,7 +216,7 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
     if (result < 0)
         return brig_wrap(err, result, "grant '%s' [%s]", entry->source, grant->origin);
     const char *what = arena_concat(&plan->arena, "mount '", entry->source, "' on '", entry->dest,
-                                    "' [", grant->origin, "]", NULL);
+                                    "' [", grant->origin, "]");
     int slot = plan_new_slot(plan);
     if (view->identity->synthetic && !device) {
         uint64_t attributes =
@@ -308,8 +307,8 @@ static int mask_link_target(struct view *view, const struct view_place *place,
     if (!rest || strcmp(target, host_path) == 0)
         return 0;
     struct view_entry other = *entry;
-    other.dest = arena_concat(&view->plan->arena, strcmp(place->dest, "/") == 0 ? "" : place->dest,
-                              rest, NULL);
+    other.dest =
+        arena_concat(&view->plan->arena, strcmp(place->dest, "/") == 0 ? "" : place->dest, rest);
     return other.dest ? lay_mask(view, &other, err) : brig_fail_nomem(err);
 }
 
@@ -321,7 +320,7 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
         return 0; /* private and empty: nothing to hide */
     const char *rest =
         strcmp(place->dest, "/") == 0 ? entry->dest : entry->dest + strlen(place->dest);
-    char *host_path = place->host ? arena_concat(&plan->arena, place->host, rest, NULL)
+    char *host_path = place->host ? arena_concat(&plan->arena, place->host, rest)
                                   : arena_strdup(&plan->arena, entry->dest);
     if (!host_path)
         return brig_fail_nomem(err);
@@ -346,7 +345,7 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
         return 0;
     bool directory = S_ISDIR(info.st_mode);
     const char *what = arena_concat(&plan->arena, "hide '", entry->dest, "' [",
-                                    entry->grant ? entry->grant->origin : "built in", "]", NULL);
+                                    entry->grant ? entry->grant->origin : "built in", "]");
     if (directory)
         view_mkdirs(view, view->scratch, VIEW_EMPTY_DIR, 0555);
     int slot = view_read_only_subtree(view, view->scratch,

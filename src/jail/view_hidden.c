@@ -102,7 +102,7 @@ static void add_group_masks(struct view *view, struct view_entries *entries)
             (void)view_add_entry(view, entries, ENTRY_MASK,
                                  arena_concat(&view->plan->arena,
                                               corridors[i][1] ? corridors[i] : "", "/",
-                                              item->d_name, NULL));
+                                              item->d_name));
         }
     }
 }

@@ -73,7 +73,7 @@ static void bind_read_only(struct view *view, const char *path, const struct sta
     if (view_mountpoint(view, path, directory, &ours, NULL) < 0)
         return;
     int slot = plan_new_slot(view->plan);
-    const char *what = arena_concat(&view->plan->arena, "mount '", path, "' read-only", NULL);
+    const char *what = arena_concat(&view->plan->arena, "mount '", path, "' read-only");
     struct plan_step *step = plan_add(view->plan, PLAN_TREE, what);
     if (!step)
         return;
@@ -101,7 +101,7 @@ static bool repeat_link(struct view *view, const char *path)
     /* Relative, so that it cannot lead to the host's tree while the jail is being built. */
     const char *up = target[0] != '/' ? "" : strchr(path + 1, '/') ? "../" : "";
     view_symlink(view, view->root, path + 1,
-                 arena_concat(&view->plan->arena, up, target + (target[0] == '/'), NULL));
+                 arena_concat(&view->plan->arena, up, target + (target[0] == '/')));
     return true;
 }
 
@@ -182,7 +182,7 @@ int view_add_system(struct view *view, struct brig_error *err)
     const char *name = view->policy->hostname ? view->policy->hostname : "brig";
     add_text(view, "etc/hosts",
              arena_concat(&view->plan->arena, "127.0.0.1\tlocalhost ", name, "\n::1\tlocalhost ",
-                          name, "\n", NULL));
+                          name, "\n"));
     plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
                   landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
@@ -241,11 +241,10 @@ void view_add_dev(struct view *view)
     }
     view_add_place(view, (struct view_place){.dest = "/dev", .slot = slot, .prefix = prefix});
     for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
-        char *path = arena_concat(&plan->arena, "/dev/", device_nodes[i], NULL);
+        char *path = arena_concat(&plan->arena, "/dev/", device_nodes[i]);
         if (!path || access(path, F_OK) < 0)
             continue;
-        view_mkfile(view, slot, arena_concat(&plan->arena, prefix, device_nodes[i], NULL), 0444,
-                    NULL, 0);
+        view_mkfile(view, slot, arena_concat(&plan->arena, prefix, device_nodes[i]), 0444, NULL, 0);
         int node = plan_new_slot(plan);
         struct plan_step *step = plan_add(plan, PLAN_TREE, "mount a device node");
         if (step) {
@@ -255,9 +254,9 @@ void view_add_dev(struct view *view)
         (void)view_attach(view, node, path, true, "mount a device node");
     }
     for (size_t i = 0; i < ARRAY_LENGTH(device_links); i++)
-        view_symlink(view, slot, arena_concat(&plan->arena, prefix, device_links[i].path, NULL),
+        view_symlink(view, slot, arena_concat(&plan->arena, prefix, device_links[i].path),
                      device_links[i].target);
-    view_mkdirs(view, slot, arena_concat(&plan->arena, prefix, "pts", NULL), 0755);
+    view_mkdirs(view, slot, arena_concat(&plan->arena, prefix, "pts"), 0755);
     if (view->frame)
         view_symlink(view, slot, "dev/shm", "../run/shm");
     else
@@ -311,7 +310,7 @@ void view_add_proc(struct view *view)
     }
     int cover = PLAN_NO_SLOT; /* the first is made read-only, the others are clones of it */
     for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {
-        char *path = arena_concat(&plan->arena, "/proc/", proc_hidden[i], NULL);
+        char *path = arena_concat(&plan->arena, "/proc/", proc_hidden[i]);
         struct stat info;
         if (!path || stat(path, &info) < 0 || !(info.st_mode & S_IROTH))
             continue; /* missing, or root's alone, which the jail never is */
@@ -323,7 +322,7 @@ void view_add_proc(struct view *view)
         (void)view_attach(view, mask, path, true, what);
     }
     for (size_t i = 0; writable && i < ARRAY_LENGTH(proc_read_only); i++) {
-        char *path = arena_concat(&plan->arena, "/proc/", proc_read_only[i], NULL);
+        char *path = arena_concat(&plan->arena, "/proc/", proc_read_only[i]);
         if (!path || access(path, F_OK) < 0)
             continue;
         const char *what = "make a part of /proc read-only";

@@ -11,8 +11,10 @@ enum wire_type {
     WIRE_SOFT,       /* a = step, b = errno: a step that may fail did */
     WIRE_PID,        /* a = pid of the jail's first process, where another process made it */
     WIRE_TERMINAL,   /* the pty's master comes with it */
+    WIRE_TOOLS,      /* the socket for tools comes with it */
     WIRE_STARTED,    /* init runs */
     WIRE_STOPPED,    /* a = signal that stopped the command */
+    WIRE_STUCK,      /* the command ended, but something of it does not die */
     WIRE_ENDED,      /* a = wait status of the command, or -1 if it was killed; what all used */
     /* supervisor → init */
     WIRE_SIGNAL,  /* a = signal for the command's process group */

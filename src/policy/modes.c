@@ -25,6 +25,8 @@ static const struct policy_mode modes[] = {
                     [BRIG_LIMIT_OUTPUT_BYTES] = 1 * MIB,
                     [BRIG_LIMIT_TMP_BYTES] = 512 * MIB,
                     [BRIG_LIMIT_TMP_INODES] = 65536,
+                    [BRIG_LIMIT_MEMORY_BYTES] = 512 * MIB,
+                    [BRIG_LIMIT_CPU_PERCENT] = 100,
                 },
         },
 };

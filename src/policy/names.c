@@ -31,11 +31,21 @@ static const struct word network_words[] = {{BRIG_NET_NONE, "none"}, {BRIG_NET_H
 static const struct word seccomp_words[] = {{BRIG_SECCOMP_DEV, "dev"}, {BRIG_SECCOMP_CODE, "code"}};
 
 static const struct word limit_words[] = {
-    {BRIG_LIMIT_WALL_MS, "wall_ms"},           {BRIG_LIMIT_CPU_MS, "cpu_ms"},
-    {BRIG_LIMIT_GRACE_MS, "grace_ms"},         {BRIG_LIMIT_ADDRESS_SPACE, "address_space_bytes"},
-    {BRIG_LIMIT_FILE_SIZE, "file_size_bytes"}, {BRIG_LIMIT_OPEN_FILES, "open_files"},
-    {BRIG_LIMIT_PROCESSES, "processes"},       {BRIG_LIMIT_OUTPUT_BYTES, "output_bytes"},
-    {BRIG_LIMIT_TMP_BYTES, "tmp_bytes"},       {BRIG_LIMIT_TMP_INODES, "tmp_inodes"},
+    {BRIG_LIMIT_WALL_MS, "wall_ms"},
+    {BRIG_LIMIT_CPU_MS, "cpu_ms"},
+    {BRIG_LIMIT_GRACE_MS, "grace_ms"},
+    {BRIG_LIMIT_ADDRESS_SPACE, "address_space_bytes"},
+    {BRIG_LIMIT_FILE_SIZE, "file_size_bytes"},
+    {BRIG_LIMIT_OPEN_FILES, "open_files"},
+    {BRIG_LIMIT_PROCESSES, "processes"},
+    {BRIG_LIMIT_OUTPUT_BYTES, "output_bytes"},
+    {BRIG_LIMIT_TMP_BYTES, "disk_bytes"},
+    {BRIG_LIMIT_TMP_INODES, "disk_inodes"},
+    {BRIG_LIMIT_MEMORY_BYTES, "memory_bytes"},
+    {BRIG_LIMIT_CPU_PERCENT, "cpu_percent"},
+    {BRIG_LIMIT_IO_READ_BYTES, "io_read_bytes_per_second"},
+    {BRIG_LIMIT_IO_WRITE_BYTES, "io_write_bytes_per_second"},
+    {BRIG_LIMIT_INOTIFY_WATCHES, "inotify_watches"},
 };
 _Static_assert(ARRAY_LENGTH(limit_words) == BRIG_LIMIT_COUNT_, "each limit has a name");
 

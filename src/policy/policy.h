@@ -9,6 +9,7 @@
 #define POLICY_GRANTS_MAX 1024
 #define POLICY_ENV_MAX 4096
 #define POLICY_HOSTNAME_MAX 64
+#define POLICY_CPU_PERCENT_MAX 819200 /* of 8192 CPUs, as many as the kernel can have */
 
 struct policy_grant {
     enum brig_access access;
@@ -46,6 +47,7 @@ struct brig_policy {
     enum brig_network network;
     enum brig_seccomp seccomp;
     uint64_t limits[BRIG_LIMIT_COUNT_];
+    unsigned limits_asked; /* a bit each: set by the caller, not by the mode */
     enum brig_terminal terminal;
     char *workdir; /* NULL: choose */
     char *hostname;

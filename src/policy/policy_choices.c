@@ -69,11 +69,21 @@ int brig_policy_disable(struct brig_policy *policy, unsigned layers, struct brig
 
 /* The largest value of each limit that the kernel's own arithmetic can take. */
 static const uint64_t limit_max[BRIG_LIMIT_COUNT_] = {
-    [BRIG_LIMIT_WALL_MS] = PARSE_DURATION_MS_MAX,  [BRIG_LIMIT_CPU_MS] = PARSE_DURATION_MS_MAX,
-    [BRIG_LIMIT_GRACE_MS] = PARSE_DURATION_MS_MAX, [BRIG_LIMIT_ADDRESS_SPACE] = PARSE_SIZE_MAX,
-    [BRIG_LIMIT_FILE_SIZE] = PARSE_SIZE_MAX,       [BRIG_LIMIT_OPEN_FILES] = POLICY_FILES_MAX,
-    [BRIG_LIMIT_PROCESSES] = POLICY_PROCESSES_MAX, [BRIG_LIMIT_OUTPUT_BYTES] = PARSE_SIZE_MAX,
-    [BRIG_LIMIT_TMP_BYTES] = PARSE_SIZE_MAX,       [BRIG_LIMIT_TMP_INODES] = POLICY_INODES_MAX,
+    [BRIG_LIMIT_WALL_MS] = PARSE_DURATION_MS_MAX,
+    [BRIG_LIMIT_CPU_MS] = PARSE_DURATION_MS_MAX,
+    [BRIG_LIMIT_GRACE_MS] = PARSE_DURATION_MS_MAX,
+    [BRIG_LIMIT_ADDRESS_SPACE] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_FILE_SIZE] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_OPEN_FILES] = POLICY_FILES_MAX,
+    [BRIG_LIMIT_PROCESSES] = POLICY_PROCESSES_MAX,
+    [BRIG_LIMIT_OUTPUT_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_TMP_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_TMP_INODES] = POLICY_INODES_MAX,
+    [BRIG_LIMIT_MEMORY_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_CPU_PERCENT] = POLICY_CPU_PERCENT_MAX,
+    [BRIG_LIMIT_IO_READ_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_IO_WRITE_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_INOTIFY_WATCHES] = INT32_MAX,
 };
 
 int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_t value,
@@ -86,5 +96,6 @@ int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_
                          "limit %s of %" PRIu64 " is too large: at most %" PRIu64,
                          policy_limit_name(limit), value, limit_max[limit]);
     policy->limits[limit] = value;
+    policy->limits_asked |= 1U << limit;
     return 0;
 }

@@ -62,17 +62,26 @@ needs() {
 # starts would inherit it, and whatever is left running would block the next suite.
 lib_user_create() {
     lib_is_root || return 0
-    local holder shell=$BASHPID
+    local holder shell=$BASHPID try
     exec {holder}>>"$LIB_LOCK"
-    flock -w 60 -x "$holder" || {
-        echo "another suite has held $LIB_LOCK for a minute" >&2
-        return 1
-    }
-    if ! id "$LIB_USER" >/dev/null 2>&1; then
-        useradd --create-home --shell /bin/bash --comment "$LIB_USER_COMMENT" "$LIB_USER" || return
-    fi
-    chmod 0755 "$(lib_user_home)"
-    flock -s "$holder"
+    # Who comes first makes the user, alone; who comes while others run finds it made.
+    for ((try = 0; ; try++)); do
+        if flock -n -x "$holder"; then
+            if ! id "$LIB_USER" >/dev/null 2>&1; then
+                useradd --create-home --shell /bin/bash --comment "$LIB_USER_COMMENT" "$LIB_USER" || return
+            fi
+            chmod 0755 "$(lib_user_home)"
+            flock -s "$holder"
+            break
+        fi
+        ! flock -n -s "$holder" || ! id "$LIB_USER" >/dev/null 2>&1 || break
+        flock -u "$holder"
+        [ "$try" -lt 600 ] || {
+            echo "another suite has held $LIB_LOCK for a minute" >&2
+            return 1
+        }
+        sleep 0.1
+    done
     # Ends with the shell: tail looks every second. Only the lock stays open in it.
     (
         exec <&"$holder" >/dev/null 2>&1 3>&- {holder}>&-
@@ -143,13 +152,14 @@ each_user() {
 # ---- Scratch -------------------------------------------------------------------------------------
 
 # scratch_make WHO: sets SCRATCH to a fresh directory that WHO owns and every uid can use, also the
-# unprivileged one a jail of root runs as. It is not below /tmp, which is private in a jail.
+# unprivileged one a jail of root runs as. It is not below /tmp, which is private in a jail; for root
+# BRIG_SCRATCH says where else.
 scratch_make() {
     local base
     if [ "$1" = user ] && lib_is_root; then
         base=$(lib_user_home)
     elif lib_is_root; then
-        base=/var/lib
+        base=${BRIG_SCRATCH:-/var/lib}
     else
         base=$HOME
     fi

@@ -6,6 +6,7 @@ import ctypes
 import fcntl
 import glob
 import os
+import re
 import secrets
 import select
 import shutil
@@ -66,6 +67,10 @@ def find_disk():
 
 def first(paths, test=os.path.exists):
     return next((path for path in paths if test(path)), None)
+
+
+def kernel_version():
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def is_setuid(path):
@@ -200,7 +205,7 @@ class World:
             "loader": (self.args["loader"], "no dynamic loader was found"),
             "core": (pattern[0] not in "|/", "core_pattern is not relative"),
             "abi6": (self.abi >= 6, "Landlock is below ABI 6"),
-            "fchmodat2": (os.uname().release.split(".")[:1] >= ["6"], "the kernel is older than 6.6"),
+            "fchmodat2": (kernel_version() >= (6, 6), "the kernel is older than 6.6"),
         }
         return next((reasons[need][1] for need in needs if not reasons[need][0]), None)
 

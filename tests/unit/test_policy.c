@@ -267,6 +267,11 @@ static void limits(void)
         {BRIG_LIMIT_OUTPUT_BYTES, INT64_MAX},
         {BRIG_LIMIT_TMP_BYTES, INT64_MAX},
         {BRIG_LIMIT_TMP_INODES, UINT64_C(1) << 32},
+        {BRIG_LIMIT_MEMORY_BYTES, INT64_MAX},
+        {BRIG_LIMIT_CPU_PERCENT, 819200},
+        {BRIG_LIMIT_IO_READ_BYTES, INT64_MAX},
+        {BRIG_LIMIT_IO_WRITE_BYTES, INT64_MAX},
+        {BRIG_LIMIT_INOTIFY_WATCHES, INT32_MAX},
     };
     _Static_assert(ARRAY_LENGTH(rows) == BRIG_LIMIT_COUNT_, "each limit is tested");
     struct brig_policy *p = fresh();

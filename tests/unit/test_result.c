@@ -60,12 +60,13 @@ static void as_json(void)
     if (!result)
         tap_bail("no memory");
     result->exit_code = 3;
-    result->usage = (struct brig_usage){1, 2, 3, 4, 0, {6, 7}};
+    result->usage = (struct brig_usage){1, 2, 3, 4, 0, {6, 7}, 8, 9, 10, 11};
     result->out.truncated = true;
     is_json(result,
             "{\"outcome\":\"exited\",\"status\":3,\"exit_code\":3,\"signal\":null,"
             "\"signal_name\":null,\"usage\":{\"wall_us\":1,\"cpu_user_us\":2,\"cpu_sys_us\":3,"
-            "\"peak_memory_bytes\":4,\"peak_pids\":null,\"stdout_bytes\":6,\"stderr_bytes\":7},"
+            "\"peak_memory_bytes\":4,\"peak_pids\":null,\"oom_kills\":8,\"pids_refused\":9,"
+            "\"cpu_throttled_us\":10,\"stuck_pid\":11,\"stdout_bytes\":6,\"stderr_bytes\":7},"
             "\"truncated\":{\"stdout\":true,\"stderr\":false},\"unenforced\":[],\"error\":null}\n",
             "an exit");
     *result = (struct brig_result){.outcome = BRIG_SIGNALLED, .exit_code = -1, .signal = SIGTERM};
@@ -75,8 +76,9 @@ static void as_json(void)
     is_json(result,
             "{\"outcome\":\"signalled\",\"status\":143,\"exit_code\":null,\"signal\":15,"
             "\"signal_name\":\"SIGTERM\",\"usage\":{\"wall_us\":0,\"cpu_user_us\":0,"
-            "\"cpu_sys_us\":0,\"peak_memory_bytes\":null,\"peak_pids\":null,\"stdout_bytes\":0,"
-            "\"stderr_bytes\":0},\"truncated\":{\"stdout\":false,\"stderr\":false},"
+            "\"cpu_sys_us\":0,\"peak_memory_bytes\":null,\"peak_pids\":null,\"oom_kills\":0,"
+            "\"pids_refused\":0,\"cpu_throttled_us\":0,\"stdout_bytes\":0,\"stderr_bytes\":0},"
+            "\"truncated\":{\"stdout\":false,\"stderr\":false},"
             "\"unenforced\":[\"a \\\"b\\\"\"],\"error\":{\"code\":-5,\"errno\":2,"
             "\"message\":\"m\"}}\n",
             "a signal and an error");

@@ -9,6 +9,7 @@
  * supervisor dies, the socket closes and init ends the jail.
  *
  * Built freestanding and as small as can be, because one of it lives in every jail. */
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <asm/signal.h>
@@ -89,6 +90,7 @@ static int parse_pid(const char *text)
 /* Everything we know of the jail while it lives. */
 struct jail {
     int command; /* its pid, 0 for none */
+    int signals; /* a signalfd for SIGCHLD */
     int mode;
     int status; /* how the command ended, -1 while it lives */
 };
@@ -135,9 +137,22 @@ static void kill_children(struct jail *jail)
  * the kernel's end of the namespace, makes what they used count. */
 static void kill_namespace(struct jail *jail)
 {
-    while (SYS(kill, -1, SIGKILL) == 0)
-        while (wait_one(jail, 0) > 0)
+    bool told = false;
+    while (SYS(kill, -1, SIGKILL) == 0) {
+        long waited;
+        while ((waited = wait_one(jail, WNOHANG)) > 0)
             ;
+        if (waited < 0)
+            continue;
+        struct pollfd dying = {.fd = jail->signals, .events = POLLIN};
+        struct __kernel_timespec patience = {.tv_sec = 1};
+        struct signalfd_siginfo info;
+        if (SYS(ppoll, &dying, 1, &patience, 0, 0) == 0 && !told) {
+            report(WIRE_STUCK, 0); /* in uninterruptible sleep, that is */
+            told = true;
+        }
+        (void)SYS(read, jail->signals, &info, sizeof info);
+    }
 }
 
 static uint64_t to_us(const struct __kernel_old_timeval *time)
@@ -234,6 +249,7 @@ static __attribute__((noreturn, used)) void init_main(const long *stack)
     long signals = SYS(signalfd4, -1, &child, sizeof child, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0)
         leave(125);
+    jail.signals = (int)signals;
     report(WIRE_STARTED, 0);
     if (jail.command > 0) {
         reap(&jail);                           /* who built the jail */

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* A policy's limits on the whole jail. */
+#include "jail/limits.h"
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/unenforced.h"
+
+/* One row a resource: the limits that need it, and what is said and done without it. */
+static const struct {
+    unsigned resource;
+    unsigned limits; /* bits of enum brig_limit */
+    const char *name;
+    const char *instead;
+    bool as_good; /* what is done instead holds for the jail as a whole, too */
+} resources[] = {
+    {CGROUP_MEMORY, 1U << BRIG_LIMIT_MEMORY_BYTES, "memory",
+     "each process by itself is held to it instead", false},
+    {CGROUP_CPU, 1U << BRIG_LIMIT_CPU_PERCENT, "cpu", "all CPUs can be used", false},
+    {CGROUP_PIDS, 1U << BRIG_LIMIT_PROCESSES, "pids",
+     "counted by a resource limit of the jail's user instead", true},
+    {CGROUP_IO, 1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES, "io",
+     "disks can be read and written at any speed", false},
+};
+
+static struct cgroup_limits wanted(const struct brig_policy *policy)
+{
+    const uint64_t *limits = policy->limits;
+    return (struct cgroup_limits){
+        .memory_bytes = limits[BRIG_LIMIT_MEMORY_BYTES],
+        .cpu_percent = (unsigned)limits[BRIG_LIMIT_CPU_PERCENT],
+        /* init counts too */
+        .pids = limits[BRIG_LIMIT_PROCESSES] ? limits[BRIG_LIMIT_PROCESSES] + 1 : 0,
+        .io_read_bytes = limits[BRIG_LIMIT_IO_READ_BYTES],
+        .io_write_bytes = limits[BRIG_LIMIT_IO_WRITE_BYTES],
+        /* Where there may be no pid namespace to end everything with. */
+        .kill = policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
+                policy->disabled_layers & BRIG_LAYER_NAMESPACES,
+        .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0,
+    };
+}
+
+static bool is_anything(const struct cgroup_limits *limits)
+{
+    return limits->memory_bytes || limits->cpu_percent || limits->pids || limits->io_read_bytes ||
+           limits->io_write_bytes;
+}
+
+/* The first resource of those that the caller, not the mode, wants. */
+static const char *first_asked(const struct brig_policy *policy, unsigned missing)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
+        if (missing & resources[i].resource && policy->limits_asked & resources[i].limits &&
+            !resources[i].as_good)
+            return resources[i].name;
+    return NULL;
+}
+
+static int refuse(const char *asked, struct brig_error *err)
+{
+    struct cgroup_support support;
+    cgroup_probe(false, &support);
+    (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here%s%s", asked,
+                    support.reason[0] ? ": " : "", support.reason);
+    return brig_advise(err, BRIG_E_UNSUPPORTED,
+                       "With --on-unsupported warn the run goes on with weaker limits");
+}
+
+int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
+{
+    struct cgroup_limits want = wanted(policy);
+    if (!is_anything(&want))
+        return 0;
+    int result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
+    if (result < 0)
+        return result;
+    if (limits->missing)
+        (void)tools_lease_new(&want, &limits->lease, &limits->missing, NULL);
+    const char *asked = first_asked(policy, limits->missing);
+    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        return refuse(asked, err);
+    return 0;
+}
+
+void limits_done(struct limits *limits)
+{
+    tools_lease_free(limits->lease);
+    cgroup_free(limits->group);
+    *limits = (struct limits){0};
+}
+
+bool limits_hold(const struct limits *limits)
+{
+    return limits->lease || (limits->group && cgroup_kind(limits->group) != CGROUP_NONE);
+}
+
+void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage)
+{
+    *ret_usage = (struct cgroup_usage){0};
+    if (limits->lease)
+        tools_lease_usage(limits->lease, ret_usage);
+    else if (limits->group)
+        cgroup_usage(limits->group, ret_usage);
+}
+
+void limits_note(const struct limits *limits, struct brig_unenforced *unenforced)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
+        if (limits->missing & resources[i].resource)
+            unenforced_add(unenforced, "limit %s: no cgroup for it here; %s", resources[i].name,
+                           resources[i].instead);
+}

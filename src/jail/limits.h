@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* A policy's limits on the whole jail: the group that holds them, and what is done without one. */
+#pragma once
+
+#include "jail/cgroup.h"
+#include "jail/tools.h"
+#include "policy/policy.h"
+
+/* Zero-initialise. Without any limit that takes a group, all of it stays so. */
+struct limits {
+    struct cgroup *group;      /* ours; may be of kind CGROUP_NONE */
+    struct tools_lease *lease; /* or, inside a jail, what its supervisor gave us */
+    unsigned missing;          /* enum cgroup_resource bits that are wanted and cannot be had */
+};
+
+/* Makes the group, or asks the supervisor of the jail we are in for one. What was asked for and is
+ * missing fails with BRIG_E_UNSUPPORTED if the policy says so; what is only the mode's default never
+ * does. */
+int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
+void limits_done(struct limits *limits);
+
+/* Whether there is a group, so that the policy's limits are those of the whole jail. */
+bool limits_hold(const struct limits *limits);
+void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage);
+/* Lists what is missing, and what is done instead. */
+void limits_note(const struct limits *limits, struct brig_unenforced *unenforced);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* A leaf for a tool, asked of the supervisor of the jail we are in. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/tools.h"
+#include "jail/tools_wire.h"
+
+struct tools_lease {
+    int socket;
+    int fds[TOOLS_FDS_MAX];
+    size_t fd_count;
+};
+
+void tools_lease_free(struct tools_lease *lease)
+{
+    if (!lease)
+        return;
+    for (size_t i = 0; i < lease->fd_count; i++)
+        (void)close(lease->fds[i]);
+    (void)close(lease->socket);
+    free(lease);
+}
+
+/* Takes the fds that came with a message. */
+static void take_fds(struct msghdr *header, struct tools_lease *lease)
+{
+    for (struct cmsghdr *item = CMSG_FIRSTHDR(header); item; item = CMSG_NXTHDR(header, item)) {
+        if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(item) + i * sizeof fd, sizeof fd);
+            if (lease->fd_count < TOOLS_FDS_MAX)
+                lease->fds[lease->fd_count++] = fd;
+            else
+                (void)close(fd);
+        }
+    }
+}
+
+/* One question and its answer; 0 or an errno. */
+static int ask(struct tools_lease *lease, const struct tools_request *request,
+               struct tools_reply *ret_reply)
+{
+    if (send(lease->socket, request, sizeof *request, MSG_NOSIGNAL) != (ssize_t)sizeof *request)
+        return errno;
+    struct iovec part = {.iov_base = ret_reply, .iov_len = sizeof *ret_reply};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(TOOLS_FDS_MAX * sizeof(int))];
+    } control;
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control};
+    ssize_t length;
+    do
+        length = recvmsg(lease->socket, &header, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    if (length < 0)
+        return errno;
+    take_fds(&header, lease);
+    return length == (ssize_t)sizeof *ret_reply ? ret_reply->error : EPROTO;
+}
+
+static int connect_supervisor(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = TOOLS_SOCKET};
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+int tools_lease_new(const struct cgroup_limits *limits, struct tools_lease **ret_lease,
+                    unsigned *ret_missing, struct brig_error *err)
+{
+    int fd = connect_supervisor();
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_UNSUPPORTED, errno, "no supervisor of a jail answers");
+    struct tools_lease *lease = calloc(1, sizeof *lease);
+    if (!lease) {
+        (void)close(fd);
+        return brig_fail_nomem(err);
+    }
+    lease->socket = fd;
+    struct tools_request request = {
+        .magic = TOOLS_MAGIC,
+        .type = TOOLS_MAKE,
+        .memory_bytes = limits->memory_bytes,
+        .pids = limits->pids,
+        .io_read_bytes = limits->io_read_bytes,
+        .io_write_bytes = limits->io_write_bytes,
+        .cpu_percent = limits->cpu_percent,
+    };
+    struct tools_reply text = {0};
+    int error = ask(lease, &request, &text);
+    if (error != 0) {
+        tools_lease_free(lease);
+        return brig_fail(err, BRIG_E_UNSUPPORTED, error,
+                         "the supervisor of this jail gives no limits to a tool");
+    }
+    *ret_missing = text.missing;
+    *ret_lease = lease;
+    return 0;
+}
+
+size_t tools_lease_join_fds(const struct tools_lease *lease, int fds[TOOLS_FDS_MAX])
+{
+    memcpy(fds, lease->fds, lease->fd_count * sizeof *fds);
+    return lease->fd_count;
+}
+
+void tools_lease_usage(struct tools_lease *lease, struct cgroup_usage *ret_usage)
+{
+    struct tools_request request = {.magic = TOOLS_MAGIC, .type = TOOLS_USAGE};
+    struct tools_reply text = {0};
+    *ret_usage = ask(lease, &request, &text) == 0 ? text.usage : (struct cgroup_usage){0};
+}
