@@ -75,6 +75,9 @@ struct cgroup_support {
     char reason[256];   /* kind CGROUP_NONE: why, with the remedy */
 };
 void cgroup_probe(bool try, struct cgroup_support *ret_support);
+/* A quick look: whether our own group is one we may make groups in. If not, there may still be one
+ * above it, which takes longer to find out. */
+bool cgroup_is_ours(void);
 
 /* Makes the group of a jail. `jail_uid` is who the jail's processes are on the host; nothing has to
  * be given to them, as joining is done with what the caller has opened. `ret_missing` gets the bits

@@ -354,3 +354,27 @@ void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
         explain(places, &bases);
     *ret_bases = bases;
 }
+
+/* On every launch, so without the general reader's care: a line of v1's memory controller, or else
+ * that of v2, where these usually are. */
+bool cgroup_is_ours(void)
+{
+    char text[CGROUP_TEXT_MAX], path[CGROUP_PATH_MAX];
+    autoclose int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    const char *own = strstr(text, ":memory:"), *unified = strstr(text, "0::");
+    const char *root = own ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
+    if (!own && !unified)
+        return false;
+    own = own ? own + strlen(":memory:") : unified + strlen("0::");
+    size_t root_length = strlen(root), own_length = strcspn(own, "\n");
+    if (root_length + own_length >= sizeof path)
+        return false;
+    memcpy(path, root, root_length);
+    memcpy(path + root_length, own, own_length);
+    path[root_length + own_length] = '\0';
+    return access(path, W_OK) == 0;
+}

@@ -40,10 +40,20 @@ static struct cgroup_limits wanted(const struct brig_policy *policy)
     };
 }
 
-static bool is_anything(const struct cgroup_limits *limits)
+static unsigned all_limits(void)
 {
-    return limits->memory_bytes || limits->cpu_percent || limits->pids || limits->io_read_bytes ||
-           limits->io_write_bytes;
+    unsigned limits = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
+        limits |= resources[i].limits;
+    return limits;
+}
+
+/* What takes a group. */
+static unsigned resources_of(const struct cgroup_limits *limits)
+{
+    return (limits->memory_bytes ? CGROUP_MEMORY : 0U) | (limits->cpu_percent ? CGROUP_CPU : 0U) |
+           (limits->pids ? CGROUP_PIDS : 0U) |
+           (limits->io_read_bytes || limits->io_write_bytes ? CGROUP_IO : 0U);
 }
 
 /* The first resource of those that the caller, not the mode, wants. */
@@ -69,9 +79,15 @@ static int refuse(const char *asked, struct brig_error *err)
 int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
 {
     struct cgroup_limits want = wanted(policy);
-    if (!is_anything(&want))
+    if (!resources_of(&want))
         return 0;
-    int result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
+    /* For defaults alone nobody searches far: a run shall not take longer for what it cannot have. */
+    bool demanded = (policy->limits_asked & all_limits()) != 0;
+    int result = 0;
+    if (demanded || cgroup_is_ours())
+        result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
+    else
+        limits->missing = resources_of(&want);
     if (result < 0)
         return result;
     if (limits->missing)

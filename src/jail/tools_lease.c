@@ -74,6 +74,8 @@ static int ask(struct tools_lease *lease, const struct tools_request *request,
 static int connect_supervisor(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = TOOLS_SOCKET};
+    if (access(TOOLS_SOCKET, F_OK) < 0) /* as almost always */
+        return -1;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0) {
         (void)close(fd);
