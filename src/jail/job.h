@@ -19,6 +19,7 @@ struct brig_job {
     enum job_state state;
     struct plan plan;
     struct limits limits;
+    bool limits_deferred;            /* still to be looked for, while the namespaces are made */
     struct cgroup_usage group_usage; /* when it was over */
     struct tools *tools;             /* bounded apart, or NULL */
     pid_t pid;

@@ -265,6 +265,26 @@ static void use_group(struct brig_job *job)
     }
 }
 
+/* Most users have no group at hand for what are only defaults. That is found out while the kernel
+ * makes the namespaces; if there is one, they are made again, in it. */
+static int find_default_group(struct brig_job *job, const struct brig_policy *policy,
+                              const struct streams *streams, struct spawn_early *early,
+                              struct brig_error *err)
+{
+    int result = 0;
+    job->limits_deferred = false;
+    if (cgroup_is_ours() || tools_are_near())
+        result = limits_init(&job->limits, policy, err);
+    else
+        limits_skip(&job->limits, policy);
+    if (result == 0 && limits_hold(&job->limits))
+        spawn_abandon(early);
+    use_group(job);
+    if (result == 0 && limits_hold(&job->limits))
+        spawn_begin(&job->plan, wants_pty(streams), early);
+    return result;
+}
+
 static int try_rung(struct brig_job *job, const struct brig_policy *policy,
                     const struct brig_command *command, struct streams *streams,
                     enum plan_rung rung, unsigned missing, struct brig_error *err)
@@ -283,11 +303,15 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     int result = plan_begin(policy, rung, missing, &job->plan, &identity, err);
     if (result < 0)
         return result;
-    use_group(job);
+    if (!job->limits_deferred)
+        use_group(job);
     struct spawn_early early = {0};
     spawn_begin(&job->plan, wants_pty(streams), &early);
+    if (job->limits_deferred)
+        result = find_default_group(job, policy, streams, &early, err);
     note_rung(&job->plan.unenforced, policy, rung);
-    result = plan_finish(&job->plan, policy, &identity, err);
+    if (result == 0)
+        result = plan_finish(&job->plan, policy, &identity, err);
     if (result == 0)
         result = launch(job, policy, command, streams, &early, err);
     spawn_abandon(&early); /* nothing, where it was started */
@@ -372,6 +396,19 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     return job_arm_timer(job, err);
 }
 
+static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
+                         const struct brig_template *template, struct brig_error *err)
+{
+    bool prepared = template && template->ready;
+    if (prepared && template->no_group)
+        limits_skip(&job->limits, policy);
+    else if (!prepared && geteuid() != 0 && limits_are_defaults(policy))
+        job->limits_deferred = true;
+    else
+        return limits_init(&job->limits, policy, err);
+    return 0;
+}
+
 static int start(const struct brig_policy *policy, struct brig_template *template,
                  const struct brig_command *command, struct brig_job **ret_job,
                  struct brig_error *err)
@@ -398,7 +435,7 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
     for (int i = 0; i < 3 && result == 0; i++)
         result = open_stream(job, policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
-        result = limits_init(&job->limits, policy, err);
+        result = settle_limits(job, policy, template, err);
     if (result == 0)
         result = template && template->ready
                      ? start_from_template(job, template, command, &streams, err)

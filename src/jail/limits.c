@@ -81,13 +81,7 @@ int limits_init(struct limits *limits, const struct brig_policy *policy, struct 
     struct cgroup_limits want = wanted(policy);
     if (!resources_of(&want))
         return 0;
-    /* For defaults alone nobody searches far: a run shall not take longer for what it cannot have. */
-    bool demanded = (policy->limits_asked & all_limits()) != 0;
-    int result = 0;
-    if (demanded || cgroup_is_ours())
-        result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
-    else
-        limits->missing = resources_of(&want);
+    int result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
     if (result < 0)
         return result;
     if (limits->missing)
@@ -96,6 +90,18 @@ int limits_init(struct limits *limits, const struct brig_policy *policy, struct 
     if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
         return refuse(asked, err);
     return 0;
+}
+
+bool limits_are_defaults(const struct brig_policy *policy)
+{
+    struct cgroup_limits want = wanted(policy);
+    return resources_of(&want) != 0 && !(policy->limits_asked & all_limits());
+}
+
+void limits_skip(struct limits *limits, const struct brig_policy *policy)
+{
+    struct cgroup_limits want = wanted(policy);
+    limits->missing = resources_of(&want);
 }
 
 void limits_done(struct limits *limits)

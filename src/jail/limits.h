@@ -17,6 +17,10 @@ struct limits {
  * missing fails with BRIG_E_UNSUPPORTED if the policy says so; what is only the mode's default never
  * does. */
 int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
+/* Whether the policy has limits that take a group, but only as defaults. For these nobody searches
+ * far: if our own group is none to make others in (cgroup_is_ours()), limits_skip() it is. */
+bool limits_are_defaults(const struct brig_policy *policy);
+void limits_skip(struct limits *limits, const struct brig_policy *policy);
 void limits_done(struct limits *limits);
 
 /* Whether there is a group, so that the policy's limits are those of the whole jail. */

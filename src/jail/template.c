@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/limits.h"
 #include "jail/spawn.h"
 #include "jail/sys.h"
 
@@ -152,6 +153,8 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
         if (template->fresh.clone_flags & CLONE_NEWNET)
             result = start_maker(template, err);
     }
+    if (result == 0)
+        template->no_group = limits_are_defaults(policy) && !cgroup_is_ours() && !tools_are_near();
     /* What cannot be prepared is built for each run, by the same rules. */
     template->ready = result == 0;
     if (result < 0 && result != BRIG_E_UNSUPPORTED) {

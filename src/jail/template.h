@@ -7,6 +7,7 @@
 
 struct brig_template {
     struct brig_policy *policy;
+    bool no_group;         /* for its limits, which are defaults */
     bool ready;            /* false: nothing could be prepared, runs are built from scratch */
     struct plan compiled;  /* owns the memory and fds of the parts */
     struct plan fresh;     /* what each run does; copied for each */

@@ -45,6 +45,9 @@ bool tools_serve(struct tools *tools, int fd, uint64_t now_us, int *ret_new_fd);
 
 struct tools_lease;
 
+/* Whether there is a supervisor to ask, at first sight. */
+bool tools_are_near(void);
+
 /* Asks for a leaf. *ret_missing: bits that cannot be had. 0, or BRIG_E_UNSUPPORTED: nobody answers,
  * or with a refusal; then nothing is touched. */
 int tools_lease_new(const struct cgroup_limits *limits, struct tools_lease **ret_lease,

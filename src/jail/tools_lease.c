@@ -71,10 +71,15 @@ static int ask(struct tools_lease *lease, const struct tools_request *request,
     return length == (ssize_t)sizeof *ret_reply ? ret_reply->error : EPROTO;
 }
 
+bool tools_are_near(void)
+{
+    return access(TOOLS_SOCKET, F_OK) == 0;
+}
+
 static int connect_supervisor(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = TOOLS_SOCKET};
-    if (access(TOOLS_SOCKET, F_OK) < 0) /* as almost always */
+    if (!tools_are_near()) /* as almost always */
         return -1;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0) {

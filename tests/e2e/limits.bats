@@ -137,6 +137,15 @@ eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(blo
     for_each_limited check
 }
 
+@test "memory: the default holds without being asked for" {
+    check() {
+        must_exit 137 limited "$who" "$BRIG" --result result.json -- python3 -c "$eat" 600
+        [ "$(value outcome)" = oom ]
+        must limited "$who" "$BRIG" --memory none -- python3 -c "$eat" 600
+    }
+    for_each_limited check
+}
+
 @test "memory: a private directory and a memory file count" {
     check() {
         must_exit 137 limited "$who" "$BRIG" --memory 64M --disk 1G --result result.json -- \
