@@ -150,8 +150,7 @@ static void keep_caps(const struct plan *plan)
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
 }
 
-/* The init program, made here where the parent had no time for it: an fd or -errno. */
-static long open_init(const struct plan *plan)
+long child_open_init(const struct plan *plan)
 {
     if (plan->init_fd >= 0)
         return SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
@@ -179,7 +178,7 @@ static int become_init(const struct start *start, long command)
     if (plan->rung == PLAN_FULL)
         (void)SYS(chdir, "/");
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
-    long init = open_init(plan);
+    long init = start->early ? start->init : child_open_init(plan);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
     long gate = command > 0 ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
     if (init < 0 || wire < 0)
@@ -299,8 +298,6 @@ static int build_for_two(struct start *start)
     int result = take_steps(start, 0, last);
     if (result != 0)
         return result;
-    if (plan->landlock && (start->ruleset = child_make_ruleset(plan)) < 0)
-        return child_failed(start, PLAN_STEP_LANDLOCK, start->ruleset);
     child_tell(&start->built);
     return take_steps(start, last, plan->step_count);
 }
@@ -312,13 +309,32 @@ static bool await_go(const struct start *start)
 }
 
 /* Until the plan is whole. */
-static bool await_plan(const struct start *start)
+static bool await_plan(struct start *start)
 {
     if (!await_go(start))
         return false;
-    if (start->cpus_size > 0)
-        (void)SYS(sched_setaffinity, 0, start->cpus_size, start->cpus);
+    child_tell(&start->planned);
+    child_go_anywhere(start);
     return true;
+}
+
+/* Left to itself the kernel would often put the command's process on the CPU of the caller, whose
+ * place we are to take. It is to have ours. */
+static void stay_here(struct start *start)
+{
+    unsigned cpu = 0;
+    unsigned long here[CPU_WORDS] = {0};
+    start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
+    if (start->cpus_size <= 0 || SYS(getcpu, &cpu, 0, 0) < 0 || cpu / 64 >= CPU_WORDS)
+        return;
+    here[cpu / 64] = 1UL << cpu % 64;
+    start->pinned = SYS(sched_setaffinity, 0, sizeof here, here) >= 0;
+}
+
+void child_go_anywhere(const struct start *start)
+{
+    if (start->pinned)
+        (void)SYS(sched_setaffinity, 0, start->cpus_size, start->cpus);
 }
 
 static long build_apart(struct start *start)
@@ -326,6 +342,8 @@ static long build_apart(struct start *start)
     long result = SYS(setsid);
     if (result < 0)
         return -child_failed(start, PLAN_STEP_SESSION, result);
+    if (start->early)
+        stay_here(start);
     long command = clone_command(start);
     if (command < 0)
         return command;
@@ -522,11 +540,9 @@ void child_go_on(void *memory, int wire_fd)
      * to wait for the end of that. Ours is about to be free. */
     unsigned cpu = 0;
     unsigned long here[CPU_WORDS] = {0};
-    start->cpus_size = SYS(sched_getaffinity, start->first, sizeof start->cpus, start->cpus);
-    if (start->cpus_size > 0 && SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
+    if (SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
         here[cpu / 64] = 1UL << cpu % 64;
-        if (SYS(sched_setaffinity, start->first, sizeof here, here) < 0)
-            start->cpus_size = 0;
+        (void)SYS(sched_setaffinity, start->first, sizeof here, here);
     }
     child_say(wire_fd, WIRE_GO, 0, 0);
     child_wait_until_gone(&start->first_here);

@@ -98,7 +98,7 @@ static int drop_caps(void)
     return child_set_caps(0);
 }
 
-int child_make_ruleset(const struct plan *plan)
+static int make_ruleset(const struct plan *plan)
 {
     long ruleset = SYS(landlock_create_ruleset, &plan->landlock_attr, plan->landlock_attr_size, 0);
     if (ruleset < 0)
@@ -130,7 +130,7 @@ int child_make_ruleset(const struct plan *plan)
 
 static int restrict_landlock(const struct start *start)
 {
-    int ruleset = start->apart ? start->ruleset : child_make_ruleset(start->plan);
+    int ruleset = make_ruleset(start->plan);
     return ruleset < 0 ? ruleset : (int)SYS(landlock_restrict_self, ruleset, 0);
 }
 
@@ -162,10 +162,12 @@ static int join_keyring(void)
     return result < 0 ? (int)result : 0;
 }
 
-/* Makes the network while the first process builds. */
+/* Makes the network, and the file of init, while the first process builds. */
 static int make_network(struct start *start)
 {
     int status = child_make_network(start);
+    if (start->early)
+        start->init = child_open_init(start->plan);
     if (status == 0)
         child_tell(&start->networked);
     else
@@ -185,45 +187,57 @@ static int take_over(const struct start *start)
     return result < 0 ? child_failed(start, PLAN_STEP_WORKDIR, result) : 0;
 }
 
-int child_command_main(void *argument)
+/* What stands without the build: made while the first process is at it. From here on only such
+ * calls can be made as every profile allows. */
+static int raise_walls(const struct start *start, int pty)
 {
-    struct start *start = argument;
     const struct plan *plan = start->plan;
     int result;
-
-    if (start->apart && (result = make_network(start)) != 0)
-        return result;
     /* It wants CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
      * bounding set stays, and no_new_privs keeps it from mattering. */
     if (plan->drop_caps && plan->rung == PLAN_FULL)
         child_drop_bounding_set();
     if ((result = join_keyring()) < 0)
         child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
+    if ((result = set_group(pty)) < 0)
+        return child_failed(start, PLAN_STEP_SESSION, result);
+    if (plan->drop_caps && (result = drop_caps()) < 0)
+        return child_failed(start, PLAN_STEP_CAPS, result);
+    if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
+        return child_failed(start, PLAN_STEP_NO_NEW_PRIVS, result);
+    if (plan->seccomp &&
+        (result = (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp)) < 0)
+        return child_failed(start, PLAN_STEP_SECCOMP, result);
+    return 0;
+}
+
+int child_command_main(void *argument)
+{
+    struct start *start = argument;
+    const struct plan *plan = start->plan;
+    int result;
+
+    child_go_anywhere(start);
+    if (start->apart && (result = make_network(start)) != 0)
+        return result;
+    if (start->early && !child_await(&start->planned))
+        return 125;
+    int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
+    if ((result = raise_walls(start, pty)) != 0)
+        return result;
     if (start->apart && (result = take_over(start)) != 0)
         return result;
     if (start->gate[1] >= 0)
         (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
-    int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
-    if ((result = set_group(pty)) < 0)
-        return child_failed(start, PLAN_STEP_SESSION, result);
     if ((result = set_fds(plan, pty)) < 0)
         return child_failed(start, PLAN_STEP_FDS, result);
-    if (plan->drop_caps && (result = drop_caps()) < 0)
-        return child_failed(start, PLAN_STEP_CAPS, result);
-    if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
-        return child_failed(start, PLAN_STEP_NO_NEW_PRIVS, result);
     if (plan->landlock && (result = restrict_landlock(start)) < 0)
         return child_failed(start, PLAN_STEP_LANDLOCK, result);
     if ((result = set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return child_failed(start, PLAN_STEP_RLIMIT, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
-    if (plan->seccomp) {
-        result = (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
-        if (result < 0)
-            return child_failed(start, PLAN_STEP_SECCOMP, result);
-    }
     /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
      * caller's memory. */
     char word;

@@ -36,11 +36,12 @@ struct start {
     int gate[2];       /* a pipe: init writes, the command waits with its exec */
     bool early;        /* begun with before the plan was whole: */
     int first;         /* the first process, outside: it waits for WIRE_GO, */
-    long cpus_size;    /* and then may run on these CPUs again */
+    bool pinned;       /* to one CPU meanwhile, */
+    long cpus_size;    /* and then may run on these again */
     unsigned long cpus[CPU_WORDS];
-    bool apart;           /* the command's process makes the network while the first one builds; */
-    int built, networked; /* what they tell each other then, */
-    int ruleset;          /* and what the first has made for the other */
+    bool apart; /* the command's process makes the network while the first one builds; */
+    int planned, built, networked; /* what they tell each other then, */
+    long init; /* and what the command's has made for the first: an fd or -errno */
 };
 
 /* ---- child_clone.c ---- */
@@ -74,6 +75,10 @@ int child_failed(const struct start *start, int step, long result);
 /* Makes the network, where the clone did not, and brings it up. 0, or the exit status after the
  * failure was reported. */
 int child_make_network(const struct start *start);
+/* To be called by who was cloned by a process that is bound to one CPU. */
+void child_go_anywhere(const struct start *start);
+/* The init program, made here where the parent had no time for it: an fd or -errno. */
+long child_open_init(const struct plan *plan);
 
 /* ---- child_command.c ---- */
 
@@ -81,6 +86,4 @@ int child_make_network(const struct start *start);
 int child_command_main(void *start);
 /* The same low 32 bits of all three sets, or -errno. */
 int child_set_caps(uint32_t low);
-/* The plan's Landlock rules: an fd or -errno. */
-int child_make_ruleset(const struct plan *plan);
 void child_drop_bounding_set(void);
