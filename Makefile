@@ -8,7 +8,7 @@ NINJA ?= ninja
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-escape test-vm test-vm-all bench format lint fuzz install ci clean help
+.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz install ci clean help
 
 build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
 	@tools/build $(BUILD)
@@ -34,10 +34,13 @@ test-e2e: setup-test ## the end-to-end tests
 test-escape: setup-test ## the escape attempts
 	@tests/run escape
 
-test-vm: setup-vm ## the tests in a virtual machine with kernel 6.12 and cgroup v2
+test-vm-quick: setup-vm ## what differs most between machines, with kernel 6.12 and cgroup v2
+	@tests/run vm-quick
+
+test-vm: setup-vm ## every test in virtual machines with kernel 6.12 and cgroup v2
 	@tests/run vm
 
-test-vm-all: setup-vm ## the same with kernels 6.1, 6.12 and the newest
+test-vm-all: setup-vm ## the same with kernels 6.1, 6.12, that of Debian 13 and the newest
 	@VM_KERNELS='stable bpo trixie next' tests/run vm
 
 lint: setup-test ## every static check

@@ -1,11 +1,54 @@
 # SPDX-License-Identifier: MIT
 # Completion of brig for bash. Made by tools/gen-cli-docs; do not edit.
 
+# Asks brig, where the answer depends on the user's files. What ends in a blank
+# is finished.
+_brig_ask() {
+    compopt +o filenames -o nospace
+    mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" --complete "$1" "$cur" 2>/dev/null)
+}
+
 # Completes the word after an option that takes a value.
 _brig_value() {
     case $1 in
     -m | '--mode')
-        mapfile -t COMPREPLY < <(compgen -W 'sealed' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W 'casual bare strict sealed' -- "$cur")
+        return
+        ;;
+    -j | '--jail')
+        _brig_ask "$1"
+        return
+        ;;
+    -C | '--conf')
+        _brig_ask "$1"
+        return
+        ;;
+    '--conf?')
+        _brig_ask "$1"
+        return
+        ;;
+    '--storage')
+        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        return
+        ;;
+    '--command')
+        COMPREPLY=()
+        return
+        ;;
+    '--script')
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    '--script?')
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    '--initjail')
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    '--initjail?')
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
     '--view')
@@ -53,11 +96,15 @@ _brig_value() {
         return
         ;;
     '--mask')
-        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        _brig_ask "$1"
         return
         ;;
     '--mask?')
-        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        _brig_ask "$1"
+        return
+        ;;
+    '--unmask')
+        _brig_ask "$1"
         return
         ;;
     '--device')
@@ -69,6 +116,10 @@ _brig_value() {
         return
         ;;
     -x | '--xdir')
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    '--unprotect')
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
@@ -133,15 +184,15 @@ _brig_value() {
         return
         ;;
     '--setenv')
-        COMPREPLY=()
+        _brig_ask "$1"
         return
         ;;
     '--unsetenv')
-        COMPREPLY=()
+        _brig_ask "$1"
         return
         ;;
     '--workdir')
-        COMPREPLY=()
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
     '--hostname')
@@ -160,11 +211,12 @@ _brig_value() {
 }
 
 _brig() {
-    local cur=${COMP_WORDS[COMP_CWORD]} i
+    local cur=${COMP_WORDS[COMP_CWORD]} why= i
     COMPREPLY=()
+    [[ $COMP_CWORD -lt 2 || ${COMP_WORDS[1]} != why ]] || why=yes
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -m | '--mode' | '--view' | '--root' | '--net' | '--seccomp' | '--on-unsupported' | '--disable' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--mask' | '--mask?' | '--device' | '--device?' | -x | '--xdir' | '--timeout' | '--cpu-time' | '--grace' | '--memory' | '--cpu' | '--pids' | '--disk' | '--disk-inodes' | '--io-read' | '--io-write' | '--address-space' | '--file-size' | '--open-files' | '--output' | '--inotify-watches' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result')
+        -m | '--mode' | -j | '--jail' | -C | '--conf' | '--conf?' | '--storage' | '--command' | '--script' | '--script?' | '--initjail' | '--initjail?' | '--view' | '--root' | '--net' | '--seccomp' | '--on-unsupported' | '--disable' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--mask' | '--mask?' | '--unmask' | '--device' | '--device?' | -x | '--xdir' | '--unprotect' | '--timeout' | '--cpu-time' | '--grace' | '--memory' | '--cpu' | '--pids' | '--disk' | '--disk-inodes' | '--io-read' | '--io-write' | '--address-space' | '--file-size' | '--open-files' | '--output' | '--inotify-watches' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result')
             if ((i + 1 == COMP_CWORD)); then
                 compopt -o filenames
                 _brig_value "${COMP_WORDS[i]}"
@@ -173,24 +225,31 @@ _brig() {
             ((i++))
             ;;
         --)
+            [[ $why ]] && break
             _brig_command $((i + 1))
             return
             ;;
         -*) ;;
-        run) ((i == 1)) || { _brig_command "$i"; return; } ;;
+        run | explain | why) ((i == 1)) || { _brig_command "$i"; return; } ;;
         *)
+            [[ $why ]] && break
             _brig_command "$i"
             return
             ;;
         esac
     done
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--mode --view --root --net --seccomp --allow-nested --on-unsupported --disable --dir --dir! --dir? --rdir --rdir? --mask --mask? --device --device? --xdir --nocwd --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --dry-run --json --verbose --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --net --seccomp --allow-nested --on-unsupported --disable --dir --dir! --dir? --rdir --rdir? --mask --mask? --unmask --device --device? --xdir --nocwd --unprotect --no-protect --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --unmount --init --print-defaults --complete --dry-run --json --verbose --help --version' -- "$cur")
+        return
+    fi
+    if [[ $why ]]; then
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run doctor help version' -- "$cur")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list stop rm cp init doctor help version' -- "$cur")
     fi
 }
 

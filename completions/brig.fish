@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Completion of brig for fish. Made by tools/gen-cli-docs; do not edit.
 
+# Asks brig, where the answer depends on the user's files.
+function __brig_ask
+    brig --complete $argv[1] (commandline -ct) 2>/dev/null | string trim --right
+end
+
 # True while no command has been typed; options after it belong to it.
 function __brig_before_command
     set -l skip 0
@@ -10,9 +15,9 @@ function __brig_before_command
             continue
         end
         switch $word
-            case run
+            case run explain why
                 continue
-            case -m '--mode' '--view' '--root' '--net' '--seccomp' '--on-unsupported' '--disable' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--device' '--device?' -x '--xdir' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--net' '--seccomp' '--on-unsupported' '--disable' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
                 set skip 1
             case '--'
                 return 1
@@ -25,10 +30,27 @@ function __brig_before_command
 end
 
 complete -c brig -n __fish_use_subcommand -f -a run -d 'run a command in a jail (the default)'
+complete -c brig -n __fish_use_subcommand -f -a explain -d 'print what a run would be allowed, and why (--dry-run)'
+complete -c brig -n __fish_use_subcommand -f -a why -d 'tell whether a path or host is within a jail\'s reach, and by which rule'
+complete -c brig -n __fish_use_subcommand -f -a list -d 'list jails, what they keep and who is in them'
+complete -c brig -n __fish_use_subcommand -f -a stop -d 'end what runs in a jail'
+complete -c brig -n __fish_use_subcommand -f -a rm -d 'remove a jail with all it keeps'
+complete -c brig -n __fish_use_subcommand -f -a cp -d 'copy files into a jail or out of it'
+complete -c brig -n __fish_use_subcommand -f -a init -d 'write files to start a configuration from'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'say what this system can enforce, and the remedy where it cannot'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
 complete -c brig -n __fish_use_subcommand -f -a version -d 'print the version'
-complete -c brig -n __brig_before_command -s m -l 'mode' -x -a 'sealed' -d 'the preset to start from (default: sealed)'
+complete -c brig -n __brig_before_command -s m -l 'mode' -x -a 'casual bare strict sealed' -d 'the preset to start from (default: casual)'
+complete -c brig -n __brig_before_command -s j -l 'jail' -x -a "(__brig_ask '--jail')" -d 'the jail to use (default: default)'
+complete -c brig -n __brig_before_command -s C -l 'conf' -x -a "(__brig_ask '--conf')" -d 'the configuration file to use'
+complete -c brig -n __brig_before_command -l 'conf?' -x -a "(__brig_ask '--conf?')" -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -l 'storage' -x -a '(__fish_complete_directories)' -d 'where jails are kept'
+complete -c brig -n __brig_before_command -l 'no-defaults' -d 'without the built-in masks and environment filters'
+complete -c brig -n __brig_before_command -l 'command' -x -d 'a line of shell that starts the command'
+complete -c brig -n __brig_before_command -l 'script' -r -F -d 'what the shell reads before the command'
+complete -c brig -n __brig_before_command -l 'script?' -r -F -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -l 'initjail' -r -F -d 'run once for a jail\'s new home, outside'
+complete -c brig -n __brig_before_command -l 'initjail?' -r -F -d 'the same; nothing if missing'
 complete -c brig -n __brig_before_command -l 'view' -x -a 'system host empty' -d 'what of the filesystem is there before grants'
 complete -c brig -n __brig_before_command -l 'root' -x -a '(__fish_complete_directories)' -d 'use DIR as the root directory, read-only'
 complete -c brig -n __brig_before_command -l 'net' -x -a 'none host' -d 'no network, or the host\'s (default: none)'
@@ -41,12 +63,20 @@ complete -c brig -n __brig_before_command -l 'dir!' -r -F -d 'the same; create a
 complete -c brig -n __brig_before_command -l 'dir?' -r -F -d 'the same; nothing if missing'
 complete -c brig -n __brig_before_command -s r -l 'rdir' -r -F -d 'grant a file or directory, read-only'
 complete -c brig -n __brig_before_command -l 'rdir?' -r -F -d 'the same; nothing if missing'
-complete -c brig -n __brig_before_command -l 'mask' -r -F -d 'hide a file or directory inside a grant'
-complete -c brig -n __brig_before_command -l 'mask?' -r -F -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -l 'mask' -x -a "(__brig_ask '--mask')" -d 'hide a file or directory'
+complete -c brig -n __brig_before_command -l 'mask?' -x -a "(__brig_ask '--mask?')" -d 'the same; nothing if missing'
+complete -c brig -n __brig_before_command -l 'unmask' -x -a "(__brig_ask '--unmask')" -d 'show again what an earlier mask hides'
 complete -c brig -n __brig_before_command -l 'device' -r -F -d 'grant a device or a directory of them'
 complete -c brig -n __brig_before_command -l 'device?' -r -F -d 'the same; nothing if missing'
 complete -c brig -n __brig_before_command -s x -l 'xdir' -r -F -d 'take back an earlier rule for exactly this path'
 complete -c brig -n __brig_before_command -s D -l 'nocwd' -d 'do not grant the working directory'
+complete -c brig -n __brig_before_command -l 'unprotect' -r -F -d 'let a protected path be written'
+complete -c brig -n __brig_before_command -l 'no-protect' -d 'protect nothing in granted directories'
+complete -c brig -n __brig_before_command -l 'x11' -d 'let the X display of $DISPLAY in'
+complete -c brig -n __brig_before_command -l 'wayland' -d 'let the display of $WAYLAND_DISPLAY in'
+complete -c brig -n __brig_before_command -l 'audio' -d 'let PulseAudio and PipeWire in'
+complete -c brig -n __brig_before_command -l 'ssh-agent' -d 'let the agent of $SSH_AUTH_SOCK in'
+complete -c brig -n __brig_before_command -l 'dbus' -d 'let the session bus in'
 complete -c brig -n __brig_before_command -l 'timeout' -x -d 'wall-clock time (30, 1.5s, 200ms, 5m, 1h)'
 complete -c brig -n __brig_before_command -l 'cpu-time' -x -d 'CPU time of all its processes'
 complete -c brig -n __brig_before_command -l 'grace' -x -d 'from SIGTERM to SIGKILL (default: 5s)'
@@ -62,15 +92,19 @@ complete -c brig -n __brig_before_command -l 'file-size' -x -d 'size of any file
 complete -c brig -n __brig_before_command -l 'open-files' -x -d 'open files per process'
 complete -c brig -n __brig_before_command -l 'output' -x -d 'bytes of its output and of its errors'
 complete -c brig -n __brig_before_command -l 'inotify-watches' -x -d 'inotify watches in the jail'
-complete -c brig -n __brig_before_command -l 'setenv' -x -d 'set a variable, or pass yours on'
-complete -c brig -n __brig_before_command -l 'unsetenv' -x -d 'remove variables; * stands for any'
-complete -c brig -n __brig_before_command -l 'workdir' -x -d 'where the command starts, in the jail'
+complete -c brig -n __brig_before_command -l 'setenv' -x -a "(__brig_ask '--setenv')" -d 'set a variable, or pass yours on'
+complete -c brig -n __brig_before_command -l 'unsetenv' -x -a "(__brig_ask '--unsetenv')" -d 'remove variables; * stands for any'
+complete -c brig -n __brig_before_command -l 'workdir' -r -F -d 'where the command starts, in the jail'
 complete -c brig -n __brig_before_command -l 'hostname' -x -d 'the host name inside'
 complete -c brig -n __brig_before_command -l 'no-terminal' -d 'give it /dev/null instead of a terminal'
 complete -c brig -n __brig_before_command -l 'pass-fd' -x -d 'hand this open file descriptor in (3 to 255)'
 complete -c brig -n __brig_before_command -l 'result' -r -F -d 'write what became of it as JSON'
+complete -c brig -n __brig_before_command -s u -l 'unmount' -d 'tear down all jails, or the one of -j'
+complete -c brig -n __brig_before_command -l 'init' -d 'write files to start a configuration from'
+complete -c brig -n __brig_before_command -l 'print-defaults' -d 'print the built-in masks and filters'
+complete -c brig -n __brig_before_command -l 'complete' -d 'print completions of the words behind it'
 complete -c brig -n __brig_before_command -l 'dry-run' -d 'print the policy instead of running'
-complete -c brig -n __brig_before_command -l 'json' -d 'with --dry-run: as JSON'
+complete -c brig -n __brig_before_command -l 'json' -d 'with --dry-run, explain and why: as JSON'
 complete -c brig -n __brig_before_command -s v -l 'verbose' -d 'say how it ended and what it used'
 complete -c brig -n __brig_before_command -s h -l 'help' -d 'print this help'
 complete -c brig -n __brig_before_command -l 'version' -d 'print the version'

@@ -47,9 +47,12 @@ struct brig_error {
 
 struct brig_policy;
 
-/* A mode is a preset: a row of one table. */
+/* A mode is a preset: a row of one table. None but SEALED has limits of its own. */
 enum brig_mode {
     BRIG_MODE_SEALED, /* system directories, grants, private /tmp, no network, profile `code` */
+    BRIG_MODE_CASUAL, /* the host read-only, for a home that is a copy-on-write overlay */
+    BRIG_MODE_BARE,   /* the host read-only, with an empty home */
+    BRIG_MODE_STRICT, /* system directories and grants alone, with an empty home */
 };
 
 /* What of the filesystem exists before grants are laid over it. */
@@ -63,13 +66,17 @@ enum brig_view {
 enum brig_access {
     BRIG_READ_WRITE,
     BRIG_READ_ONLY,
-    BRIG_MASK,   /* the path is hidden: an empty file or directory stands in its place */
-    BRIG_DEVICE, /* a device node, or a directory of them, usable as such */
+    BRIG_MASK,    /* the path is hidden: an empty file or directory stands in its place */
+    BRIG_DEVICE,  /* a device node, or a directory of them, usable as such */
+    BRIG_PROTECT, /* inside a read-write grant: what is there can be read, but not written, moved
+                   * or replaced from inside; held again when the host replaces it */
 };
 
 enum brig_grant_flag {
     BRIG_GRANT_OPTIONAL = 1 << 0, /* a missing source is no error */
     BRIG_GRANT_CREATE = 1 << 1,   /* a missing source is created as a directory, outside */
+    BRIG_GRANT_HELD = 1 << 2,     /* with BRIG_PROTECT: an empty directory that only takes up the
+                                   * name; inside a note stands in it */
 };
 
 enum brig_network {
@@ -272,8 +279,9 @@ struct brig_result {
     struct brig_capture out;
     struct brig_capture err;
     struct brig_unenforced unenforced;
-    struct brig_error error; /* BRIG_SETUP_FAILED */
-    bool inside_jail;        /* it ran inside another jail, which had no namespaces to give */
+    struct brig_unenforced notices; /* what became of masked and protected paths meanwhile */
+    struct brig_error error;        /* BRIG_SETUP_FAILED */
+    bool inside_jail; /* it ran inside another jail, which had no namespaces to give */
 };
 
 /* Releases what a result owns; the struct itself is the caller's. */

@@ -6,24 +6,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
 
 #include "base/error.h"
 #include "base/own.h"
-#include "base/path.h"
 #include "cli/command.h"
+#include "cli/config_files.h"
 #include "cli/help.h"
+#include "cli/home.h"
 #include "cli/identity.h"
+#include "cli/jails.h"
+#include "cli/masks.h"
 #include "cli/message.h"
+#include "cli/protect.h"
 #include "cli/report.h"
 #include "cli/result_file.h"
 #include "cli/run_loop.h"
+#include "cli/script.h"
 #include "cli/settings.h"
-#include "cli/variables.h"
-#include "cli/workdir.h"
+#include "cli/setup.h"
+#include "cli/starter.h"
 #include "jail/cgroup.h"
 #include "policy/policy.h"
 
@@ -35,35 +39,6 @@ const struct command cmd_run = {
     .usage = "[OPTIONS] [--] [CMD...]",
     .run = run_run,
 };
-
-static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct brig_error *err)
-{
-    if (getcwd(cwd, PATH_LENGTH_MAX + 1))
-        return 0;
-    if (needed)
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
-                         "cannot find out the working directory. Use -D to run without it");
-    memcpy(cwd, "/", sizeof("/"));
-    return 0;
-}
-
-/* Everything a policy is made of, in the order in which later rules win. */
-static int build_policy(struct settings *settings, const struct settings_scan *scan,
-                        const struct identity *identity, int argc, char **argv,
-                        struct brig_error *err)
-{
-    int status = identity_apply(identity, settings->policy, err);
-    if (status == 0 && scan->mode == BRIG_MODE_SEALED)
-        status = variables_apply(settings->policy, err);
-    bool held_back = false;
-    if (status == 0 && !scan->nocwd)
-        status = workdir_grant(settings, identity, &held_back, err);
-    if (status == 0)
-        status = settings_apply_all(settings, argc, argv, err);
-    if (status == 0)
-        status = workdir_choose(settings, identity, held_back, err);
-    return status;
-}
 
 static int check_pass_fds(const struct settings *settings, struct brig_error *err)
 {
@@ -156,22 +131,6 @@ static int run_job(const struct settings *settings, const char *const *argv, cha
     return status;
 }
 
-/* Root that acts for a user touches files the user names with that user's rights only; back to our
- * own with `user` false. */
-static void act_as_user(const struct settings *settings, bool user)
-{
-    const struct brig_policy *policy = settings->policy;
-    if (geteuid() != 0 || policy->host_uid == (uid_t)-1)
-        return;
-    if (user) { /* the group first: without uid 0 it could not be changed any more */
-        (void)setfsgid(policy->host_gid);
-        (void)setfsuid(policy->host_uid);
-    } else {
-        (void)setfsuid(geteuid());
-        (void)setfsgid(getegid());
-    }
-}
-
 /* The commonest stumble: a program that the caller's PATH has and the jail has not. */
 static void advise_not_found(const char *name, char **envp, struct brig_error *err)
 {
@@ -197,15 +156,15 @@ static void advise_not_found(const char *name, char **envp, struct brig_error *e
     }
 }
 
-static int run_command(const struct settings *settings, const char *const *argv, char **envp,
-                       struct brig_error *err)
+static int run_command(const struct settings *settings, const struct identity *identity,
+                       const char *const *argv, char **envp, struct brig_error *err)
 {
     int status = check_pass_fds(settings, err);
     struct result_file file = {.fd = -1, .dir_fd = -1};
     if (status == 0 && settings->result) {
-        act_as_user(settings, true);
+        identity_enter(identity);
         status = result_file_open(settings->result, &file, err);
-        act_as_user(settings, false);
+        identity_leave(identity);
     }
     if (status < 0)
         return status;
@@ -217,23 +176,31 @@ static int run_command(const struct settings *settings, const char *const *argv,
         advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);
     int exit_status = brig_result_status(&result);
+    if (result.outcome == BRIG_EXITED && exit_status != 0 && result.notices.count == 0)
+        protect_advise(settings, argv[0]);
     if (settings->result) {
-        act_as_user(settings, true);
+        identity_enter(identity);
         status = result_file_write(&file, &result, err);
-        act_as_user(settings, false);
+        identity_leave(identity);
     }
     brig_result_done(&result);
     result_file_done(&file);
     return status < 0 ? status : exit_status;
 }
 
-static int print_policy(const struct settings *settings, struct brig_error *err)
+static int print_policy(struct setup *setup, struct brig_error *err)
 {
+    struct settings *settings = &setup->settings;
     autofree char *text = NULL;
     int status = policy_validate(settings->policy, err);
+    identity_enter(&setup->identity);
+    masks_look(settings, settings->home);
+    identity_leave(&setup->identity);
+    if (status == 0)
+        status = home_foresee(settings, &setup->identity, err);
     if (status < 0)
         return status;
-    status = brig_policy_explain(settings->policy, settings->json, &text, err);
+    status = settings_explain(settings, &text, err);
     if (status < 0)
         return status;
     int failed = write_all(STDOUT_FILENO, text, strlen(text));
@@ -252,28 +219,26 @@ static const char *choose_shell(const struct identity *identity)
 }
 
 /* Returns the exit status, or a negative code and *err. */
-static int run_scanned(const struct app *app, const struct settings_scan *scan, int argc,
-                       char **argv, struct brig_error *err)
+static int run_setup(const struct app *app, struct setup *setup, const char *const *argv,
+                     struct brig_error *err)
 {
-    char cwd[PATH_LENGTH_MAX + 1];
-    int status = find_cwd(cwd, !scan->nocwd, err);
-    if (status < 0)
-        return status;
-    struct settings settings;
-    status = settings_init(&settings, scan->mode, cwd, err);
-    if (status < 0)
-        return status;
-
-    struct identity identity;
-    identity_find(&identity);
-    const char *const shell[] = {choose_shell(&identity), NULL};
-    const char *const *words =
-        scan->command < argc ? (const char *const *)argv + scan->command : shell;
-    status = build_policy(&settings, scan, &identity, argc, argv, err);
+    const struct settings *settings = &setup->settings;
+    const struct identity *identity = &setup->identity;
+    const char *const shell[] = {choose_shell(identity), NULL};
+    autofree const char *const *words = NULL;
+    config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
+    if (settings->dry_run)
+        return print_policy(setup, err);
+    if (settings->unmount)
+        return jails_unmount(settings->storage, settings->jail_given ? settings->jail : NULL,
+                             identity, err);
+    struct home_mounts mounts = HOME_MOUNTS_INIT;
+    int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
-        status = settings.dry_run ? print_policy(&settings, err)
-                                  : run_command(&settings, words, app->envp, err);
-    settings_done(&settings);
+        status = home_enter(settings, identity, &mounts, err);
+    if (status == 0)
+        status = run_command(settings, identity, words, app->envp, err);
+    home_leave(settings, &mounts);
     return status;
 }
 
@@ -286,8 +251,17 @@ static int run_run(const struct app *app, int argc, char **argv)
         return help_print();
     if (status == 0 && scan.version)
         return help_print_version();
+    if (status == 0 && scan.init)
+        return cmd_init.run(app, 1, argv);
+    if (status == 0 && scan.print_defaults)
+        return starter_print_defaults();
+    struct setup setup;
     if (status == 0)
-        status = run_scanned(app, &scan, argc, argv, &err);
+        status = setup_make(&setup, &scan, argc, argv, false, &err);
+    if (status == 0) {
+        status = run_setup(app, &setup, (const char *const *)argv + scan.command, &err);
+        setup_done(&setup);
+    }
     if (status < 0) {
         message_error("%s", err.message);
         return APP_FAILED;

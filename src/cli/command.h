@@ -24,6 +24,13 @@ struct command {
 };
 
 extern const struct command cmd_run;
+extern const struct command cmd_explain;
+extern const struct command cmd_why;
+extern const struct command cmd_list;
+extern const struct command cmd_stop;
+extern const struct command cmd_rm;
+extern const struct command cmd_cp;
+extern const struct command cmd_init;
 extern const struct command cmd_doctor;
 extern const struct command cmd_help;
 extern const struct command cmd_version;

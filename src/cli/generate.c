@@ -73,14 +73,14 @@ static void man_value(struct str *out, const struct option_row *row)
             str_append_char(out, *c);
 }
 
-static void man_option(struct str *out, const struct option_row *row)
+/* Names ending in '!' or '?' must not look like punctuation. */
+static const char *man_guard(const struct option_row *row)
 {
-    str_append(out, ".It ");
-    if (row->short_name)
-        str_appendf(out, "Fl %c , ", row->short_name);
-    /* Names ending in '!' or '?' must not look like punctuation. */
-    bool plain = !strpbrk(row->long_name, "!?");
-    str_appendf(out, "Fl -%s%s", row->long_name, plain ? "" : "\\&");
+    return strpbrk(row->long_name, "!?") ? "\\&" : "";
+}
+
+static void man_item(struct str *out, const struct option_row *row)
+{
     man_value(out, row);
     str_append_char(out, '\n');
     char sentence[MAN_SENTENCE_MAX];
@@ -92,6 +92,32 @@ static void man_option(struct str *out, const struct option_row *row)
     if (row->more[0] != '\0') {
         man_text(out, row->more);
         str_append_char(out, '\n');
+    }
+}
+
+static void man_option(struct str *out, const struct option_row *row)
+{
+    str_append(out, ".It ");
+    if (row->short_name)
+        str_appendf(out, "Fl %c , ", row->short_name);
+    str_appendf(out, "Fl -%s%s", row->long_name, man_guard(row));
+    man_item(out, row);
+}
+
+/* The same table as directives, for brig.conf(5). */
+static void generate_conf(struct str *out)
+{
+    for (int group = 0; group < OPTION_GROUP_COUNT_; group++) {
+        if (group == OPTION_GROUP_RUN)
+            continue;
+        str_appendf(out, ".Ss %s\n.Bl -tag -width Ds\n", option_headings[group]);
+        for (int i = 0; i < OPTION_COUNT_; i++) {
+            if ((int)option_rows[i].group != group)
+                continue;
+            str_appendf(out, ".It Cm %s%s", option_rows[i].long_name, man_guard(&option_rows[i]));
+            man_item(out, &option_rows[i]);
+        }
+        str_append(out, ".El\n");
     }
 }
 
@@ -142,7 +168,15 @@ static void bash_values(struct str *out)
             str_append(out, "' -- \"$cur\")");
             break;
         case OPTION_KIND_PATH:
+        case OPTION_KIND_FILE:
             str_append(out, "mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")");
+            break;
+        case OPTION_KIND_CONF:
+        case OPTION_KIND_JAIL:
+        case OPTION_KIND_HOME:
+        case OPTION_KIND_VARIABLE:
+        case OPTION_KIND_ASSIGNMENT:
+            str_append(out, "_brig_ask \"$1\"");
             break;
         case OPTION_KIND_DIRECTORY:
             str_append(out, "mapfile -t COMPREPLY < <(compgen -d -- \"$cur\")");
@@ -170,46 +204,63 @@ static void bash_value_pattern(struct str *out)
 
 static void generate_bash(struct str *out)
 {
-    str_append(out, "# SPDX-License-Identifier: MIT\n"
-                    "# Completion of brig for bash. Made by tools/gen-cli-docs; do not edit.\n\n"
-                    "# Completes the word after an option that takes a value.\n"
-                    "_brig_value() {\n"
-                    "    case $1 in\n");
+    str_append(out,
+               "# SPDX-License-Identifier: MIT\n"
+               "# Completion of brig for bash. Made by tools/gen-cli-docs; do not edit.\n\n"
+               "# Asks brig, where the answer depends on the user's files. What ends in a blank\n"
+               "# is finished.\n"
+               "_brig_ask() {\n"
+               "    compopt +o filenames -o nospace\n"
+               "    mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" --complete \"$1\" \"$cur\" "
+               "2>/dev/null)\n"
+               "}\n\n"
+               "# Completes the word after an option that takes a value.\n"
+               "_brig_value() {\n"
+               "    case $1 in\n");
     bash_values(out);
     str_append(out, "    esac\n"
                     "}\n\n"
                     "_brig() {\n"
-                    "    local cur=${COMP_WORDS[COMP_CWORD]} i\n"
+                    "    local cur=${COMP_WORDS[COMP_CWORD]} why= i\n"
                     "    COMPREPLY=()\n"
+                    "    [[ $COMP_CWORD -lt 2 || ${COMP_WORDS[1]} != why ]] || why=yes\n"
                     "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                     "        case ${COMP_WORDS[i]} in\n"
                     "        ");
     bash_value_pattern(out);
-    str_append(out, ")\n"
-                    "            if ((i + 1 == COMP_CWORD)); then\n"
-                    "                compopt -o filenames\n"
-                    "                _brig_value \"${COMP_WORDS[i]}\"\n"
-                    "                return\n"
-                    "            fi\n"
-                    "            ((i++))\n"
-                    "            ;;\n"
-                    "        --)\n"
-                    "            _brig_command $((i + 1))\n"
-                    "            return\n"
-                    "            ;;\n"
-                    "        -*) ;;\n"
-                    "        run) ((i == 1)) || { _brig_command \"$i\"; return; } ;;\n"
-                    "        *)\n"
-                    "            _brig_command \"$i\"\n"
-                    "            return\n"
-                    "            ;;\n"
-                    "        esac\n"
-                    "    done\n"
-                    "    if [[ $cur == -* ]]; then\n"
-                    "        mapfile -t COMPREPLY < <(compgen -W '");
+    str_append(out,
+               ")\n"
+               "            if ((i + 1 == COMP_CWORD)); then\n"
+               "                compopt -o filenames\n"
+               "                _brig_value \"${COMP_WORDS[i]}\"\n"
+               "                return\n"
+               "            fi\n"
+               "            ((i++))\n"
+               "            ;;\n"
+               "        --)\n"
+               "            [[ $why ]] && break\n"
+               "            _brig_command $((i + 1))\n"
+               "            return\n"
+               "            ;;\n"
+               "        -*) ;;\n"
+               "        run | explain | why) ((i == 1)) || { _brig_command \"$i\"; return; } ;;\n"
+               "        *)\n"
+               "            [[ $why ]] && break\n"
+               "            _brig_command \"$i\"\n"
+               "            return\n"
+               "            ;;\n"
+               "        esac\n"
+               "    done\n"
+               "    if [[ $cur == -* ]]; then\n"
+               "        mapfile -t COMPREPLY < <(compgen -W '");
     for (int i = 0; i < OPTION_COUNT_; i++)
         str_appendf(out, "%s--%s", i ? " " : "", option_rows[i].long_name);
     str_append(out, "' -- \"$cur\")\n"
+                    "        return\n"
+                    "    fi\n"
+                    "    if [[ $why ]]; then\n"
+                    "        compopt -o filenames\n"
+                    "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
                     "        return\n"
                     "    fi\n"
                     "    mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
@@ -271,7 +322,15 @@ static void zsh_spec(struct str *out, const struct option_row *row, bool short_n
         str_append_char(out, ')');
         break;
     case OPTION_KIND_PATH:
+    case OPTION_KIND_FILE:
         str_append(out, "_files");
+        break;
+    case OPTION_KIND_CONF:
+    case OPTION_KIND_JAIL:
+    case OPTION_KIND_HOME:
+    case OPTION_KIND_VARIABLE:
+    case OPTION_KIND_ASSIGNMENT:
+        str_appendf(out, "{_brig_ask \"--%s\"}", row->long_name);
         break;
     case OPTION_KIND_DIRECTORY:
         str_append(out, "_files -/");
@@ -282,31 +341,46 @@ static void zsh_spec(struct str *out, const struct option_row *row, bool short_n
 
 static void generate_zsh(struct str *out)
 {
-    str_append(out, "#compdef brig\n"
-                    "# SPDX-License-Identifier: MIT\n"
-                    "# Completion of brig for zsh. Made by tools/gen-cli-docs; do not edit.\n\n"
-                    "_brig_first() {\n"
-                    "    local -a verbs=(\n");
+    str_append(out,
+               "#compdef brig\n"
+               "# SPDX-License-Identifier: MIT\n"
+               "# Completion of brig for zsh. Made by tools/gen-cli-docs; do not edit.\n\n"
+               "# Asks brig, where the answer depends on the user's files. What ends in a blank\n"
+               "# is finished.\n"
+               "_brig_ask() {\n"
+               "    local word\n"
+               "    for word in ${(f)\"$(brig --complete $1 \"$PREFIX\" 2>/dev/null)\"}; do\n"
+               "        if [[ $word == *' ' ]]; then\n"
+               "            compadd -- ${word% }\n"
+               "        else\n"
+               "            compadd -S '' -- $word\n"
+               "        fi\n"
+               "    done\n"
+               "}\n\n"
+               "_brig_first() {\n"
+               "    local -a verbs=(\n");
     for (const struct command *const *command = commands; *command; command++) {
         str_appendf(out, "        '%s:", (*command)->name);
         zsh_text(out, (*command)->summary);
         str_append(out, "'\n");
     }
-    str_append(out,
-               "    )\n"
-               "    ((CURRENT == 2)) && _describe -t verbs verb verbs\n"
-               "    _command_names -e\n"
-               "}\n\n"
-               "_brig() {\n"
-               "    [[ $words[2] == run && CURRENT -gt 2 ]] && { shift words; ((CURRENT--)); }\n"
-               "    _arguments -s -S -A '-*' \\\n");
+    str_append(out, "    )\n"
+                    "    ((CURRENT == 2)) && _describe -t verbs verb verbs\n"
+                    "    _command_names -e\n"
+                    "}\n\n"
+                    "_brig() {\n"
+                    "    local first=_brig_first rest=_normal\n"
+                    "    [[ $words[2] == why && CURRENT -gt 2 ]] && first=_files rest=_files\n"
+                    "    [[ $words[2] == (run|explain|why) && CURRENT -gt 2 ]] && "
+                    "{ shift words; ((CURRENT--)); }\n"
+                    "    _arguments -s -S -A '-*' \\\n");
     for (int i = 0; i < OPTION_COUNT_; i++) {
         if (option_rows[i].short_name)
             zsh_spec(out, &option_rows[i], true);
         zsh_spec(out, &option_rows[i], false);
     }
-    str_append(out, "        '1:command:_brig_first' \\\n"
-                    "        '*::arguments:_normal'\n"
+    str_append(out, "        \"1:command:$first\" \\\n"
+                    "        \"*::arguments:$rest\"\n"
                     "}\n\n"
                     "_brig \"$@\"\n");
 }
@@ -341,7 +415,15 @@ static void fish_option(struct str *out, const struct option_row *row)
         str_append_char(out, '\'');
         break;
     case OPTION_KIND_PATH:
+    case OPTION_KIND_FILE:
         str_append(out, " -r -F");
+        break;
+    case OPTION_KIND_CONF:
+    case OPTION_KIND_JAIL:
+    case OPTION_KIND_HOME:
+    case OPTION_KIND_VARIABLE:
+    case OPTION_KIND_ASSIGNMENT:
+        str_appendf(out, " -x -a \"(__brig_ask '--%s')\"", row->long_name);
         break;
     case OPTION_KIND_DIRECTORY:
         str_append(out, " -x -a '(__fish_complete_directories)'");
@@ -356,6 +438,11 @@ static void generate_fish(struct str *out)
 {
     str_append(out, "# SPDX-License-Identifier: MIT\n"
                     "# Completion of brig for fish. Made by tools/gen-cli-docs; do not edit.\n\n"
+                    "# Asks brig, where the answer depends on the user's files.\n"
+                    "function __brig_ask\n"
+                    "    brig --complete $argv[1] (commandline -ct) 2>/dev/null | "
+                    "string trim --right\n"
+                    "end\n\n"
                     "# True while no command has been typed; options after it belong to it.\n"
                     "function __brig_before_command\n"
                     "    set -l skip 0\n"
@@ -365,7 +452,7 @@ static void generate_fish(struct str *out)
                     "            continue\n"
                     "        end\n"
                     "        switch $word\n"
-                    "            case run\n"
+                    "            case run explain why\n"
                     "                continue\n"
                     "            case");
     for (int i = 0; i < OPTION_COUNT_; i++) {
@@ -406,10 +493,8 @@ int generate(const char *what)
         const char *name;
         void (*make)(struct str *out);
     } kinds[] = {
-        {"man", generate_man},
-        {"bash", generate_bash},
-        {"zsh", generate_zsh},
-        {"fish", generate_fish},
+        {"man", generate_man}, {"conf", generate_conf}, {"bash", generate_bash},
+        {"zsh", generate_zsh}, {"fish", generate_fish},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++) {
         if (strcmp(kinds[i].name, what) != 0)
@@ -419,6 +504,6 @@ int generate(const char *what)
         bool written = !out.failed && write_all(STDOUT_FILENO, out.data, out.length) == 0;
         return written ? 0 : APP_FAILED;
     }
-    message_error("--generate '%s' is none of man, bash, zsh and fish", what);
+    message_error("--generate '%s' is none of man, conf, bash, zsh and fish", what);
     return APP_FAILED;
 }

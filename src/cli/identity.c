@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -100,4 +101,22 @@ int identity_apply(const struct identity *identity, struct brig_policy *policy,
     if (status == 0 && identity->shell)
         status = brig_policy_setenv(policy, "SHELL", identity->shell, err);
     return status;
+}
+
+void identity_enter(const struct identity *identity)
+{
+    if (geteuid() != 0 || identity->host_uid == (uid_t)-1)
+        return;
+    /* The group first: without uid 0 it could not be changed any more. */
+    if (identity->host_gid != (gid_t)-1)
+        (void)setfsgid(identity->host_gid);
+    (void)setfsuid(identity->host_uid);
+}
+
+void identity_leave(const struct identity *identity)
+{
+    if (geteuid() != 0 || identity->host_uid == (uid_t)-1)
+        return;
+    (void)setfsuid(geteuid());
+    (void)setfsgid(getegid());
 }

@@ -26,3 +26,8 @@ void identity_find(struct identity *ret_identity);
 /* Tells the policy, and sets SHELL. */
 int identity_apply(const struct identity *identity, struct brig_policy *policy,
                    struct brig_error *err);
+
+/* Root that acts for a user touches files the user names with that user's rights only, from
+ * identity_enter() to identity_leave(). Both do nothing for anybody else and leave errno alone. */
+void identity_enter(const struct identity *identity);
+void identity_leave(const struct identity *identity);

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/complete.h"
 #include "cli/generate.h"
+#include "home/home.h"
 
 /* A closed stdin, stdout or stderr would be the number of the first file opened here, and go into
  * the jail as what it is not. */
@@ -28,11 +30,15 @@ static void fill_standard_fds(void)
 
 int main(int argc, char **argv)
 {
+    if (argc == 1 && strcmp(argv[0], HOME_HOLDER_NAME) == 0)
+        return home_holder_main();
     fill_standard_fds();
     const struct app app = {.argc = argc, .argv = argv, .envp = environ};
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command)
         return command->run(&app, argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "--complete") == 0)
+        return complete_print(argc - 2, argv + 2);
     if (argc == 3 && strcmp(argv[1], "--generate") == 0)
         return generate(argv[2]);
     return cmd_run.run(&app, argc, argv);

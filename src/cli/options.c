@@ -20,6 +20,16 @@ const char *const option_headings[OPTION_GROUP_COUNT_] = {
 #undef OPTION_HEADING
 };
 
+bool option_expands(const struct option_row *row)
+{
+    static const bool expands[] = {
+#define OPTION_EXPANDS(id, expands_) [OPTION_KIND_##id] = (expands_),
+        OPTION_KINDS(OPTION_EXPANDS)
+#undef OPTION_EXPANDS
+    };
+    return expands[row->kind];
+}
+
 /* A longer word given as an option is shown shortened. */
 #define OPTION_SHOWN_MAX 64
 

@@ -9,14 +9,28 @@
 
 /* Groups in the order of --help: id, heading. */
 #define OPTION_GROUPS(X)                                                                           \
+    X(CONFIG, "The jail and its configuration")                                                    \
     X(POLICY, "What the jail is")                                                                  \
     X(FILES, "Files")                                                                              \
-    X(LIMITS, "Limits (0: none)")                                                                  \
+    X(DESKTOP, "The desktop session (all of it is out of reach otherwise)")                        \
+    X(LIMITS, "Limits (none lifts one)")                                                           \
     X(ENVIRONMENT, "Environment and identity")                                                     \
     X(RUN, "The run")
 
-/* What a value is, for completions: id. */
-#define OPTION_KINDS(X) X(NONE) X(TEXT) X(CHOICE) X(PATH) X(DIRECTORY)
+/* What a value is, for completions and for files: id, whether ${VARIABLES} in it are expanded in a
+ * file. Those from CONF on are completed by `brig --complete`, which looks into the user's files. */
+#define OPTION_KINDS(X)                                                                            \
+    X(NONE, false)                                                                                 \
+    X(TEXT, false)                                                                                 \
+    X(CHOICE, false)                                                                               \
+    X(PATH, true)  /* of a file or directory */                                                    \
+    X(FILE, false) /* the same, not expanded */                                                    \
+    X(DIRECTORY, true)                                                                             \
+    X(CONF, true)      /* a .conf file */                                                          \
+    X(JAIL, false)     /* the name of one */                                                       \
+    X(HOME, true)      /* a path in the home directory */                                          \
+    X(VARIABLE, false) /* the name of one, or a pattern */                                         \
+    X(ASSIGNMENT, true)
 
 /* Rows: id, short (0: none), long, metavar (NULL: takes no value), kind, group, help, more.
  *
@@ -24,10 +38,42 @@
  * CHOICE lists its words in the metavar, separated by '|'. A long name is also the name of the
  * directive in a configuration file; those of the RUN group belong to the command line alone. */
 #define OPTION_TABLE(X)                                                                            \
-    X(MODE, 'm', "mode", "sealed", CHOICE, POLICY, "the preset to start from (default: sealed)",   \
+    X(MODE, 'm', "mode", "casual|bare|strict|sealed", CHOICE, CONFIG,                              \
+      "the preset to start from (default: casual)",                                                \
       "A mode is a preset of everything below; options refine it whatever their order. "           \
-      "\"sealed\": system directories, the grants, private /tmp, no network, "                     \
-      "the syscall profile \"code\".")                                                             \
+      "\"casual\": your home directory copied on writing, with what is masked hidden; the rest "   \
+      "of the host read-only. \"bare\": an empty home of the jail's own instead. \"strict\": "     \
+      "system directories and the grants alone, and an empty home of the jail's own. "             \
+      "\"sealed\": the same with a home that is thrown away, no network and the syscall "          \
+      "profile \"code\". The default for a jail with a name is \"strict\".")                       \
+    X(JAIL, 'j', "jail", "NAME", JAIL, CONFIG, "the jail to use (default: default)",               \
+      "Each has a home and a /tmp of its own, and a file NAME.jail for its settings, which is "    \
+      "made on first use and remembers the mode. A name is one word without a slash that does "    \
+      "not begin with a dot. Not possible in a .jail file.")                                       \
+    X(CONF, 'C', "conf", "FILE", CONF, CONFIG, "the configuration file to use",                    \
+      "Default: CMD.conf if there is one, else default.conf. Without a slash it is a file in the " \
+      "configuration directory, and \".conf\" may be left out. In a file: reads another in this "  \
+      "place.")                                                                                    \
+    X(CONF_OPTIONAL, 0, "conf?", "FILE", CONF, CONFIG, "the same; nothing if missing", "")         \
+    X(STORAGE, 0, "storage", "DIR", DIRECTORY, CONFIG, "where jails are kept",                     \
+      "Relative to the home directory in a file. An empty value means the default again.")         \
+    X(NO_DEFAULTS, 0, "no-defaults", NULL, NONE, CONFIG,                                           \
+      "without the built-in masks and environment filters",                                        \
+      "They hold in all modes but \"sealed\", whatever the files say; see --print-defaults.")      \
+    X(COMMAND, 0, "command", "TEXT", TEXT, CONFIG, "a line of shell that starts the command",      \
+      "It is run by bash with the command as $0 and its words as $@. An empty one starts the "     \
+      "command directly.")                                                                         \
+    X(SCRIPT, 0, "script", "FILE", FILE, CONFIG, "what the shell reads before the command",        \
+      "All of them are put together in one file in the jail, which $BRIG_SCRIPT names, in the "    \
+      "order of the command line, the .conf and the .jail. It is sourced, unless --command says "  \
+      "otherwise, and removes itself unless $BRIG_KEEP_SCRIPT is set. Relative to the "            \
+      "configuration directory in a file.")                                                        \
+    X(SCRIPT_OPTIONAL, 0, "script?", "FILE", FILE, CONFIG, "the same; nothing if missing", "")     \
+    X(INITJAIL, 0, "initjail", "PROGRAM", FILE, CONFIG, "run once for a jail's new home, outside", \
+      "It runs as you and not in a jail, when the home of a jail was just made, with that as the " \
+      "working directory. Relative to the configuration directory in a file.")                     \
+    X(INITJAIL_OPTIONAL, 0, "initjail?", "PROGRAM", FILE, CONFIG, "the same; nothing if missing",  \
+      "")                                                                                          \
     X(VIEW, 0, "view", "system|host|empty", CHOICE, POLICY,                                        \
       "what of the filesystem is there before grants",                                             \
       "\"system\": /usr, /bin, /lib and of /etc what programs need to run. \"host\": the whole "   \
@@ -59,10 +105,14 @@
     X(DIR_OPTIONAL, 0, "dir?", "PATH[:DEST]", PATH, FILES, "the same; nothing if missing", "")     \
     X(RDIR, 'r', "rdir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-only", "")   \
     X(RDIR_OPTIONAL, 0, "rdir?", "PATH[:DEST]", PATH, FILES, "the same; nothing if missing", "")   \
-    X(MASK, 0, "mask", "PATH", PATH, FILES, "hide a file or directory inside a grant",             \
-      "An empty file or directory stands in its place, also when the host replaces the file "      \
-      "while the jail runs.")                                                                      \
-    X(MASK_OPTIONAL, 0, "mask?", "PATH", PATH, FILES, "the same; nothing if missing", "")          \
+    X(MASK, 0, "mask", "PATH", HOME, FILES, "hide a file or directory",                            \
+      "A relative path begins at your home directory; * and ? stand for any characters. One that " \
+      "begins with ./ or ../ on the command line begins at the working directory, and an "         \
+      "absolute one is what it is: there an empty file or directory stands in its place, also "    \
+      "when the host replaces the file while the jail runs.")                                      \
+    X(MASK_OPTIONAL, 0, "mask?", "PATH", HOME, FILES, "the same; nothing if missing", "")          \
+    X(UNMASK, 0, "unmask", "PATH", HOME, FILES, "show again what an earlier mask hides",           \
+      "Takes back the same mask, or shows a part of what a wider one hides.")                      \
     X(DEVICE, 0, "device", "PATH", PATH, FILES, "grant a device or a directory of them", "")       \
     X(DEVICE_OPTIONAL, 0, "device?", "PATH", PATH, FILES, "the same; nothing if missing", "")      \
     X(XDIR, 'x', "xdir", "PATH", PATH, FILES, "take back an earlier rule for exactly this path",   \
@@ -70,6 +120,27 @@
     X(NOCWD, 'D', "nocwd", NULL, NONE, FILES, "do not grant the working directory",                \
       "Without this option the working directory is granted read-write, unless it is your home "   \
       "directory, a parent of it, or the root directory: that has to be asked for by --dir.")      \
+    X(UNPROTECT, 0, "unprotect", "PATH", PATH, FILES, "let a protected path be written",           \
+      "Git's hooks and settings and those of editors and agents are read-only in a directory "     \
+      "that is granted for writing. PATH is a name from the top of that directory, such as "       \
+      "\".git/config\" or \".vscode\", with everything below it; or an absolute path.")            \
+    X(NO_PROTECT, 0, "no-protect", NULL, NONE, FILES, "protect nothing in granted directories",    \
+      "What the command puts there, programs outside may run: git's hooks above all.")             \
+    X(X11, 0, "x11", NULL, NONE, DESKTOP, "let the X display of $DISPLAY in",                      \
+      "Its socket, and read-only the file of $XAUTHORITY. Any program on the display can be "      \
+      "watched and typed into, also those outside.")                                               \
+    X(WAYLAND, 0, "wayland", NULL, NONE, DESKTOP, "let the display of $WAYLAND_DISPLAY in",        \
+      "Windows can be opened, and the clipboard read while one of them has the focus.")            \
+    X(AUDIO, 0, "audio", NULL, NONE, DESKTOP, "let PulseAudio and PipeWire in",                    \
+      "By their sockets in $XDG_RUNTIME_DIR, or where $PULSE_SERVER and $PIPEWIRE_REMOTE say. "    \
+      "The "                                                                                       \
+      "microphone can be listened to.")                                                            \
+    X(SSH_AGENT, 0, "ssh-agent", NULL, NONE, DESKTOP, "let the agent of $SSH_AUTH_SOCK in",        \
+      "Its keys can be used wherever they open, but not read.")                                    \
+    X(DBUS, 0, "dbus", NULL, NONE, DESKTOP, "let the session bus in",                              \
+      "That of $DBUS_SESSION_BUS_ADDRESS. Programs can be started outside through it: it is a "    \
+      "way "                                                                                       \
+      "out of the jail.")                                                                          \
     X(TIMEOUT, 0, "timeout", "DURATION", TEXT, LIMITS,                                             \
       "wall-clock time (30, 1.5s, 200ms, 5m, 1h)",                                                 \
       "The command gets SIGTERM, and after the grace SIGKILL, with everything it started. Every "  \
@@ -97,12 +168,14 @@
       "Standard output and error then go through brig, as pipes; what is beyond the limit is "     \
       "thrown away, and the result says so.")                                                      \
     X(INOTIFY, 0, "inotify-watches", "N", TEXT, LIMITS, "inotify watches in the jail", "")         \
-    X(SETENV, 0, "setenv", "NAME[=VALUE]", TEXT, ENVIRONMENT, "set a variable, or pass yours on",  \
+    X(SETENV, 0, "setenv", "NAME[=VALUE]", ASSIGNMENT, ENVIRONMENT,                                \
+      "set a variable, or pass yours on",                                                          \
       "Without a value the caller's variable is passed, past earlier --unsetenv patterns and "     \
       "those of the mode.")                                                                        \
-    X(UNSETENV, 0, "unsetenv", "PATTERN", TEXT, ENVIRONMENT, "remove variables; * stands for any", \
+    X(UNSETENV, 0, "unsetenv", "PATTERN", VARIABLE, ENVIRONMENT,                                   \
+      "remove variables; * stands for any",                                                        \
       "The last of --setenv and --unsetenv that matches a name decides.")                          \
-    X(WORKDIR, 0, "workdir", "PATH", TEXT, ENVIRONMENT, "where the command starts, in the jail",   \
+    X(WORKDIR, 0, "workdir", "PATH", PATH, ENVIRONMENT, "where the command starts, in the jail",   \
       "Default: the working directory if the jail has it, else the home directory.")               \
     X(HOSTNAME, 0, "hostname", "NAME", TEXT, ENVIRONMENT, "the host name inside", "")              \
     X(NO_TERMINAL, 0, "no-terminal", NULL, NONE, RUN, "give it /dev/null instead of a terminal",   \
@@ -113,8 +186,17 @@
     X(RESULT, 0, "result", "FILE|FD", PATH, RUN, "write what became of it as JSON",                \
       "A file is replaced in one step. Digits, or \"fd:N\", mean an open file descriptor; a file " \
       "whose name is a number is written \"./7\".")                                                \
+    X(UNMOUNT, 'u', "unmount", NULL, NONE, RUN, "tear down all jails, or the one of -j",           \
+      "Nothing of what they hold is lost but their /tmp. Runs no command.")                        \
+    X(INIT, 0, "init", NULL, NONE, RUN, "write files to start a configuration from",               \
+      "None that exists is touched.")                                                              \
+    X(PRINT_DEFAULTS, 0, "print-defaults", NULL, NONE, RUN,                                        \
+      "print the built-in masks and filters", "In the form of a configuration file.")              \
+    X(COMPLETE, 0, "complete", NULL, NONE, RUN, "print completions of the words behind it",        \
+      "For the shells' completions, and as the first option only: one a line, ended by a blank "   \
+      "if nothing can follow, or \"_command_offset N\" if word N begins the command.")             \
     X(DRY_RUN, 0, "dry-run", NULL, NONE, RUN, "print the policy instead of running", "")           \
-    X(JSON, 0, "json", NULL, NONE, RUN, "with --dry-run: as JSON", "")                             \
+    X(JSON, 0, "json", NULL, NONE, RUN, "with --dry-run, explain and why: as JSON", "")            \
     X(VERBOSE, 'v', "verbose", NULL, NONE, RUN, "say how it ended and what it used", "")           \
     X(HELP, 'h', "help", NULL, NONE, RUN, "print this help", "")                                   \
     X(VERSION, 0, "version", NULL, NONE, RUN, "print the version", "")
@@ -127,7 +209,7 @@ enum option_group {
 };
 
 enum option_kind {
-#define OPTION_KIND_ID(id) OPTION_KIND_##id,
+#define OPTION_KIND_ID(id, expands) OPTION_KIND_##id,
     OPTION_KINDS(OPTION_KIND_ID)
 #undef OPTION_KIND_ID
 };
@@ -152,6 +234,8 @@ struct option_row {
 
 /* Indexed by enum option_id. */
 extern const struct option_row option_rows[OPTION_COUNT_];
+/* Whether variables are expanded in its value, in a file. */
+bool option_expands(const struct option_row *row);
 /* Indexed by enum option_group. */
 extern const char *const option_headings[OPTION_GROUP_COUNT_];
 

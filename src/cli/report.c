@@ -131,6 +131,8 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
     else if (result->inside_jail)
         message_note("inside a jail: Landlock, syscall filter and limits, but no namespaces of its "
                      "own");
+    for (size_t i = 0; i < result->notices.count; i++)
+        message_note("%s", result->notices.text[i]);
     /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
     bool to_people = isatty(STDERR_FILENO);
     if (verbose || to_people)

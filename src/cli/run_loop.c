@@ -3,6 +3,7 @@
 #include "run_loop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -12,9 +13,12 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "cli/terminal.h"
+#include "jail/job.h"
 
 /* A command that stops this soon after we were asked to stop does so because of that. */
-#define STOP_FOLLOWS_MS 1000
+#define STOP_FOLLOWS_MS 2000
+/* At the end of a run that has a time limit, who does not read its output is waited for so long. */
+#define READER_PATIENCE_MS 2000
 
 /* What one run of the loop knows. */
 struct run_state {
@@ -23,7 +27,7 @@ struct run_state {
     uint64_t grace_ms;
     uint64_t asked_ms; /* when an end was first asked for, or 0 */
     bool hang_up_told;
-    uint64_t stop_asked_ms; /* when a signal asked us to stop, or 0 */
+    uint64_t stop_asked_ms; /* when a signal or a key asked us to stop, or 0 */
     struct relay *relays;   /* or NULL */
 };
 
@@ -105,13 +109,13 @@ static void stop_with_command(struct run_state *state)
     forward(state, SIGCONT);
 }
 
-/* The command stopped. That is for us to follow where a person is at the terminal, or asked us to
- * stop; a command that stops by itself must not take its caller with it, nor its time limit. */
+/* The command stopped. That is for us to follow where a person asked for it, and at a terminal in any
+ * case. But a command that stops by itself must not take its time limit with it. */
 static void handle_stop(struct run_state *state)
 {
     bool asked = state->stop_asked_ms != 0 && now_ms() - state->stop_asked_ms <= STOP_FOLLOWS_MS;
     state->stop_asked_ms = 0;
-    if (!state->terminal && !asked)
+    if (!asked && (!state->terminal || job_is_timed(state->job)))
         return;
     stop_with_command(state);
 }
@@ -174,6 +178,9 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
         handle_signals(state, signal_fd);
     if (state->terminal) {
         terminal_process(state->terminal, fds + TERMINAL);
+        if (state->terminal->suspend_typed)
+            state->stop_asked_ms = now_ms();
+        state->terminal->suspend_typed = false;
         if (state->terminal->hung_up && !state->hang_up_told) {
             state->hang_up_told = true;
             forward(state, SIGHUP);
@@ -185,6 +192,38 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
     if (over == 0 && brig_job_take_stop(state->job) != 0)
         handle_stop(state);
     return over;
+}
+
+/* How long whoever reads the output is waited for: as for any program, for ever, unless the run has
+ * a time limit. */
+static int reader_patience_ms(const struct brig_job *job)
+{
+    uint64_t now = now_ms(), until_ms = job_deadline_us(job) / 1000;
+    if (until_ms == 0)
+        return -1;
+    if (until_ms < now + READER_PATIENCE_MS)
+        return READER_PATIENCE_MS;
+    return until_ms - now > INT_MAX ? INT_MAX : (int)(until_ms - now);
+}
+
+/* Once the command is over there is nobody to pass signals on to. */
+static bool is_told_to_end(int signal_fd)
+{
+    struct signalfd_siginfo info;
+    bool told = false;
+    while (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        int signal = (int)info.ssi_signo;
+        told =
+            told || signal == SIGINT || signal == SIGTERM || signal == SIGQUIT || signal == SIGHUP;
+    }
+    return told;
+}
+
+static void drain(struct relay *relay, const struct brig_job *job, int signal_fd)
+{
+    while (!relay_drain(relay, reader_patience_ms(job), signal_fd))
+        if (is_told_to_end(signal_fd))
+            return;
 }
 
 int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t grace_ms,
@@ -202,7 +241,7 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
         over = turn(&state, loop->signal_fd, err);
     while (over == 0);
     for (int i = 0; i < RUN_LOOP_RELAYS && state.relays; i++)
-        relay_drain(&state.relays[i]);
+        drain(&state.relays[i], job, loop->signal_fd);
     if (state.terminal) {
         terminal_drain(&terminal);
         terminal_done(&terminal);

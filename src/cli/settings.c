@@ -8,114 +8,13 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/parse.h"
-#include "base/path.h"
 #include "base/str.h"
 #include "cli/options.h"
+#include "cli/settings_parts.h"
 #include "policy/policy.h"
 
 #define PASS_FD_MIN 3
 #define PASS_FD_NUMBER_MAX 255
-
-struct setter {
-    int (*set)(struct settings *settings, const struct setter *setter, const char *value,
-               struct brig_error *err);
-    int what;       /* an access or a limit */
-    unsigned flags; /* of a grant */
-};
-
-/* Takes one part of "PATH[:DEST]" with its escapes resolved and returns where it stopped: at an
- * unescaped colon or at the end. */
-static const char *take_part(const char *text, bool single, struct str *ret_part)
-{
-    for (; *text != '\0' && (single || *text != ':'); text++) {
-        if (text[0] == '\\' && (text[1] == ':' || text[1] == '\\'))
-            text++;
-        str_append_char(ret_part, *text);
-    }
-    return text;
-}
-
-static int absolute_part(const char *cwd, const struct str *part, char **ret_path,
-                         struct brig_error *err)
-{
-    return part->failed ? brig_fail_nomem(err) : path_make_absolute(cwd, part->data, ret_path, err);
-}
-
-/* What stands behind the colon of a value. */
-static int take_dest(const char *cwd, const char *value, const char *text, char **ret_dest,
-                     struct brig_error *err)
-{
-    autostr struct str part = {0};
-    const char *end = take_part(text, false, &part);
-    if (*end != '\0')
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' has more than one colon; write \\: for a colon in a name",
-                         str_shown(value).text);
-    if (end == text)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' has nothing after the colon; write \\: for a colon in a name",
-                         str_shown(value).text);
-    return absolute_part(cwd, &part, ret_dest, err);
-}
-
-int settings_split_path(const char *cwd, const char *value, bool single, char **ret_path,
-                        char **ret_dest, struct brig_error *err)
-{
-    autofree char *path = NULL;
-    autostr struct str part = {0};
-    const char *rest = take_part(value, single, &part);
-    if (rest == value)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path", str_shown(value).text);
-    int status = absolute_part(cwd, &part, &path, err);
-    if (status < 0)
-        return status;
-    char *dest = NULL;
-    if (*rest == ':' && (status = take_dest(cwd, value, rest + 1, &dest, err)) < 0)
-        return status;
-    *ret_path = take_ptr(&path);
-    *ret_dest = dest;
-    return 0;
-}
-
-static int set_grant(struct settings *settings, const struct setter *setter, const char *value,
-                     struct brig_error *err)
-{
-    autofree char *path = NULL;
-    autofree char *dest = NULL;
-    bool single = setter->what == BRIG_MASK || setter->what == BRIG_DEVICE;
-    int status = settings_split_path(settings->cwd, value, single, &path, &dest, err);
-    if (status < 0)
-        return status;
-    if (strcmp(dest ? dest : path, settings->cwd) == 0)
-        settings->cwd_settled = true;
-    return brig_policy_grant(settings->policy, (enum brig_access)setter->what, path, dest,
-                             setter->flags, err);
-}
-
-static int set_ungrant(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
-{
-    (void)setter;
-    autofree char *path = NULL;
-    autofree char *dest = NULL;
-    int status = settings_split_path(settings->cwd, value, true, &path, &dest, err);
-    if (status < 0)
-        return status;
-    size_t removed = 0;
-    status = brig_policy_ungrant(settings->policy, path, &removed, err);
-    if (status < 0)
-        return status;
-    /* A path that is not a rule is most likely a typing error, and then more is granted than
-     * the caller believes. */
-    bool is_cwd = strcmp(path, settings->cwd) == 0;
-    if (removed == 0 && !is_cwd)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "no earlier rule is for exactly '%s'; see brig --dry-run, or use --mask",
-                         str_shown(path).text);
-    if (is_cwd)
-        settings->cwd_settled = true;
-    return 0;
-}
 
 static int bad_choice(const char *value, const char *choices, struct brig_error *err)
 {
@@ -132,17 +31,6 @@ static int set_view(struct settings *settings, const struct setter *setter, cons
     if (view == BRIG_VIEW_ROOT)
         return brig_fail(err, BRIG_E_INVALID, 0, "a root directory is given by --root DIR");
     return brig_policy_view(settings->policy, (enum brig_view)view, NULL, err);
-}
-
-static int set_root(struct settings *settings, const struct setter *setter, const char *value,
-                    struct brig_error *err)
-{
-    (void)setter;
-    autofree char *path = NULL;
-    int status = path_make_absolute(settings->cwd, value, &path, err);
-    if (status < 0)
-        return status;
-    return brig_policy_view(settings->policy, BRIG_VIEW_ROOT, path, err);
 }
 
 static int set_net(struct settings *settings, const struct setter *setter, const char *value,
@@ -240,11 +128,38 @@ static int set_percent(struct settings *settings, const struct setter *setter, c
     return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, percent, err);
 }
 
+/* A pattern alone takes back the filter that is exactly the same. */
+static int drop_filter(struct brig_policy *policy, const char *pattern, struct brig_error *err)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < policy->env_count; i++) {
+        struct policy_env *rule = &policy->env[i];
+        if (rule->kind == POLICY_ENV_UNSET && strcmp(rule->name, pattern) == 0) {
+            free(rule->name);
+            free(rule->value);
+            free(rule->origin);
+        } else {
+            policy->env[kept++] = *rule;
+        }
+    }
+    if (kept == policy->env_count)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "no earlier filter is exactly '%s'; name the variables to pass on",
+                         str_shown(pattern).text);
+    policy->env_count = kept;
+    return 0;
+}
+
 static int set_variable(struct settings *settings, const struct setter *setter, const char *value,
                         struct brig_error *err)
 {
     (void)setter;
     const char *equals = strchr(value, '=');
+    if (!equals && strpbrk(value, " \t"))
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has a blank in the name; write NAME=VALUE",
+                         str_shown(value).text);
+    if (!equals && strchr(value, '*'))
+        return drop_filter(settings->policy, value, err);
     if (!equals)
         return brig_policy_setenv(settings->policy, value, NULL, err);
     autofree char *name = strndup(value, (size_t)(equals - value));
@@ -258,18 +173,6 @@ static int unset_variables(struct settings *settings, const struct setter *sette
 {
     (void)setter;
     return brig_policy_unsetenv(settings->policy, value, err);
-}
-
-static int set_workdir(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
-{
-    (void)setter;
-    autofree char *path = NULL;
-    int status = path_make_absolute(settings->cwd, value, &path, err);
-    if (status < 0)
-        return status;
-    settings->workdir_given = true;
-    return brig_policy_workdir(settings->policy, path, err);
 }
 
 static int set_hostname(struct settings *settings, const struct setter *setter, const char *value,
@@ -319,7 +222,7 @@ static int set_result(struct settings *settings, const struct setter *setter, co
     return 0;
 }
 
-enum { FLAG_NOCWD, FLAG_DRY_RUN, FLAG_JSON, FLAG_VERBOSE };
+enum { FLAG_NOCWD, FLAG_NO_PROTECT, FLAG_DRY_RUN, FLAG_JSON, FLAG_VERBOSE, FLAG_UNMOUNT };
 
 static int set_flag(struct settings *settings, const struct setter *setter, const char *value,
                     struct brig_error *err)
@@ -327,16 +230,37 @@ static int set_flag(struct settings *settings, const struct setter *setter, cons
     (void)value;
     (void)err;
     bool *const flags[] = {
-        [FLAG_NOCWD] = &settings->nocwd,
-        [FLAG_DRY_RUN] = &settings->dry_run,
-        [FLAG_JSON] = &settings->json,
-        [FLAG_VERBOSE] = &settings->verbose,
+        [FLAG_NOCWD] = &settings->nocwd,     [FLAG_DRY_RUN] = &settings->dry_run,
+        [FLAG_JSON] = &settings->json,       [FLAG_VERBOSE] = &settings->verbose,
+        [FLAG_UNMOUNT] = &settings->unmount, [FLAG_NO_PROTECT] = &settings->no_protect,
     };
     *flags[setter->what] = true;
     return 0;
 }
 
-/* For what settings_scan has dealt with. */
+static int set_desktop(struct settings *settings, const struct setter *setter, const char *value,
+                       struct brig_error *err)
+{
+    (void)value;
+    autofree char *origin = NULL;
+    int status = str_copy(settings->policy->origin, &origin, err);
+    if (status < 0)
+        return status;
+    free(settings->desktop[setter->what]);
+    settings->desktop[setter->what] = take_ptr(&origin);
+    return 0;
+}
+
+static int refuse_complete(struct settings *settings, const struct setter *setter,
+                           const char *value, struct brig_error *err)
+{
+    (void)settings;
+    (void)setter;
+    (void)value;
+    return brig_fail(err, BRIG_E_INVALID, 0, "only possible as the first word");
+}
+
+/* For what settings_scan and the configuration's reader have dealt with. */
 static int set_nothing(struct settings *settings, const struct setter *setter, const char *value,
                        struct brig_error *err)
 {
@@ -349,24 +273,42 @@ static int set_nothing(struct settings *settings, const struct setter *setter, c
 
 static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_MODE] = {set_nothing, 0, 0},
+    [OPTION_JAIL] = {set_nothing, 0, 0},
+    [OPTION_CONF] = {set_nothing, 0, 0},
+    [OPTION_CONF_OPTIONAL] = {set_nothing, 0, 0},
+    [OPTION_STORAGE] = {set_nothing, 0, 0},
+    [OPTION_NO_DEFAULTS] = {set_nothing, 0, 0},
+    [OPTION_COMMAND] = {settings_set_command, 0, 0},
+    [OPTION_SCRIPT] = {settings_set_program, SETTINGS_SCRIPT, 0},
+    [OPTION_SCRIPT_OPTIONAL] = {settings_set_program, SETTINGS_SCRIPT, BRIG_GRANT_OPTIONAL},
+    [OPTION_INITJAIL] = {settings_set_program, SETTINGS_INITJAIL, 0},
+    [OPTION_INITJAIL_OPTIONAL] = {settings_set_program, SETTINGS_INITJAIL, BRIG_GRANT_OPTIONAL},
     [OPTION_VIEW] = {set_view, 0, 0},
-    [OPTION_ROOT] = {set_root, 0, 0},
+    [OPTION_ROOT] = {settings_set_root, 0, 0},
     [OPTION_NET] = {set_net, 0, 0},
     [OPTION_SECCOMP] = {set_seccomp, 0, 0},
     [OPTION_ALLOW_NESTED] = {set_allow_nested, 0, 0},
     [OPTION_ON_UNSUPPORTED] = {set_on_unsupported, 0, 0},
     [OPTION_DISABLE] = {set_disable, 0, 0},
-    [OPTION_DIR] = {set_grant, BRIG_READ_WRITE, 0},
-    [OPTION_DIR_CREATE] = {set_grant, BRIG_READ_WRITE, BRIG_GRANT_CREATE},
-    [OPTION_DIR_OPTIONAL] = {set_grant, BRIG_READ_WRITE, BRIG_GRANT_OPTIONAL},
-    [OPTION_RDIR] = {set_grant, BRIG_READ_ONLY, 0},
-    [OPTION_RDIR_OPTIONAL] = {set_grant, BRIG_READ_ONLY, BRIG_GRANT_OPTIONAL},
-    [OPTION_MASK] = {set_grant, BRIG_MASK, 0},
-    [OPTION_MASK_OPTIONAL] = {set_grant, BRIG_MASK, BRIG_GRANT_OPTIONAL},
-    [OPTION_DEVICE] = {set_grant, BRIG_DEVICE, 0},
-    [OPTION_DEVICE_OPTIONAL] = {set_grant, BRIG_DEVICE, BRIG_GRANT_OPTIONAL},
-    [OPTION_XDIR] = {set_ungrant, 0, 0},
+    [OPTION_DIR] = {settings_set_grant, BRIG_READ_WRITE, 0},
+    [OPTION_DIR_CREATE] = {settings_set_grant, BRIG_READ_WRITE, BRIG_GRANT_CREATE},
+    [OPTION_DIR_OPTIONAL] = {settings_set_grant, BRIG_READ_WRITE, BRIG_GRANT_OPTIONAL},
+    [OPTION_RDIR] = {settings_set_grant, BRIG_READ_ONLY, 0},
+    [OPTION_RDIR_OPTIONAL] = {settings_set_grant, BRIG_READ_ONLY, BRIG_GRANT_OPTIONAL},
+    [OPTION_MASK] = {settings_set_mask, BRIG_MASK, 0},
+    [OPTION_MASK_OPTIONAL] = {settings_set_mask, BRIG_MASK, BRIG_GRANT_OPTIONAL},
+    [OPTION_UNMASK] = {settings_set_unmask, 0, 0},
+    [OPTION_DEVICE] = {settings_set_grant, BRIG_DEVICE, 0},
+    [OPTION_DEVICE_OPTIONAL] = {settings_set_grant, BRIG_DEVICE, BRIG_GRANT_OPTIONAL},
+    [OPTION_XDIR] = {settings_set_ungrant, 0, 0},
     [OPTION_NOCWD] = {set_flag, FLAG_NOCWD, 0},
+    [OPTION_UNPROTECT] = {settings_set_unprotect, 0, 0},
+    [OPTION_NO_PROTECT] = {set_flag, FLAG_NO_PROTECT, 0},
+    [OPTION_X11] = {set_desktop, SETTINGS_X11, 0},
+    [OPTION_WAYLAND] = {set_desktop, SETTINGS_WAYLAND, 0},
+    [OPTION_AUDIO] = {set_desktop, SETTINGS_AUDIO, 0},
+    [OPTION_SSH_AGENT] = {set_desktop, SETTINGS_SSH_AGENT, 0},
+    [OPTION_DBUS] = {set_desktop, SETTINGS_DBUS, 0},
     [OPTION_TIMEOUT] = {set_duration, BRIG_LIMIT_WALL_MS, 0},
     [OPTION_CPU_TIME] = {set_duration, BRIG_LIMIT_CPU_MS, 0},
     [OPTION_GRACE] = {set_duration, BRIG_LIMIT_GRACE_MS, PARSE_ZERO_OK},
@@ -384,11 +326,15 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_INOTIFY] = {set_number, BRIG_LIMIT_INOTIFY_WATCHES, 0},
     [OPTION_SETENV] = {set_variable, 0, 0},
     [OPTION_UNSETENV] = {unset_variables, 0, 0},
-    [OPTION_WORKDIR] = {set_workdir, 0, 0},
+    [OPTION_WORKDIR] = {settings_set_workdir, 0, 0},
     [OPTION_HOSTNAME] = {set_hostname, 0, 0},
     [OPTION_NO_TERMINAL] = {set_no_terminal, 0, 0},
     [OPTION_PASS_FD] = {set_pass_fd, 0, 0},
     [OPTION_RESULT] = {set_result, 0, 0},
+    [OPTION_UNMOUNT] = {set_flag, FLAG_UNMOUNT, 0},
+    [OPTION_INIT] = {set_nothing, 0, 0},
+    [OPTION_PRINT_DEFAULTS] = {set_nothing, 0, 0},
+    [OPTION_COMPLETE] = {refuse_complete, 0, 0},
     [OPTION_DRY_RUN] = {set_flag, FLAG_DRY_RUN, 0},
     [OPTION_JSON] = {set_flag, FLAG_JSON, 0},
     [OPTION_VERBOSE] = {set_flag, FLAG_VERBOSE, 0},
@@ -396,33 +342,75 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_VERSION] = {set_nothing, 0, 0},
 };
 
+int settings_check_jail(const char *name, struct brig_error *err)
+{
+    size_t length = strlen(name);
+    bool printable = true;
+    for (const char *c = name; *c != '\0'; c++)
+        printable = printable && (unsigned char)*c >= ' ' && *c != 0x7f;
+    if (length < 1 || length > SETTINGS_JAIL_MAX || name[0] == '.' || strchr(name, '/') ||
+        !printable)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is no name for a jail: 1 to %d characters, no '/', no '.' in front",
+                         str_shown(name).text, SETTINGS_JAIL_MAX);
+    return 0;
+}
+
 static int scan_mode(const char *value, struct settings_scan *scan, struct brig_error *err)
 {
     int mode = policy_mode_parse(value);
     if (mode < 0)
         return brig_wrap(err, bad_choice(value, policy_mode_choices(), err), "--mode");
     scan->mode = (enum brig_mode)mode;
+    scan->mode_given = true;
+    return 0;
+}
+
+static int scan_jail(const char *value, struct settings_scan *scan, struct brig_error *err)
+{
+    int status = settings_check_jail(value, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--jail");
+    scan->jail = value;
+    return 0;
+}
+
+static int scan_option(const struct option_use *use, struct settings_scan *scan,
+                       struct brig_error *err)
+{
+    enum option_id id = use->row->id;
+    if (id == OPTION_MODE)
+        return scan_mode(use->value, scan, err);
+    if (id == OPTION_JAIL)
+        return scan_jail(use->value, scan, err);
+    if (id == OPTION_CONF || id == OPTION_CONF_OPTIONAL) {
+        scan->conf = use->value;
+        scan->conf_optional = id == OPTION_CONF_OPTIONAL;
+    }
+    if (id == OPTION_STORAGE)
+        scan->storage = use->value;
+    scan->no_defaults = scan->no_defaults || id == OPTION_NO_DEFAULTS;
+    scan->help = scan->help || id == OPTION_HELP;
+    scan->version = scan->version || id == OPTION_VERSION;
+    scan->init = scan->init || id == OPTION_INIT;
+    scan->print_defaults = scan->print_defaults || id == OPTION_PRINT_DEFAULTS;
+    scan->nocwd = scan->nocwd || id == OPTION_NOCWD;
     return 0;
 }
 
 int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
                   struct brig_error *err)
 {
-    struct settings_scan scan = {.mode = BRIG_MODE_SEALED};
+    struct settings_scan scan = {0};
     struct options_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
     struct option_use use;
     int status;
-    while ((status = options_next(&cursor, &use, err)) > 0) {
-        if (use.row->id == OPTION_MODE && (status = scan_mode(use.value, &scan, err)) < 0)
+    while (!scan.help && !scan.version && (status = options_next(&cursor, &use, err)) != 0) {
+        if (status > 0)
+            status = scan_option(&use, &scan, err);
+        if (status < 0)
             return status;
-        scan.help = scan.help || use.row->id == OPTION_HELP;
-        scan.version = scan.version || use.row->id == OPTION_VERSION;
-        scan.nocwd = scan.nocwd || use.row->id == OPTION_NOCWD;
-        if (scan.help || scan.version)
-            break;
     }
-    if (status < 0)
-        return status;
     scan.command = cursor.next;
     *ret_scan = scan;
     return 0;
@@ -431,7 +419,14 @@ int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
 int settings_init(struct settings *settings, enum brig_mode mode, const char *cwd,
                   struct brig_error *err)
 {
-    *settings = (struct settings){.cwd = cwd, .policy = brig_policy_new(mode)};
+    *settings = (struct settings){
+        .policy = brig_policy_new(mode),
+        .cwd = cwd,
+        .home = "/",
+        .config_dir = "/",
+        .jail = SETTINGS_JAIL,
+        .mode = mode,
+    };
     if (!settings->policy)
         return brig_fail_nomem(err);
     int status = brig_policy_limit(settings->policy, BRIG_LIMIT_GRACE_MS, SETTINGS_GRACE_MS, err);
@@ -442,6 +437,15 @@ int settings_init(struct settings *settings, enum brig_mode mode, const char *cw
 
 void settings_done(struct settings *settings)
 {
+    settings_masks_done(settings);
+    settings_unprotect_done(settings);
+    settings_programs_done(&settings->scripts);
+    settings_programs_done(&settings->initjails);
+    for (size_t i = 0; i < ARRAY_LENGTH(settings->desktop); i++)
+        free(take_ptr(&settings->desktop[i]));
+    free(take_ptr(&settings->command));
+    free(take_ptr(&settings->script));
+    free(take_ptr(&settings->script_path));
     brig_policy_free(take_ptr(&settings->policy));
 }
 
@@ -449,7 +453,22 @@ int settings_apply(struct settings *settings, const struct option_use *use, stru
 {
     const struct setter *setter = &setters[use->row->id];
     int status = setter->set(settings, setter, use->value, err);
-    return status < 0 ? brig_wrap(err, status, "--%s", use->row->long_name) : 0;
+    const char *dashes = settings->place == SETTINGS_COMMAND_LINE ? "--" : "";
+    return status < 0 ? brig_wrap(err, status, "%s%s", dashes, use->row->long_name) : 0;
+}
+
+/* What no single option can know. */
+static int check_together(const struct settings *settings, bool granted, bool command,
+                          struct brig_error *err)
+{
+    if (settings->json && !settings->dry_run)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--json goes with --dry-run, explain and why; for what became of a run "
+                         "use --result FILE");
+    if (settings->unmount && (granted || command))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "-u tears down and runs nothing: it goes with -j NAME alone");
+    return 0;
 }
 
 int settings_apply_all(struct settings *settings, int argc, char *const *argv,
@@ -458,15 +477,15 @@ int settings_apply_all(struct settings *settings, int argc, char *const *argv,
     int status = brig_policy_origin(settings->policy, "command line", err);
     if (status < 0)
         return status;
+    settings->place = SETTINGS_COMMAND_LINE;
     struct options_cursor cursor = {.argc = argc, .argv = argv, .next = 1};
     struct option_use use;
+    bool granted = false;
     while ((status = options_next(&cursor, &use, err)) > 0) {
         status = settings_apply(settings, &use, err);
         if (status < 0)
             return status;
+        granted = granted || use.row->group == OPTION_GROUP_FILES;
     }
-    if (status == 0 && settings->json && !settings->dry_run)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "--json goes with --dry-run; for what became of a run use --result FILE");
-    return status;
+    return status < 0 ? status : check_together(settings, granted, cursor.next < argc, err);
 }

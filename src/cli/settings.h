@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the options of `brig run` amount to: a policy, and how to run it. Pure: the working
- * directory is given, and nothing of the system is asked. */
+/* What the options of `brig run` and the directives of its files amount to: a policy, and how to run
+ * it. Pure: the directories are given, and nothing of the system is asked. */
 #pragma once
 
 #include <brig/brig.h>
@@ -9,49 +9,155 @@ struct option_use;
 
 /* The grace of `brig` where nothing else is said. */
 #define SETTINGS_GRACE_MS 5000
+/* The jail's name where none is given, and how long one may be: it begins the names of files. */
+#define SETTINGS_JAIL "default"
+#define SETTINGS_JAIL_MAX 64
+/* The origin of what nobody said. */
+#define SETTINGS_BUILT_IN "built-in defaults"
+/* Named limits of lists. */
+#define SETTINGS_MASKS_MAX 4096
+#define SETTINGS_PROGRAMS_MAX 64
+#define SETTINGS_UNPROTECT_MAX 1024
+
+/* A mask in the home directory, or what takes one back. Rules hold in their order: of several that
+ * match a path, the last decides. */
+struct settings_mask {
+    const char *path;   /* relative to the home directory, normalised; '*' and '?' are wild */
+    const char *origin; /* where it comes from, for explain and messages */
+    bool unmask;        /* show it, also below a masked parent */
+    bool optional;      /* said with mask? */
+    bool typed;         /* on the command line */
+    bool built_in;      /* one of the defaults, whose texts are constant */
+    bool found;         /* something in the home directory is hidden by it; see masks_look() */
+};
+
+/* A script or an initjail program. */
+struct settings_program {
+    char *path;    /* absolute */
+    bool optional; /* a missing one is no error */
+    bool typed;    /* on the command line */
+    char *origin;
+};
+
+struct settings_programs {
+    struct settings_program *items;
+    size_t count;
+};
+
+/* What of the desktop session can be let in. */
+enum settings_desktop {
+    SETTINGS_X11,
+    SETTINGS_WAYLAND,
+    SETTINGS_AUDIO,
+    SETTINGS_SSH_AGENT,
+    SETTINGS_DBUS,
+    SETTINGS_DESKTOP_COUNT_,
+};
+
+/* Who says what is being applied: paths are relative to something else each time. */
+enum settings_place {
+    SETTINGS_COMMAND_LINE, /* to the working directory */
+    SETTINGS_FILE,         /* to the home directory; scripts and programs to the configuration's */
+    SETTINGS_PROJECT,      /* to the working directory; masks too */
+};
 
 struct settings {
     struct brig_policy *policy; /* owned */
-    const char *cwd;            /* borrowed: absolute, as getcwd() gives it */
+    /* Borrowed, absolute: */
+    const char *cwd;        /* as getcwd() gives it */
+    const char *home;       /* the real home directory */
+    const char *config_dir; /* the configuration's */
+    enum settings_place place;
+
+    /* The jail; set by config_apply(). Borrowed from the configuration. */
+    const char *jail;        /* its name: one component, not beginning with a dot */
+    bool jail_given;         /* on the command line */
+    bool jail_exists;        /* there is a NAME.jail */
+    enum brig_mode mode;     /* of the policy */
+    const char *mode_origin; /* who said so; NULL: the default of the jail's name */
+    const char *storage;     /* where jails are kept, absolute; it need not exist */
+
+    struct settings_mask *masks; /* owned */
+    size_t mask_count;
+    struct settings_programs scripts;   /* owned; in order, without duplicates */
+    struct settings_programs initjails; /* owned */
+    char *command;                      /* a line of shell; NULL: none was given, "": none */
+    /* All scripts together, by script_prepare(); owned. A file of mode 0400 at script_path, in the
+     * jail's /tmp, is to hold them. NULL: there are none. */
+    char *script;
+    size_t script_length;
+    char *script_path;
+
+    /* What is not protected: absolute, or a name from the top of a granted directory; owned. */
+    char **unprotect;
+    size_t unprotect_count;
+    bool no_protect; /* nothing is */
+
+    /* Who asked for each, owned; NULL: nobody. */
+    char *desktop[SETTINGS_DESKTOP_COUNT_];
+
     bool nocwd;
     bool cwd_settled;   /* a rule for exactly the working directory was given or taken back */
     bool workdir_given; /* by --workdir */
     bool dry_run;
     bool json;
     bool verbose;
+    bool unmount;
     const char *result; /* borrowed from argv, or NULL */
     struct brig_pass_fd pass_fds[BRIG_PASS_FD_MAX];
     size_t pass_fd_count;
 };
 
-/* What has to be known before the rest is read, whatever its place on the command line. */
+/* What has to be known before the rest is read, whatever its place on the command line. Texts are
+ * borrowed from argv. */
 struct settings_scan {
-    enum brig_mode mode;
+    bool mode_given;
+    enum brig_mode mode; /* if given */
+    const char *jail;    /* or NULL */
+    const char *conf;    /* or NULL */
+    bool conf_optional;  /* it was --conf? */
+    const char *storage; /* or NULL; "": the default */
+    bool no_defaults;
     bool help;
     bool version;
+    bool init;
+    bool print_defaults;
     bool nocwd;
     int command; /* the index of the command's first word in argv, or argc */
 };
 
-/* Reads argv[1…] as far as the command. Every option is checked for its form, and --mode for its
- * value. Returns at once on --help and --version. */
+/* Reads argv[1…] as far as the command. Every option is checked for its form, and --mode and --jail
+ * for their values. Returns at once on --help and --version. */
 int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
                   struct brig_error *err);
 
-/* A policy of the mode with brig's own defaults. Release with settings_done. */
+/* A policy of the mode with brig's own defaults; the directories are "/" until they are set. Release
+ * with settings_done. */
 int settings_init(struct settings *settings, enum brig_mode mode, const char *cwd,
                   struct brig_error *err);
 void settings_done(struct settings *settings);
 
-/* Applies one option; an error names the option, the value and what is allowed. */
+/* Applies one option or directive at settings->place; rules get the policy's origin. An error names
+ * the option, the value and what is allowed. */
 int settings_apply(struct settings *settings, const struct option_use *use, struct brig_error *err);
 
 /* Applies all options of argv[1…] in order, then checks what only makes sense together. */
 int settings_apply_all(struct settings *settings, int argc, char *const *argv,
                        struct brig_error *err);
 
+/* The built-in masks and environment filters. */
+int settings_apply_defaults(struct settings *settings, struct brig_error *err);
+
+/* Fails if this cannot be the name of a jail. */
+int settings_check_jail(const char *name, struct brig_error *err);
+
 /* Splits "PATH[:DEST]", in which "\:" and "\\" stand for a colon and a backslash, and makes both
  * absolute. *ret_dest is NULL if there is none. The caller frees both. With `single` there can be
- * no DEST, and a colon is part of the name. */
-int settings_split_path(const char *cwd, const char *value, bool single, char **ret_path,
-                        char **ret_dest, struct brig_error *err);
+ * no DEST, and a colon is part of the name; in files it is unless an absolute DEST follows, so that
+ * names with a colon need no quoting there. */
+int settings_split_path(const struct settings *settings, const char *value, bool single,
+                        char **ret_path, char **ret_dest, struct brig_error *err);
+
+/* The policy with the jail, the scripts and the masks, as text for people or, with settings->json, as
+ * one JSON object. The caller frees *ret_text. */
+int settings_explain(const struct settings *settings, char **ret_text, struct brig_error *err);

@@ -68,6 +68,7 @@ void terminal_init(struct terminal *terminal, int master)
     terminal->foreground = false;
     terminal->input_resting = terminal->master_resting = false;
     terminal->hung_up = first < 0;
+    terminal->suspend_typed = false;
     terminal->to_jail = terminal->to_host = (struct terminal_buffer){0};
     terminal->fd = first < 0 ? -1 : open_again(first, &terminal->fd_owned);
     terminal->fd_owned = terminal->fd_owned && first >= 0;
@@ -155,6 +156,14 @@ static bool keyboard_is_taken(const struct terminal *terminal)
     return !terminal->raw && (tcgetattr(terminal->fd, &host) < 0 || !(host.c_lflag & ICANON));
 }
 
+/* As the user's own terminal has it: the jail can give its pty another. */
+static void note_suspend(struct terminal *terminal, size_t size)
+{
+    cc_t key = terminal->saved.c_cc[VSUSP];
+    if (terminal->raw && key != _POSIX_VDISABLE && memchr(terminal->input, key, size))
+        terminal->suspend_typed = true;
+}
+
 static void read_input(struct terminal *terminal, bool hang_up)
 {
     if (keyboard_is_taken(terminal)) {
@@ -164,6 +173,7 @@ static void read_input(struct terminal *terminal, bool hang_up)
     ssize_t size = read(terminal->fd, terminal->input, sizeof(terminal->input));
     if (size > 0) {
         terminal->to_jail = (struct terminal_buffer){.length = (size_t)size};
+        note_suspend(terminal, (size_t)size);
     } else if (size == 0 && !terminal->raw && !hang_up) {
         terminal->input[0] = TERMINAL_END_OF_FILE;
         terminal->to_jail = (struct terminal_buffer){.length = 1};

@@ -37,6 +37,7 @@ struct terminal {
     bool input_resting;  /* another program has the keyboard; look again later */
     bool master_resting; /* no process has the pty open; look again later */
     bool hung_up;        /* the host's terminal is gone */
+    bool suspend_typed;  /* the key that stops programs went to the jail; the caller's to clear */
     struct terminal_buffer to_jail, to_host;
     char input[TERMINAL_INPUT_MAX];
     char output[TERMINAL_OUTPUT_MAX];

@@ -32,8 +32,10 @@ int variables_apply(struct brig_policy *policy, struct brig_error *err)
             continue;
         uint64_t value = 0;
         int status = parse_uint(text, row->max, row->flags, &value, err);
+        unsigned asked = policy->limits_asked;
         if (status == 0)
             status = brig_policy_limit(policy, row->limit, value * row->factor, err);
+        policy->limits_asked = asked; /* it is a default still, and no demand */
         if (status < 0)
             return brig_wrap(err, status, "environment variable %s", row->name);
     }

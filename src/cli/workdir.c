@@ -65,10 +65,10 @@ static bool is_of_system(const char *cwd)
     return false;
 }
 
-static bool is_precious(const char *cwd, const struct identity *identity)
+bool workdir_is_precious(const char *path, const struct identity *identity)
 {
     struct stat here;
-    if (strcmp(cwd, "/") == 0 || is_of_system(cwd) || stat(".", &here) < 0)
+    if (strcmp(path, "/") == 0 || is_of_system(path) || stat(path, &here) < 0)
         return true;
     if (identity->host_home && holds_home(&here, identity->host_home))
         return true;
@@ -85,7 +85,7 @@ static bool is_precious(const char *cwd, const struct identity *identity)
 int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
                   struct brig_error *err)
 {
-    if (is_precious(settings->cwd, identity)) {
+    if (workdir_is_precious(settings->cwd, identity)) {
         *ret_held_back = true;
         return 0;
     }

@@ -9,6 +9,9 @@
 struct identity;
 struct settings;
 
+/* Whether a directory is, or holds, a home directory, or belongs to the system or to everybody. */
+bool workdir_is_precious(const char *path, const struct identity *identity);
+
 /* Before the options: grants the working directory unless it is, or holds, a home directory, which
  * is then said in *ret_held_back (a whole home may still be asked for by an option). */
 int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -36,6 +37,23 @@ void cgroup_close_fds(struct cgroup *group)
     for (int tree = 0; tree < CGROUP_TREES; tree++)
         if (group->dirs[tree] >= 0)
             (void)close(take_fd(&group->dirs[tree]));
+}
+
+struct cgroup cgroup_opened(const struct cgroup *group)
+{
+    struct cgroup opened = *group;
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (group->trees & 1u << tree)
+            opened.dirs[tree] =
+                openat(group->parent->dirs[tree], group->name, OPEN_DIR | O_CLOEXEC);
+    return opened;
+}
+
+void cgroup_opened_done(struct cgroup *opened)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (opened->trees & 1u << tree && opened->dirs[tree] >= 0)
+            (void)close(take_fd(&opened->dirs[tree]));
 }
 
 static struct cgroup *allocate(enum cgroup_kind kind, const unsigned char *same_as)
@@ -70,7 +88,8 @@ static int make_dirs(struct cgroup *group, const int bases[CGROUP_TREES], unsign
         unsigned place = group->same_as[tree];
         if (!(trees & 1u << tree) || bases[place] < 0 || group->dirs[place] >= 0)
             continue;
-        int result = mkdirat(bases[place], group->name, 0755) < 0 ? -errno : 0;
+        /* Not for others to open: whoever can may lock it, and look as if it were his. */
+        int result = mkdirat(bases[place], group->name, 0700) < 0 ? -errno : 0;
         if (is_refusal(result))
             continue;
         if (result == 0 && (result = open_dir(bases[place], group->name)) < 0)
@@ -95,20 +114,36 @@ bool cgroup_open_dirs(struct cgroup *group, const struct cgroup_bases *bases)
     return true;
 }
 
-/* All leaves of one directory, then itself, by the way up: its fd is all we keep. */
+/* By the way up, as its fd is all we keep. A group that is gone under its name was removed by somebody
+ * who sweeps; or, on v1, the user it belongs to has renamed it, and then it has its files still. */
+static int remove_self(int dir_fd, const char *name)
+{
+    char up[NAME_MAX + sizeof "../"], link[32], path[PATH_MAX];
+    (void)snprintf(up, sizeof up, "../%s", name);
+    if (unlinkat(dir_fd, up, AT_REMOVEDIR) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    if (faccessat(dir_fd, "cgroup.procs", F_OK, 0) < 0)
+        return 0;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", dir_fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(path, '/');
+    if (!slash || strlen(slash + 1) > NAME_MAX)
+        return -ENOENT;
+    (void)snprintf(up, sizeof up, "../%s", slash + 1);
+    return unlinkat(dir_fd, up, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
 static int remove_dir(int dir_fd, const char *name, bool has_main)
 {
-    char up[CGROUP_NAME_MAX + sizeof "../"];
-    (void)snprintf(up, sizeof up, "../%s", name);
-    if (has_main)
+    if (has_main) /* all there is, mostly */
         (void)unlinkat(dir_fd, CGROUP_MAIN, AT_REMOVEDIR);
-    if (unlinkat(dir_fd, up, AT_REMOVEDIR) == 0 || errno == ENOENT)
-        return 0;
-    struct cgroup_part parts[CGROUP_PARTS_MAX];
-    size_t count = cgroup_list(dir_fd, "", parts, CGROUP_PARTS_MAX);
-    for (size_t i = 0; i < count; i++)
-        (void)unlinkat(dir_fd, parts[i].name, AT_REMOVEDIR);
-    return unlinkat(dir_fd, up, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+    int result = remove_self(dir_fd, name);
+    if (result < 0 && cgroup_remove_below(dir_fd) == 0)
+        result = remove_self(dir_fd, name);
+    return result;
 }
 
 int cgroup_remove_dirs(struct cgroup *group)
@@ -161,7 +196,7 @@ static int limit_v2(struct cgroup *group, const struct cgroup_bases *bases,
     int result = cgroup_v2_limit(group, bases, limits, missing, err);
     if (result < 0)
         return result;
-    if (mkdirat(dir, CGROUP_MAIN, 0755) < 0 ||
+    if (mkdirat(dir, CGROUP_MAIN, 0700) < 0 ||
         (group->main_fd = openat(dir, CGROUP_MAIN, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot make a cgroup in '%s/%s'", bases->where,
                          group->name);
@@ -186,6 +221,12 @@ static bool has_dir(const struct cgroup *group)
         if (group->dirs[tree] >= 0)
             return true;
     return false;
+}
+
+static bool has_time(const struct cgroup *group)
+{
+    return cgroup_dir(group, CGROUP_TREE_UNIFIED) >= 0 ||
+           cgroup_dir(group, CGROUP_TREE_CPUACCT) >= 0;
 }
 
 static int make(struct cgroup *group, const struct cgroup_bases *bases,
@@ -216,7 +257,7 @@ int cgroup_new(const struct cgroup_limits *limits, uid_t jail_uid, struct cgroup
         return brig_fail_nomem(err);
     unsigned missing = 0;
     if (group->kind == CGROUP_NONE) {
-        *ret_missing = cgroup_wanted(limits);
+        *ret_missing = cgroup_wanted(limits) | (limits->cpu_time ? CGROUP_TIME : 0u);
         *ret_group = group;
         return 0;
     }
@@ -228,6 +269,8 @@ int cgroup_new(const struct cgroup_limits *limits, uid_t jail_uid, struct cgroup
         return result;
     }
     cgroup_sweep_rarely(&bases, (unsigned)now.tv_nsec);
+    if (limits->cpu_time && !has_time(group))
+        missing |= CGROUP_TIME;
     *ret_missing = missing;
     *ret_group = group;
     return 0;
@@ -270,7 +313,17 @@ static int make_leaf(struct cgroup *leaf, const struct cgroup_limits *limits, un
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot make a cgroup below '%s'",
                          group->name);
     return group->kind == CGROUP_V2 ? cgroup_v2_limit_leaf(leaf, limits, missing, err)
-                                    : limit_v1(leaf, limits, missing, err);
+                                    : cgroup_v1_limit(leaf, limits, missing, err);
+}
+
+/* From now on its directories are open only while they are used. */
+static void close_leaf(struct cgroup *leaf)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (leaf->dirs[tree] >= 0) {
+            leaf->trees |= 1u << tree;
+            (void)close(take_fd(&leaf->dirs[tree]));
+        }
 }
 
 int cgroup_new_leaf(struct cgroup *group, const struct cgroup_limits *limits,
@@ -286,6 +339,7 @@ int cgroup_new_leaf(struct cgroup *group, const struct cgroup_limits *limits,
     leaf->parent = group;
     (void)snprintf(leaf->name, sizeof leaf->name, CGROUP_LEAF_PREFIX "%u", group->leaf_next);
     int result = group->kind == CGROUP_NONE ? 0 : make_leaf(leaf, limits, &missing, err);
+    close_leaf(leaf);
     group->leaf_count++;
     group->leaf_next++;
     if (result < 0) {
@@ -295,6 +349,16 @@ int cgroup_new_leaf(struct cgroup *group, const struct cgroup_limits *limits,
     *ret_leaf = leaf;
     *ret_missing = missing;
     return 0;
+}
+
+int cgroup_move(const struct cgroup *leaf, pid_t pid)
+{
+    autoopened struct cgroup opened = cgroup_opened(leaf);
+    int result = 0;
+    for (int tree = 0; tree < CGROUP_TREES && result == 0; tree++)
+        if (opened.trees & 1u << tree)
+            result = cgroup_write_number(opened.dirs[tree], "cgroup.procs", (uint64_t)pid);
+    return result;
 }
 
 /* ---- joining ---- */
@@ -336,15 +400,16 @@ void cgroup_joined(struct cgroup *group)
 
 void cgroup_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
 {
+    autoopened struct cgroup opened = cgroup_opened(group);
     switch (group->kind) {
     case CGROUP_NONE:
         *ret_usage = (struct cgroup_usage){0};
         break;
     case CGROUP_V1:
-        cgroup_v1_usage(group, ret_usage);
+        cgroup_v1_usage(&opened, ret_usage);
         break;
     case CGROUP_V2:
-        cgroup_v2_usage(group, ret_usage);
+        cgroup_v2_usage(&opened, ret_usage);
         break;
     }
 }
@@ -372,19 +437,38 @@ static void give_up(const struct cgroup *group)
 {
     for (int tree = 0; tree < CGROUP_TREES; tree++)
         if (group->dirs[tree] >= 0)
-            (void)mkdirat(group->dirs[tree], CGROUP_LEFT, 0755);
+            (void)mkdirat(group->dirs[tree], CGROUP_LEFT, 0700);
+}
+
+/* What happened in it happened to the jail. */
+static void free_leaf(struct cgroup *leaf)
+{
+    struct cgroup *group = leaf->parent;
+    struct cgroup_usage usage;
+    cgroup_usage(leaf, &usage);
+    struct cgroup opened = cgroup_opened(leaf);
+    int result = cgroup_remove_dirs(&opened);
+    cgroup_opened_done(&opened);
+    if (result == 0) { /* else it still counts there, and goes with it */
+        group->leaf_count--;
+        group->past.oom_kills += usage.oom_kills;
+        group->past.pids_refused += usage.pids_refused;
+        group->past.throttled_us += usage.throttled_us;
+    }
+    free(leaf);
 }
 
 void cgroup_free(struct cgroup *group)
 {
     if (!group)
         return;
+    if (group->parent) {
+        free_leaf(group);
+        return;
+    }
     cgroup_joined(group);
-    int result = cgroup_remove_dirs(group);
-    if (result < 0 && !group->parent)
+    if (cgroup_remove_dirs(group) < 0)
         give_up(group);
-    if (group->parent && result == 0) /* else it still counts there, and goes with it */
-        group->parent->leaf_count--;
     cgroup_close_fds(group);
     free(group);
 }

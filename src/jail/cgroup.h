@@ -2,10 +2,10 @@
 /* Theory of operation: the kernel's limits on a whole jail, behind one interface with two drivers.
  *
  * A jail gets a group of its own (`brig-PID-START-N`, below whatever group we may make children in),
- * with the limits on it. The jail sees none of it. Nobody is moved by writing a pid from outside,
+ * with the limits on it. The jail sees none of it. A jail is not moved by writing a pid from outside,
  * which stalls for milliseconds: on v2 the child is cloned into its group, on v1 it writes itself
- * into `tasks` files that were opened for it. The one exception is a v2 group that we may divide but
- * that has processes in it, as a container's own has: they are moved to a leaf `brig-own` once.
+ * into `tasks` files that were opened for it. Two are moved: a tool into its leaf (cgroup_move()),
+ * and what is in a v2 group that we may divide, as in a container's own, to a leaf `brig-own`, once.
  *
  * v2 is one directory, and below it a leaf `main`, where the command and everything it starts live,
  * as processes and limits must not be on one level there. Tools that the command bounds separately
@@ -15,7 +15,8 @@
  * and cpuacct serve for those.
  *
  * A group's directories are kept open and locked (flock): that, and the pid and start time in the
- * name, tell everybody who sweeps that it is in use, also those who cannot see our pid.
+ * name, tell everybody who sweeps that it is in use, also those who cannot see our pid. Those of
+ * leaves are opened when they are used. Nobody but their owner can open, and so lock, them.
  *
  * Groups are independent of each other and may be used from different threads; one group and its
  * leaves only from one at a time. */
@@ -36,8 +37,10 @@ struct cgroup_limits {
     uint64_t io_read_bytes; /* per second and device, v2 only */
     uint64_t io_write_bytes;
     /* v1 has a hierarchy for everything, and each costs 0.1 ms: for what else the group is wanted. */
-    bool kill;     /* cgroup_kill() is all there is to end the jail */
-    bool cpu_time; /* cgroup_cpu_us() will be asked */
+    bool kill;       /* cgroup_kill() is all there is to end the jail */
+    bool cpu_time;   /* cgroup_cpu_us() will be asked */
+    bool pids_spare; /* `pids` only where it costs nothing: something else can stand in for it */
+    bool tcp;        /* there can be TCP sockets, whose buffers count apart */
 };
 
 /* Bits of what was asked for and cannot be had: the caller decides what that means. */
@@ -46,6 +49,7 @@ enum cgroup_resource {
     CGROUP_CPU = 1 << 1,
     CGROUP_PIDS = 1 << 2,
     CGROUP_IO = 1 << 3,
+    CGROUP_TIME = 1 << 4, /* not a limit of the kernel's: that CPU time can be asked for */
 };
 
 enum cgroup_kind { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };
@@ -88,12 +92,16 @@ int cgroup_new(const struct cgroup_limits *limits, uid_t jail_uid, struct cgroup
                unsigned *ret_missing, struct brig_error *err);
 
 /* A leaf beside `main` for a tool, with limits of its own; at most CGROUP_LEAF_MAX at a time
- * (BRIG_E_STATE beyond). It is a group like any other: usage, kill and free work on it. It borrows
- * the group, which must be freed after it. On v2 the first leaf of a group may stall for
- * milliseconds. */
-#define CGROUP_LEAF_MAX 64
+ * (BRIG_E_STATE beyond). Of the functions below, cgroup_move(), usage, kill and free work on it. It
+ * borrows the group, which must be freed after it, and keeps what was counted in the leaf. On v2 the
+ * first leaf of a group may stall for milliseconds. */
+#define CGROUP_LEAF_MAX 16
 int cgroup_new_leaf(struct cgroup *group, const struct cgroup_limits *limits,
                     struct cgroup **ret_leaf, unsigned *ret_missing, struct brig_error *err);
+
+/* Moves a process into a leaf, with all its threads. It takes up to some ten milliseconds a
+ * hierarchy, in which the kernel waits. 0, or -errno: then it may be moved in part. */
+int cgroup_move(const struct cgroup *leaf, pid_t pid);
 
 enum cgroup_kind cgroup_kind(const struct cgroup *group);
 
@@ -118,10 +126,13 @@ void cgroup_usage(const struct cgroup *group, struct cgroup_usage *ret_usage);
 /* CPU time used so far, in microseconds; false where it is not counted. Cheap. */
 bool cgroup_cpu_us(const struct cgroup *group, uint64_t *ret_us);
 
-/* Kills everything in the group: cgroup.kill, or freeze and kill until it is empty. Gives the dying
- * some 10 ms and does not wait for what cannot die yet. Returns the number of processes still there;
+/* Takes the CPU limit off, for those who are to die: they need CPU time for it, and since 6.18 the
+ * kernel lets a process that has used up its share wait before it looks at signals. */
+void cgroup_unthrottle(const struct cgroup *group);
+/* Kills everything in the group: cgroup.kill, or freeze and kill until it is empty. The CPU limit is
+ * taken off for it. Gives the dying some 10 ms and does not wait for what cannot die yet. Returns the number of processes still there;
  * it may be called again. */
-int cgroup_kill(struct cgroup *group);
+int cgroup_kill(const struct cgroup *group);
 /* A pid (or the id of a thread) in the group that is in uninterruptible sleep, or 0. */
 pid_t cgroup_stuck_pid(const struct cgroup *group);
 

@@ -37,12 +37,15 @@ struct cgroup {
      * first has a directory: ask with cgroup_dir(). */
     int dirs[CGROUP_TREES];
     unsigned char same_as[CGROUP_TREES];
-    int main_fd; /* v2: of `main`; else -1 */
+    unsigned trees; /* of a leaf: where it has a directory, as bits; it is open only when used */
+    int main_fd;    /* v2: of `main`; else -1 */
     int joins[CGROUP_TREES];
     size_t join_count;
     unsigned widened; /* v1: trees that only leaves are in, as bits */
+    unsigned late;    /* v2: resources that were counted only once a leaf wanted them */
     unsigned enabled; /* v2: what subtree_control hands on to the leaves */
     unsigned leaf_count, leaf_next;
+    struct cgroup_usage past; /* events in leaves that are gone */
 };
 
 /* ---- cgroup_text.c: pure ---- */
@@ -72,6 +75,8 @@ bool cgroup_text_next_pid(const char **text, pid_t *ret_pid);
 bool cgroup_text_stat(const char *text, char *ret_state, uint64_t *ret_start);
 /* Whether a directory has the name of a brig's group, and whose it is. */
 bool cgroup_text_name(const char *name, pid_t *ret_pid, uint64_t *ret_start);
+/* Whether a line of /proc/PID/cgroup ends with "/PATH", or goes on below it. */
+bool cgroup_text_is_in(const char *text, const char *path);
 
 /* ---- cgroup_file.c ---- */
 
@@ -94,6 +99,8 @@ struct cgroup_part {
     char name[CGROUP_NAME_MAX];
 };
 size_t cgroup_list(int dir_fd, const char *prefix, struct cgroup_part *parts, size_t max);
+/* Removes all directories below one, however deep. 0, or -errno of one that could not be. */
+int cgroup_remove_below(int dir_fd);
 
 /* A group's directory in a hierarchy, or -1. */
 static inline int cgroup_dir(const struct cgroup *group, enum cgroup_tree tree)
@@ -169,11 +176,16 @@ bool cgroup_open_dirs(struct cgroup *group, const struct cgroup_bases *bases);
 /* Removes a group's directories and what lies below them. 0, or -errno of what could not be. */
 int cgroup_remove_dirs(struct cgroup *group);
 void cgroup_close_fds(struct cgroup *group);
+/* A copy of a group in which a leaf's directories are open, for one use; release it after that. Of
+ * what is no leaf nothing is opened or closed. */
+struct cgroup cgroup_opened(const struct cgroup *group);
+void cgroup_opened_done(struct cgroup *opened);
+#define autoopened __attribute__((cleanup(cgroup_opened_done)))
 
 /* ---- cgroup_kill.c ---- */
 
-/* As cgroup_kill(), with so many waits for the dying, or without. */
-int cgroup_kill_briefly(struct cgroup *group, int waits);
+/* As cgroup_kill(), with so many waits for the dying, or without, and with open directories. */
+int cgroup_kill_briefly(const struct cgroup *group, int waits);
 
 /* ---- cgroup_sweep.c ---- */
 

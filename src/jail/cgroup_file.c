@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,6 +117,50 @@ size_t cgroup_list(int dir_fd, const char *prefix, struct cgroup_part *parts, si
         (void)snprintf(parts[count++].name, CGROUP_NAME_MAX, "%s", entry->d_name);
     }
     return count;
+}
+
+/* The first directory in one that is open; false if there is none. */
+static bool first_below(int dir_fd, char name[NAME_MAX + 1])
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir && fd >= 0)
+        (void)close(fd);
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_type == DT_DIR && strcmp(entry->d_name, ".") != 0 &&
+            strcmp(entry->d_name, "..") != 0) {
+            (void)snprintf(name, NAME_MAX + 1, "%s", entry->d_name);
+            return true;
+        }
+    return false;
+}
+
+/* Down to a directory with none in it, which is removed, and up again. The ways down may be long and
+ * many: what is not done after so many steps is left. */
+#define REMOVE_STEPS_MAX 100000
+
+int cgroup_remove_below(int dir_fd)
+{
+    char name[NAME_MAX + 1];
+    unsigned depth = 0;
+    bool down = false; /* we came here because it could not be removed */
+    autoclose int at = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int step = 0; at >= 0 && step < REMOVE_STEPS_MAX; step++) {
+        bool more = first_below(at, name);
+        if (!more && depth == 0)
+            return 0;
+        if (!more && down) /* so it was not for what lies below: there are processes in it */
+            return -EBUSY;
+        down = false;
+        if (more && unlinkat(at, name, AT_REMOVEDIR) == 0)
+            continue;
+        autoclose int from = take_fd(&at);
+        at = openat(from, more ? name : "..", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        depth += more ? 1 : -1u;
+        down = more;
+    }
+    return at < 0 ? -errno : -EBUSY;
 }
 
 size_t cgroup_parts(const struct cgroup *group, enum cgroup_tree tree,

@@ -46,7 +46,7 @@ static void kill_member(const struct cgroup *group, pid_t pid)
     (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
     (void)snprintf(name, sizeof name, "%s%s%s", group->parent ? group->parent->name : "",
                    group->parent ? "/" : "", group->name);
-    if (cgroup_read(AT_FDCWD, path, text, sizeof text) > 0 && strstr(text, name))
+    if (cgroup_read(AT_FDCWD, path, text, sizeof text) > 0 && cgroup_text_is_in(text, name))
         (void)SYS(pidfd_send_signal, pidfd, SIGKILL, 0, 0);
     (void)close((int)pidfd);
 }
@@ -100,6 +100,22 @@ static void freeze(const struct cgroup *group, bool on)
         (void)cgroup_write(freezer, "freezer.state", on ? "FROZEN" : "THAWED");
 }
 
+void cgroup_unthrottle(const struct cgroup *group)
+{
+    bool v2 = group->kind == CGROUP_V2;
+    enum cgroup_tree tree = v2 ? CGROUP_TREE_UNIFIED : CGROUP_TREE_CPU;
+    autoopened struct cgroup opened = cgroup_opened(group);
+    int dir = cgroup_dir(&opened, tree);
+    struct cgroup_part parts[CGROUP_PARTS_MAX];
+    size_t count = dir < 0 ? 0 : cgroup_parts(&opened, tree, parts);
+    for (size_t i = 0; i < count; i++) {
+        char path[2 * CGROUP_NAME_MAX];
+        (void)snprintf(path, sizeof path, "%s/%s", parts[i].name,
+                       v2 ? "cpu.max" : "cpu.cfs_quota_us");
+        (void)cgroup_write(dir, path, v2 ? "max" : "-1"); /* where there is no limit, no file */
+    }
+}
+
 /* ---- waiting ---- */
 
 static int wait_until_empty(const struct cgroup *group, int rounds)
@@ -114,11 +130,12 @@ static int wait_until_empty(const struct cgroup *group, int rounds)
     return count;
 }
 
-int cgroup_kill_briefly(struct cgroup *group, int waits)
+int cgroup_kill_briefly(const struct cgroup *group, int waits)
 {
     int unified = cgroup_dir(group, CGROUP_TREE_UNIFIED);
     if (group->kind == CGROUP_NONE || count_processes(group) == 0)
         return 0;
+    cgroup_unthrottle(group);
     if (unified >= 0 && cgroup_write(unified, "cgroup.kill", "1") == 0)
         return wait_until_empty(group, waits);
     int count = 1;
@@ -131,9 +148,10 @@ int cgroup_kill_briefly(struct cgroup *group, int waits)
     return count;
 }
 
-int cgroup_kill(struct cgroup *group)
+int cgroup_kill(const struct cgroup *group)
 {
-    return cgroup_kill_briefly(group, WAIT_ROUNDS);
+    autoopened struct cgroup opened = cgroup_opened(group);
+    return cgroup_kill_briefly(&opened, WAIT_ROUNDS);
 }
 
 /* ---- what does not die ---- */

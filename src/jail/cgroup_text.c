@@ -292,6 +292,16 @@ bool cgroup_text_stat(const char *text, char *ret_state, uint64_t *ret_start)
     return true;
 }
 
+bool cgroup_text_is_in(const char *text, const char *path)
+{
+    size_t length = strlen(path);
+    for (const char *at = strstr(text, path); at; at = strstr(at + 1, path))
+        if (at > text && at[-1] == '/' &&
+            (at[length] == '\n' || at[length] == '/' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
 /* Digits up to the dash. */
 static bool take_number(struct slice *from, uint64_t *ret_value)
 {

@@ -14,7 +14,7 @@ unsigned cgroup_v1_trees(const struct cgroup_limits *limits)
 {
     return (limits->memory_bytes ? 1u << CGROUP_TREE_MEMORY : 0) |
            (limits->cpu_percent ? 1u << CGROUP_TREE_CPU : 0) |
-           (limits->pids ? 1u << CGROUP_TREE_PIDS : 0);
+           (limits->pids && !limits->pids_spare ? 1u << CGROUP_TREE_PIDS : 0);
 }
 
 /* ---- limits ---- */
@@ -28,11 +28,15 @@ static int write_limit(int dir_fd, const char *file, uint64_t value, struct brig
     return 0;
 }
 
-static int write_memory(int dir_fd, uint64_t bytes, struct brig_error *err)
+static int write_memory(int dir_fd, uint64_t bytes, bool tcp, struct brig_error *err)
 {
     int result = write_limit(dir_fd, "memory.limit_in_bytes", bytes, err);
     if (result < 0)
         return result;
+    /* What TCP keeps in its buffers is counted apart here, and not at all without a limit. It can be
+     * as much again. A kernel may be built without, and other protocols are not counted. */
+    if (tcp)
+        (void)cgroup_write_number(dir_fd, "memory.kmem.tcp.limit_in_bytes", bytes);
     /* With swap, which must not be less. Where swap is not counted, it is at least avoided. */
     result = cgroup_write_number(dir_fd, "memory.memsw.limit_in_bytes", bytes);
     if (result == -ENOENT || result == -EOPNOTSUPP) {
@@ -66,7 +70,7 @@ int cgroup_v1_limit(struct cgroup *group, const struct cgroup_limits *limits, un
     if (wanted & CGROUP_MEMORY && memory < 0)
         *missing |= CGROUP_MEMORY;
     else if (wanted & CGROUP_MEMORY)
-        result = write_memory(memory, limits->memory_bytes, err);
+        result = write_memory(memory, limits->memory_bytes, limits->tcp, err);
     if (wanted & CGROUP_CPU && cpu < 0)
         *missing |= CGROUP_CPU;
     else if (wanted & CGROUP_CPU && result == 0)
@@ -95,13 +99,18 @@ int cgroup_v1_open_joins(struct cgroup *group, struct brig_error *err)
 
 /* ---- counters ---- */
 
+static bool is_widened(const struct cgroup *group, enum cgroup_tree tree)
+{
+    return group->widened & 1u << group->same_as[tree];
+}
+
 static bool read_cpu(const struct cgroup *group, struct cgroup_usage *usage)
 {
     if (cgroup_dir(group, CGROUP_TREE_UNIFIED) >= 0)
         return cgroup_v2_cpu(cgroup_dir(group, CGROUP_TREE_UNIFIED), usage);
     int dir = cgroup_dir(group, CGROUP_TREE_CPUACCT);
     uint64_t user_ns, sys_ns;
-    if (dir < 0)
+    if (dir < 0 || is_widened(group, CGROUP_TREE_CPUACCT))
         return false;
     if (cgroup_read_number(dir, "cpuacct.usage_user", &user_ns) &&
         cgroup_read_number(dir, "cpuacct.usage_sys", &sys_ns)) {
@@ -115,7 +124,8 @@ static bool read_cpu(const struct cgroup *group, struct cgroup_usage *usage)
     return true;
 }
 
-/* Events count where the process is that they happen to, and nowhere above. */
+/* Events count where the process is that they happen to, and nowhere above. In a hierarchy that only
+ * leaves are in, nothing else is known of the jail. */
 void cgroup_v1_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
 {
     struct cgroup_usage usage = {0};
@@ -124,17 +134,22 @@ void cgroup_v1_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
     if (read_cpu(group, &usage))
         usage.has |= CGROUP_CPU;
     if (cpu >= 0)
-        usage.throttled_us = cgroup_read_key(cpu, "cpu.stat", "throttled_time") / 1000;
-    if (memory >= 0) {
+        usage.throttled_us =
+            group->past.throttled_us +
+            cgroup_sum_key(group, CGROUP_TREE_CPU, "cpu.stat", "throttled_time") / 1000;
+    if (memory >= 0)
+        usage.oom_kills = group->past.oom_kills + cgroup_sum_key(group, CGROUP_TREE_MEMORY,
+                                                                 "memory.oom_control", "oom_kill");
+    if (memory >= 0 && !is_widened(group, CGROUP_TREE_MEMORY)) {
         usage.has |= CGROUP_MEMORY;
         (void)cgroup_read_number(memory, "memory.max_usage_in_bytes", &usage.peak_memory_bytes);
-        usage.oom_kills =
-            cgroup_sum_key(group, CGROUP_TREE_MEMORY, "memory.oom_control", "oom_kill");
     }
-    if (pids >= 0) {
+    if (pids >= 0)
+        usage.pids_refused = group->past.pids_refused +
+                             cgroup_sum_key(group, CGROUP_TREE_PIDS, "pids.events", "max");
+    if (pids >= 0 && !is_widened(group, CGROUP_TREE_PIDS)) {
         usage.has |= CGROUP_PIDS;
         (void)cgroup_read_number(pids, "pids.peak", &usage.peak_pids);
-        usage.pids_refused = cgroup_sum_key(group, CGROUP_TREE_PIDS, "pids.events", "max");
     }
     *ret_usage = usage;
 }

@@ -236,6 +236,7 @@ int cgroup_v2_limit_leaf(struct cgroup *leaf, const struct cgroup_limits *limits
         autobases struct cgroup_bases bases;
         cgroup_find(0, &bases);
         bring_down(&bases, lacking);
+        group->late |= lacking;
     }
     cgroup_v2_enable(group, wanted);
     return set_limits(cgroup_dir(leaf, CGROUP_TREE_UNIFIED), limits, group->enabled, missing, err);
@@ -261,18 +262,28 @@ void cgroup_v2_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
     char text[CGROUP_TEXT_MAX];
     if (cgroup_v2_cpu(dir, &usage))
         usage.has |= CGROUP_CPU;
+    usage.throttled_us += group->past.throttled_us;
     if (cgroup_read(dir, "memory.events", text, sizeof text) > 0) {
-        usage.has |= CGROUP_MEMORY;
         (void)cgroup_text_number(text, "oom_kill", &usage.oom_kills);
-        (void)cgroup_read_number(dir, "memory.peak", &usage.peak_memory_bytes);
+        if (!(group->late & CGROUP_MEMORY)) {
+            usage.has |= CGROUP_MEMORY;
+            (void)cgroup_read_number(dir, "memory.peak", &usage.peak_memory_bytes);
+        }
+        /* With the mount option memory_localevents it counts only where it happened. */
+        if (usage.oom_kills == 0)
+            usage.oom_kills = group->past.oom_kills + cgroup_sum_key(group, CGROUP_TREE_UNIFIED,
+                                                                     "memory.events", "oom_kill");
     }
     if (cgroup_read(dir, "pids.events", text, sizeof text) > 0) {
-        usage.has |= CGROUP_PIDS;
         (void)cgroup_text_number(text, "max", &usage.pids_refused);
-        (void)cgroup_read_number(dir, "pids.peak", &usage.peak_pids);
+        if (!(group->late & CGROUP_PIDS)) {
+            usage.has |= CGROUP_PIDS;
+            (void)cgroup_read_number(dir, "pids.peak", &usage.peak_pids);
+        }
         /* Before 6.11 a refusal counts only where the process is that wanted to fork. */
         if (usage.pids_refused == 0)
-            usage.pids_refused = cgroup_sum_key(group, CGROUP_TREE_UNIFIED, "pids.events", "max");
+            usage.pids_refused = group->past.pids_refused +
+                                 cgroup_sum_key(group, CGROUP_TREE_UNIFIED, "pids.events", "max");
     }
     *ret_usage = usage;
 }

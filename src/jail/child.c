@@ -15,16 +15,12 @@
 #include "jail/init_image.h"
 #include "jail/loopback.h"
 #include "jail/sys.h"
+#include "jail/tools_guard.h"
 #include "jail/wire.h"
 
 static bool has_intermediate(const struct plan *plan)
 {
     return plan->become || plan->join_userns >= 0;
-}
-
-static bool is_grouped(const struct plan *plan)
-{
-    return plan->cgroup_fd >= 0 || plan->join_count > 0;
 }
 
 /* ---- the jail's first process ---- */
@@ -76,6 +72,9 @@ static int open_tools(const struct start *start, const struct plan_step *step)
     long fd = SYS(socket, 1, 5 /* SOCK_SEQPACKET */ | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0)
         return (int)fd;
+    /* Before anybody can send: see tools_guard.c. Kernels before 6.16 do not know it. */
+    int refuse = 0;
+    (void)SYS(setsockopt, fd, 1 /* SOL_SOCKET */, GUARD_SO_PASSRIGHTS, &refuse, sizeof refuse);
     long result = SYS(bind, fd, &address, sizeof address.family + length + 1);
     if (result >= 0)
         result = SYS(listen, fd, 16);
@@ -108,7 +107,7 @@ static int take_steps(const struct start *start, size_t from, size_t to)
     for (size_t i = from; i < to; i++) {
         const struct plan_step *step = &start->plan->steps[i];
         int result = take_step(start, step);
-        if (result >= 0)
+        if (result >= 0 || (step->if_reachable && result == -ERR_EACCES))
             continue;
         if (!step->soft)
             return child_failed(start, (int)i, result);
@@ -205,7 +204,7 @@ static unsigned long first_flags(const struct plan *plan)
     unsigned long flags = plan->clone_flags;
     if (plan->two_cpus)
         flags &= ~(unsigned long)CLONE_NEWNET;
-    if (is_grouped(plan))
+    if (child_is_grouped(plan))
         flags &= ~(unsigned long)CLONE_NEWCGROUP;
     return flags;
 }
@@ -380,37 +379,13 @@ static const int *group_of(const struct plan *plan)
     return plan->cgroup_fd >= 0 ? &plan->cgroup_fd : 0;
 }
 
-/* Where clone could not put us there, it takes longer. */
-static int enter_group(const struct start *start)
-{
-    const struct plan *plan = start->plan;
-    if (plan->cgroup_fd < 0 || start->handlers_cleared)
-        return 0;
-    long procs = SYS(openat, plan->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
-    long result = procs < 0 ? procs : SYS(write, procs, "0", 1);
-    if (procs >= 0)
-        (void)SYS(close, procs);
-    return result < 0 ? (int)result : 0;
-}
-
-/* Joins the groups of cgroup v1; then what the jail sees of groups begins where it is. */
-static int join_groups(const struct plan *plan)
-{
-    long result = 0;
-    for (size_t i = 0; i < plan->join_count && result >= 0; i++)
-        result = SYS(write, plan->join_fds[i], "0", 1);
-    if (result >= 0 && is_grouped(plan) && plan->clone_flags & CLONE_NEWCGROUP)
-        result = SYS(unshare, CLONE_NEWCGROUP);
-    return result < 0 ? (int)result : 0;
-}
-
 static int first_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
     clear_handlers(start);
-    int result = has_intermediate(plan) ? 0 : enter_group(start);
-    if (result < 0 || (result = join_groups(plan)) < 0)
+    int result = has_intermediate(plan) ? 0 : child_enter_group(start);
+    if (result < 0 || (result = child_join_groups(plan)) < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->parent_maps && !await_go(start))
         return 125;
@@ -457,7 +432,7 @@ static int intermediate_main(void *argument)
     struct start *start = argument;
     const struct plan *plan = start->plan;
     clear_handlers(start);
-    int result = enter_group(start); /* while we may */
+    int result = child_enter_group(start); /* while we may */
     if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->become && (result = take_ids(plan)) < 0)
@@ -471,6 +446,7 @@ static int intermediate_main(void *argument)
         start, &(struct child_clone){
                    .flags = first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD,
                    .stack = 1,
+                   .pid = &start->first,
                    .function = first_main,
                });
     if (pid < 0)
@@ -485,7 +461,7 @@ static struct start *start_in(void *memory)
     return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
 }
 
-long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd)
+long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd, int *ret_first)
 {
     struct start *start = start_in(memory);
     *start = (struct start){
@@ -495,7 +471,9 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
         if (plan->become) /* changing ids would make the caller undumpable */
             clone.flags = CLONE_VFORK;
         clone.function = intermediate_main;
-        return child_clone(start, &clone);
+        long intermediate = child_clone(start, &clone);
+        *ret_first = start->first;
+        return intermediate;
     }
     if (plan->parent_maps) /* it must wait for us, so we cannot wait for it */
         clone.flags = 0;

@@ -12,11 +12,13 @@
 #define CHILD_MEMORY_BYTES ((size_t)CHILD_STACKS * CHILD_STACK_BYTES + 4096)
 
 /* Starts the jail's first process and returns its pid in the caller's namespace, or -errno, and a
- * pidfd of it; with an intermediate, that one's pid, and pid and pidfd come as WIRE_PID. On
+ * pidfd of it; with an intermediate, that one's pid, and pid and pidfd come as WIRE_PID; if they
+ * should not, *ret_first is the pid (and 0 before clone3), for which `memory` must be shared. On
  * return with VFORK semantics it has executed init or is gone; failures come as WIRE_FAILED on the
  * other end of wire_fd. `memory` is CHILD_MEMORY_BYTES, the caller's until then. The caller
  * blocks all signals around the call. */
-long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd);
+long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd,
+                 int *ret_first);
 
 /* The same in two halves, for a plan of which only the first half is there (plan_begin()): the
  * first process makes namespaces and network meanwhile, the command's waits. The first half leaves

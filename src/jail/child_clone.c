@@ -67,7 +67,8 @@ long child_clone(struct start *start, const struct child_clone *clone)
     int *here = clone->here, *pidfd = clone->pidfd ? clone->pidfd : &start->pidfd;
     struct clone_args args = {
         .flags = clone->flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0) |
-                 (clone->cgroup ? CLONE_INTO_CGROUP : 0),
+                 (clone->cgroup ? CLONE_INTO_CGROUP : 0) | (clone->pid ? CLONE_PARENT_SETTID : 0),
+        .parent_tid = (uint64_t)(uintptr_t)clone->pid,
         .child_tid = (uint64_t)(uintptr_t)here,
         .exit_signal = (uint64_t)clone->exit_signal,
         .pidfd = (uint64_t)(uintptr_t)pidfd,

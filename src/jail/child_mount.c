@@ -137,24 +137,6 @@ static long open_beneath(int directory, const char *path)
     return at;
 }
 
-/* A part of an attached slot. With check_identity it lies in a tree others can change: then no
- * symlink may be in the way. */
-static int clone_subtree(const struct plan *plan, const struct plan_step *step)
-{
-    unsigned recursive = step->flags & PLAN_ATTR_RECURSIVE ? AT_RECURSIVE : 0;
-    int from = plan->slots[step->from];
-    if (!step->check_identity)
-        return (int)SYS(open_tree, from, step->path,
-                        AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    long fd = open_beneath(from, step->path);
-    if (fd < 0)
-        return (int)fd;
-    long result =
-        SYS(open_tree, fd, "", AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    (void)SYS(close, fd);
-    return (int)result;
-}
-
 /* Opens a path below the jail's root, wherever symlinks point, never outside of it. */
 static long open_in_root(int root, const char *path)
 {
@@ -167,21 +149,45 @@ static long open_in_root(int root, const char *path)
     return fd == -ERR_ENOSYS ? open_beneath(root, path + 1) : fd;
 }
 
-/* Attaches a slot at a path in the jail. Below a directory that others can write to (data), no
- * symlink is followed: one could have been planted there. */
+/* Opens a step's path in the jail. Below a directory that others can write to (data), no symlink is
+ * followed: one could have been planted there. */
+static long open_target(int root, const struct plan_step *step)
+{
+    const char *writable = step->data;
+    long target = open_in_root(root, writable ? writable : step->path);
+    if (target < 0 || !writable || !step->path[step->length])
+        return target;
+    long below = open_beneath((int)target, step->path + step->length + 1);
+    (void)SYS(close, target);
+    return below;
+}
+
+/* A part of an attached slot. With check_identity it lies in a tree others can change: then no
+ * symlink may be in the way. */
+static int clone_subtree(const struct plan *plan, const struct plan_step *step)
+{
+    unsigned recursive = step->flags & PLAN_ATTR_RECURSIVE ? AT_RECURSIVE : 0;
+    int from = plan->slots[step->from];
+    if (!step->check_identity)
+        return (int)SYS(open_tree, from, step->path,
+                        AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    long fd = step->data ? open_target(from, step) : open_beneath(from, step->path);
+    if (fd < 0)
+        return (int)fd;
+    long result =
+        SYS(open_tree, fd, "", AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    (void)SYS(close, fd);
+    return (int)result;
+}
+
+/* Attaches a slot at a path in the jail. */
 static int attach(const struct plan *plan, const struct plan_step *step)
 {
     int root = plan->slots[step->from];
     if (step->mode) /* in a filesystem of our own making no name can lead astray */
         return (int)SYS(move_mount, plan->slots[step->slot], "", root, step->path + 1,
                         MOVE_MOUNT_F_EMPTY_PATH);
-    const char *writable = step->data;
-    long target = open_in_root(root, writable ? writable : step->path);
-    if (target >= 0 && writable && step->path[step->length]) {
-        long below = open_beneath((int)target, step->path + step->length + 1);
-        (void)SYS(close, target);
-        target = below;
-    }
+    long target = open_target(root, step);
     if (target < 0)
         return (int)target;
     long result = SYS(move_mount, plan->slots[step->slot], "", target, "",
@@ -197,7 +203,8 @@ static int make_file(int dir, const struct plan_step *step)
         long made = SYS(mknodat, dir, step->path, MODE_REGULAR | step->mode, 0);
         return made == -ERR_EEXIST ? 0 : (int)made;
     }
-    long fd = SYS(openat, dir, step->path, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, step->mode);
+    long fd = SYS(openat, dir, step->path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
+                  step->mode);
     if (fd < 0)
         return (int)fd;
     const char *data = step->data;
@@ -215,6 +222,41 @@ static int make_directory(int dir, const struct plan_step *step)
 {
     long result = SYS(mkdirat, dir, step->path, step->mode);
     return result == -ERR_EEXIST ? 0 : (int)result;
+}
+
+/* One directory below another, made if it is missing; never through a symlink. */
+static long enter_directory(int dir, const char *name)
+{
+    long result = SYS(mkdirat, dir, name, 0755);
+    if (result < 0 && result != -ERR_EEXIST)
+        return result;
+    return SYS(openat, dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+}
+
+static int make_path(int dir, const struct plan_step *step)
+{
+    long at = SYS(fcntl, dir, F_DUPFD_CLOEXEC, 0);
+    for (const char *path = step->path; *path && at >= 0;) {
+        char name[256];
+        size_t length = 0;
+        while (path[length] && path[length] != '/' && length < sizeof name - 1) {
+            name[length] = path[length];
+            length++;
+        }
+        name[length] = 0;
+        path += length + (path[length] == '/');
+        if (!*path && !step->mode) {
+            long made = SYS(mknodat, at, name, MODE_REGULAR | 0644, 0);
+            (void)SYS(close, at);
+            return made == -ERR_EEXIST ? 0 : (int)made;
+        }
+        long next = enter_directory((int)at, name);
+        (void)SYS(close, at);
+        at = next;
+    }
+    if (at >= 0)
+        (void)SYS(close, at);
+    return at < 0 ? (int)at : 0;
 }
 
 /* The new root becomes /; the old one is stacked on it, where the working directory then is. */
@@ -266,6 +308,8 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
         return make_directory(plan->slots[step->slot], step);
     if (step->op == PLAN_MKFILE)
         return make_file(plan->slots[step->slot], step);
+    if (step->op == PLAN_MKPATH)
+        return make_path(plan->slots[step->slot], step);
     if (step->op == PLAN_SYMLINK) {
         long result = SYS(symlinkat, step->data, plan->slots[step->slot], step->path);
         return result == -ERR_EEXIST ? 0 : (int)result;

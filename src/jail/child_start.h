@@ -11,8 +11,10 @@ enum {
     ERR_ENOEXEC = 8,
     ERR_EACCES = 13,
     ERR_EINVAL = 22,
+    ERR_ENOSPC = 28,
     ERR_ENOTDIR = 20,
     ERR_ENOSYS = 38,
+    ERR_EPROTO = 71,
     SIGNAL_PIPE = 13,
     SIGNAL_CHILD = 17,
     SIGNAL_FILE_SIZE = 25,
@@ -35,7 +37,7 @@ struct start {
     int command_pidfd; /* of the command's, for the first to join its network */
     int gate[2];       /* a pipe: init writes, the command waits with its exec */
     bool early;        /* begun with before the plan was whole: */
-    int first;         /* the first process, outside: it waits for WIRE_GO, */
+    int first;         /* the first process, outside; if early, it waits for WIRE_GO, */
     bool pinned;       /* to one CPU meanwhile, */
     long cpus_size;    /* and then may run on these again */
     unsigned long cpus[CPU_WORDS];
@@ -53,6 +55,7 @@ struct child_clone {
     int stack;         /* which of the three */
     int *here;         /* for CLONE_CHILD_CLEARTID, or NULL */
     int *pidfd;        /* for CLONE_PIDFD; NULL for start->pidfd */
+    int *pid;          /* gets the pid as soon as there is one, or NULL; only clone3 does it */
     const int *cgroup; /* fd of the group to be born in, or NULL */
     int (*function)(void *);
 };
@@ -79,6 +82,16 @@ int child_make_network(const struct start *start);
 void child_go_anywhere(const struct start *start);
 /* The init program, made here where the parent had no time for it: an fd or -errno. */
 long child_open_init(const struct plan *plan);
+
+/* ---- child_group.c ---- */
+
+/* Whether there is a group to be in before the jail's view of groups begins. */
+bool child_is_grouped(const struct plan *plan);
+/* Enters the group of v2 where clone could not put us there, which takes longer. 0 or -errno. */
+int child_enter_group(const struct start *start);
+/* Joins the groups of v1, or the leaf of a tool; then what the jail sees of groups begins where it
+ * is. 0 or -errno. */
+int child_join_groups(const struct plan *plan);
 
 /* ---- child_command.c ---- */
 

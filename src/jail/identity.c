@@ -87,7 +87,7 @@ int identity_choose(const struct brig_policy *policy, struct arena *arena,
     gid_t own_gid = getegid();
     bool chosen = policy->host_uid != (uid_t)-1;
     if (identity.become) {
-        identity.synthetic = !chosen;
+        identity.synthetic = !chosen || policy->stranger;
         identity.host_uid = chosen ? policy->host_uid : IDENTITY_ROOT_UID;
         identity.host_gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : identity.host_uid;
         if (identity.host_uid == 0 || identity.host_gid == 0)

@@ -7,9 +7,9 @@
 
 /* The host id of root's own jails where the policy names none: from a range no distribution hands
  * out, so nothing else on the machine belongs to it. */
-#define IDENTITY_ROOT_UID 1900000000U
+#define IDENTITY_ROOT_UID POLICY_STRANGER_UID
 /* What such a jail sees itself as. */
-#define IDENTITY_INSIDE_UID 1000U
+#define IDENTITY_INSIDE_UID POLICY_INSIDE_UID
 
 struct identity {
     bool become;    /* the caller is root and takes host_uid before anything else */

@@ -35,6 +35,16 @@ uint64_t job_now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+uint64_t job_deadline_us(const struct brig_job *job)
+{
+    return job->wall_deadline_us;
+}
+
+bool job_is_timed(const struct brig_job *job)
+{
+    return job->wall_deadline_us != 0 || job->cpu_limit_us != 0;
+}
+
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
     if (a == 0 || b == 0)
@@ -55,8 +65,11 @@ static int make_timer(struct brig_job *job, struct brig_error *err)
 int job_arm_timer(struct brig_job *job, struct brig_error *err)
 {
     uint64_t due = sooner(job->kill_deadline_us, job->stuck_deadline_us);
+    if (job->tools)
+        due = sooner(due, tools_due_us(job->tools));
     if (job->state == JOB_RUNNING)
-        due = sooner(due, sooner(job->wall_deadline_us, job->cpu_check_us));
+        due = sooner(due,
+                     sooner(job->wall_deadline_us, sooner(job->cpu_check_us, job->watch_due_us)));
     if (due == 0 && job->timer < 0)
         return 0;
     if (job->timer < 0) {
@@ -86,6 +99,7 @@ static void kill_tree(struct brig_job *job)
 {
     job->state = JOB_KILLED;
     job->kill_deadline_us = job_now_us() + KILL_PATIENCE_US;
+    limits_unthrottle(&job->limits);
     tell(job, WIRE_KILL, 0);
     if (job_arm_timer(job, NULL) < 0) /* no clock for patience, then */
         (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
@@ -129,6 +143,7 @@ static void check_cpu(struct brig_job *job, uint64_t now)
  * orphans: the tree is killed from here, again and again. */
 static void lose_patience(struct brig_job *job, uint64_t now)
 {
+    limits_unthrottle(&job->limits);
     if (job->plan.rung == PLAN_FULL) {
         if (job->stuck_deadline_us == 0)
             job->stuck_deadline_us = now + STUCK_PATIENCE_US;
@@ -142,18 +157,36 @@ static void lose_patience(struct brig_job *job, uint64_t now)
     job->kill_deadline_us = now + KILL_AGAIN_US;
 }
 
-/* What was killed lives on: if something in it sleeps uninterruptibly, nobody can end that, and the
- * job is over without it. The group stays, and a later brig sweeps it up. */
-static void look_for_stuck(struct brig_job *job, uint64_t now)
+/* Something of the jail that sleeps uninterruptibly, or 0. */
+static pid_t find_stuck(const struct brig_job *job)
 {
     pid_t pid = job->limits.group ? cgroup_stuck_pid(job->limits.group) : 0;
-    if (pid == 0)
-        pid = tree_stuck_pid(job->pid);
+    return pid ? pid : tree_stuck_pid(job->pid);
+}
+
+/* What was killed lives on: if something in it sleeps uninterruptibly, nobody can end that, and the
+ * job is over without it. The rest is killed once more, wherever it is: nobody will look again. The
+ * group stays, and a later brig sweeps it up. */
+static void look_for_stuck(struct brig_job *job, uint64_t now)
+{
+    pid_t pid = find_stuck(job);
     job->stuck_deadline_us = now + STUCK_PATIENCE_US;
     if (pid == 0)
         return;
+    if (job->limits.group)
+        (void)cgroup_kill(job->limits.group);
     job->stuck_pid = pid;
     job->stuck_deadline_us = 0;
+}
+
+/* The run has lasted long enough for the watch on names. */
+static void watch_on(struct brig_job *job)
+{
+    job->watch_due_us = 0;
+    watch_rest(&job->watch, &job->plan, job->pid, &job->notices);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = job->watch.fd};
+    if (job->watch.fd >= 0)
+        (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, job->watch.fd, &event);
 }
 
 static void handle_timer(struct brig_job *job)
@@ -162,6 +195,8 @@ static void handle_timer(struct brig_job *job)
     (void)!read(job->timer, &expirations, sizeof expirations);
     if (job->state == JOB_RUNNING && job->wall_deadline_us && now >= job->wall_deadline_us)
         end_tree(job, BRIG_TIMEOUT);
+    if (job->state == JOB_RUNNING && job->watch_due_us && now >= job->watch_due_us)
+        watch_on(job);
     if (job->state == JOB_RUNNING && job->cpu_check_us && now >= job->cpu_check_us)
         check_cpu(job, now);
     if (job->state == JOB_ENDING && job->kill_deadline_us && now >= job->kill_deadline_us)
@@ -170,6 +205,8 @@ static void handle_timer(struct brig_job *job)
         lose_patience(job, now);
     if (job->stuck_deadline_us && now >= job->stuck_deadline_us)
         look_for_stuck(job, now);
+    if (job->tools)
+        tools_wake(job->tools, now);
     (void)job_arm_timer(job, NULL); /* it exists */
 }
 
@@ -245,6 +282,7 @@ static int reap(struct brig_job *job, struct brig_error *err)
         handle_wire(job);
     limits_usage(&job->limits, &job->group_usage);
     drain_captures(job);
+    watch_conclude(&job->watch, &job->plan, &job->notices);
     job->pid = 0;
     job->state = JOB_OVER;
     return 1;
@@ -252,12 +290,10 @@ static int reap(struct brig_job *job, struct brig_error *err)
 
 static bool serve_tool(struct brig_job *job, int fd)
 {
-    int peer = -1;
-    if (!tools_serve(job->tools, fd, job_now_us(), &peer))
+    if (!job->tools || !tools_serve(job->tools, fd, job_now_us()))
         return false;
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = peer};
-    if (peer >= 0)
-        (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, peer, &event);
+    if (tools_due_us(job->tools) != 0)
+        (void)job_arm_timer(job, NULL); /* without one, the tools have to do without us */
     return true;
 }
 
@@ -277,7 +313,9 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
         else if (fd == job->timer)
             handle_timer(job);
         else if (fd == job->watch.fd)
-            (void)watch_process(&job->watch, &job->plan, job->pid);
+            watch_process(&job->watch, &job->plan, job->pid, &job->notices);
+        else if (fd == job->watch.mounts)
+            watch_mounts_changed(&job->watch, &job->plan, job->pid, &job->notices);
         else if (!serve_tool(job, fd))
             read_capture(job, fd == job->captures[0].fd ? &job->captures[0] : &job->captures[1]);
     }
@@ -411,9 +449,20 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
     capture_take(&job->captures[0], &result.out);
     capture_take(&job->captures[1], &result.err);
     result.unenforced = job->plan.unenforced;
+    result.notices = job->notices;
     result.inside_jail = job->limits.lease != NULL;
     *ret_result = result;
     return 0;
+}
+
+/* Waits for the end of what was killed, but not for what cannot die. */
+static void await_end(const struct brig_job *job)
+{
+    struct pollfd ended = {.fd = job->pidfd, .events = POLLIN};
+    while (poll(&ended, 1, STUCK_PATIENCE_US / 1000) <= 0 && find_stuck(job) == 0)
+        ;
+    while (SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, WEXITED | __WALL | WNOHANG, 0) == -EINTR)
+        ;
 }
 
 void brig_job_free(struct brig_job *job)
@@ -421,13 +470,14 @@ void brig_job_free(struct brig_job *job)
     if (!job)
         return;
     if (job->pid > 0) {
+        limits_unthrottle(&job->limits);
         if (job->plan.rung == PLAN_FULL)
             (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
         close_if_open(job->wire); /* for init, the end of its socket is an order to end */
         job->wire = -1;
-        while (SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
-            ;
+        await_end(job);
     }
+    tools_free(job->tools); /* while there is a set they are in */
     close_if_open(job->pidfd);
     close_if_open(job->wire);
     close_if_open(job->terminal);
@@ -437,7 +487,6 @@ void brig_job_free(struct brig_job *job)
     capture_done(&job->captures[1]);
     watch_done(&job->watch);
     plan_done(&job->plan);
-    tools_free(job->tools);
     limits_done(&job->limits);
     free(job);
 }

@@ -26,18 +26,24 @@ struct brig_job {
     int pidfd, wire, terminal, epoll, timer;
     struct capture captures[2];
     struct watch watch;
+    struct brig_unenforced notices;
     int stop_signal;
     struct wire_message end; /* how the command ended and what was used, from init */
     pid_t stuck_pid;         /* of what was given up because it does not die; else 0 */
     bool has_reason;         /* we ended it, and this is why */
     enum brig_outcome reason;
     uint64_t started_us, ended_us;
+    uint64_t watch_due_us; /* when names are watched, 0: at once or never */
     uint64_t wall_deadline_us, kill_deadline_us, stuck_deadline_us, cpu_check_us; /* 0: none */
     uint64_t cpu_limit_us, grace_us;
     uint64_t own_peak_kb; /* ours at the start, which the kernel counts into the child's */
 };
 
 uint64_t job_now_us(void);
+/* When the time of a job is over, by the monotonic clock; 0: it may run for ever. And whether it has
+ * any limit on time, also of the CPU's. */
+uint64_t job_deadline_us(const struct brig_job *job);
+bool job_is_timed(const struct brig_job *job);
 /* Arms the timer for the next thing due; one is made when there is something. */
 int job_arm_timer(struct brig_job *job, struct brig_error *err);
 

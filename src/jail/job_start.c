@@ -237,11 +237,12 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     if ((result = spawn_jail(&job->plan, early, &spawned, err)) < 0)
         return result;
     job->pid = spawned.pid;
+    watch_mounts(&job->watch, &job->plan, job->pid);
     job->pidfd = spawned.pidfd;
     job->wire = spawned.wire;
     job->terminal = spawned.terminal;
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
-        job->tools = tools_new(spawned.tools, job->limits.group);
+        job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
     job->end = spawned.end;
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
@@ -250,14 +251,13 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
 }
 
 /* What the child has to know of the job's group, and the result of what it cannot do. */
-static void use_group(struct brig_job *job)
+static void use_group(struct brig_job *job, const struct brig_policy *policy)
 {
     struct plan *plan = &job->plan;
     const struct limits *limits = &job->limits;
-    plan->limits_missing = limits->missing;
-    limits_note(limits, &plan->unenforced);
+    plan->limits_missing = limits_note(limits, policy, plan->rung == PLAN_FULL, &plan->unenforced);
     if (limits->lease) {
-        plan->join_count = tools_lease_join_fds(limits->lease, plan->join_fds);
+        plan->tool_token = tools_lease_token(limits->lease);
         unenforced_add(&plan->unenforced, "inside another jail: its namespaces are this one's too");
     } else if (limits->group) {
         plan->cgroup_fd = cgroup_clone_fd(limits->group);
@@ -279,7 +279,7 @@ static int find_default_group(struct brig_job *job, const struct brig_policy *po
         limits_skip(&job->limits, policy);
     if (result == 0 && limits_hold(&job->limits))
         spawn_abandon(early);
-    use_group(job);
+    use_group(job, policy);
     if (result == 0 && limits_hold(&job->limits))
         spawn_begin(&job->plan, wants_pty(streams), early);
     return result;
@@ -304,7 +304,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     if (result < 0)
         return result;
     if (!job->limits_deferred)
-        use_group(job);
+        use_group(job, policy);
     struct spawn_early early = {0};
     spawn_begin(&job->plan, wants_pty(streams), &early);
     if (job->limits_deferred)
@@ -323,7 +323,7 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
                                struct brig_error *err)
 {
     int network = template_plan(template, &job->plan);
-    use_group(job);
+    use_group(job, template->policy);
     int result = launch(job, template->policy, command, streams, NULL, err);
     if (network >= 0) {
         (void)close(network);
@@ -347,6 +347,13 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
             return 0;
         if (err)
             *err = local;
+        if (rung == PLAN_FULL && local.sys_errno == ENOSPC &&
+            !(missing & PLAN_NO_CGROUP_NAMESPACE)) { /* inside a jail, that is why */
+            missing |= PLAN_NO_CGROUP_NAMESPACE;
+            watch_done(&job->watch);
+            plan_done(&job->plan);
+            continue;
+        }
         /* Inside a jail a second one has no namespaces, but its walls stand. */
         bool inside = job->limits.lease && rung == PLAN_FULL;
         if (result != BRIG_E_UNSUPPORTED ||
@@ -383,16 +390,22 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
         job->wall_deadline_us = job->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
     if (job->cpu_limit_us)
         job->cpu_check_us = job->started_us + 1;
+    if (watch_delay_us(&job->watch, &job->plan) > 0)
+        job->watch_due_us = job->started_us + watch_delay_us(&job->watch, &job->plan);
     job->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (job->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
-    int fds[] = {job->wire,           job->pidfd,    job->captures[0].fd,
-                 job->captures[1].fd, job->watch.fd, job->tools ? job->tools->listener : -1};
+    int fds[] = {job->wire, job->pidfd, job->captures[0].fd, job->captures[1].fd, job->watch.fd};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
         int result = add_to_epoll(job, fds[i], err);
         if (result < 0)
             return result;
     }
+    if (job->tools)
+        tools_watch(job->tools, job->epoll, job->started_us);
+    struct epoll_event mounts = {.events = EPOLLPRI, .data.fd = job->watch.mounts};
+    if (mounts.data.fd >= 0 && epoll_ctl(job->epoll, EPOLL_CTL_ADD, mounts.data.fd, &mounts) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the jail's mounts");
     return job_arm_timer(job, err);
 }
 
@@ -400,6 +413,7 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
                          const struct brig_template *template, struct brig_error *err)
 {
     bool prepared = template && template->ready;
+    job->limits.shared = prepared;
     if (prepared && template->no_group)
         limits_skip(&job->limits, policy);
     else if (!prepared && geteuid() != 0 && limits_are_defaults(policy))
@@ -426,7 +440,7 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
                              .epoll = -1,
                              .timer = -1,
                              .captures = {{.fd = -1}, {.fd = -1}},
-                             .watch = {.fd = -1}};
+                             .watch = WATCH_INIT};
     struct rusage own;
     if (getrusage(RUSAGE_SELF, &own) == 0)
         job->own_peak_kb = (uint64_t)own.ru_maxrss;

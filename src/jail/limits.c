@@ -2,6 +2,9 @@
 /* A policy's limits on the whole jail. */
 #include "jail/limits.h"
 
+#include <stdlib.h>
+#include <sys/utsname.h>
+
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/unenforced.h"
@@ -21,22 +24,62 @@ static const struct {
      "counted by a resource limit of the jail's user instead", true},
     {CGROUP_IO, 1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES, "io",
      "disks can be read and written at any speed", false},
+    {CGROUP_TIME, 1U << BRIG_LIMIT_CPU_MS, "cpu-time",
+     "what processes used that nobody waited for does not count", true},
 };
 
-static struct cgroup_limits wanted(const struct brig_policy *policy)
+/* pids.max takes no more. */
+#define PIDS_MAX (UINT64_C(1) << 22)
+
+/* Since 5.14 RLIMIT_NPROC counts the processes of a user in a user namespace; before, all that the
+ * user has on the machine, and a default must not depend on those. */
+static bool counts_by_namespace(void)
+{
+    struct utsname system;
+    char *end;
+    if (uname(&system) < 0)
+        return false;
+    unsigned long major = strtoul(system.release, &end, 10);
+    unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+    return major > 5 || (major == 5 && minor >= 14);
+}
+
+static bool is_asked(const struct brig_policy *policy, enum brig_limit limit)
+{
+    return policy->limits_asked & 1U << limit;
+}
+
+/* Whether a resource limit can hold the number of processes as well as a group. What a caller wants
+ * is better counted by a group all the same, as that tells; for a default, one is not made. */
+static bool is_pids_spare(const struct brig_policy *policy, bool shared)
+{
+    return policy->limits[BRIG_LIMIT_PROCESSES] && !is_asked(policy, BRIG_LIMIT_PROCESSES) &&
+           !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES) && counts_by_namespace();
+}
+
+/* Whether the command can make TCP sockets. */
+static bool has_tcp(const struct brig_policy *policy)
+{
+    return policy->seccomp != BRIG_SECCOMP_CODE || policy->network != BRIG_NET_NONE ||
+           policy->disabled_layers & BRIG_LAYER_SECCOMP;
+}
+
+static struct cgroup_limits wanted(const struct brig_policy *policy, bool shared)
 {
     const uint64_t *limits = policy->limits;
+    uint64_t pids = limits[BRIG_LIMIT_PROCESSES];
     return (struct cgroup_limits){
         .memory_bytes = limits[BRIG_LIMIT_MEMORY_BYTES],
         .cpu_percent = (unsigned)limits[BRIG_LIMIT_CPU_PERCENT],
-        /* init counts too */
-        .pids = limits[BRIG_LIMIT_PROCESSES] ? limits[BRIG_LIMIT_PROCESSES] + 1 : 0,
+        .pids = pids > 0 && pids < PIDS_MAX ? pids + 1 : pids, /* init counts too */
+        .pids_spare = is_pids_spare(policy, shared),
         .io_read_bytes = limits[BRIG_LIMIT_IO_READ_BYTES],
         .io_write_bytes = limits[BRIG_LIMIT_IO_WRITE_BYTES],
         /* Where there may be no pid namespace to end everything with. */
         .kill = policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
                 policy->disabled_layers & BRIG_LAYER_NAMESPACES,
         .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0,
+        .tcp = has_tcp(policy),
     };
 }
 
@@ -48,12 +91,17 @@ static unsigned all_limits(void)
     return limits;
 }
 
-/* What takes a group. */
 static unsigned resources_of(const struct cgroup_limits *limits)
 {
     return (limits->memory_bytes ? CGROUP_MEMORY : 0U) | (limits->cpu_percent ? CGROUP_CPU : 0U) |
            (limits->pids ? CGROUP_PIDS : 0U) |
-           (limits->io_read_bytes || limits->io_write_bytes ? CGROUP_IO : 0U);
+           (limits->io_read_bytes || limits->io_write_bytes ? CGROUP_IO : 0U) |
+           (limits->cpu_time ? CGROUP_TIME : 0U);
+}
+
+static bool takes_group(const struct cgroup_limits *limits)
+{
+    return resources_of(limits) & ~(limits->pids_spare ? CGROUP_PIDS : 0U);
 }
 
 /* The first resource of those that the caller, not the mode, wants. */
@@ -78,14 +126,19 @@ static int refuse(const char *asked, struct brig_error *err)
 
 int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
 {
-    struct cgroup_limits want = wanted(policy);
-    if (!resources_of(&want))
+    struct cgroup_limits want = wanted(policy, limits->shared);
+    if (!takes_group(&want)) {
+        limits->missing = resources_of(&want);
         return 0;
+    }
     int result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
     if (result < 0)
         return result;
-    if (limits->missing)
-        (void)tools_lease_new(&want, &limits->lease, &limits->missing, NULL);
+    unsigned time = limits->missing & CGROUP_TIME;
+    bool alone = cgroup_kind(limits->group) == CGROUP_NONE;
+    if (alone && limits->missing != time &&
+        tools_lease_new(&want, &limits->lease, &limits->missing, NULL) == 0)
+        limits->missing |= time;
     const char *asked = first_asked(policy, limits->missing);
     if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
         return refuse(asked, err);
@@ -94,13 +147,13 @@ int limits_init(struct limits *limits, const struct brig_policy *policy, struct 
 
 bool limits_are_defaults(const struct brig_policy *policy)
 {
-    struct cgroup_limits want = wanted(policy);
-    return resources_of(&want) != 0 && !(policy->limits_asked & all_limits());
+    struct cgroup_limits want = wanted(policy, false);
+    return takes_group(&want) && !(policy->limits_asked & all_limits());
 }
 
 void limits_skip(struct limits *limits, const struct brig_policy *policy)
 {
-    struct cgroup_limits want = wanted(policy);
+    struct cgroup_limits want = wanted(policy, limits->shared);
     limits->missing = resources_of(&want);
 }
 
@@ -125,10 +178,30 @@ void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage)
         cgroup_usage(limits->group, ret_usage);
 }
 
-void limits_note(const struct limits *limits, struct brig_unenforced *unenforced)
+void limits_unthrottle(const struct limits *limits)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
-        if (limits->missing & resources[i].resource)
-            unenforced_add(unenforced, "limit %s: no cgroup for it here; %s", resources[i].name,
-                           resources[i].instead);
+    if (limits->group)
+        cgroup_unthrottle(limits->group);
+}
+
+unsigned limits_note(const struct limits *limits, const struct brig_policy *policy, bool apart,
+                     struct brig_unenforced *unenforced)
+{
+    unsigned missing = limits->missing;
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++) {
+        const char *instead = resources[i].instead;
+        bool is_default_pids =
+            resources[i].resource == CGROUP_PIDS && !is_asked(policy, BRIG_LIMIT_PROCESSES);
+        if (!(missing & resources[i].resource))
+            continue;
+        if (is_default_pids && apart && is_pids_spare(policy, limits->shared))
+            continue; /* nothing is lost */
+        if (is_default_pids) {
+            missing &= ~(unsigned)CGROUP_PIDS;
+            instead = "there can be any number of processes";
+        }
+        unenforced_add(unenforced, "limit %s: no cgroup for it here; %s", resources[i].name,
+                       instead);
+    }
+    return missing;
 }

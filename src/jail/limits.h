@@ -11,6 +11,7 @@ struct limits {
     struct cgroup *group;      /* ours; may be of kind CGROUP_NONE */
     struct tools_lease *lease; /* or, inside a jail, what its supervisor gave us */
     unsigned missing;          /* enum cgroup_resource bits that are wanted and cannot be had */
+    bool shared;               /* the jail's user namespace is that of others, too: a template's */
 };
 
 /* Makes the group, or asks the supervisor of the jail we are in for one. What was asked for and is
@@ -26,5 +27,9 @@ void limits_done(struct limits *limits);
 /* Whether there is a group, so that the policy's limits are those of the whole jail. */
 bool limits_hold(const struct limits *limits);
 void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage);
-/* Lists what is missing, and what is done instead. */
-void limits_note(const struct limits *limits, struct brig_unenforced *unenforced);
+/* Before everything is killed: see cgroup_unthrottle(). */
+void limits_unthrottle(const struct limits *limits);
+/* Lists what is missing, and what is done instead. Returns the bits of that for which resource
+ * limits are to be set; `apart`: the jail has a user namespace. */
+unsigned limits_note(const struct limits *limits, const struct brig_policy *policy, bool apart,
+                     struct brig_unenforced *unenforced);

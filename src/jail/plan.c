@@ -69,10 +69,12 @@ static void copy_masks(struct plan *to, const struct plan *from)
     for (size_t i = 0; to->masks && i < from->mask_count; i++) {
         const struct plan_mask *mask = &from->masks[i];
         to->masks[i] = (struct plan_mask){
+            .cover = mask->cover,
             .host_dir = arena_strdup(&to->arena, mask->host_dir),
             .name = arena_strdup(&to->arena, mask->name),
             .host_path = arena_strdup(&to->arena, mask->host_path),
             .path = arena_strdup(&to->arena, mask->path),
+            .writable = mask->writable ? arena_strdup(&to->arena, mask->writable) : NULL,
         };
     }
     to->mask_count = to->mask_room = to->arena.failed ? 0 : from->mask_count;
@@ -149,6 +151,10 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
 {
     plan->two_cpus = has_two_cpus();
     plan->clone_flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    if (plan->missing & PLAN_NO_CGROUP_NAMESPACE) {
+        plan->clone_flags &= ~(unsigned long)CLONE_NEWCGROUP;
+        unenforced_add(&plan->unenforced, "no cgroup namespace: the jail sees where its group is");
+    }
     if (policy->network == BRIG_NET_NONE) {
         plan->clone_flags |= CLONE_NEWNET;
         plan->loopback = has_inet(policy);
@@ -159,6 +165,15 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
                   "nested user namespaces are refused by seccomp only");
         if (plan->step_count > 0)
             plan->steps[plan->step_count - 1].soft = true;
+    }
+    /* Who has a cgroup namespace of its own can mount the hierarchies, and where the group belongs to
+     * the jail's user, it can lift the limits or make groups in it. */
+    if (!(policy->disabled_layers & BRIG_LAYER_NESTED)) {
+        add_write(plan, "/proc/sys/user/max_cgroup_namespaces", "0",
+                  "refuse cgroup namespaces by sysctl",
+                  policy->allow_nested ? "nested cgroup namespaces reach the jail's group" : NULL);
+        if (plan->step_count > 0)
+            plan->steps[plan->step_count - 1].soft = plan->steps[plan->step_count - 1].alone = true;
     }
     uint64_t watches = policy->limits[BRIG_LIMIT_INOTIFY_WATCHES];
     if (watches > 0)

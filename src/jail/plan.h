@@ -31,13 +31,16 @@ enum plan_op {
     PLAN_DEVPTS,    /* slot = new devpts instance, detached */
     PLAN_TREE,      /* slot = recursive clone of the host tree at path, checked by dev and ino */
     PLAN_PREPARED,  /* slot = the detached tree the parent made, fd */
-    PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from` */
+    PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from`; data: as for
+                       * PLAN_ATTACH */
     PLAN_ATTR,      /* set flags (PLAN_ATTR_…) on the mount in slot */
     PLAN_ROOT,      /* slot becomes the tree that the others are attached in */
     PLAN_MKDIR,     /* in slot: path, mode; existing is fine */
     PLAN_MKFILE,    /* in slot: path, mode, data */
     PLAN_SYMLINK,   /* in slot: path → data */
-    PLAN_ATTACH,    /* slot at path in the root `from`; mode: the way there is all ours; data: the
+    PLAN_MKPATH, /* in slot: the directories of path, following no symlink; mode: the last name is
+                       * one too, else it is a file */
+    PLAN_ATTACH, /* slot at path in the root `from`; mode: the way there is all ours; data: the
                        * directory (of length bytes) above it that others can write to */
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
     PLAN_PIVOT,     /* the root becomes /, with the host's tree stacked on it */
@@ -59,8 +62,10 @@ enum plan_attr {
 
 struct plan_step {
     enum plan_op op;
-    bool soft;  /* failing is reported, not fatal */
-    bool fresh; /* made anew for each run of a template, see plan_template.c */
+    bool soft;         /* failing is reported, not fatal */
+    bool if_reachable; /* what we are not let to, nobody in the jail is */
+    bool fresh;        /* made anew for each run of a template, see plan_template.c */
+    bool alone;        /* left out of templates, whose runs share a user namespace */
     int slot, from;
     int fd;
     unsigned flags;
@@ -98,26 +103,39 @@ enum { PLAN_FD_PTY = -1, PLAN_FD_NULL = -2 };
 #define PLAN_FD_MAX (3 + BRIG_PASS_FD_MAX)
 #define PLAN_RLIMIT_MAX 8
 
-/* A name on the host whose appearance can lay a masked path bare: the path itself, or a directory
+/* What is mounted over a path, and is lost when the host replaces it. */
+enum plan_cover {
+    PLAN_COVER_MASK,    /* something empty */
+    PLAN_COVER_PROTECT, /* itself, read-only */
+    PLAN_COVER_PIN,     /* itself: only to be held in place */
+};
+
+/* A name on the host whose appearance can lay a covered path bare: the path itself, or a directory
  * above it. */
 struct plan_mask {
+    enum plan_cover cover;
     const char *host_dir; /* the directory the name is in */
     const char *name;
-    const char *host_path; /* what is masked, on the host */
+    const char *host_path; /* what is covered, on the host */
     const char *path;      /* and inside the jail */
+    const char *writable;  /* the directory of the jail below which others can write */
 };
+
+/* Besides enum brig_layer: in a jail there can be no more cgroup namespaces. */
+#define PLAN_NO_CGROUP_NAMESPACE (1U << 31)
 
 struct plan {
     struct arena arena;
     enum plan_rung rung;
-    unsigned missing;          /* layers this system turned out not to have */
+    unsigned missing;          /* layers this system turned out not to have, and PLAN_NO_… */
     int failed_step;           /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
     bool two_cpus;             /* for doing two things at a time */
     /* The group the jail is cloned into, or writes itself into; borrowed: */
     int cgroup_fd; /* or -1 */
-    int join_fds[TOOLS_FDS_MAX];
+    int join_fds[CGROUP_JOIN_MAX];
     size_t join_count;
+    uint64_t tool_token;     /* or 0: the leaf it joins, of the jail we are in */
     unsigned limits_missing; /* enum cgroup_resource: resource limits have to do */
     /* Before the namespaces are made: */
     bool become; /* as root: take these ids first */

@@ -30,6 +30,7 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_MKDIR:
     case PLAN_MKFILE:
     case PLAN_SYMLINK:
+    case PLAN_MKPATH:
     case PLAN_ATTACH:
     case PLAN_OPEN_ROOT:
     case PLAN_PIVOT:
@@ -96,6 +97,8 @@ static int split_steps(struct split *split, struct plan *held, struct plan *fres
 {
     for (size_t i = 0; i < split->plan->step_count; i++) {
         const struct plan_step *step = &split->plan->steps[i];
+        if (step->alone)
+            continue;
         if (step->op == PLAN_ROOT)
             split->root_slot = step->slot;
         if (step->op == PLAN_PROC)

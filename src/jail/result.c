@@ -144,9 +144,9 @@ static void json_usage(struct json *j, const struct brig_usage *usage)
     json_close_object(j);
 }
 
-static void json_unenforced(struct json *j, const struct brig_unenforced *list)
+static void json_list(struct json *j, const char *name, const struct brig_unenforced *list)
 {
-    json_open_array(j, "unenforced");
+    json_open_array(j, name);
     for (size_t i = 0; i < list->count && i < BRIG_UNENFORCED_MAX; i++)
         json_bytes(j, NULL, list->text[i], strnlen(list->text[i], sizeof list->text[i]));
     json_close_array(j);
@@ -187,7 +187,8 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
     json_bool(&j, "stdout", result->out.truncated);
     json_bool(&j, "stderr", result->err.truncated);
     json_close_object(&j);
-    json_unenforced(&j, &result->unenforced);
+    json_list(&j, "unenforced", &result->unenforced);
+    json_list(&j, "notices", &result->notices);
     json_error(&j, &result->error);
     json_close_object(&j);
     str_append_char(&out, '\n');

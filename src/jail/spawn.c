@@ -34,9 +34,9 @@ int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
                             .msg_control = &control,
                             .msg_controllen = sizeof control};
     ssize_t length;
-    do
+    do /* ECONNRESET is said once, if the other ended without having read all; its words come after */
         length = recvmsg(wire, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (length < 0 && errno == EINTR);
+    while (length < 0 && (errno == EINTR || errno == ECONNRESET));
     if (length < 0)
         return errno == EAGAIN ? 0 : -errno;
     for (struct cmsghdr *item = CMSG_FIRSTHDR(&header); item; item = CMSG_NXTHDR(&header, item))
@@ -85,11 +85,12 @@ static int run_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *
     return 0;
 }
 
-/* For the stacks of the children and what they share. */
-static void *map_memory(void)
+/* For the stacks of the children and what they share; `sharing` is how, with one that has a copy of
+ * our memory. */
+static void *map_memory(int sharing)
 {
     void *memory = mmap(NULL, CHILD_MEMORY_BYTES, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+                        sharing | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }
 
@@ -102,14 +103,15 @@ static void block_signals(sigset_t *ret_before)
 
 /* The clone itself, with every signal blocked: a handler of the caller's must not run in the child,
  * which may share its memory. */
-static long clone_jail(const struct plan *plan, int wire, int *ret_pidfd, struct brig_error *err)
+static long clone_jail(const struct plan *plan, int wire, int *ret_pidfd, pid_t *ret_first,
+                       struct brig_error *err)
 {
-    void *memory = map_memory();
+    void *memory = map_memory(plan->become ? MAP_SHARED : MAP_PRIVATE);
     if (!memory)
         return brig_fail(err, BRIG_E_NOMEM, errno, "cannot allocate a stack");
     sigset_t before;
     block_signals(&before);
-    long pid = child_start(plan, wire, memory, ret_pidfd);
+    long pid = child_start(plan, wire, memory, ret_pidfd, ret_first);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)munmap(memory, CHILD_MEMORY_BYTES);
     if (pid < 0)
@@ -191,7 +193,12 @@ static void undo(struct spawned *spawned)
         if (message.type == WIRE_PID)
             spawned->pid = message.a;
     }
-    if (spawned->pid > 0) {
+    /* Or the intermediate was killed before it could say: then it is still our child to reap. */
+    if (spawned->pid == 0 && spawned->first > 0) {
+        spawned->pid = spawned->first;
+        spawned->pidfd = (int)SYS(pidfd_open, spawned->first, 0);
+    }
+    if (spawned->pid > 0 && spawned->pidfd >= 0) {
         (void)SYS(pidfd_send_signal, spawned->pidfd, SIGKILL, 0, 0);
         while (SYS(waitid, SYS_WAIT_PIDFD, spawned->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
             ;
@@ -241,7 +248,8 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
     autoclose int wire = pair[0];
     autoclose int wire_child = pair[1];
     int pidfd = -1; /* of the intermediate there is none */
-    long cloned = clone_jail(plan, wire_child, &pidfd, err);
+    pid_t first = 0;
+    long cloned = clone_jail(plan, wire_child, &pidfd, &first, err);
     if (cloned < 0)
         return (int)cloned;
     reap((pid_t)cloned);
@@ -253,8 +261,8 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
  * the plan's second half for it. */
 static bool can_begin(const struct plan *plan, bool wants_pty)
 {
-    return plan->rung == PLAN_FULL && plan->two_cpus && (plan->clone_flags & CLONE_NEWNET) &&
-           !wants_pty && !plan->become && !plan->parent_maps && plan->join_userns < 0;
+    return plan->rung == PLAN_FULL && plan->two_cpus && !wants_pty && !plan->become &&
+           !plan->parent_maps && plan->join_userns < 0;
 }
 
 static void end_early(struct spawn_early *early)
@@ -273,7 +281,7 @@ void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *re
         return;
     early.wire = pair[0];
     early.wire_child = pair[1];
-    early.memory = map_memory();
+    early.memory = map_memory(MAP_PRIVATE);
     long pid = -ENOMEM;
     if (early.memory) {
         block_signals(&early.signals);
@@ -341,7 +349,7 @@ int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret
     autoclose int done_read = done[0];
     autoclose int done_write = done[1];
     struct spawned spawned = {.pidfd = -1, .wire = wire, .terminal = -1, .tools = -1};
-    long cloned = clone_jail(plan, wire_child, &spawned.pidfd, err);
+    long cloned = clone_jail(plan, wire_child, &spawned.pidfd, &spawned.first, err);
     if (cloned < 0)
         return (int)cloned;
     (void)close(take_fd(&wire_child));

@@ -11,6 +11,7 @@
 /* A started jail. The fds are the caller's. */
 struct spawned {
     pid_t pid;               /* the jail's first process */
+    pid_t first;             /* the same, before an intermediate has said so; or 0 */
     int pidfd;               /* of it */
     int wire;                /* to it, SEQPACKET, non-blocking */
     int terminal;            /* master of its pty, or -1 */

@@ -127,6 +127,11 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
     int result = policy_validate(policy, err);
     if (result < 0)
         return result;
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].fd >= 0)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "a mount is moved into one jail: '%s' cannot be part of a template",
+                             policy->grants[i].dest);
     struct brig_template *template = calloc(1, sizeof *template);
     if (!template)
         return brig_fail_nomem(err);
@@ -136,8 +141,9 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
     struct plan held;
     if (!template->policy)
         result = brig_fail_nomem(err);
-    else if (policy->disabled_layers & BRIG_LAYER_NAMESPACES)
-        result = BRIG_E_UNSUPPORTED;
+    else if (policy->disabled_layers & BRIG_LAYER_NAMESPACES || policy->allow_nested)
+        result =
+            BRIG_E_UNSUPPORTED; /* nested jails need a user namespace that is limited for one */
     if (result == 0)
         result = plan_compile(template->policy, PLAN_FULL, 0, &template->compiled, err);
     if (result == 0)

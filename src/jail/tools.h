@@ -3,45 +3,62 @@
  *
  * Inside a jail there are no namespaces and no cgroups to be had. So its supervisor listens on a
  * socket that was made inside (TOOLS_SOCKET). A brig in there connects, says which limits its tool
- * shall have, and gets the files into which the tool's process writes itself: a leaf beside the
- * jail's own, inside the group whose limits hold for all. The leaf lives as long as the connection.
+ * shall have, and gets a token: there is a leaf beside the jail's own now, inside the group whose
+ * limits hold for all. The tool's process connects in turn, before its exec, with the token, and the
+ * supervisor moves it into the leaf. The leaf lives as long as the first connection.
  *
  * Whoever connects is untrusted. A request is a struct of fixed size; limits can only tighten what
- * holds anyway; there are at most CGROUP_LEAF_MAX leaves, and making them is rationed. What is
- * handed out are files that can be written to and nothing else: a directory would lead to the rest
- * of the hierarchy. */
+ * holds anyway; there are at most CGROUP_LEAF_MAX leaves. Who is moved is who has connected, by the
+ * kernel's word, and only from where the jail itself lives: nobody can move another, nor leave a
+ * leaf. No descriptors are handed out, and none are taken: see tools_guard.c. Everything asked for
+ * has a price in time, so that a jail cannot keep its supervisor busy; who cannot pay is not heard
+ * until he can. */
 #pragma once
 
 #include "jail/cgroup.h"
 
 #define TOOLS_SOCKET "/run/brig-tools"
-#define TOOLS_FDS_MAX (CGROUP_JOIN_MAX + 1)
 
 /* ---- The supervisor's side: tools.c ---- */
 
-#define TOOLS_PEERS_MAX CGROUP_LEAF_MAX
+/* Each leaf has a connection, and some are needed to join them. */
+#define TOOLS_PEERS_MAX (CGROUP_LEAF_MAX + 8)
 
 struct tools_peer {
-    int fd; /* -1: free */
+    int fd;         /* -1: free */
+    bool watched;   /* it is in the epoll set */
+    bool shut;      /* never to be read from again, nor closed before the end */
+    uint64_t token; /* the leaf's, until somebody has joined it; else 0 */
     struct cgroup *leaf;
 };
 
 struct tools {
-    int listener;         /* -1: there is none */
+    int listener;
+    bool listening;       /* it is in the epoll set */
+    int epoll;            /* borrowed; -1: nothing is watched */
     struct cgroup *group; /* borrowed */
+    pid_t init;           /* the jail's first process, which is where the jail is */
+    bool no_rights;       /* the kernel keeps descriptors out of messages to us */
     struct tools_peer peers[TOOLS_PEERS_MAX];
-    uint64_t ration_us; /* when the next leaf may be made */
+    uint64_t paid_us;   /* until when everything is paid for; in the future: nobody is heard */
+    uint64_t accept_us; /* when there may be descriptors for connections again, or 0 */
+    uint64_t due_us;    /* when somebody who is not watched now has to be, or 0 */
 };
 
-/* NULL without memory. Takes the listener; release with tools_free(). */
-struct tools *tools_new(int listener, struct cgroup *group);
-void tools_free(struct tools *tools); /* accepts NULL */
-/* Serves an fd of ours that is readable: the listener or a peer. Returns an fd to be watched from
- * now on, or -1. What is closed here vanishes from an epoll set by itself. False if it is none of
- * ours. */
-bool tools_serve(struct tools *tools, int fd, uint64_t now_us, int *ret_new_fd);
+/* NULL without memory. Takes the listener; release with tools_free(). `init` must not be reaped
+ * before. */
+struct tools *tools_new(int listener, struct cgroup *group, pid_t init);
+/* What is left of the tools is killed. Accepts NULL. Never blocks, whatever the jail has sent. */
+void tools_free(struct tools *tools);
+/* Has an epoll set report what is to be served, by its fd. The set must live as long. */
+void tools_watch(struct tools *tools, int epoll_fd, uint64_t now_us);
+/* Serves an fd that is readable: the listener or a peer. False if it is none of ours. */
+bool tools_serve(struct tools *tools, int fd, uint64_t now_us);
+/* When tools_wake() wants to be called next, or 0. */
+uint64_t tools_due_us(const struct tools *tools);
+void tools_wake(struct tools *tools, uint64_t now_us);
 
-/* ---- The side inside: tools_lease.c ---- */
+/* ---- The side inside: tools_lease.c; joining is in child_group.c ---- */
 
 struct tools_lease;
 
@@ -52,7 +69,7 @@ bool tools_are_near(void);
  * or with a refusal; then nothing is touched. */
 int tools_lease_new(const struct cgroup_limits *limits, struct tools_lease **ret_lease,
                     unsigned *ret_missing, struct brig_error *err);
-/* The files a process writes "0" into; borrowed. */
-size_t tools_lease_join_fds(const struct tools_lease *lease, int fds[TOOLS_FDS_MAX]);
+/* What one process can join it by. */
+uint64_t tools_lease_token(const struct tools_lease *lease);
 void tools_lease_usage(struct tools_lease *lease, struct cgroup_usage *ret_usage);
 void tools_lease_free(struct tools_lease *lease); /* accepts NULL */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -14,36 +15,15 @@
 
 struct tools_lease {
     int socket;
-    int fds[TOOLS_FDS_MAX];
-    size_t fd_count;
+    uint64_t token;
 };
 
 void tools_lease_free(struct tools_lease *lease)
 {
     if (!lease)
         return;
-    for (size_t i = 0; i < lease->fd_count; i++)
-        (void)close(lease->fds[i]);
     (void)close(lease->socket);
     free(lease);
-}
-
-/* Takes the fds that came with a message. */
-static void take_fds(struct msghdr *header, struct tools_lease *lease)
-{
-    for (struct cmsghdr *item = CMSG_FIRSTHDR(header); item; item = CMSG_NXTHDR(header, item)) {
-        if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < count; i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(item) + i * sizeof fd, sizeof fd);
-            if (lease->fd_count < TOOLS_FDS_MAX)
-                lease->fds[lease->fd_count++] = fd;
-            else
-                (void)close(fd);
-        }
-    }
 }
 
 /* One question and its answer; 0 or an errno. */
@@ -52,22 +32,12 @@ static int ask(struct tools_lease *lease, const struct tools_request *request,
 {
     if (send(lease->socket, request, sizeof *request, MSG_NOSIGNAL) != (ssize_t)sizeof *request)
         return errno;
-    struct iovec part = {.iov_base = ret_reply, .iov_len = sizeof *ret_reply};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(TOOLS_FDS_MAX * sizeof(int))];
-    } control;
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof control};
     ssize_t length;
     do
-        length = recvmsg(lease->socket, &header, MSG_CMSG_CLOEXEC);
+        length = recv(lease->socket, ret_reply, sizeof *ret_reply, MSG_TRUNC);
     while (length < 0 && errno == EINTR);
     if (length < 0)
         return errno;
-    take_fds(&header, lease);
     return length == (ssize_t)sizeof *ret_reply ? ret_reply->error : EPROTO;
 }
 
@@ -82,6 +52,9 @@ static int connect_supervisor(void)
     if (!tools_are_near()) /* as almost always */
         return -1;
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const struct timeval patience = {.tv_sec = TOOLS_PATIENCE_SECONDS};
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) < 0) {
         (void)close(fd);
         fd = -1;
@@ -117,15 +90,15 @@ int tools_lease_new(const struct cgroup_limits *limits, struct tools_lease **ret
         return brig_fail(err, BRIG_E_UNSUPPORTED, error,
                          "the supervisor of this jail gives no limits to a tool");
     }
+    lease->token = text.token;
     *ret_missing = text.missing;
     *ret_lease = lease;
     return 0;
 }
 
-size_t tools_lease_join_fds(const struct tools_lease *lease, int fds[TOOLS_FDS_MAX])
+uint64_t tools_lease_token(const struct tools_lease *lease)
 {
-    memcpy(fds, lease->fds, lease->fd_count * sizeof *fds);
-    return lease->fd_count;
+    return lease->token;
 }
 
 void tools_lease_usage(struct tools_lease *lease, struct cgroup_usage *ret_usage)

@@ -156,6 +156,20 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
     char *path = arena_concat(&view->plan->arena, place->prefix, rest);
     if (!path)
         return brig_fail_nomem(err);
+    if (place->jails) { /* what is there may be anything: it is looked at name by name */
+        struct plan_step *step =
+            plan_add(view->plan, PLAN_MKPATH,
+                     arena_concat(&view->plan->arena, "make '", dest, "' to mount on"));
+        if (step) {
+            step->slot = place->slot;
+            step->path = path;
+            step->mode = directory;
+            step->hint =
+                "An earlier run may have put something else in its place, in the jail's home";
+        }
+        *ret_ours = false;
+        return 0;
+    }
     *ret_ours = true;
     if (directory)
         view_mkdirs(view, place->slot, path, 0755);
@@ -174,7 +188,7 @@ struct plan_step *view_attach(struct view *view, int slot, const char *dest, boo
         step->path = dest;
         step->mode = ours;
         const struct view_place *place = view_place_of(view, dest);
-        if (!ours && place->host && place->writable) {
+        if (!ours && (place->host || place->jails) && place->writable) {
             step->data = place->dest;
             step->length = strlen(place->dest);
         }
@@ -334,6 +348,22 @@ static void add_tools_socket(struct view *view)
     step->soft = true; /* a jail's /run need not be there */
 }
 
+/* Whatever is at the place of a private directory: the file is new there, or there is none. */
+static int add_file(struct view *view, struct brig_error *err)
+{
+    const struct policy_file *file = &view->policy->file;
+    const struct view_place *place = file->dest ? view_place_of(view, file->dest) : NULL;
+    if (!place)
+        return 0;
+    const char *name = file->dest + strlen(place->dest) + 1;
+    if (place->host || strchr(name, '/'))
+        return brig_fail(err, BRIG_E_SETUP, 0, "'%s' is not in a private directory of the jail",
+                         file->dest);
+    view_mkfile(view, place->slot, arena_concat(&view->plan->arena, place->prefix, name),
+                file->mode, file->data, file->length);
+    return 0;
+}
+
 static void finish(struct view *view)
 {
     struct plan_step *attr = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
@@ -365,7 +395,7 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
         return result;
     if (!view.frame)
         view_add_identity_files(&view);
-    if ((result = view_add_entries(&view, err)) < 0)
+    if ((result = view_add_entries(&view, err)) < 0 || (result = add_file(&view, err)) < 0)
         return result;
     finish(&view);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/unenforced.h"
 #include "jail/view_entries.h"
 
 static void add_path_rule(struct view *view, const char *path, enum landlock_grant grant)
@@ -54,8 +55,15 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
         add_path_rule(&view, devices[i], LANDLOCK_GRANT_DEVICE);
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
-        if (grant->access == BRIG_MASK)
+        if (grant->access == BRIG_PROTECT)
+            unenforced_add(&plan->unenforced,
+                           "protected paths can be written to (needs namespaces)");
+        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT)
             continue;
+        if (grant->fd >= 0)
+            return brig_fail(err, BRIG_E_SETUP, 0,
+                             "without namespaces the jail cannot have '%s' of its own [%s]",
+                             grant->dest, grant->origin);
         if (strcmp(grant->source, grant->dest) != 0) {
             /* No lower rung would do it either, and would leave more open. */
             return brig_fail(err, BRIG_E_SETUP, 0,

@@ -12,6 +12,7 @@ enum view_entry_kind {
     ENTRY_PRIVATE, /* a part of the scratch filesystem */
     ENTRY_TREE,    /* a host file or directory */
     ENTRY_MASK,
+    ENTRY_PROTECT,
 };
 
 struct view_entry {
@@ -43,3 +44,6 @@ void view_add_hidden(struct view *view, struct view_entries *entries);
  * optional and missing, or the failure in words. */
 int view_find_source(struct view *view, const struct policy_grant *grant, struct stat *ret_info,
                      struct brig_error *err);
+/* The same of a mount that the caller made. */
+int view_find_mount(const struct policy_grant *grant, struct stat *ret_info,
+                    struct brig_error *err);

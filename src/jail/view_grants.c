@@ -125,8 +125,15 @@ static int add_grant(struct view *view, struct view_entries *entries,
         add_mask(view, entries, grant);
         return 0;
     }
+    if (grant->access == BRIG_PROTECT) {
+        struct view_entry *protect = view_add_entry(view, entries, ENTRY_PROTECT, grant->dest);
+        if (protect)
+            protect->grant = grant;
+        return 0;
+    }
     struct stat info;
-    int found = view_find_source(view, grant, &info, err);
+    int found = grant->fd < 0 ? view_find_source(view, grant, &info, err)
+                              : view_find_mount(grant, &info, err);
     if (found <= 0)
         return found;
     struct view_entry *entry = view_add_entry(view, entries, ENTRY_TREE, grant->dest);
@@ -157,8 +164,38 @@ static int lay_private(struct view *view, const struct view_entry *entry, struct
     return 0;
 }
 
-/* Mounts a directory on itself: what is mounted cannot be renamed or removed. */
-static void pin(struct view *view, const struct view_place *place, const char *rest, size_t length)
+static void watch_name(struct view *view, const char *host_path, size_t length, size_t name_at,
+                       struct plan_mask covered)
+{
+    struct plan *plan = view->plan;
+    if (!plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
+                      sizeof *plan->masks))
+        return;
+    covered.host_dir =
+        arena_printf(&plan->arena, "%.*s", (int)(name_at > 1 ? name_at - 1 : 1), host_path);
+    covered.name = arena_printf(&plan->arena, "%.*s", (int)(length - name_at), host_path + name_at);
+    plan->masks[plan->mask_count++] = covered;
+}
+
+/* Remembers what is mounted over a host tree, to be put back when the host replaces what it covers,
+ * or one of the directories between it and the tree's root. */
+static void watch_cover(struct view *view, enum plan_cover cover, const struct view_place *place,
+                        const char *host_path, const char *dest)
+{
+    struct plan_mask covered = {.cover = cover, .host_path = host_path, .path = dest};
+    if (place->writable)
+        covered.writable = place->dest;
+    size_t name_at = strlen(place->host) + 1;
+    while (host_path[name_at]) {
+        size_t length = name_at + strcspn(host_path + name_at, "/");
+        watch_name(view, host_path, length, name_at, covered);
+        name_at = length + (host_path[length] == '/');
+    }
+}
+
+/* Mounts a file, directory or symlink on itself: what is mounted cannot be renamed or removed. */
+static void pin(struct view *view, const struct view_place *place, const char *rest, size_t length,
+                enum plan_cover cover)
 {
     struct arena *arena = &view->plan->arena;
     char *dest = arena_printf(arena, "%s/%.*s", place->dest, (int)length, rest);
@@ -176,9 +213,15 @@ static void pin(struct view *view, const struct view_place *place, const char *r
         step->flags = PLAN_ATTR_RECURSIVE;
         step->check_identity = true;
     }
+    bool writable = cover == PLAN_COVER_PIN;
+    if (!writable && (step = plan_add(view->plan, PLAN_ATTR, what))) {
+        step->slot = slot;
+        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_RECURSIVE;
+    }
     (void)view_attach(view, slot, dest, false, what);
-    view_add_place(view,
-                   (struct view_place){.dest = dest, .host = host, .writable = true, .slot = slot});
+    watch_cover(view, cover, place, host, dest);
+    view_add_place(
+        view, (struct view_place){.dest = dest, .host = host, .writable = writable, .slot = slot});
 }
 
 /* A rule below a writable directory would be gone if a directory between were renamed away, and
@@ -201,8 +244,17 @@ static void hold_parents(struct view *view, const char *dest)
                            "'%s' goes through a symlink, which can be replaced", dest);
             return;
         }
-        pin(view, &governing, rest, (size_t)(slash - rest));
+        pin(view, &governing, rest, (size_t)(slash - rest), PLAN_COVER_PIN);
     }
+}
+
+/* Whether a jail with an id of its own is to have it as if it were its owner. What belongs to others
+ * than the user root acts for is as open to the jail as it is to anybody. */
+static bool is_mapped(const struct view *view, const struct view_entry *entry)
+{
+    const struct brig_policy *policy = view->policy;
+    return view->identity->synthetic && entry->grant->access != BRIG_DEVICE &&
+           (!policy->stranger || policy->owner == 0 || entry->info.st_uid == policy->owner);
 }
 
 static int lay_tree(struct view *view, const struct view_entry *entry, struct brig_error *err)
@@ -218,14 +270,17 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
     const char *what = arena_concat(&plan->arena, "mount '", entry->source, "' on '", entry->dest,
                                     "' [", grant->origin, "]");
     int slot = plan_new_slot(plan);
-    if (view->identity->synthetic && !device) {
+    if (grant->fd >= 0 || is_mapped(view, entry)) {
         uint64_t attributes =
             MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
-        int fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
+        int fd = grant->fd;
+        if (fd < 0) {
+            fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
                                view->identity->host_gid, attributes, err);
-        if (fd < 0)
-            return brig_wrap(err, fd, "grant '%s' [%s]", entry->source, grant->origin);
-        plan_own_fd(plan, fd);
+            if (fd < 0)
+                return brig_wrap(err, fd, "grant '%s' [%s]", entry->source, grant->origin);
+            plan_own_fd(plan, fd);
+        }
         struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
         if (step) {
             step->slot = slot;
@@ -250,38 +305,12 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
                               : LANDLOCK_GRANT_WRITE,
                   directory);
     view_add_place(view, (struct view_place){.dest = entry->dest,
-                                             .host = entry->source,
+                                             .host = grant->fd < 0 ? entry->source : NULL,
                                              .writable = !read_only && !device && directory,
-                                             .slot = slot});
+                                             .jails = grant->fd >= 0,
+                                             .slot = slot,
+                                             .prefix = ""});
     return 0;
-}
-
-static void watch_name(struct view *view, const char *host_path, size_t length, size_t name_at,
-                       const char *mask_host, const char *dest)
-{
-    struct plan *plan = view->plan;
-    if (!plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
-                      sizeof *plan->masks))
-        return;
-    plan->masks[plan->mask_count++] = (struct plan_mask){
-        .host_dir =
-            arena_printf(&plan->arena, "%.*s", (int)(name_at > 1 ? name_at - 1 : 1), host_path),
-        .name = arena_printf(&plan->arena, "%.*s", (int)(length - name_at), host_path + name_at),
-        .host_path = mask_host,
-        .path = dest,
-    };
-}
-
-/* Remembers a mask over a host tree, to be put back when the host replaces what it covers, or one
- * of the directories between it and the tree's root. */
-static void watch_mask(struct view *view, const char *tree, const char *host_path, const char *dest)
-{
-    size_t name_at = strlen(tree) + 1;
-    while (host_path[name_at]) {
-        size_t length = name_at + strcspn(host_path + name_at, "/");
-        watch_name(view, host_path, length, name_at, host_path, dest);
-        name_at = length + (host_path[length] == '/');
-    }
 }
 
 /* A mask of what is not there protects nothing now, and is mostly a slip. Where the same path is
@@ -327,7 +356,7 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
     struct stat info;
     bool exists = lstat(host_path, &info) == 0, of_host = place->host != NULL;
     if (of_host && entry->grant)
-        watch_mask(view, place->host, host_path, entry->dest);
+        watch_cover(view, PLAN_COVER_MASK, place, host_path, entry->dest);
     if (exists && S_ISLNK(info.st_mode) && of_host) {
         int result = mask_link_target(view, place, host_path, entry, err);
         if (result < 0)
@@ -351,12 +380,66 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
     int slot = view_read_only_subtree(view, view->scratch,
                                       directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
     struct plan_step *step = view_attach(view, slot, entry->dest, false, what);
+    if (step)
+        step->if_reachable = true;
     if (step && !of_host)
         step->soft = true; /* of our own root: it may not hold this name at all */
     if (directory)
         view_add_place(view, (struct view_place){.dest = entry->dest,
                                                  .slot = view->scratch,
                                                  .prefix = VIEW_EMPTY_DIR "/"});
+    return 0;
+}
+
+/* What stands in a directory that only takes up a name. */
+static const char held_note[] =
+    "brig keeps this name taken, so that nothing in the jail can put settings or hooks here that\n"
+    "programs outside would run. To let the command make it, start brig with --unprotect and this\n"
+    "name, or make it outside first (`git init`).\n";
+
+static void lay_held(struct view *view, const struct view_entry *entry, const char *what)
+{
+    if (!view->noted) {
+        view_mkdirs(view, view->scratch, VIEW_HELD_DIR, 0755);
+        view_mkfile(view, view->scratch, VIEW_HELD_DIR "/protected-by-brig", 0444, held_note,
+                    sizeof held_note - 1);
+        view->noted = true;
+    }
+    (void)view_attach(view, view_read_only_subtree(view, view->scratch, VIEW_HELD_DIR, what),
+                      entry->dest, false, what);
+}
+
+/* A part of a writable grant that stays as it is. Where something else lies there, or nobody can
+ * write, there is nothing to do. */
+static int lay_protect(struct view *view, const struct view_entry *entry, struct brig_error *err)
+{
+    const struct policy_grant *grant = entry->grant;
+    const struct view_place *place = view_place_of(view, entry->dest);
+    if (!place->host || !place->writable || strcmp(place->dest, entry->dest) == 0)
+        return 0;
+    const char *rest = entry->dest + strlen(place->dest);
+    char *host_path = arena_concat(&view->plan->arena, place->host, rest);
+    if (!host_path)
+        return brig_fail_nomem(err);
+    struct stat info;
+    if (strcmp(host_path, grant->source) != 0)
+        return 0;
+    if (lstat(host_path, &info) < 0) {
+        if (grant->flags & BRIG_GRANT_OPTIONAL)
+            return 0;
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s' [%s]", host_path,
+                         grant->origin);
+    }
+    hold_parents(view, entry->dest);
+    struct view_place above = *view_place_of(view, entry->dest);
+    rest = entry->dest + strlen(above.dest) + 1;
+    if (!(grant->flags & BRIG_GRANT_HELD)) {
+        pin(view, &above, rest, strlen(rest), PLAN_COVER_PROTECT);
+        return 0;
+    }
+    lay_held(view, entry,
+             arena_concat(&view->plan->arena, "hold '", entry->dest, "' [", grant->origin, "]"));
+    watch_cover(view, PLAN_COVER_PROTECT, &above, host_path, entry->dest);
     return 0;
 }
 
@@ -369,6 +452,8 @@ static int lay(struct view *view, const struct view_entry *entry, struct brig_er
         return lay_tree(view, entry, err);
     case ENTRY_MASK:
         return lay_mask(view, entry, err);
+    case ENTRY_PROTECT:
+        return lay_protect(view, entry, err);
     }
     return 0;
 }

@@ -9,7 +9,8 @@
 struct view_place {
     const char *dest;   /* inside the jail */
     const char *host;   /* the host tree behind it; NULL: ours, in a slot */
-    bool writable;      /* a host tree the command can change */
+    bool writable;      /* a tree the command can change */
+    bool jails;         /* one of the jail's own, changed by earlier runs of it */
     int slot;           /* the filesystem, if it is ours or writable */
     const char *prefix; /* ours: path of dest in it, "" or ending in '/' */
 };
@@ -28,6 +29,7 @@ struct view {
     int scratch; /* slot of the private tmpfs */
     int dev;     /* slot of /dev, where it is a filesystem of its own */
     bool frame;  /* the root is a tmpfs of ours */
+    bool noted;  /* the directory with the note is made */
     struct view_place *places;
     size_t place_count, place_room;
     struct view_made *made; /* directories already planned */
@@ -64,6 +66,7 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 #define VIEW_SCRATCH_HOME "home"
 #define VIEW_EMPTY_DIR "empty"
 #define VIEW_EMPTY_FILE "nothing"
+#define VIEW_HELD_DIR "held"
 
 /* view_system.c */
 int view_add_system(struct view *view, struct brig_error *err); /* /usr … and /etc */

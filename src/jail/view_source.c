@@ -134,3 +134,11 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
                           "Create it first, or use the form with `!` (create) or `?` (skip)");
     return BRIG_E_SETUP;
 }
+
+int view_find_mount(const struct policy_grant *grant, struct stat *ret_info, struct brig_error *err)
+{
+    if (fstat(grant->fd, ret_info) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot mount '%s' [%s]", grant->source,
+                         grant->origin);
+    return 1;
+}

@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "jail/unenforced.h"
 #include "jail/view_parts.h"
+#include "jail/view_rows.h"
 
 /* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
 #define COPY_LIMIT 4096
@@ -43,6 +44,19 @@ static const struct etc_entry {
     {"/etc/ssl/certs", ETC_BIND, false},                 /* certificates, never /etc/ssl/private */
     {"/etc/ssl/openssl.cnf", ETC_COPY, false},           /* OpenSSL */
 };
+
+const char *view_system_row(size_t index, bool *ret_network, bool *ret_content)
+{
+    *ret_network = *ret_content = false;
+    if (index < ARRAY_LENGTH(system_dirs))
+        return system_dirs[index];
+    index -= ARRAY_LENGTH(system_dirs);
+    if (index >= ARRAY_LENGTH(etc_entries))
+        return NULL;
+    *ret_network = etc_entries[index].network;
+    *ret_content = etc_entries[index].kind != ETC_BIND;
+    return etc_entries[index].path;
+}
 
 int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
                          size_t *ret_length)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeping masks in place. */
+/* Keeping masks and protections in place. */
 #include "jail/watch.h"
 
 #include <errno.h>
@@ -13,7 +13,12 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "jail/spawn.h"
+#include "jail/unenforced.h"
+
+#define REST_DELAY_US 250000
+#define TABLE_MAX (16 << 20) /* bytes of a table of mounts */
 
 /* By name, and anew after each change: a directory that was replaced is another one to watch. Where
  * it is missing, nothing can be replaced in it. */
@@ -28,18 +33,18 @@ static bool add_watches(struct watch *watch, const struct plan *plan)
     return all;
 }
 
-int watch_start(struct watch *watch, const struct plan *plan, struct brig_error *err)
+static int watch_names(struct watch *watch, const struct plan *plan, struct brig_error *err)
 {
-    if (plan->mask_count == 0 || plan->rung != PLAN_FULL)
-        return 0;
     autoclose int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the masked files");
-    int *descriptors = calloc(plan->mask_count, sizeof *descriptors);
-    if (!descriptors)
+    autofree int *descriptors = calloc(plan->mask_count, sizeof *descriptors);
+    autofree bool *tried = calloc(plan->mask_count, sizeof *tried);
+    if (!descriptors || !tried)
         return brig_fail_nomem(err);
     watch->fd = take_fd(&fd);
-    watch->descriptors = descriptors;
+    watch->descriptors = take_ptr(&descriptors);
+    watch->tried = take_ptr(&tried);
     watch->count = plan->mask_count;
     if (!add_watches(watch, plan))
         return brig_fail(err, BRIG_E_SYSTEM, errno,
@@ -48,33 +53,109 @@ int watch_start(struct watch *watch, const struct plan *plan, struct brig_error 
     return 0;
 }
 
+int watch_start(struct watch *watch, const struct plan *plan, struct brig_error *err)
+{
+    for (size_t i = 0; i < plan->mask_count && plan->rung == PLAN_FULL; i++)
+        if (plan->masks[i].cover == PLAN_COVER_MASK)
+            return watch_names(watch, plan, err);
+    return 0;
+}
+
+void watch_mounts(struct watch *watch, const struct plan *plan, pid_t pid)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
+    if (plan->mask_count > 0 && plan->rung == PLAN_FULL)
+        watch->mounts = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+uint64_t watch_delay_us(const struct watch *watch, const struct plan *plan)
+{
+    return plan->mask_count > 0 && plan->rung == PLAN_FULL && watch->fd < 0 ? REST_DELAY_US : 0;
+}
+
 void watch_done(struct watch *watch)
 {
+    if (watch->mounts >= 0)
+        (void)close(watch->mounts);
     if (watch->fd >= 0)
         (void)close(watch->fd);
     free(watch->descriptors);
-    *watch = (struct watch){.fd = -1};
+    free(watch->tried);
+    *watch = WATCH_INIT;
 }
 
-/* Whether something is mounted at the path in the jail, from its table of mounts. */
-static bool is_covered(pid_t pid, const char *path)
+/* Undoes the octal escapes of the table of mounts, in place. */
+static void unescape(char *text)
 {
-    char name[64];
-    (void)snprintf(name, sizeof name, "/proc/%d/mountinfo", pid);
-    autofile FILE *file = fopen(name, "re");
-    autofree char *line = NULL;
-    size_t size = 0;
-    while (file && getline(&line, &size, file) > 0) {
-        char mountpoint[4096];
-        if (sscanf(line, "%*d %*d %*s %*s %4095s", mountpoint) == 1 &&
-            strcmp(mountpoint, path) == 0)
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        bool escape = from[0] == '\\' && from[1] && from[2] && from[3];
+        *to =
+            escape ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
+        from += escape ? 4 : 1;
+    }
+    *to = 0;
+}
+
+/* The table of mounts of a process; nothing if it is over. */
+static bool read_table(pid_t pid, struct str *ret_table)
+{
+    char chunk[16384];
+    (void)snprintf(chunk, sizeof chunk, "/proc/%d/mountinfo", pid);
+    autoclose int fd = open(chunk, O_RDONLY | O_CLOEXEC);
+    ssize_t length = 0;
+    while (fd >= 0 && ret_table->length < TABLE_MAX && (length = read(fd, chunk, sizeof chunk)) > 0)
+        str_append_bytes(ret_table, chunk, (size_t)length);
+    return fd >= 0 && length == 0 && !ret_table->failed && ret_table->length > 0;
+}
+
+/* Whether something is mounted at the path in the jail, by its table of mounts. */
+static bool is_covered(const char *table, const char *path)
+{
+    for (const char *line = table; *line; line += strcspn(line, "\n") + 1) {
+        char mountpoint[4 * 4096]; /* each byte may be escaped */
+        if (sscanf(line, "%*d %*d %*s %*s %16383s", mountpoint) != 1)
+            continue;
+        unescape(mountpoint);
+        if (strcmp(mountpoint, path) == 0)
             return true;
     }
     return false;
 }
 
-/* Enters the jail's user and mount namespace and covers one path. A plan of its own, run by the
- * same child code, without a command. */
+/* What the path is covered with: something empty, or itself. */
+static void add_cover(struct plan *plan, const struct plan_mask *mask, bool directory, int cover,
+                      int root)
+{
+    struct plan_step *step;
+    if (mask->cover != PLAN_COVER_MASK) {
+        if ((step = plan_add(plan, PLAN_SUBTREE, "open the path"))) {
+            step->from = root;
+            step->path = mask->path;
+            step->flags = PLAN_ATTR_RECURSIVE;
+            step->check_identity = true;
+            step->data = mask->writable;
+            step->length = strlen(mask->writable);
+        }
+    } else if (directory) {
+        if ((step = plan_add(plan, PLAN_TMPFS, "make an empty directory")))
+            step->path = "mode=0555\0size=4k\0";
+    } else {
+        if ((step = plan_add(plan, PLAN_TREE, "open /dev/null")))
+            step->path = "/dev/null";
+    }
+    if (step)
+        step->slot = cover;
+    if (mask->cover == PLAN_COVER_PROTECT &&
+        (step = plan_add(plan, PLAN_ATTR, "make it read-only"))) {
+        step->slot = cover;
+        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_RECURSIVE;
+    }
+}
+
+/* Enters the jail's user and mount namespace and covers one path; 1 once it is. A plan of its own,
+ * run by the same child code, without a command. */
 static int lay_again(const struct plan_mask *mask, pid_t pid)
 {
     char path[64];
@@ -84,8 +165,9 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
     autoclose int mntns = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (userns < 0 || mntns < 0)
-        return -errno;
-    if (stat(mask->host_path, &info) < 0)
+        return 0; /* the jail is over */
+    if (fstatat(AT_FDCWD, mask->host_path, &info,
+                mask->cover == PLAN_COVER_MASK ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
         return 0; /* not there, or gone again */
     struct plan plan = PLAN_INIT;
     plan.rung = PLAN_FULL;
@@ -93,75 +175,137 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
     plan.join_mntns = mntns;
     plan.only_steps = true;
     int cover = plan_new_slot(&plan), root = plan_new_slot(&plan);
-    struct plan_step *step;
-    if (S_ISDIR(info.st_mode)) {
-        step = plan_add(&plan, PLAN_TMPFS, "make an empty directory");
-        if (step)
-            step->path = "mode=0555\0size=4k\0";
-    } else {
-        step = plan_add(&plan, PLAN_TREE, "open /dev/null");
-        if (step)
-            step->path = "/dev/null";
-    }
+    struct plan_step *step = plan_add(&plan, PLAN_OPEN_ROOT, "open the jail's root");
     if (step)
-        step->slot = cover;
-    if ((step = plan_add(&plan, PLAN_OPEN_ROOT, "open the jail's root")))
         step->slot = root;
+    add_cover(&plan, mask, S_ISDIR(info.st_mode), cover, root);
     if ((step = plan_add(&plan, PLAN_ATTACH, "cover the path"))) {
         step->slot = cover;
         step->from = root;
         step->path = mask->path;
+        step->data = mask->writable;
+        step->length = mask->writable ? strlen(mask->writable) : 0;
     }
     plan.slots = arena_alloc(&plan.arena, (size_t)plan.slot_count * sizeof *plan.slots);
     struct brig_error err = {0};
     int result = plan.arena.failed ? -ENOMEM : spawn_steps(&plan, &err);
     arena_done(&plan.arena);
-    return result;
+    return result < 0 ? result : 1;
+}
+
+/* The end of a path tells more than its beginning. */
+#define NOTICE_PATH_MAX 80
+static const char *tail_of(const char *path)
+{
+    size_t length = strlen(path);
+    return length > NOTICE_PATH_MAX ? path + length - NOTICE_PATH_MAX : path;
+}
+
+static void note_relaid(const struct plan_mask *mask, struct brig_unenforced *notices)
+{
+    unenforced_add(notices, "'%s' was replaced while it ran, and is %s again", tail_of(mask->path),
+                   mask->cover == PLAN_COVER_MASK ? "hidden" : "protected");
 }
 
 /* A new directory may hold masked names before it is watched: look again once it is. */
-static int relay_all(struct watch *watch, const struct plan *plan, pid_t pid)
+static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
+                      struct brig_unenforced *notices)
 {
-    int laid = 0;
-    (void)add_watches(watch, plan);
+    autostr struct str table = {0};
+    if (watch->fd >= 0)
+        (void)add_watches(watch, plan);
+    if (!read_table(pid, &table))
+        return;
     const char *last = NULL;
-    for (size_t i = 0; i < watch->count; i++) {
+    for (size_t i = 0; i < plan->mask_count; i++) {
         if (last && strcmp(last, plan->masks[i].path) == 0)
             continue;
         last = plan->masks[i].path;
-        if (!is_covered(pid, last) && lay_again(&plan->masks[i], pid) == 0)
-            laid++;
+        if (is_covered(table.data, last))
+            continue;
+        int result = lay_again(&plan->masks[i], pid);
+        if (result > 0)
+            note_relaid(&plan->masks[i], notices);
+        else if (result < 0)
+            unenforced_add(notices, "'%s' was replaced while it ran, and could not be %s again",
+                           tail_of(last),
+                           plan->masks[i].cover == PLAN_COVER_MASK ? "hidden" : "protected");
     }
-    return laid;
 }
 
-static bool is_about_mask(const struct watch *watch, const struct plan *plan,
+/* Whether an event is about X.lock, for the name X: so git and others announce that they are about
+ * to replace X, which is seen also where they are not let. */
+static bool is_lock_of(const struct inotify_event *event, const char *name)
+{
+    size_t length = strlen(name);
+    return (event->mask & IN_CREATE) && strncmp(event->name, name, length) == 0 &&
+           strcmp(event->name + length, ".lock") == 0;
+}
+
+static bool is_about_mask(struct watch *watch, const struct plan *plan,
                           const struct inotify_event *event)
 {
     if (event->mask & IN_Q_OVERFLOW) /* anything may have happened */
         return true;
-    for (size_t i = 0; i < watch->count; i++)
-        if (event->wd == watch->descriptors[i] && event->len > 0 &&
-            strcmp(event->name, plan->masks[i].name) == 0)
-            return true;
-    return false;
+    bool about = false;
+    for (size_t i = 0; i < watch->count; i++) {
+        if (event->wd != watch->descriptors[i] || event->len == 0)
+            continue;
+        bool itself = strcmp(event->name, plan->masks[i].name) == 0;
+        if (itself)
+            watch->tried[i] = false; /* it was the host, and is done */
+        else if (plan->masks[i].cover == PLAN_COVER_PROTECT)
+            watch->tried[i] |= is_lock_of(event, plan->masks[i].name);
+        about |= itself;
+    }
+    return about;
 }
 
-int watch_process(struct watch *watch, const struct plan *plan, pid_t pid)
+/* Reads some events; false if there are none. *ret_relay says whether something may be laid bare. */
+static bool read_events(struct watch *watch, const struct plan *plan, bool *ret_relay)
 {
     _Alignas(struct inotify_event) char buffer[8192];
-    int laid = 0;
-    for (;;) {
-        bool relay = false;
-        ssize_t length = read(watch->fd, buffer, sizeof buffer);
-        if (length <= 0)
-            return laid;
-        for (char *at = buffer; at < buffer + length;) {
-            const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
-            at += sizeof *event + event->len;
-            relay |= is_about_mask(watch, plan, event);
-        }
-        if (relay)
-            laid += relay_all(watch, plan, pid);
+    ssize_t length = read(watch->fd, buffer, sizeof buffer);
+    *ret_relay = false;
+    for (char *at = buffer; length > 0 && at < buffer + length;) {
+        const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
+        at += sizeof *event + event->len;
+        *ret_relay |= is_about_mask(watch, plan, event);
     }
+    return length > 0;
+}
+
+void watch_process(struct watch *watch, const struct plan *plan, pid_t pid,
+                   struct brig_unenforced *notices)
+{
+    bool relay = false;
+    while (read_events(watch, plan, &relay))
+        if (relay)
+            relay_all(watch, plan, pid, notices);
+}
+
+void watch_mounts_changed(struct watch *watch, const struct plan *plan, pid_t pid,
+                          struct brig_unenforced *notices)
+{
+    relay_all(watch, plan, pid, notices);
+}
+
+void watch_rest(struct watch *watch, const struct plan *plan, pid_t pid,
+                struct brig_unenforced *notices)
+{
+    struct brig_error err = {0};
+    if (watch_names(watch, plan, &err) < 0)
+        unenforced_add(notices, "%s", err.message);
+    relay_all(watch, plan, pid, notices);
+}
+
+void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_unenforced *notices)
+{
+    bool relay;
+    while (watch->fd >= 0 && read_events(watch, plan, &relay)) { /* what came with the end */
+    }
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->tried[i])
+            unenforced_add(notices, "'%s' is protected, and was not changed; see --unprotect",
+                           tail_of(plan->masks[i].path));
 }

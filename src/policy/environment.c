@@ -33,8 +33,18 @@ struct variables {
     size_t count;
 };
 
+/* "*_TOKEN" and its kind, which most patterns are: only the end has to be compared. */
+static bool ends_with(const char *text, const char *end, size_t length)
+{
+    size_t all = strlen(text);
+    return all >= length && memcmp(text + all - length, end, length) == 0;
+}
+
 bool policy_pattern_matches(const char *pattern, const char *text)
 {
+    size_t plain = pattern[0] == '*' ? strcspn(pattern + 1, "*\\") : 0;
+    if (plain > 0 && pattern[1 + plain] == '\0')
+        return ends_with(text, pattern + 1, plain);
     /* The last '*' seen and the text it was tried on: on a mismatch it takes one character more.
      * Earlier ones need not be tried again, so this is at most pattern times text. */
     const char *star = NULL;

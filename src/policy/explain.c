@@ -9,7 +9,7 @@
 #include "policy/policy.h"
 
 #define LABEL_WIDTH 16
-#define LIMIT_WIDTH 20
+#define LIMIT_WIDTH 26
 #define ACCESS_WIDTH 10
 
 static const char *terminal_name(enum brig_terminal terminal)

@@ -27,7 +27,32 @@ static const struct policy_mode modes[] = {
                     [BRIG_LIMIT_TMP_INODES] = 65536,
                     [BRIG_LIMIT_MEMORY_BYTES] = 512 * MIB,
                     [BRIG_LIMIT_CPU_PERCENT] = 100,
+                    [BRIG_LIMIT_PROCESSES] = 1024,
                 },
+        },
+    [BRIG_MODE_CASUAL] =
+        {
+            .view = BRIG_VIEW_HOST,
+            .network = BRIG_NET_HOST,
+            .seccomp = BRIG_SECCOMP_DEV,
+            .hostname = "brig",
+            .home = POLICY_HOME_OVERLAY,
+        },
+    [BRIG_MODE_BARE] =
+        {
+            .view = BRIG_VIEW_HOST,
+            .network = BRIG_NET_HOST,
+            .seccomp = BRIG_SECCOMP_DEV,
+            .hostname = "brig",
+            .home = POLICY_HOME_PRIVATE,
+        },
+    [BRIG_MODE_STRICT] =
+        {
+            .view = BRIG_VIEW_SYSTEM,
+            .network = BRIG_NET_HOST,
+            .seccomp = BRIG_SECCOMP_DEV,
+            .hostname = "brig",
+            .home = POLICY_HOME_PRIVATE,
         },
 };
 

@@ -10,7 +10,10 @@ struct word {
     const char *name;
 };
 
-static const struct word mode_words[] = {{BRIG_MODE_SEALED, "sealed"}};
+static const struct word mode_words[] = {{BRIG_MODE_CASUAL, "casual"},
+                                         {BRIG_MODE_BARE, "bare"},
+                                         {BRIG_MODE_STRICT, "strict"},
+                                         {BRIG_MODE_SEALED, "sealed"}};
 
 static const struct word view_words[] = {
     {BRIG_VIEW_SYSTEM, "system"},
@@ -20,10 +23,8 @@ static const struct word view_words[] = {
 };
 
 static const struct word access_words[] = {
-    {BRIG_READ_WRITE, "read-write"},
-    {BRIG_READ_ONLY, "read-only"},
-    {BRIG_MASK, "mask"},
-    {BRIG_DEVICE, "device"},
+    {BRIG_READ_WRITE, "read-write"}, {BRIG_READ_ONLY, "read-only"}, {BRIG_MASK, "mask"},
+    {BRIG_DEVICE, "device"},         {BRIG_PROTECT, "protect"},
 };
 
 static const struct word network_words[] = {{BRIG_NET_NONE, "none"}, {BRIG_NET_HOST, "host"}};
@@ -154,7 +155,7 @@ int policy_on_unsupported_parse(const char *name)
  * against the tables. */
 const char *policy_mode_choices(void)
 {
-    return "sealed";
+    return "casual, bare, strict or sealed";
 }
 
 const char *policy_view_choices(void)

@@ -95,6 +95,7 @@ static int copy_grants(const struct brig_policy *from, struct brig_policy *to)
         struct policy_grant *copy = &to->grants[to->grant_count++];
         copy->access = source->access;
         copy->flags = source->flags;
+        copy->fd = source->fd;
         if (str_copy(source->source, &copy->source, NULL) < 0 ||
             str_copy(source->dest, &copy->dest, NULL) < 0 ||
             str_copy(source->origin, &copy->origin, NULL) < 0)
@@ -260,4 +261,16 @@ int brig_policy_hostname(struct brig_policy *policy, const char *name, struct br
         return rc;
     policy_replace(&policy->hostname, &copy);
     return 0;
+}
+
+void policy_be_stranger(struct brig_policy *policy, uid_t user)
+{
+    if (policy->inside_uid == (uid_t)-1 && user != 0)
+        policy->inside_uid = user;
+    if (policy->inside_gid == (gid_t)-1 && user != 0)
+        policy->inside_gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : user;
+    policy->host_uid = POLICY_STRANGER_UID + user % POLICY_STRANGER_COUNT;
+    policy->host_gid = policy->host_uid;
+    policy->stranger = true;
+    policy->owner = user;
 }

@@ -9,11 +9,17 @@
 #define POLICY_GRANTS_MAX 1024
 #define POLICY_ENV_MAX 4096
 #define POLICY_HOSTNAME_MAX 64
+/* Host ids of jails that root gives one of their own: a range no distribution hands out. */
+#define POLICY_STRANGER_UID 1900000000U
+#define POLICY_STRANGER_COUNT 10000000U
+/* What root's own jail sees itself as. */
+#define POLICY_INSIDE_UID 1000U
 #define POLICY_CPU_PERCENT_MAX 819200 /* of 8192 CPUs, as many as the kernel can have */
 
 struct policy_grant {
     enum brig_access access;
     unsigned flags; /* enum brig_grant_flag */
+    int fd;         /* -1; else a detached mount to be moved to dest, the caller's to close */
     char *source;   /* absolute, normalised as text only; for BRIG_MASK equal to dest */
     char *dest;     /* absolute, normalised: no //, no ., no .., no trailing slash but for "/" */
     char *origin;   /* where the rule came from, for explain and messages; never NULL */
@@ -33,16 +39,27 @@ struct policy_env {
     char *origin;
 };
 
+/* A file that is made in a private directory of the jail. */
+struct policy_file {
+    const char *dest; /* absolute; borrowed, as is the data */
+    const void *data;
+    size_t length;
+    unsigned mode;
+};
+
 struct brig_policy {
     enum brig_mode mode;
     enum brig_view view;
     char *root_path; /* BRIG_VIEW_ROOT */
     struct policy_grant *grants;
     size_t grant_count;
+    struct policy_file file; /* none if dest is NULL */
     struct policy_env *env;
     size_t env_count;
     uid_t host_uid, inside_uid; /* (uid_t)-1: choose */
     gid_t host_gid, inside_gid;
+    bool stranger; /* host_uid owns nothing: what is granted is mounted as if it did, */
+    uid_t owner;   /* if it belongs to this user; root's own jail may have anything so */
     char *user_name, *home, *shell; /* NULL: choose */
     enum brig_network network;
     enum brig_seccomp seccomp;
@@ -80,6 +97,16 @@ const char *policy_network_choices(void);
 const char *policy_seccomp_choices(void);
 const char *policy_layer_choices(void);
 const char *policy_on_unsupported_choices(void);
+
+/* Has a detached mount (an fd of open_tree() or fsmount()) moved to dest, for one run: what is in it
+ * is the jail's own, and where other grants lie below it their mount points are made. `source` is
+ * how it is shown. The fd stays the caller's, and must be open until the run has started. */
+int policy_mount(struct brig_policy *policy, int fd, const char *source, const char *dest,
+                 struct brig_error *err);
+
+/* Gives the jail a host id of its own, which root alone can; inside it is who it was. The id is one of
+ * a range that no distribution hands out, the same for the same user. */
+void policy_be_stranger(struct brig_policy *policy, uid_t user);
 
 /* Checks what only makes sense of the whole: returns 0 or BRIG_E_INVALID naming the rule. */
 int policy_validate(const struct brig_policy *policy, struct brig_error *err);

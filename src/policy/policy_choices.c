@@ -86,6 +86,12 @@ static const uint64_t limit_max[BRIG_LIMIT_COUNT_] = {
     [BRIG_LIMIT_INOTIFY_WATCHES] = INT32_MAX,
 };
 
+/* Less memory than this the kernel takes from whoever starts the jail: until its exec the first
+ * process has the memory of its caller, and the smallest programs need some. */
+static const uint64_t limit_min[BRIG_LIMIT_COUNT_] = {
+    [BRIG_LIMIT_MEMORY_BYTES] = UINT64_C(8) << 20,
+};
+
 int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_t value,
                       struct brig_error *err)
 {
@@ -95,6 +101,10 @@ int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "limit %s of %" PRIu64 " is too large: at most %" PRIu64,
                          policy_limit_name(limit), value, limit_max[limit]);
+    if (value != 0 && value < limit_min[limit])
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "limit %s of %" PRIu64 " is too small: at least %" PRIu64,
+                         policy_limit_name(limit), value, limit_min[limit]);
     policy->limits[limit] = value;
     policy->limits_asked |= 1U << limit;
     return 0;

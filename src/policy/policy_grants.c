@@ -35,12 +35,13 @@ int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char
 
 static int check_grant_flags(enum brig_access access, unsigned flags, struct brig_error *err)
 {
-    if (access < BRIG_READ_WRITE || access > BRIG_DEVICE)
+    if (access < BRIG_READ_WRITE || access > BRIG_PROTECT)
         return policy_bad_value(err, "access", (int)access,
-                                "read-write, read-only, mask or device");
-    if (flags & ~(unsigned)(BRIG_GRANT_OPTIONAL | BRIG_GRANT_CREATE))
+                                "read-write, read-only, mask, device or protect");
+    if (flags & ~(unsigned)(BRIG_GRANT_OPTIONAL | BRIG_GRANT_CREATE | BRIG_GRANT_HELD) ||
+        ((flags & BRIG_GRANT_HELD) && access != BRIG_PROTECT))
         return brig_fail(err, BRIG_E_INVALID, 0, "unknown flags 0x%x in a grant", flags);
-    if ((flags & BRIG_GRANT_CREATE) && (access == BRIG_MASK || access == BRIG_DEVICE))
+    if ((flags & BRIG_GRANT_CREATE) && access != BRIG_READ_WRITE && access != BRIG_READ_ONLY)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "a %s rule cannot create: only read-write and read-only grants can",
                          policy_access_name(access));
@@ -76,11 +77,21 @@ int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const
     policy->grants[policy->grant_count++] = (struct policy_grant){
         .access = access,
         .flags = flags,
+        .fd = -1,
         .source = take_ptr(&source_path),
         .dest = take_ptr(&dest_path),
         .origin = take_ptr(&origin),
     };
     return 0;
+}
+
+int policy_mount(struct brig_policy *policy, int fd, const char *source, const char *dest,
+                 struct brig_error *err)
+{
+    int rc = brig_policy_grant(policy, BRIG_READ_WRITE, source, dest, 0, err);
+    if (rc == 0)
+        policy->grants[policy->grant_count - 1].fd = fd;
+    return rc;
 }
 
 int brig_policy_ungrant(struct brig_policy *policy, const char *dest, size_t *ret_removed,

@@ -4,8 +4,12 @@
 
 load lib
 
+# Everything here is about the mode sealed, unless it says otherwise.
 setup() {
     scratch_make user
+    mkdir "$SCRATCH/config"
+    echo 'mode sealed' >"$SCRATCH/config/default.conf"
+    export BRIG_CONFIG_DIR=$SCRATCH/config
     cd "$SCRATCH" || return
 }
 
@@ -74,7 +78,7 @@ brig_in() {
     output_has "/usr"
     must brig -Dr /usr --dry-run
     output_has "/usr"
-    output_lacks "$SCRATCH"
+    output_lacks "read-write  $SCRATCH" # it is only hidden
     must brig --dry-run --json
     must python3 -c 'import json, sys; json.loads(sys.argv[1])' "$output"
 }

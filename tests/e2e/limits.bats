@@ -1,12 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Limits that hold for the whole jail: reached and not reached, as root and as a user who was given a
-# part of the cgroups, and what is done where there are none.
+# part of the cgroups, and what is done where there are none. Tests with the tag `quick` are run in a
+# virtual machine each time (tests/vm/inside), those with the tag `root` by root only.
 # shellcheck disable=SC2154,SC2016 # status and output are set by `run`; programs are single-quoted
 
 load lib
+load limited
 
-GIVEN=brigtest-given
+export GIVEN=brigtest-given
 
 setup() {
     needs python3
@@ -20,116 +22,24 @@ teardown() {
     scratch_remove
 }
 
-# ---- Who ----
-
-# The hierarchies: one of v2, or those of v1 that count.
-trees() {
-    if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-        echo /sys/fs/cgroup
-    else
-        local tree
-        for tree in memory cpu cpuacct pids freezer unified; do
-            [ ! -d "/sys/fs/cgroup/$tree" ] || own_group "$tree"
-        done
-    fi
-}
-
-# Our own group in a hierarchy of v1: nobody says that it is the root.
-own_group() {
-    local path
-    path=$(sed -n "s/^[0-9]*:\(.*,\)\?$1\(,.*\)\?:\(.*\)$/\3/p" /proc/self/cgroup)
-    [ "$1" != unified ] || path=$(sed -n 's/^0:://p' /proc/self/cgroup)
-    printf '/sys/fs/cgroup/%s%s\n' "$1" "${path%/}"
-}
-
-# Gives the user a group in each hierarchy, and one below it to start in, as a system's administrator
-# would.
-give() {
-    local tree group
-    for tree in $(trees); do
-        [ ! -s "$tree/cgroup.controllers" ] || echo '+memory +cpu +pids +io' >"$tree/cgroup.subtree_control"
-        for group in "$tree/$GIVEN" "$tree/$GIVEN/in"; do
-            mkdir -p "$group"
-            chown "$LIB_USER" "$group" "$group/cgroup.procs"
-            [ ! -f "$group/tasks" ] || chown "$LIB_USER" "$group/tasks"
-            [ ! -f "$group/cgroup.subtree_control" ] ||
-                chown "$LIB_USER" "$group/cgroup.subtree_control" "$group/cgroup.threads"
-        done
-    done
-}
-
-take_back() {
-    local tree group
-    lib_is_root || return 0
-    for tree in $(trees); do
-        [ -d "$tree/$GIVEN" ] || continue
-        for group in $(find "$tree/$GIVEN" -mindepth 1 -depth -type d) "$tree/$GIVEN"; do
-            rmdir "$group" 2>/dev/null || true
-        done
-    done
-}
-
-# As the user, inside the given groups.
-as_given() {
-    (
-        for tree in $(trees); do
-            echo 0 >"$tree/$GIVEN/in/cgroup.procs" || exit
-        done
-        run_as_user "$@"
-    )
-}
-
-# limited WHO CMD...: as root, as the user with a part of the cgroups, or as who we are, with whatever
-# part somebody else gave us.
-limited() {
-    local who=$1
-    shift
-    case $who in
-    root) as root "$@" ;;
-    given) as_given "$@" ;;
-    self) "$@" ;;
-    esac
-}
-
-# for_each_limited FUNCTION: with `who` set to each of those there are.
-for_each_limited() {
-    local who
-    if lib_is_root; then
-        give
-        for who in root given; do
-            "$1" # not in a condition, where the shell would not stop at what fails
-        done
-        return
-    fi
-    if ! "$BRIG" -D --memory 64M -- true 2>/dev/null; then
-        cannot "this user has no part of the cgroups"
-    fi
-    who=self
-    "$1"
-}
-
-groups() {
-    local tree
-    for tree in $(trees); do
-        find "$tree" -name 'brig-[0-9]*' -type d 2>/dev/null
-    done
-}
-
-value() { # value KEY: of the result
-    python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print({**d["usage"], **d}[sys.argv[2]])' result.json "$1"
+# Whether we may make groups without asking systemd.
+may_divide() {
+    [ "$who" != self ] || [ ! -f /sys/fs/cgroup/cgroup.controllers ] ||
+        [ -w "/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)" ]
 }
 
 eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(block) >> 20)'
 
 # ---- Memory ----
 
+# bats test_tags=quick
 @test "memory: a program that takes more is killed, one that takes less is not" {
     check() {
-        must_exit 137 limited "$who" "$BRIG" --memory 64M --result result.json -- python3 -c "$eat" 128
+        must_exit 137 limited "$who" "$BRIG" -m sealed --memory 64M --result result.json -- python3 -c "$eat" 128
         [ "$(value outcome)" = oom ]
         [ "$(value oom_kills)" -ge 1 ]
         [ "$(value peak_memory_bytes)" -le $((64 << 20)) ]
-        must limited "$who" "$BRIG" --memory 64M --result result.json -- python3 -c "$eat" 32
+        must limited "$who" "$BRIG" -m sealed --memory 64M --result result.json -- python3 -c "$eat" 32
         output_has 'ate 32'
         [ "$(value oom_kills)" -eq 0 ]
         [ "$(value peak_memory_bytes)" -ge $((32 << 20)) ]
@@ -139,23 +49,27 @@ eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(blo
 
 @test "memory: the default holds without being asked for" {
     check() {
-        must_exit 137 limited "$who" "$BRIG" --result result.json -- python3 -c "$eat" 600
-        [ "$(value outcome)" = oom ]
-        must limited "$who" "$BRIG" --memory none -- python3 -c "$eat" 600
+        must_fail limited "$who" "$BRIG" -m sealed --result result.json -- python3 -c "$eat" 600
+        if may_divide; then
+            [ "$(value outcome)" = oom ]
+        else # a default is not worth asking systemd for, and holds for each process
+            grep -q 'limit memory' result.json
+        fi
+        must limited "$who" "$BRIG" -m sealed --memory none -- python3 -c "$eat" 600
     }
     for_each_limited check
 }
 
 @test "memory: a private directory and a memory file count" {
     check() {
-        must_exit 137 limited "$who" "$BRIG" --memory 64M --disk 1G --result result.json -- \
+        must_exit 137 limited "$who" "$BRIG" -m sealed --memory 64M --disk 1G --result result.json -- \
             python3 -c 'f = open("/tmp/f", "wb"); [f.write(bytes(1 << 20)) for i in range(128)]'
         [ "$(value outcome)" = oom ]
-        must limited "$who" "$BRIG" --memory 64M --disk 1G -- \
+        must limited "$who" "$BRIG" -m sealed --memory 64M --disk 1G -- \
             python3 -c 'f = open("/tmp/f", "wb"); [f.write(bytes(1 << 20)) for i in range(32)]'
-        must_exit 137 limited "$who" "$BRIG" --memory 64M --seccomp dev -- \
+        must_exit 137 limited "$who" "$BRIG" -m sealed --memory 64M --seccomp dev -- \
             python3 -c 'import os; f = os.memfd_create("f"); [os.write(f, bytes(1 << 20)) for i in range(128)]'
-        must limited "$who" "$BRIG" --memory 64M --seccomp dev -- \
+        must limited "$who" "$BRIG" -m sealed --memory 64M --seccomp dev -- \
             python3 -c 'import os; f = os.memfd_create("f"); [os.write(f, bytes(1 << 20)) for i in range(32)]'
     }
     for_each_limited check
@@ -163,8 +77,13 @@ eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(blo
 
 @test "memory: page cache counts, and is given back" {
     check() {
-        must limited "$who" "$BRIG" --memory 48M --result result.json -- \
-            sh -c 'dd if=/dev/zero of=big bs=1M count=150 2>/dev/null && cat big >/dev/null && rm big'
+        # In parts that fit: Linux 6.12.95 kills a group of v2 that has nothing but what is yet to
+        # be written, and 6.12.107 waits for the disk.
+        must limited "$who" "$BRIG" -m sealed --memory 48M --result result.json -- \
+            sh -c 'for part in 0 1 2 3 4; do
+                dd if=/dev/zero of=big bs=1M count=30 seek=$((30 * part)) conv=notrunc,fsync 2>/dev/null || exit
+            done
+            cat big >/dev/null && rm big'
         [ "$(value outcome)" = exited ]
         [ "$(value peak_memory_bytes)" -le $((48 << 20)) ]
     }
@@ -174,10 +93,10 @@ eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(blo
 @test "memory: one jail under pressure does not disturb another" {
     check() {
         rm -f stop
-        limited "$who" "$BRIG" --memory 32M --timeout 60s -- sh -c \
+        limited "$who" "$BRIG" -m sealed --memory 32M --timeout 60s -- sh -c \
             'while [ ! -e stop ]; do python3 -c "bytearray(64 << 20)"; done' 3>&- >/dev/null 2>&1 &
         local greedy=$!
-        must limited "$who" "$BRIG" --memory 64M --result result.json -- python3 -c "$eat" 32
+        must limited "$who" "$BRIG" -m sealed --memory 64M --result result.json -- python3 -c "$eat" 32
         [ "$(value oom_kills)" -eq 0 ]
         touch stop
         wait "$greedy" || true
@@ -187,9 +106,10 @@ eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(blo
 
 # ---- Processes ----
 
+# bats test_tags=quick
 @test "pids: a fork bomb is stopped, counted and reported" {
     check() {
-        must limited "$who" "$BRIG" --pids 20 --result result.json -- python3 -c '
+        must limited "$who" "$BRIG" -m sealed --pids 20 --result result.json -- python3 -c '
 import os, time
 made = 0
 try:
@@ -202,7 +122,7 @@ except BlockingIOError:
         output_has 'refused after 19'
         [ "$(value pids_refused)" -ge 1 ]
         [ "$(value outcome)" = exited ]
-        must limited "$who" "$BRIG" --pids 20 --result result.json -- \
+        must limited "$who" "$BRIG" -m sealed --pids 20 --result result.json -- \
             sh -c 'for i in 1 2 3 4 5 6 7 8 9; do sleep 0.1 & done; wait'
         [ "$(value pids_refused)" -eq 0 ]
         case $(value peak_pids) in None | 10) ;; *) false ;; esac
@@ -212,9 +132,10 @@ except BlockingIOError:
 
 # ---- CPU ----
 
+# bats test_tags=quick
 @test "cpu: a fifth of a core is a fifth of a core" {
     check() {
-        must_exit 124 limited "$who" "$BRIG" --cpu 20% --timeout 2s --grace 0 --result result.json -- \
+        must_exit 124 limited "$who" "$BRIG" -m sealed --cpu 20% --timeout 2s --grace 0 --result result.json -- \
             sh -c 'while :; do :; done'
         used=$(($(value cpu_user_us) + $(value cpu_sys_us)))
         echo "used $used of 2000000 us"
@@ -226,7 +147,7 @@ except BlockingIOError:
 
 @test "cpu time: children that nobody waits for count" {
     check() {
-        must_exit 124 limited "$who" "$BRIG" --cpu none --cpu-time 300ms --timeout 30s --grace 0 \
+        must_exit 124 limited "$who" "$BRIG" -m sealed --cpu none --cpu-time 300ms --timeout 30s --grace 0 \
             --result result.json -- python3 -c '
 import os, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -243,17 +164,71 @@ while True:
     for_each_limited check
 }
 
-# ---- Disk, files, watches ----
+# ---- Disks ----
+
+# Whether files here are on a disk, which can be limited, and not on a file system above others.
+is_on_disk() {
+    [ -b "$(df --output=source . | tail -n 1)" ]
+}
+
+# transfer FROM TO FLAG OPTION...: moves four MiB past the cache in a jail, and sets `took`, in ms.
+transfer() {
+    local files=("$1" "$2" "$3")
+    shift 3
+    must limited "$who" "$BRIG" -m sealed "$@" -- sh -c 'begin=$(date +%s%N)
+        dd if="$1" of="$2" bs=256k count=16 "$3" conv=notrunc || exit
+        echo "took $((($(date +%s%N) - begin) / 1000000)) ms"' - "${files[@]}"
+    took=$(sed -n 's/^took \([0-9]*\) ms$/\1/p' <<<"$output")
+}
+
+# is_bounded OPTION FROM TO FLAG: at 2 MiB/s it takes two seconds; without, it takes much less, if not
+# always on a busy machine.
+is_bounded() {
+    local option=$1 bounded
+    shift
+    transfer "$@" "$option" 2M
+    bounded=$took
+    for _ in 1 2 3; do
+        transfer "$@"
+        echo "$bounded ms with $option, $took ms without"
+        [ "$bounded" -ge 1600 ] || return
+        [ $((took * 3)) -ge "$bounded" ] || return 0
+    done
+    return 1
+}
+
+# bats test_tags=quick
+@test "io: reading and writing are slowed down, or refused where they cannot be" {
+    check() {
+        run limited "$who" "$BRIG" -m sealed --io-write 2M -- true
+        if [ "$status" -ne 125 ]; then
+            if is_on_disk; then
+                is_bounded --io-write /dev/zero data oflag=direct
+                is_bounded --io-read data /dev/null iflag=direct
+            fi
+            return
+        fi
+        output_has 'io limit cannot be enforced'
+        # As v1 has nothing for it, and not everybody is given what v2 has.
+        [ "$who" = self ] || [ -z "$(grep -sw io /sys/fs/cgroup/cgroup.controllers)" ]
+        must limited "$who" "$BRIG" -m sealed --io-read 2M --on-unsupported warn --result result.json -- true
+        output_has 'limit io'
+        grep -q 'limit io' result.json
+    }
+    for_each_limited check
+}
+
+# ---- Disk space, files, watches ----
 
 @test "disk: private directories are full by bytes and by files" {
     check() {
-        must_fail limited "$who" "$BRIG" --disk 4M -- dd if=/dev/zero of=/tmp/f bs=1M count=8
+        must_fail limited "$who" "$BRIG" -m sealed --disk 4M -- dd if=/dev/zero of=/tmp/f bs=1M count=8
         output_has 'No space left'
-        must limited "$who" "$BRIG" --disk 16M -- dd if=/dev/zero of=/tmp/f bs=1M count=8
-        must_fail limited "$who" "$BRIG" --disk-inodes 100 -- \
+        must limited "$who" "$BRIG" -m sealed --disk 16M -- dd if=/dev/zero of=/tmp/f bs=1M count=8
+        must_fail limited "$who" "$BRIG" -m sealed --disk-inodes 100 -- \
             python3 -c '[open(f"/tmp/{i}", "w") for i in range(200)]'
         output_has 'No space left'
-        must limited "$who" "$BRIG" --disk-inodes 300 --open-files 400 -- \
+        must limited "$who" "$BRIG" -m sealed --disk-inodes 300 --open-files 400 -- \
             python3 -c '[open(f"/tmp/{i}", "w") for i in range(200)]'
     }
     for_each_limited check
@@ -270,38 +245,39 @@ for i in range(20):
         raise SystemExit(os.strerror(ctypes.get_errno()))
 print("all watched")'
     for who in $(each_user); do
-        must_fail as "$who" "$BRIG" --seccomp dev --inotify-watches 10 -- python3 -c "$watch"
+        must_fail as "$who" "$BRIG" -m sealed --seccomp dev --inotify-watches 10 -- python3 -c "$watch"
         output_has 'No space left'
-        must as "$who" "$BRIG" --seccomp dev --inotify-watches 30 -- python3 -c "$watch"
+        must as "$who" "$BRIG" -m sealed --seccomp dev --inotify-watches 30 -- python3 -c "$watch"
         output_has 'all watched'
     done
 }
 
 @test "output is cut at the limit, and nobody blocks" {
     for who in $(each_user); do
-        must as "$who" "$BRIG" --output 1000 --result result.json -- sh -c 'yes | head -c 300000; echo end >&2'
+        must as "$who" "$BRIG" -m sealed --output 1000 --result result.json -- sh -c 'yes | head -c 300000; echo end >&2'
         [ "$(tr -cd y <<<"$output" | wc -c)" -eq 500 ]
         output_has end
         grep -q '"stdout_bytes":300000,"stderr_bytes":4' result.json
         grep -q '"truncated":{"stdout":true,"stderr":false}' result.json
-        must as "$who" "$BRIG" --output 1M --result result.json -- sh -c 'head -c 300000 /dev/zero | tr "\\0" x'
+        must as "$who" "$BRIG" -m sealed --output 1M --result result.json -- sh -c 'head -c 300000 /dev/zero | tr "\\0" x'
         [ ${#output} -eq 300000 ]
         grep -q '"truncated":{"stdout":false,"stderr":false}' result.json
     done
-    must_exit 141 bash -c '"$0" --output 100M -- yes | head -n 1; exit "${PIPESTATUS[0]}"' "$BRIG"
+    must_exit 141 bash -c '"$0" -m sealed --output 100M -- yes | head -n 1; exit "${PIPESTATUS[0]}"' "$BRIG"
 }
 
 # ---- Tools ----
 
+# bats test_tags=quick
 @test "a tool's limits are its own: it dies and the agent lives" {
     check() {
         cp "$BRIG" "$SCRATCH/brig"
         chmod 0755 "$SCRATCH/brig"
-        must limited "$who" "$BRIG" --seccomp dev --memory 200M --result result.json -- sh -c '
-            ./brig --memory 50M --result tool.json -- python3 -c "bytearray(100 << 20)"
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --memory 200M --result result.json -- sh -c '
+            ./brig -m sealed --memory 50M --result tool.json -- python3 -c "bytearray(100 << 20)"
             echo "tool $?"
-            ./brig --memory 90M -- python3 -c "bytearray(50 << 20)" && echo "fits"
-            ./brig --pids 3 --memory 90M -- sh -c "sleep 0.2 & sleep 0.2 & sleep 0.2 & wait" || echo "few"
+            ./brig -m sealed --memory 90M -- python3 -c "bytearray(50 << 20)" && echo "fits"
+            ./brig -m sealed --pids 3 --memory 90M -- sh -c "sleep 0.2 & sleep 0.2 & sleep 0.2 & wait" || echo "few"
             echo "agent lives"'
         output_has 'tool 137'
         output_has 'inside a jail'
@@ -319,15 +295,16 @@ print("all watched")'
     check() {
         cp "$BRIG" "$SCRATCH/brig"
         chmod 0755 "$SCRATCH/brig"
-        must_exit 137 limited "$who" "$BRIG" --seccomp dev --memory 64M --result result.json -- \
-            ./brig --memory 1G -- python3 -c "$eat" 128
+        must_exit 137 limited "$who" "$BRIG" -m sealed --seccomp dev --memory 64M --result result.json -- \
+            ./brig -m sealed --memory 1G -- python3 -c "$eat" 128
     }
     for_each_limited check
 }
 
+# bats test_tags=quick
 @test "the jail cannot reach the groups it is in" {
     check() {
-        must limited "$who" "$BRIG" --memory 64M --seccomp dev --view host -- sh -c '
+        must limited "$who" "$BRIG" -m sealed --memory 64M --seccomp dev --view host -- sh -c '
             grep -v ":/$" /proc/self/cgroup | grep -c brig-
             for f in $(find /sys/fs/cgroup -name "memory.limit_in_bytes" -o -name memory.max 2>/dev/null | grep brig-); do
                 echo max >"$f" && echo "changed $f"
@@ -347,70 +324,72 @@ print("all watched")'
 @test "values that make no sense are refused by name" {
     for word in 0 -1 x 99999999999999999999 1.5.2 '' 12Q; do
         for option in memory cpu pids disk disk-inodes io-read io-write output inotify-watches timeout; do
-            must_exit 125 "$BRIG" "--$option=$word" true
+            must_exit 125 "$BRIG" -m sealed "--$option=$word" true
             output_has "--$option"
         done
     done
-    must "$BRIG" --memory none --cpu none --timeout none --dry-run true
+    must "$BRIG" -m sealed --memory none --cpu none --timeout none --dry-run true
 }
 
 @test "variables change the defaults of sealed, options win, bad values are named" {
     must env EXECUTOR_MEMORY_LIMIT_MB=300 EXECUTOR_CPU_LIMIT_PERCENT=50 SANDBOX_KILL_GRACE_MS=70 \
-        "$BRIG" --dry-run --json true
+        "$BRIG" -m sealed --dry-run --json true
     output_has '"memory_bytes":314572800'
     output_has '"cpu_percent":50'
     output_has '"grace_ms":70'
-    must env EXECUTOR_MEMORY_LIMIT_MB=300 "$BRIG" --memory 64M --dry-run --json true
+    must env EXECUTOR_MEMORY_LIMIT_MB=300 "$BRIG" -m sealed --memory 64M --dry-run --json true
     output_has '"memory_bytes":67108864'
-    must "$BRIG" --dry-run --json true
+    must "$BRIG" -m sealed --dry-run --json true
     output_has '"memory_bytes":536870912'
     output_has '"cpu_percent":100'
     output_has '"grace_ms":5000'
     for pair in EXECUTOR_MEMORY_LIMIT_MB=0 EXECUTOR_CPU_LIMIT_PERCENT=x SANDBOX_KILL_GRACE_MS=-1; do
-        must_exit 125 env "$pair" "$BRIG" true
+        must_exit 125 env "$pair" "$BRIG" -m sealed true
         output_has "${pair%%=*}"
     done
 }
 
 # ---- Without ----
 
+# bats test_tags=quick,root
 @test "where there is no cgroup, what was asked for is refused, or listed" {
     lib_is_root || cannot "it takes a user without a part of the cgroups"
-    must_exit 125 run_as_user "$BRIG" --memory 64M -- true
+    must_exit 125 run_as_user "$BRIG" -m sealed --memory 64M -- true
     output_has 'memory limit cannot be enforced'
-    must run_as_user "$BRIG" --memory 64M --on-unsupported warn --result result.json -- true
+    must run_as_user "$BRIG" -m sealed --memory 64M --on-unsupported warn --result result.json -- true
     output_has 'limit memory'
-    must_fail run_as_user "$BRIG" --memory 64M --on-unsupported ignore -- python3 -c "$eat" 128
-    must run_as_user "$BRIG" --memory 256M --on-unsupported ignore -- python3 -c "$eat" 128
-    must run_as_user "$BRIG" --result result.json -- true
+    must_fail run_as_user "$BRIG" -m sealed --memory 64M --on-unsupported ignore -- python3 -c "$eat" 128
+    must run_as_user "$BRIG" -m sealed --memory 256M --on-unsupported ignore -- python3 -c "$eat" 128
+    must run_as_user "$BRIG" -m sealed --result result.json -- true
     must grep -q 'limit memory' result.json
-    must run_as_user "$BRIG" --pids 5 -- true
+    must run_as_user "$BRIG" -m sealed --pids 5 -- true
 }
 
 # ---- Nothing stays ----
 
-# Groups whose brig is gone.
+# Groups whose brig is gone; a user's brig does not remove what others have left.
 stale_groups() {
     local group
     for group in $(groups); do
-        [ -d "/proc/$(basename "$group" | cut -d- -f2)" ] || echo "$group"
+        lib_is_root || [ -O "$group" ] || continue
+        [ -d "/proc/$(basename "$group" | cut -d- -f2)" ] || find "$group" -type d
     done
 }
 
 @test "two hundred jails leave no group behind" {
     check() {
         must limited "$who" sh -c 'i=0; while [ $i -lt "$1" ]; do
-            "$0" -D --memory 64M --pids 30 -- true & "$0" -D --memory 64M -- true || exit; wait; i=$((i + 1)); done' \
+            "$0" -m sealed -D --memory 64M --pids 30 -- true & "$0" -m sealed -D --memory 64M -- true || exit; wait; i=$((i + 1)); done' \
             "$BRIG" $((100 / ${BRIG_SLOW:-1}))
         run stale_groups
-        [ -z "$output" ]
+        output_lacks brig-
     }
     for_each_limited check
 }
 
 @test "the group of a brig that was killed is removed by another" {
     check() {
-        limited "$who" "$BRIG" -D --memory 64M -- sleep "3$$" 3>&- >/dev/null 2>&1 &
+        limited "$who" "$BRIG" -m sealed -D --memory 64M -- sleep "3$$" 3>&- >/dev/null 2>&1 &
         local shell=$! group= candidate
         for _ in $(seq 200); do
             for candidate in $(groups); do
@@ -423,7 +402,7 @@ stale_groups() {
         kill -KILL "$(basename "$group" | cut -d- -f2)"
         wait "$shell" || true
         for _ in $(seq 100); do
-            must limited "$who" "$BRIG" -D --memory 64M -- true
+            must limited "$who" "$BRIG" -m sealed -D --memory 64M -- true
             [ -d "$group" ] || break
         done
         [ ! -d "$group" ]
@@ -431,6 +410,7 @@ stale_groups() {
     for_each_limited check
 }
 
+# bats test_tags=root
 @test "what sleeps uninterruptibly is named, and does not hold brig up" {
     lib_is_root || cannot "it takes a filesystem that can be frozen"
     needs mkfs.ext4 fsfreeze
@@ -442,7 +422,7 @@ stale_groups() {
     fsfreeze --freeze frozen
     # Not by `run`, which would wait for who holds its pipe.
     local status=0
-    timeout --kill-after=5 30 "$BRIG" -D --dir "$SCRATCH/frozen" --timeout 500ms --grace 0 \
+    timeout --kill-after=5 30 "$BRIG" -m sealed -D --dir "$SCRATCH/frozen" --timeout 500ms --grace 0 \
         --result result.json -- sh -c "echo x >'$SCRATCH/frozen/file'" </dev/null >out 2>&1 3>&- || status=$?
     fsfreeze --unfreeze frozen
     for _ in $(seq 100); do
@@ -453,5 +433,5 @@ stale_groups() {
     [ "$status" -eq 124 ]
     [ "$(value stuck_pid)" -gt 0 ]
     [ "$(value outcome)" = timeout ]
-    must "$BRIG" -D -- true
+    must "$BRIG" -m sealed -D -- true
 }

@@ -79,12 +79,14 @@ WALKER
     [ "$(blocks sh | grep -c '^brig ')" -ge 10 ]
     for who in $(each_user); do
         scratch_make "$who"
+        # Jails of its own, and not those of whoever runs the tests.
+        as "$who" mkdir -m 0700 "$SCRATCH/jails"
         mkdir "$SCRATCH/bin"
         ln -s "$BRIG" "$SCRATCH/bin/brig"
         blocks sh >"$SCRATCH/commands"
         write_walker "$SCRATCH/walk.bash"
-        chmod -R a+rX "$SCRATCH"
-        must as "$who" env PATH="$SCRATCH/bin:$PATH" bash -c 'umask 022; cd "$1" && exec bash \
+        chmod -R a+rX "$SCRATCH/bin" "$SCRATCH/commands" "$SCRATCH/walk.bash"
+        must as "$who" env PATH="$SCRATCH/bin:$PATH" BRIG_CONFIG_DIR="$SCRATCH/jails" bash -c 'umask 022; cd "$1" && exec bash \
             walk.bash commands' - "$SCRATCH"
     done
 }

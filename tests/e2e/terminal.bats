@@ -63,18 +63,18 @@ prompt() {
 @test "the command has a terminal, and it is not the host's" {
     local host
     host=$(screen display-message -p -t t '#{pane_tty}')
-    type_line '$BRIG tty'
+    type_line '$BRIG -m sealed tty'
     shows '^/dev/(pts/[0-9]+|console)$'
     prompt
     type_line 'echo end'
     shows '^end$'
     # The host's terminal is no name inside, and none of the descriptors leads there.
-    type_line "\$BRIG sh -c 'ls -l /proc/self/fd; test -e $host && readlink -f $host; stat -c dev:%d /dev/fd/0'"
+    type_line "\$BRIG -m sealed sh -c 'ls -l /proc/self/fd; test -e $host && readlink -f $host; stat -c dev:%d /dev/fd/0'"
     shows '^dev:'
 }
 
 @test "Ctrl-C reaches the program, not brig" {
-    type_line "\$BRIG sh -c 'trap \"echo caught\" INT; echo ready; while ! read x; do :; done; echo \"read \$x\"; exit 6'"
+    type_line "\$BRIG -m sealed sh -c 'trap \"echo caught\" INT; echo ready; while ! read x; do :; done; echo \"read \$x\"; exit 6'"
     shows '^ready$'
     keys C-c
     shows 'caught'
@@ -86,7 +86,7 @@ prompt() {
 }
 
 @test "a program that Ctrl-C ends gives 130" {
-    type_line "\$BRIG sh -c 'echo ready; exec sleep 1000'"
+    type_line "\$BRIG -m sealed sh -c 'echo ready; exec sleep 1000'"
     shows '^ready$'
     keys C-c
     prompt
@@ -95,17 +95,17 @@ prompt() {
 }
 
 @test "the size of the window is there from the start, and its changes arrive" {
-    type_line '$BRIG stty size'
+    type_line '$BRIG -m sealed stty size'
     shows '^30 90$'
     prompt
-    type_line "\$BRIG bash -c 'trap \"stty size; exit\" WINCH; echo ready; while sleep 0.1; do :; done'"
+    type_line "\$BRIG -m sealed bash -c 'trap \"stty size; exit\" WINCH; echo ready; while sleep 0.1; do :; done'"
     shows '^ready$'
     screen resize-window -t t -x 77 -y 22
     shows '^22 77$'
 }
 
 @test "Ctrl-Z stops it and gives the shell back, fg goes on" {
-    type_line '$BRIG cat'
+    type_line '$BRIG -m sealed cat'
     type_line 'first'
     shows '^first$'
     keys C-z
@@ -126,7 +126,7 @@ prompt() {
 }
 
 @test "stopped and put into the background it goes on there, and comes back" {
-    type_line "\$BRIG sh -c 'echo ready; read x; echo \"got \$x\"'"
+    type_line "\$BRIG -m sealed sh -c 'echo ready; read x; echo \"got \$x\"'"
     shows '^ready$'
     keys C-z
     shows 'Stopped'
@@ -140,7 +140,7 @@ prompt() {
 }
 
 @test "a program in raw mode gets single keys and the host's terminal is restored" {
-    type_line "\$BRIG bash -c 'read -rsn1 -p key? k; echo \" was \$k\"'"
+    type_line "\$BRIG -m sealed bash -c 'read -rsn1 -p key? k; echo \" was \$k\"'"
     shows '^key\?'
     keys q
     shows 'key\? was q'
@@ -152,7 +152,7 @@ prompt() {
 
 @test "a full-screen editor works" {
     needs vi
-    type_line '$BRIG vi file'
+    type_line '$BRIG -m sealed vi file'
     shows '^~'
     keys i
     screen send-keys -t t -l 'written inside'
@@ -164,7 +164,7 @@ prompt() {
 }
 
 @test "with output in a pipe, typed lines still arrive and the terminal stays as it is" {
-    type_line '$BRIG cat | tr a-z A-Z'
+    type_line '$BRIG -m sealed cat | tr a-z A-Z'
     type_line 'piped line'
     shows '^PIPED LINE$'
     keys C-d
@@ -175,7 +175,7 @@ prompt() {
 }
 
 @test "with output in a pipe, Ctrl-C ends the whole pipeline" {
-    type_line "\$BRIG sh -c 'echo ready >&2; exec sleep 1000' | cat"
+    type_line "\$BRIG -m sealed sh -c 'echo ready >&2; exec sleep 1000' | cat"
     shows '^ready$'
     keys C-c
     prompt
@@ -184,20 +184,20 @@ prompt() {
 }
 
 @test "with input from a pipe, output is on the screen, whole and in lines" {
-    type_line "seq 1 2000 | \$BRIG sh -c 'cat; echo last' ; echo end"
+    type_line "seq 1 2000 | \$BRIG -m sealed sh -c 'cat; echo last' ; echo end"
     shows '^end$'
     screen capture-pane -p -S - -t t | grep -xc '[0-9]*' | grep -qx 2000
     shows '^last$'
 }
 
 @test "all output is shown before brig ends" {
-    type_line "clear; \$BRIG seq 1 5000; echo end"
+    type_line "clear; \$BRIG -m sealed seq 1 5000; echo end"
     shows '^end$'
     shows '^5000$'
 }
 
 @test "in the background brig leaves the terminal to the shell" {
-    type_line "\$BRIG sh -c 'echo from-behind; exec sleep 1000' &"
+    type_line "\$BRIG -m sealed sh -c 'echo from-behind; exec sleep 1000' &"
     shows '^from-behind|from-behind'
     type_line 'stty -a | grep -o " icanon"'
     shows '^ icanon'
@@ -206,20 +206,20 @@ prompt() {
 }
 
 @test "a timeout is told to people in one line" {
-    type_line '$BRIG --timeout 300ms --grace 0 sleep 1000; echo "status $?"'
+    type_line '$BRIG -m sealed --timeout 300ms --grace 0 sleep 1000; echo "status $?"'
     shows '^status 124$'
     shows '^brig: ended after 300ms \(--timeout\)$'
 }
 
 @test "with --no-terminal there is none" {
-    type_line '$BRIG --no-terminal sh -c "test -t 0 || test -t 1 || test -t 2 || exit 8"; echo "status $?"'
+    type_line '$BRIG -m sealed --no-terminal sh -c "test -t 0 || test -t 1 || test -t 2 || exit 8"; echo "status $?"'
     shows '^status 8$'
     type_line 'clear; $BRIG sh -c "test -t 0 && test -t 1 && test -t 2 && exit 9"; echo "status $?"'
     shows '^status 9$'
 }
 
 @test "when the terminal goes away the command gets a hang-up" {
-    type_line "\$BRIG sh -c 'trap \"echo gone >\$PWD/hup; exit\" HUP; echo ready; while :; do sleep 1; done'"
+    type_line "\$BRIG -m sealed sh -c 'trap \"echo gone >\$PWD/hup; exit\" HUP; echo ready; while :; do sleep 1; done'"
     shows '^ready$'
     screen kill-server
     local i

@@ -21,19 +21,19 @@ as_namespace_root() {
 }
 
 @test "root of a user namespace gets a full jail" {
-    must as_namespace_root "$BRIG" --result result.json -- sh -c 'id -u; cat /proc/self/uid_map'
+    must as_namespace_root "$BRIG" -m sealed --result result.json -- sh -c 'id -u; cat /proc/self/uid_map'
     [ "${lines[0]}" != "" ]
     must grep -q '"outcome":"exited"' result.json
-    must as_namespace_root "$BRIG" --nocwd -- sh -c \
+    must as_namespace_root "$BRIG" -m sealed --nocwd -- sh -c \
         'grep -q "^CapEff:.0*$" /proc/self/status && grep -q "^NoNewPrivs:.1$" /proc/self/status &&
          test "$(ls /proc | grep -c "^[0-9]")" -lt 8'
-    must_fail as_namespace_root "$BRIG" -- cat /etc/shadow
+    must_fail as_namespace_root "$BRIG" -m sealed -- cat /etc/shadow
 }
 
 @test "root of a user namespace can be granted what its user owns, and no more" {
     run_as_user mkdir ours
     run_as_user sh -c 'echo mine >ours/file; chmod 0600 ours/file'
-    must as_namespace_root "$BRIG" --nocwd --dir "$SCRATCH/ours" -- \
+    must as_namespace_root "$BRIG" -m sealed --nocwd --dir "$SCRATCH/ours" -- \
         sh -c "cat '$SCRATCH/ours/file'; echo new >'$SCRATCH/ours/new'"
     output_has mine
     [ "$(cat ours/new)" = new ]
@@ -48,12 +48,12 @@ as_namespace_root() {
 @test "a jail in a jail is refused in words, and works where it is allowed" {
     local tools
     tools=$(dirname "$BRIG")
-    must_exit 125 run_as_user "$BRIG" --rdir "$tools" --seccomp dev -- "$BRIG" -- touch made
+    must_exit 125 run_as_user "$BRIG" -m sealed --rdir "$tools" --seccomp dev -- "$BRIG" -m sealed -- touch made
     output_has "cannot make the jail's namespaces"
     [ ! -e made ]
-    must_exit 1 run_as_user "$BRIG" --rdir "$tools" --seccomp dev -- "$BRIG" doctor
+    must_exit 1 run_as_user "$BRIG" -m sealed --rdir "$tools" --seccomp dev -- "$BRIG" doctor
     output_has "No full jail works."
-    must run_as_user "$BRIG" --allow-nested --rdir "$tools" --seccomp dev -- \
-        "$BRIG" -- sh -c 'touch made; test ! -e /etc/shadow; grep NoNewPrivs.*1 /proc/self/status'
+    must run_as_user "$BRIG" -m sealed --allow-nested --rdir "$tools" --seccomp dev -- \
+        "$BRIG" -m sealed -- sh -c 'touch made; test ! -e /etc/shadow; grep NoNewPrivs.*1 /proc/self/status'
     [ -e made ]
 }

@@ -9,8 +9,10 @@
 #include "cli/settings.h"
 
 /* The program's parts are in no library. */
-#include "cli/options.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
 #define WORDS_MAX 64
 

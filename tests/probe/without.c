@@ -47,6 +47,11 @@ static const struct feature features[] = {
       {"open_tree", ENOSYS, 0, 0, 0},
       {"move_mount", ENOSYS, 0, 0, 0},
       {"mount_setattr", ENOSYS, 0, 0, 0}}},
+    /* Refusing descriptors, and the pidfd of a peer, by options of a socket. */
+    {"passrights",
+     {{"setsockopt", ENOPROTOOPT, 2, 0xffffffff, 83},
+      {"getsockopt", ENOPROTOOPT, 2, 0xffffffff, 83},
+      {"getsockopt", ENOPROTOOPT, 2, 0xffffffff, 77}}},
     {"seccomp", {{"seccomp", ENOSYS, 0, 0, 0}, {"prctl", EINVAL, 0, 0xffffffff, PR_SET_SECCOMP}}},
 };
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
@@ -154,6 +155,16 @@ static size_t count_fds(void)
     size_t count = 0;
     while (dir && (entry = readdir(dir)))
         count += entry->d_name[0] != '.';
+    return count;
+}
+
+static size_t count_named(const char *name)
+{
+    autobases struct cgroup_bases bases;
+    size_t count = 0;
+    cgroup_find(CGROUP_ALL_TREES, &bases);
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        count += bases.dirs[tree] >= 0 && faccessat(bases.dirs[tree], name, F_OK, 0) == 0;
     return count;
 }
 
@@ -405,6 +416,27 @@ static int wait_forever(void *data)
     return 0;
 }
 
+/* As a supervisor does it: it moves a process that waits for that. */
+static pid_t start_in_leaf(const struct cgroup *leaf, int (*work)(void *), void *data)
+{
+    int gate[2];
+    char byte;
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        tap_bail("pipe: %s", strerror(errno));
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(read(gate[0], &byte, 1) == 1 ? work(data) : JOIN_FAILED);
+    int result = cgroup_move(leaf, pid);
+    if (result == 0)
+        (void)!write(gate[1], "", 1);
+    else
+        tap_diag("cannot move a process: %s", strerror(-result));
+    (void)close(gate[0]);
+    (void)close(gate[1]);
+    return pid;
+}
+
 static void test_leaves(void)
 {
     struct cgroup *group = new_group(&(struct cgroup_limits){.pids = 100});
@@ -422,15 +454,22 @@ static void test_leaves(void)
     tap_is_int(missing, 0, "%sa leaf has limits its group has not", who);
     result = cgroup_new_leaf(group, &(struct cgroup_limits){0}, &plain, &missing, &err);
     tap_is_int(result, 0, "%sanother has none", who);
-    tap_is_int(end_of(start_in(small, touch_memory, &size)), -SIGKILL, "%sa tool is killed", who);
+    tap_is_int(end_of(start_in_leaf(small, touch_memory, &size)), -SIGKILL, "%sa tool is killed",
+               who);
     tap_is_int(kill(main_pid, 0), 0, "%sthe jail lives on", who);
-    tap_is_int(end_of(start_in(plain, touch_memory, &size)), 0, "%sand so does another tool", who);
+    tap_is_int(end_of(start_in_leaf(plain, touch_memory, &size)), 0, "%sand so does another tool",
+               who);
     cgroup_usage(small, &usage);
     tap_ok(usage.oom_kills > 0, "%sthe leaf knows", who);
     cgroup_usage(group, &usage);
     tap_ok(usage.oom_kills > 0, "%sand so does the group", who);
-    pid_t tool_pid = start_in(plain, wait_forever, NULL);
-    pid_t small_pid = start_in(small, wait_forever, NULL);
+    /* On v2 it may have been counted from the start, and then is the jail's with all tools. */
+    tap_ok(usage.has & CGROUP_MEMORY
+               ? usage.peak_memory_bytes == 0 || usage.peak_memory_bytes >= size
+               : usage.peak_memory_bytes == 0,
+           "%swhich does not take one tool's memory for its own", who);
+    pid_t tool_pid = start_in_leaf(plain, wait_forever, NULL);
+    pid_t small_pid = start_in_leaf(small, wait_forever, NULL);
     empty(small);
     tap_is_int(end_of(small_pid), -SIGKILL, "%sa tool can be killed", who);
     tap_ok(kill(tool_pid, 0) == 0 && kill(main_pid, 0) == 0, "%sand nobody else", who);
@@ -439,6 +478,90 @@ static void test_leaves(void)
     tap_is_int(end_of(main_pid), -SIGKILL, "%sand the jail", who);
     cgroup_free(small);
     cgroup_free(plain);
+    cgroup_usage(group, &usage);
+    tap_ok(usage.oom_kills > 0, "%sthe group still knows when the leaf is gone", who);
+    cgroup_free(group);
+}
+
+/* Many tools must not use up the descriptors of who watches them. */
+static void test_leaf_fds(void)
+{
+    struct cgroup *group = new_group(&(struct cgroup_limits){.memory_bytes = 64 * MIB});
+    struct cgroup *leaf = NULL;
+    unsigned missing;
+    struct cgroup_usage usage;
+    const struct cgroup_limits limits = {.memory_bytes = 32 * MIB};
+    size_t fds = count_fds();
+    tap_is_int(cgroup_new_leaf(group, &limits, &leaf, &missing, NULL), 0, "%sa leaf", who);
+    cgroup_usage(leaf, &usage);
+    tap_is_int(count_fds(), fds, "%sis open only while it is used", who);
+    tap_is_int(usage.has & CGROUP_MEMORY, CGROUP_MEMORY, "%sand counts all the same", who);
+    cgroup_free(leaf);
+    cgroup_free(group);
+}
+
+/* Somebody may have made groups below it, with any name. */
+static void test_deep(void)
+{
+    struct cgroup *group = new_group(&(struct cgroup_limits){.pids = 10});
+    char name[NAME_MAX + 1];
+    memset(name, 'x', 200);
+    name[200] = '\0';
+    for (int tree = 0; tree < CGROUP_TREES; tree++) {
+        int dir = group->dirs[tree];
+        if (dir < 0)
+            continue;
+        autoclose int at = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        for (int depth = 0; depth < 4; depth++) {
+            if (mkdirat(at, name, 0755) < 0 || mkdirat(at, ".hidden", 0755) < 0)
+                tap_bail("mkdir: %s", strerror(errno));
+            autoclose int above = take_fd(&at);
+            at = openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        }
+    }
+    cgroup_free(group);
+    tap_is_int(count_ours(getpid()), 0, "%sa group is removed with all below it", who);
+}
+
+/* v1 lets the owner do it. */
+static void test_renamed(void)
+{
+    struct cgroup *group = new_group(&(struct cgroup_limits){.pids = 10});
+    bool renamed = false;
+    for (int tree = 0; tree < CGROUP_TREES; tree++) {
+        char from[CGROUP_NAME_MAX + 3];
+        (void)snprintf(from, sizeof from, "../%s", group->name);
+        renamed = renamed ||
+                  (group->dirs[tree] >= 0 && renameat(group->dirs[tree], from, group->dirs[tree],
+                                                      "../brig-test-renamed") == 0);
+    }
+    if (!renamed)
+        tap_skip("v2 groups cannot be renamed", "%sa renamed group is removed", who);
+    size_t before = count_named("brig-test-renamed");
+    cgroup_free(group);
+    if (renamed)
+        tap_ok(before > 0 && count_named("brig-test-renamed") == 0, "%sa renamed group is removed",
+               who);
+}
+
+/* Who used up its share waits before it looks at signals, since 6.18. */
+static void test_unthrottle(void)
+{
+    struct cgroup *group = new_group(&(struct cgroup_limits){.cpu_percent = 1});
+    struct cgroup *leaf = NULL;
+    unsigned missing;
+    int wanted_ms = 50;
+    if (cgroup_new_leaf(group, &(struct cgroup_limits){.cpu_percent = 1}, &leaf, &missing, NULL) <
+        0)
+        tap_bail("cgroup_new_leaf");
+    cgroup_unthrottle(group);
+    struct timespec begin, end;
+    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    tap_is_int(end_of(start_in_leaf(leaf, burn, &wanted_ms)), 0, "%sa program in a leaf", who);
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    /* At one percent it would have taken five seconds. */
+    tap_ok(end.tv_sec - begin.tv_sec < 3, "%shas all the CPU once the limits are off", who);
+    cgroup_free(leaf);
     cgroup_free(group);
 }
 
@@ -641,6 +764,10 @@ static void test_all(void)
     test_freezer();
     test_leaves();
     test_leaf_limit();
+    test_leaf_fds();
+    test_deep();
+    test_renamed();
+    test_unthrottle();
     test_joined();
     test_procs();
     test_sweep();

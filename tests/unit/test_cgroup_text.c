@@ -194,6 +194,18 @@ static void test_text(void)
     tap_ok(!cgroup_text_stat("", &state, &value), "so is none");
 }
 
+static void test_is_in(void)
+{
+    static const char own[] = "4:memory:/a/brig-1-2-3/tool-30\n0::/a/brig-1-2-33\n";
+    tap_ok(cgroup_text_is_in(own, "brig-1-2-3/tool-30"), "a process is in its leaf");
+    tap_ok(cgroup_text_is_in(own, "brig-1-2-3"), "and in the group above it");
+    tap_ok(cgroup_text_is_in(own, "brig-1-2-33"), "and in the one of another hierarchy");
+    tap_ok(!cgroup_text_is_in(own, "brig-1-2-3/tool-3"), "but not in one that begins like it");
+    tap_ok(!cgroup_text_is_in(own, "rig-1-2-33"), "nor in one that ends like it");
+    tap_ok(!cgroup_text_is_in("", "brig-1-2-3") && !cgroup_text_is_in("brig-1-2-3", "brig-1-2-3"),
+           "and what is no path is none");
+}
+
 static void test_names(void)
 {
     pid_t pid = 0;
@@ -372,6 +384,10 @@ static void test_v2_usage(void)
     tap_ok(usage.peak_memory_bytes == 4096 && usage.peak_pids == 9, "v2: a newer knows the peaks");
     tap_is_int(usage.pids_refused, 5, "v2: and counts refused forks in the group");
     tap_ok(cgroup_cpu_us(&group, &used) && used == 30, "v2: CPU time alone");
+    fake_file(&fake, "cpu.max", "");
+    cgroup_unthrottle(&group);
+    char text[256];
+    tap_is_str(fake_text(&fake, "cpu.max", text), "max", "v2: CPU for who is to die");
     fake_done(&fake);
 }
 
@@ -387,6 +403,7 @@ static void test_v1(void)
     fake_group(&group, CGROUP_V1, fake.fd);
     static const char *const files[] = {"memory.limit_in_bytes", "memory.memsw.limit_in_bytes",
                                         "pids.max", "cpu.cfs_quota_us"};
+    static const char tcp[] = "memory.kmem.tcp.limit_in_bytes";
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
         fake_file(&fake, files[i], "");
     tap_is_int(cgroup_v1_limit(&group, &LIMITS, &missing, NULL), 0, "v1: the limits are written");
@@ -395,6 +412,16 @@ static void test_v1(void)
     tap_is_str(fake_text(&fake, files[1], text), "67108864", "v1: memory with swap");
     tap_is_str(fake_text(&fake, files[2], text), "32", "v1: pids");
     tap_is_str(fake_text(&fake, files[3], text), "150000", "v1: CPU");
+    fake_file(&fake, tcp, "");
+    (void)cgroup_v1_limit(&group, &LIMITS, &missing, NULL);
+    tap_is_str(fake_text(&fake, tcp, text), "", "v1: nothing for TCP where there can be none");
+    struct cgroup_limits with_tcp = LIMITS;
+    with_tcp.tcp = true;
+    (void)cgroup_v1_limit(&group, &with_tcp, &missing, NULL);
+    tap_is_str(fake_text(&fake, tcp, text), "67108864", "v1: else the same again");
+    fake_file(&fake, files[3], "");
+    cgroup_unthrottle(&group);
+    tap_is_str(fake_text(&fake, files[3], text), "-1", "v1: CPU for who is to die");
     fake_file(&fake, "cpuacct.usage", "30000\n");
     fake_file(&fake, "cpuacct.usage_user", "10000\n");
     fake_file(&fake, "cpuacct.usage_sys", "20000\n");
@@ -504,6 +531,7 @@ int main(void)
     test_places_escapes();
     test_text();
     test_names();
+    test_is_in();
     test_v2_write();
     test_v2_io();
     test_v2_usage();

@@ -14,8 +14,8 @@ int main(void)
     tap_is_int(brig_policy_explain(p, false, &plain, &err), 0, "a fresh policy can be explained");
     tap_has_str(plain, "mode            sealed\n", "its mode is named");
     tap_has_str(plain, "network         none\n", "its network too");
-    tap_has_str(plain, "  wall_ms             none\n", "no limit is none");
-    tap_has_str(plain, "  output_bytes        1048576\n", "a limit is a number");
+    tap_has_str(plain, "  wall_ms                   none\n", "no limit is none");
+    tap_has_str(plain, "  output_bytes              1048576\n", "a limit is a number");
     tap_has_str(plain, "grants          none\n", "no grants are none");
     tap_ok(!strstr(plain, "switched off"), "nothing is switched off");
 

@@ -9,10 +9,13 @@
 #include "tap.h"
 
 /* The program's parts are in no library. */
-#include "cli/options.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
-#define CWD "/home/u/project"
+#define HOME "/home/u"
+#define CWD HOME "/project"
 #define WORDS(...) ((char *[]){(char[]){"brig"}, __VA_ARGS__, NULL})
 #define W(text) ((char[]){text})
 
@@ -119,6 +122,8 @@ static const char *apply(char **argv, struct settings *settings)
     if (status == 0)
         status = settings_init(settings, scan.mode, CWD, &err);
     if (status == 0) {
+        settings->home = HOME;
+        settings->config_dir = HOME "/.config/brig";
         status = settings_apply_all(settings, argc, argv, &err);
         if (status < 0)
             settings_done(settings);
@@ -130,7 +135,7 @@ static const char *apply(char **argv, struct settings *settings)
 static void test_grants(void)
 {
     struct settings s;
-    if (tap_is_str(apply(WORDS(W("-d"), W("a\\:b:/c"), W("-r../up"), W("--mask=.env"),
+    if (tap_is_str(apply(WORDS(W("-d"), W("a\\:b:/c"), W("-r../up"), W("--mask=./.env"),
                                W("--dir!=new"), W("--dir?"), W("/opt")),
                          &s),
                    NULL, "grants of all kinds are taken")) {
@@ -160,7 +165,7 @@ static void test_grants(void)
         tap_ok(s.cwd_settled, "a rule for the working directory is noticed");
         settings_done(&s);
     }
-    if (tap_is_str(apply(WORDS(W("--mask"), W("a:b")), &s), NULL, "a mask has no destination")) {
+    if (tap_is_str(apply(WORDS(W("--mask"), W("./a:b")), &s), NULL, "a mask has no destination")) {
         tap_is_str(s.policy->grants[0].dest, CWD "/a:b", "so its colons are its own");
         settings_done(&s);
     }

@@ -37,7 +37,7 @@ static void presets(void)
     tap_is_int(policy_validate(p, &err), 0, "a fresh policy is valid");
     brig_policy_free(p);
     brig_policy_free(NULL);
-    tap_ok(!brig_policy_new((enum brig_mode)1), "there is no mode 1");
+    tap_ok(!brig_policy_new((enum brig_mode)4), "there is no mode 4");
     tap_ok(!brig_policy_new((enum brig_mode) - 1), "there is no mode -1");
 }
 
@@ -53,8 +53,8 @@ static void enums(void)
     refused(brig_policy_on_unsupported(p, (enum brig_on_unsupported)3, &err), "fail, warn",
             "answer 3");
     refused(brig_policy_disable(p, 1 << 5, &err), "0x20", "a sixth layer");
-    refused(brig_policy_grant(p, (enum brig_access)4, "/a", NULL, 0, &err), "no access",
-            "access 4");
+    refused(brig_policy_grant(p, (enum brig_access)5, "/a", NULL, 0, &err), "no access",
+            "access 5");
     refused(brig_policy_grant(p, BRIG_READ_ONLY, "/a", NULL, 1 << 2, &err), "flags 0x4",
             "a third flag");
     refused(brig_policy_limit(p, BRIG_LIMIT_COUNT_, 1, &err), "no limit", "a limit too many");
@@ -385,6 +385,9 @@ NAMER(on_unsupported)
 static void vocabulary(void)
 {
     VOCABULARY(mode, first_mode, "sealed");
+    VOCABULARY(mode, BRIG_MODE_CASUAL, "casual");
+    VOCABULARY(mode, BRIG_MODE_BARE, "bare");
+    VOCABULARY(mode, BRIG_MODE_STRICT, "strict");
     VOCABULARY(view, first_view, "system");
     VOCABULARY(view, BRIG_VIEW_HOST, "host");
     VOCABULARY(view, BRIG_VIEW_ROOT, "root");

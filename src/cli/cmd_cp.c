@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig cp`: copies files into a jail or out of it, whether something runs in it or not. It is a run
+ * of its own in that jail, of cp, to which the host's side is granted and nothing else. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/message.h"
+#include "home/jails.h"
+
+/* Where the host's side is seen inside. */
+#define COPY_DIRECTORY "/run/brig-copy"
+
+/* The jail's side of a copy: "JAIL:PATH". */
+struct side {
+    char jail[HOME_NAME_MAX + 1];
+    const char *path;
+};
+
+/* True if it names a jail. A path with a slash before its colon does not. */
+static bool split_side(const char *word, struct side *ret_side)
+{
+    const char *colon = strchr(word, ':');
+    size_t length = colon ? (size_t)(colon - word) : 0;
+    if (length == 0 || length > HOME_NAME_MAX || memchr(word, '/', length))
+        return false;
+    memcpy(ret_side->jail, word, length);
+    ret_side->jail[length] = 0;
+    ret_side->path = colon + 1;
+    return true;
+}
+
+/* In a grant a colon and a backslash are quoted. */
+static void append_quoted(struct str *text, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == ':' || *path == '\\')
+            str_append_char(text, '\\');
+        str_append_char(text, *path);
+    }
+}
+
+static const char *last_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static int check_jail(const struct side *side, struct jails_place *place, struct brig_error *err)
+{
+    int status = jails_check_name(side->jail, err);
+    if (status < 0 || (status = jails_place_find(place, err)) < 0)
+        return status;
+    struct jail_info jail;
+    int found = jails_find(place->storage, side->jail, place->uid, &jail, err);
+    return found != 0 ? found
+                      : brig_fail(err, BRIG_E_INVALID, 0, "there is no jail '%s'; see brig list",
+                                  side->jail);
+}
+
+/* Becomes `brig run … cp …`: the system's cp, not one that the jail may have in its home, with
+ * nothing of the caller's environment and nothing of the configuration before it. */
+static int execute(const struct side *side, const char *home, const char *option, const char *grant,
+                   const char *from, const char *to, char **envp, struct brig_error *err)
+{
+    const char *program = access("/usr/bin/cp", X_OK) == 0 ? "/usr/bin/cp" : "/bin/cp";
+    const char *const argv[] = {
+        "brig",
+        "run",
+        "-j",
+        side->jail,
+        "-D",
+        "--workdir",
+        home ? home : "/",
+        "--command",
+        "",
+        "--unsetenv",
+        "*",
+        "--setenv",
+        "LC_ALL=C",
+        "--setenv",
+        "PATH=/usr/bin:/bin",
+        option,
+        grant,
+        "--",
+        program,
+        "-a",
+        "--",
+        from,
+        to,
+        NULL,
+    };
+    (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv, envp);
+    return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run brig again");
+}
+
+static int copy(const char *from, const char *to, char **envp, struct brig_error *err)
+{
+    struct side side;
+    bool inwards = split_side(to, &side);
+    struct side other;
+    if (inwards == split_side(from, &other))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "cp needs one side in a jail: brig cp SRC JAIL:PATH, or brig cp JAIL:PATH "
+                         "DEST");
+    if (!inwards)
+        side = other;
+    struct jails_place place;
+    int status = check_jail(&side, &place, err);
+    if (status < 0)
+        return status;
+    char cwd[PATH_LENGTH_MAX + 1];
+    autofree char *host = NULL;
+    if (!getcwd(cwd, sizeof cwd))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out the working directory");
+    if ((status = path_make_absolute(cwd, inwards ? from : to, &host, err)) < 0)
+        return status;
+    autostr struct str grant = {0};
+    autostr struct str inside = {0};
+    if (inwards) {
+        append_quoted(&grant, host);
+        str_appendf(&grant, ":%s/", COPY_DIRECTORY);
+        append_quoted(&grant, last_name(host));
+        str_appendf(&inside, "%s/%s", COPY_DIRECTORY, last_name(host));
+    } else { /* into a directory that is there, or as a name in the one above it */
+        struct stat info;
+        bool directory = stat(host, &info) == 0 && S_ISDIR(info.st_mode);
+        const char *name = directory ? "" : last_name(host);
+        size_t length = strlen(host) - strlen(name);
+        autofree char *above = strndup(host, *name && length > 1 ? length - 1 : length);
+        if (!above)
+            return brig_fail_nomem(err);
+        append_quoted(&grant, above);
+        str_appendf(&grant, ":%s", COPY_DIRECTORY);
+        str_appendf(&inside, "%s/%s", COPY_DIRECTORY, name);
+    }
+    if (grant.failed || inside.failed)
+        return brig_fail_nomem(err);
+    return inwards ? execute(&side, place.identity.host_home, "-r", grant.data, inside.data,
+                             *side.path ? side.path : ".", envp, err)
+                   : execute(&side, place.identity.host_home, "-d", grant.data, side.path,
+                             inside.data, envp, err);
+}
+
+static int run_cp(const struct app *app, int argc, char **argv)
+{
+    struct brig_error err = {0};
+    if (argc != 3) {
+        message_error("cp needs two names: brig cp SRC JAIL:PATH, or brig cp JAIL:PATH DEST");
+        return APP_FAILED;
+    }
+    (void)copy(argv[1], argv[2], app->envp, &err);
+    message_error("%s", err.message);
+    return APP_FAILED;
+}
+
+const struct command cmd_cp = {
+    .name = "cp",
+    .summary = "copy files into a jail or out of it",
+    .usage = "SRC JAIL:PATH | JAIL:PATH DEST",
+    .run = run_cp,
+};

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig list`: the jails there are, their mode, what they keep, and who is in them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/message.h"
+#include "home/jails.h"
+
+struct listing {
+    const struct jails_place *place;
+    struct str text;
+    struct json *json; /* NULL: text */
+    size_t count;
+};
+
+static void append_size(struct str *text, uint64_t bytes)
+{
+    static const char units[] = "KMGT";
+    size_t unit = 0;
+    uint64_t tenths = bytes * 10 / 1024;
+    while (tenths >= 10240 && unit + 2 < sizeof units) {
+        tenths /= 1024;
+        unit++;
+    }
+    char number[32];
+    if (bytes == 0)
+        (void)snprintf(number, sizeof number, "-");
+    else
+        (void)snprintf(number, sizeof number, "%llu.%llu%c", (unsigned long long)tenths / 10,
+                       (unsigned long long)tenths % 10, units[unit]);
+    str_appendf(text, " %9s", number);
+}
+
+/* Who is in it under the id that root gave it, too. */
+static void add_strangers(const struct jails_place *place, struct jail_info *jail)
+{
+    struct home_state state;
+    if (place->stranger == (uid_t)-1 ||
+        home_ask(place->storage, jail->name, place->stranger, &state, NULL) < 0)
+        return;
+    jail->state.held = jail->state.held || state.held;
+    for (size_t i = 0; i < state.pid_count && jail->state.pid_count < ARRAY_LENGTH(state.pids); i++)
+        jail->state.pids[jail->state.pid_count++] = state.pids[i];
+}
+
+static int add_line(void *context, const struct jail_info *found, struct brig_error *err)
+{
+    (void)err;
+    struct listing *listing = context;
+    struct jail_info own = *found, *jail = &own;
+    char mode[16];
+    add_strangers(listing->place, jail);
+    jails_mode(listing->place->storage, jail->name, mode, sizeof mode);
+    if (listing->count++ == 0)
+        str_appendf(&listing->text, "%-20s %-7s %9s %9s  %s\n", "JAIL", "MODE", "CHANGES", "HOME",
+                    "RUNNING");
+    str_appendf(&listing->text, "%-20s %-7s", jail->name, mode);
+    append_size(&listing->text, jail->changes);
+    append_size(&listing->text, jail->home);
+    str_append(&listing->text, jail->state.pid_count > 0 ? "  pid"
+                               : jail->state.held        ? "  (kept)"
+                                                         : "");
+    for (size_t i = 0; i < jail->state.pid_count; i++)
+        str_appendf(&listing->text, " %d", jail->state.pids[i]);
+    str_append_char(&listing->text, '\n');
+    return 0;
+}
+
+static int add_object(void *context, const struct jail_info *found, struct brig_error *err)
+{
+    (void)err;
+    struct listing *listing = context;
+    struct json *json = listing->json;
+    struct jail_info own = *found, *jail = &own;
+    char mode[16];
+    add_strangers(listing->place, jail);
+    jails_mode(listing->place->storage, jail->name, mode, sizeof mode);
+    json_open_object(json, NULL);
+    json_string(json, "name", jail->name);
+    json_string(json, "mode", strcmp(mode, "-") == 0 ? NULL : mode);
+    json_uint(json, "changes_bytes", jail->changes);
+    json_uint(json, "home_bytes", jail->home);
+    json_bool(json, "held", jail->state.held);
+    json_int(json, "holder", jail->state.holder);
+    json_open_array(json, "pids");
+    for (size_t i = 0; i < jail->state.pid_count; i++)
+        json_uint(json, NULL, (uint64_t)jail->state.pids[i]);
+    json_close_array(json);
+    json_close_object(json);
+    return 0;
+}
+
+static int print(struct str *text)
+{
+    if (text->failed)
+        message_error("out of memory");
+    else if (write_all(1, text->data ? text->data : "", text->length) < 0)
+        message_error("cannot write to standard output");
+    else
+        return 0;
+    return APP_FAILED;
+}
+
+static int run_list(const struct app *app, int argc, char **argv)
+{
+    (void)app;
+    bool as_json = argc == 2 && strcmp(argv[1], "--json") == 0;
+    if (argc > 1 && !as_json)
+        return command_refuse(&cmd_list, argc, argv, 1);
+    struct brig_error err = {0};
+    struct jails_place place;
+    struct listing listing = {.place = &place};
+    struct json json;
+    int status = jails_place_find(&place, &err);
+    if (as_json) {
+        json_init(&json, &listing.text);
+        json_open_array(&json, NULL);
+        listing.json = &json;
+    }
+    if (status == 0)
+        status = jails_each(place.storage, place.uid, true, as_json ? add_object : add_line,
+                            &listing, &err);
+    if (as_json) {
+        json_close_array(&json);
+        str_append_char(&listing.text, '\n');
+    }
+    if (status < 0)
+        message_error("%s", err.message);
+    else
+        status = print(&listing.text);
+    if (status == 0 && !as_json && listing.count == 0)
+        message_note("there are no jails yet in %s", place.storage);
+    str_done(&listing.text);
+    return status < 0 ? APP_FAILED : status;
+}
+
+const struct command cmd_list = {
+    .name = "list",
+    .summary = "list jails, what they keep and who is in them",
+    .usage = "[--json]",
+    .run = run_list,
+};

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets of the desktop session, found by the environment and granted one by one. */
+#include "cli/desktop.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/identity.h"
+#include "cli/message.h"
+#include "cli/options.h"
+#include "cli/settings.h"
+#include "policy/policy.h"
+
+/* What is being granted. */
+struct grant {
+    struct settings *settings;
+    const struct identity *identity;
+    const char *option; /* "--x11" without the dashes */
+};
+
+/* ---- small parts ---- */
+
+static int get_variable(const struct grant *grant, const char *name, const char **ret_value,
+                        struct brig_error *err)
+{
+    const char *value = getenv(name);
+    if (!value || *value == '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--%s: %s is not set, so there is nothing to let in", grant->option, name);
+    *ret_value = value;
+    return 0;
+}
+
+/* The user's own rights decide, also where root acts for the user. */
+static bool is_there(const struct grant *grant, const char *path, mode_t kind)
+{
+    struct stat info;
+    identity_enter(grant->identity);
+    bool found = stat(path, &info) == 0 && (info.st_mode & S_IFMT) == kind;
+    identity_leave(grant->identity);
+    return found;
+}
+
+static int expose(const struct grant *grant, const char *variable, struct brig_error *err)
+{
+    return brig_policy_setenv(grant->settings->policy, variable, NULL, err);
+}
+
+/* One socket, at its own path. */
+static int grant_socket(const struct grant *grant, const char *variable, const char *path,
+                        struct brig_error *err)
+{
+    if (path[0] != '/' || !is_there(grant, path, S_IFSOCK))
+        return brig_fail(err, BRIG_E_INVALID, 0, "--%s: %s names '%s', which is no socket there is",
+                         grant->option, variable, str_shown(path).text);
+    return brig_policy_grant(grant->settings->policy, BRIG_READ_WRITE, path, NULL, 0, err);
+}
+
+static int runtime_path(const struct grant *grant, const char *name,
+                        char ret_path[PATH_LENGTH_MAX + 1], struct brig_error *err)
+{
+    const char *directory = "";
+    int status = name[0] == '/' ? 0 : get_variable(grant, "XDG_RUNTIME_DIR", &directory, err);
+    if (status < 0)
+        return status;
+    int length = snprintf(ret_path, PATH_LENGTH_MAX + 1, "%s%s%s", directory,
+                          name[0] == '/' ? "" : "/", name);
+    return length > PATH_LENGTH_MAX ? brig_fail(err, BRIG_E_INVALID, 0, "--%s: '%s' is too long",
+                                                grant->option, str_shown(name).text)
+                                    : 0;
+}
+
+/* ---- X11 ---- */
+
+/* "[unix]:N[.SCREEN]": the digits of N. */
+static int display_number(const char *display, size_t *ret_length, const char **ret_number)
+{
+    const char *colon = strrchr(display, ':');
+    size_t host = colon ? (size_t)(colon - display) : 0;
+    if (!colon || (host > 0 && !(host >= 4 && strncmp(colon - 4, "unix", 4) == 0 &&
+                                 (host == 4 || colon[-5] == '/'))))
+        return -1;
+    *ret_number = colon + 1;
+    *ret_length = strspn(colon + 1, "0123456789");
+    const char *end = colon + 1 + *ret_length;
+    return *ret_length > 0 && *ret_length < 6 && (*end == '\0' || *end == '.') ? 0 : -1;
+}
+
+/* Programs look at ~/.Xauthority where no variable says otherwise. */
+static int grant_authority(const struct grant *grant, struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    const char *named = getenv("XAUTHORITY");
+    bool given = named && *named != '\0';
+    const char *home = grant->identity->host_home;
+    int length = snprintf(path, sizeof path, "%s%s",
+                          given  ? named
+                          : home ? home
+                                 : "",
+                          given ? "" : "/.Xauthority");
+    bool there = length > 0 && (size_t)length < sizeof path && path[0] == '/' &&
+                 is_there(grant, path, S_IFREG);
+    if (given && !there)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--%s: XAUTHORITY names '%s', which is no file there is", grant->option,
+                         str_shown(named).text);
+    if (!there)
+        return 0; /* a display that asks for no key */
+    int status = brig_policy_grant(grant->settings->policy, BRIG_READ_ONLY, path, NULL, 0, err);
+    return status < 0 ? status
+                      : brig_policy_setenv(grant->settings->policy, "XAUTHORITY", path, err);
+}
+
+static int open_x11(const struct grant *grant, struct brig_error *err)
+{
+    const char *display, *number;
+    size_t length;
+    int status = get_variable(grant, "DISPLAY", &display, err);
+    if (status < 0)
+        return status;
+    if (display_number(display, &length, &number) < 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--%s: DISPLAY is '%s', which is no display of this machine's, such as :0",
+                         grant->option, str_shown(display).text);
+    char path[64];
+    (void)snprintf(path, sizeof path, "/tmp/.X11-unix/X%.*s", (int)length, number);
+    status = grant_socket(grant, "DISPLAY", path, err);
+    if (status == 0)
+        status = grant_authority(grant, err);
+    return status < 0 ? status : expose(grant, "DISPLAY", err);
+}
+
+/* ---- the others ---- */
+
+static int open_wayland(const struct grant *grant, struct brig_error *err)
+{
+    const char *display;
+    char path[PATH_LENGTH_MAX + 1];
+    int status = get_variable(grant, "WAYLAND_DISPLAY", &display, err);
+    if (status == 0)
+        status = runtime_path(grant, display, path, err);
+    if (status == 0)
+        status = grant_socket(grant, "WAYLAND_DISPLAY", path, err);
+    if (status == 0)
+        status = expose(grant, "WAYLAND_DISPLAY", err);
+    return status < 0 ? status : expose(grant, "XDG_RUNTIME_DIR", err);
+}
+
+/* Where PulseAudio is, if somebody says so: "[unix:]/path". */
+static const char *pulse_server(void)
+{
+    const char *value = getenv("PULSE_SERVER");
+    if (value && strncmp(value, "unix:", 5) == 0)
+        value += 5;
+    return value && value[0] == '/' ? value : NULL;
+}
+
+static int open_audio(const struct grant *grant, struct brig_error *err)
+{
+    const char *pulse = pulse_server(), *remote = getenv("PIPEWIRE_REMOTE");
+    const char *const names[] = {pulse ? pulse : "pulse/native",
+                                 remote && *remote ? remote : "pipewire-0"};
+    size_t found = 0;
+    for (size_t i = 0; i < 2; i++) {
+        char path[PATH_LENGTH_MAX + 1];
+        int status = runtime_path(grant, names[i], path, err);
+        if (status == 0 && is_there(grant, path, S_IFSOCK)) {
+            status =
+                brig_policy_grant(grant->settings->policy, BRIG_READ_WRITE, path, NULL, 0, err);
+            found++;
+        }
+        if (status < 0)
+            return status;
+    }
+    if (found == 0)
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "--%s: there is neither %s nor %s, at their places in XDG_RUNTIME_DIR '%s'",
+            grant->option, names[0], names[1],
+            str_shown(getenv("XDG_RUNTIME_DIR") ? getenv("XDG_RUNTIME_DIR") : "").text);
+    int status = expose(grant, "PULSE_SERVER", err);
+    if (status == 0)
+        status = expose(grant, "PIPEWIRE_REMOTE", err);
+    return status < 0 ? status : expose(grant, "XDG_RUNTIME_DIR", err);
+}
+
+static int open_ssh_agent(const struct grant *grant, struct brig_error *err)
+{
+    const char *path;
+    int status = get_variable(grant, "SSH_AUTH_SOCK", &path, err);
+    if (status == 0)
+        status = grant_socket(grant, "SSH_AUTH_SOCK", path, err);
+    return status < 0 ? status : expose(grant, "SSH_AUTH_SOCK", err);
+}
+
+/* "unix:path=PATH[,key=value…][;address…]", with %XX for what is special: the first path. */
+static bool bus_path(const char *address, char ret_path[PATH_LENGTH_MAX + 1])
+{
+    static const char prefix[] = "unix:path=";
+    const char *at = strstr(address, prefix);
+    if (!at || (at != address && at[-1] != ';'))
+        return false;
+    size_t length = 0;
+    for (at += sizeof prefix - 1; *at && *at != ',' && *at != ';'; at++) {
+        char digits[3] = "";
+        char c = *at;
+        if (c == '%' && at[1] && at[2]) {
+            memcpy(digits, at + 1, 2);
+            c = (char)strtol(digits, NULL, 16);
+            at += 2;
+        }
+        if (length >= PATH_LENGTH_MAX || c == '\0')
+            return false;
+        ret_path[length++] = c;
+    }
+    ret_path[length] = '\0';
+    return true;
+}
+
+static int open_dbus(const struct grant *grant, struct brig_error *err)
+{
+    const char *address;
+    char path[PATH_LENGTH_MAX + 1];
+    int status = get_variable(grant, "DBUS_SESSION_BUS_ADDRESS", &address, err);
+    if (status < 0)
+        return status;
+    if (!bus_path(address, path))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--%s: DBUS_SESSION_BUS_ADDRESS is '%s', which has no unix:path= that "
+                         "could be let in",
+                         grant->option, str_shown(address).text);
+    status = grant_socket(grant, "DBUS_SESSION_BUS_ADDRESS", path, err);
+    return status < 0 ? status : expose(grant, "DBUS_SESSION_BUS_ADDRESS", err);
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+    enum option_id option;
+    int (*open)(const struct grant *grant, struct brig_error *err);
+    const char *opens;
+} rows[] = {
+    [SETTINGS_X11] = {OPTION_X11, open_x11,
+                      "the X display: any program on it can be watched and typed into"},
+    [SETTINGS_WAYLAND] = {OPTION_WAYLAND, open_wayland,
+                          "the Wayland display: windows can be opened, and the clipboard read "
+                          "while one of them has the focus"},
+    [SETTINGS_AUDIO] = {OPTION_AUDIO, open_audio,
+                        "sound: what is played and the microphone can be listened to"},
+    [SETTINGS_SSH_AGENT] = {OPTION_SSH_AGENT, open_ssh_agent,
+                            "the SSH agent: one can log in with its keys wherever they open, "
+                            "though not read them"},
+    [SETTINGS_DBUS] = {OPTION_DBUS, open_dbus,
+                       "the session bus: one can start programs outside, and so do everything "
+                       "you can"},
+};
+
+int desktop_apply(struct settings *settings, const struct identity *identity,
+                  struct brig_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        if (!settings->desktop[i])
+            continue;
+        struct grant grant = {settings, identity, option_rows[rows[i].option].long_name};
+        int status = brig_policy_origin(settings->policy, settings->desktop[i], err);
+        if (status == 0)
+            status = rows[i].open(&grant, err);
+        if (status < 0)
+            return status;
+        message_note("--%s opens %s", grant.option, rows[i].opens);
+    }
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The home of a run: joins the jail's holder and has its mounts in the policy. */
+#pragma once
+
+#include "home/home.h"
+
+struct identity;
+struct settings;
+
+/* Completes the policy with what is hidden and, where its mode keeps a home, with the mounts of the
+ * jail; it may give the jail a host id of its own. *ret_mounts is to be kept until the run is over. */
+int home_enter(const struct settings *settings, const struct identity *identity,
+               struct home_mounts *ret_mounts, struct brig_error *err);
+
+/* For whoever asks what a run would be: completes the policy as home_enter() does, but for the mounts
+ * themselves. Nothing is made. */
+int home_foresee(const struct settings *settings, const struct identity *identity,
+                 struct brig_error *err);
+
+/* After the run. */
+void home_leave(const struct settings *settings, struct home_mounts *mounts);

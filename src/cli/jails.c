@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* What the verbs that deal with jails share. */
+#include "cli/jails.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/config.h"
+#include "cli/config_files.h"
+#include "cli/message.h"
+#include "cli/settings.h"
+#include "home/jails.h"
+#include "policy/conf.h"
+#include "policy/policy.h"
+
+/* Where a run without options would keep its jails: files may say so. */
+static int find_storage(const struct identity *identity, char *path, size_t size,
+                        struct brig_error *err)
+{
+    const struct settings_scan nothing = {.nocwd = true};
+    char cwd[PATH_LENGTH_MAX + 1];
+    struct config_files files = {0};
+    struct config config = {0};
+    if (!getcwd(cwd, sizeof cwd))
+        (void)snprintf(cwd, sizeof cwd, "/");
+    int status = config_files_find(&files, identity, cwd, err);
+    if (status == 0)
+        status = config_read(&files.world, &nothing, 0, NULL, &config, err);
+    if (status == 0)
+        (void)snprintf(path, size, "%s", config.storage);
+    config_done(&config);
+    config_files_done(&files);
+    return status;
+}
+
+int jails_place_find(struct jails_place *ret_place, struct brig_error *err)
+{
+    identity_find(&ret_place->identity);
+    const struct identity *identity = &ret_place->identity;
+    ret_place->uid = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    ret_place->stranger =
+        geteuid() == 0 ? POLICY_STRANGER_UID + ret_place->uid % POLICY_STRANGER_COUNT : (uid_t)-1;
+    return find_storage(identity, ret_place->storage, sizeof ret_place->storage, err);
+}
+
+int jails_become_user(struct jails_place *place, struct brig_error *err)
+{
+    uid_t uid = place->uid;
+    gid_t gid = place->identity.host_gid;
+    place->stranger = (uid_t)-1;
+    if (uid == geteuid())
+        return 0;
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot act as uid %u", uid);
+    return 0;
+}
+
+/* ---- -u ---- */
+
+struct unmounting {
+    const char *storage;
+    uid_t uid;
+    int status;
+};
+
+static int unmount_one(struct unmounting *unmounting, const char *name, struct brig_error *err)
+{
+    struct home_state state;
+    int status = home_stop(unmounting->storage, name, unmounting->uid, &state, err);
+    if (status != BRIG_E_STATE)
+        return status;
+    for (size_t i = 0; i < state.pid_count; i++)
+        message_error("the jail '%s' is in use by process %d; end it, or: brig stop %s", name,
+                      state.pids[i], name);
+    unmounting->status = APP_FAILED;
+    return 0;
+}
+
+static int visit(void *context, const struct jail_info *jail, struct brig_error *err)
+{
+    return jail->state.held ? unmount_one(context, jail->name, err) : 0;
+}
+
+int jails_unmount(const char *storage, const char *name, const struct identity *identity,
+                  struct brig_error *err)
+{
+    uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    struct unmounting unmounting = {.storage = storage};
+    /* Root's jails may have an id of their own. */
+    const uid_t ids[] = {user, POLICY_STRANGER_UID + user % POLICY_STRANGER_COUNT};
+    int status = 0;
+    for (size_t i = 0; i < (geteuid() == 0 ? ARRAY_LENGTH(ids) : 1) && status >= 0; i++) {
+        unmounting.uid = ids[i];
+        status = name ? unmount_one(&unmounting, name, err)
+                      : jails_each(storage, ids[i], false, visit, &unmounting, err);
+    }
+    return status < 0 ? status : unmounting.status;
+}
+
+/* ---- the mode ---- */
+
+struct mode_found {
+    char *buffer;
+    size_t size;
+};
+
+static int take_directive(void *context, const struct conf_directive *directive,
+                          struct brig_error *err)
+{
+    (void)err;
+    const struct mode_found *found = context;
+    if (strcmp(directive->name, "mode") == 0 && directive->value)
+        (void)snprintf(found->buffer, found->size, "%s", directive->value);
+    return 0;
+}
+
+static bool expands_nothing(void *context, const char *name)
+{
+    (void)context;
+    (void)name;
+    return false;
+}
+
+static const char *no_variable(void *context, const char *name)
+{
+    (void)context;
+    (void)name;
+    return NULL;
+}
+
+static int no_include(void *context, const char *name, bool optional,
+                      struct conf_source *ret_source, struct brig_error *err)
+{
+    (void)context;
+    (void)name;
+    (void)optional;
+    (void)ret_source;
+    (void)err;
+    return 0;
+}
+
+void jails_mode(const char *storage, const char *name, char *buffer, size_t size)
+{
+    struct mode_found found = {buffer, size};
+    const struct conf_hooks hooks = {&found, take_directive, expands_nothing, no_variable,
+                                     no_include};
+    char file[PATH_COMPONENT_MAX + 1];
+    (void)snprintf(buffer, size, "%s", strcmp(name, SETTINGS_JAIL) == 0 ? "casual" : "-");
+    (void)snprintf(file, sizeof file, "%s.jail", name);
+    autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct conf_source source = {0};
+    if (dir >= 0 && conf_load(dir, storage, file, true, &source, NULL) == 1)
+        (void)conf_read(&source, &hooks, NULL);
+    conf_source_done(&source);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* What is hidden of the home directory, from the rules in their order. */
+#pragma once
+
+#include <stddef.h>
+
+#include <brig/brig.h>
+
+struct settings;
+
+/* What the rules come to: patterns to hide, and what is shown all the same. Release with
+ * masks_done. Texts are borrowed from the settings. */
+struct masks {
+    const char **hidden;  /* relative to the home directory */
+    const char **origins; /* of each, where the rule comes from */
+    size_t hidden_count;
+    const char **shown; /* below something hidden */
+    size_t shown_count;
+};
+
+int masks_resolve(const struct settings *settings, struct masks *ret_masks, struct brig_error *err);
+void masks_done(struct masks *masks);
+
+/* Which rule hides a path relative to the home directory: an index in masks->hidden, or -1. */
+int masks_find(const struct masks *masks, const char *path);
+
+/* Notes in settings->masks which of them hide something that is in the home directory now. */
+void masks_look(struct settings *settings, const char *home);
+
+/* Masks hold wherever the path would show: adds them to the policy where they lie inside of what is
+ * granted. */
+int masks_apply_to_grants(const struct masks *masks, const char *home, struct brig_policy *policy,
+                          struct brig_error *err);
+
+/* Adds all that exist to the policy: for a home that is mounted without them. */
+int masks_apply_to_home(const struct masks *masks, const char *home, struct brig_policy *policy,
+                        struct brig_error *err);

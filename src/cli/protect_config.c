@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* What a repository's settings name: other settings, and where its hooks are. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "cli/gitfile.h"
+#include "cli/message.h"
+#include "cli/protect_parts.h"
+
+#define CONFIG_FILES_MAX 16 /* of one repository, with those they include */
+
+/* Files of settings that are still to be read. */
+struct config_todo {
+    char *paths[CONFIG_FILES_MAX];
+    size_t count;
+};
+
+enum config_section { CONFIG_OTHER, CONFIG_CORE, CONFIG_INCLUDE };
+
+/* "[core]" at `at`: where the rest of the line begins. */
+static const char *skip_section(const char *at, const char *end, enum config_section *ret_section)
+{
+    const char *name = ++at;
+    bool quoted = false;
+    while (at < end && *at != ']' && *at != ' ' && *at != '\t' && *at != '.')
+        at++;
+    size_t length = (size_t)(at - name);
+    *ret_section = CONFIG_OTHER;
+    if (length == 4 && strncasecmp(name, "core", 4) == 0 && at < end && *at == ']')
+        *ret_section = CONFIG_CORE;
+    if ((length == 7 && strncasecmp(name, "include", 7) == 0) ||
+        (length == 9 && strncasecmp(name, "includeif", 9) == 0))
+        *ret_section = CONFIG_INCLUDE;
+    for (; at < end && (quoted || *at != ']'); at++) {
+        if (quoted && *at == '\\' && at + 1 < end)
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+    }
+    return at < end ? at + 1 : end;
+}
+
+/* The value in "= VALUE", by the parser of core.worktree, which has the same form. */
+static bool parse_value(const char *at, size_t length, char ret_value[GITFILE_PATH_SIZE])
+{
+    static const char before[] = "[core]\nworktree";
+    char text[sizeof before + GITFILE_PATH_SIZE];
+    if (length > GITFILE_PATH_SIZE)
+        return false;
+    memcpy(text, before, sizeof before - 1);
+    memcpy(text + sizeof before - 1, at, length);
+    return gitfile_parse_worktree(text, sizeof before - 1 + length, ret_value) != 0;
+}
+
+/* An absolute path without "." and "..", by its text alone: the links in it are protected on the way
+ * to it. False if it is too long. */
+static bool resolve(const char *base, const char *value, char ret_path[PATH_LENGTH_MAX + 1])
+{
+    char text[2 * PATH_LENGTH_MAX + 2];
+    int length = value[0] == '/' ? snprintf(text, sizeof text, "%s", value)
+                                 : snprintf(text, sizeof text, "%s/%s", base, value);
+    size_t used = 0;
+    if (length < 0 || (size_t)length >= sizeof text)
+        return false;
+    for (const char *at = text; *at;) {
+        at += strspn(at, "/");
+        size_t part = strcspn(at, "/");
+        if (part == 2 && memcmp(at, "..", 2) == 0) {
+            while (used > 0 && ret_path[--used] != '/')
+                continue;
+        } else if (part > 0 && !(part == 1 && *at == '.')) {
+            if (used + 1 + part > PATH_LENGTH_MAX)
+                return false;
+            ret_path[used++] = '/';
+            memcpy(ret_path + used, at, part);
+            used += part;
+        }
+        at += part;
+    }
+    ret_path[used] = '\0';
+    return true;
+}
+
+static int protect_target(struct protect_scan *scan, const char *path, enum protect_hold hold,
+                          struct brig_error *err)
+{
+    for (size_t i = 0; i < scan->root_count; i++) {
+        const char *root = scan->roots[i].path;
+        size_t length = strlen(root);
+        if (path_is_beneath(path, root)) {
+            message_warning("git's settings name '%s', which is granted as a whole: what they look "
+                            "for there can be planted",
+                            root);
+            continue;
+        }
+        if (!path_is_beneath(root, path) || path[length] != '/')
+            continue;
+        const char *rest = path + length + 1;
+        int status = protect_add_path(scan, root, rest, rest, hold, err);
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+/* One variable of a file in `dir`: what it names is protected, and read as well if it is included. */
+static int read_variable_of(struct protect_scan *scan, const char *top, const char *dir,
+                            const char *at, const char *end, enum config_section section,
+                            struct config_todo *todo, struct brig_error *err)
+{
+    const char *name = section == CONFIG_CORE ? "hooksPath" : "path";
+    size_t length = strlen(name);
+    if ((size_t)(end - at) <= length || strncasecmp(at, name, length) != 0 ||
+        !strchr(" \t=", at[length]))
+        return 0;
+    char value[GITFILE_PATH_SIZE], path[PATH_LENGTH_MAX + 1];
+    if (!parse_value(at + length, (size_t)(end - at) - length, value) ||
+        !resolve(section == CONFIG_CORE ? top : dir, value, path)) {
+        message_warning("a %s in git's settings in '%s' is not understood: what it names is not "
+                        "protected",
+                        name, dir);
+        return 0;
+    }
+    if (value[0] == '~' || value[0] == '%') /* in the home, or git's own */
+        return 0;
+    if (section == CONFIG_CORE)
+        return protect_target(scan, path, PROTECT_HOLD_DIRECTORY, err);
+    if (todo->count < CONFIG_FILES_MAX && (todo->paths[todo->count] = strdup(path)))
+        todo->count++;
+    else
+        message_warning("'%s' is included in too many settings to be read", path);
+    return protect_target(scan, path, PROTECT_HOLD_FILE, err);
+}
+
+static int read_config(struct protect_scan *scan, const char *top, const char *file,
+                       struct config_todo *todo, struct brig_error *err)
+{
+    autoclose int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    autofree char *text = malloc(GITFILE_CONFIG_MAX + 1);
+    autofree char *dir = strndup(file, (size_t)(strrchr(file, '/') - file));
+    struct stat info;
+    if (!text || !dir)
+        return brig_fail_nomem(err);
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return 0;
+    ssize_t length = pread(fd, text, GITFILE_CONFIG_MAX + 1, 0);
+    if (length < 0 || length > GITFILE_CONFIG_MAX) {
+        message_warning("'%s' cannot be read, or is too long: what it names is not protected",
+                        file);
+        return 0;
+    }
+    enum config_section section = CONFIG_OTHER;
+    int status = 0;
+    for (const char *line = text, *all = text + length; line < all && status == 0;) {
+        const char *newline = memchr(line, '\n', (size_t)(all - line));
+        const char *end = newline ? newline : all;
+        while (line < end && strchr(" \t\r", *line) && *line)
+            line++;
+        if (line < end && *line == '[')
+            line = skip_section(line, end, &section);
+        while (line < end && strchr(" \t\r", *line) && *line)
+            line++;
+        if (section != CONFIG_OTHER)
+            status = read_variable_of(scan, top, dir, line, end, section, todo, err);
+        line = newline ? newline + 1 : all;
+    }
+    return status;
+}
+
+int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,
+                   struct brig_error *err)
+{
+    static const char *const names[] = {"config", "config.worktree"};
+    struct config_todo todo = {0};
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(names) && status == 0; i++) {
+        if (asprintf(&todo.paths[todo.count], "%s/%s", git_dir, names[i]) < 0)
+            status = brig_fail_nomem(err);
+        else
+            todo.count++;
+    }
+    for (size_t i = 0; i < todo.count && status == 0; i++)
+        status = read_config(scan, top, todo.paths[i], &todo, err);
+    for (size_t i = 0; i < todo.count; i++)
+        free(todo.paths[i]);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files that protect paths share: the tables (protect_rules.c), one path
+ * (protect_path.c), repositories (protect_git.c), and all of it together (protect.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <brig/brig.h>
+
+struct policy_grant;
+struct protect;
+struct settings;
+
+/* What becomes of a name that is missing. */
+enum protect_hold {
+    PROTECT_HOLD_NOT,
+    PROTECT_HOLD_DIRECTORY,
+    PROTECT_HOLD_FILE, /* in a git directory only, where nothing but git sees it, and expects a file */
+    PROTECT_HOLD_SELF,
+    PROTECT_HOLD_CLOSED,
+};
+
+struct protect_row {
+    const char *path;
+    enum protect_hold hold;
+};
+
+struct protect_rows {
+    const struct protect_row *rows;
+    size_t count;
+};
+
+extern const struct protect_rows protect_project_rows; /* in a granted directory */
+extern const struct protect_rows protect_top_rows; /* one of these is held there, see protect.c */
+extern const struct protect_rows protect_git_rows; /* in a git directory */
+extern const struct protect_rows protect_worktree_rows; /* in a git directory's worktrees/NAME */
+
+/* A directory that is granted for writing. */
+struct protect_root {
+    int fd;
+    char *path;   /* canonical */
+    char *source; /* as in the grant */
+    char *dest;
+};
+
+struct protect_scan {
+    struct settings *settings;
+    struct protect *protect;
+    uid_t owner;
+    struct protect_root *roots;
+    size_t root_count;
+    unsigned links; /* followed so far for one path */
+};
+
+/* What the rules so far say of a place in the jail: the most specific, of equals the last. */
+const struct policy_grant *protect_rule_of(const struct brig_policy *policy, const char *dest);
+/* Whether a path of the host can be written in the jail, by the rules so far. */
+bool protect_can_be_written(const struct protect_scan *scan, const char *path);
+/* Protects a path wherever it can be written. */
+int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flags,
+                      struct brig_error *err);
+
+/* Whether a path was taken out, by its name from the top of the project, or by its own path. */
+bool protect_is_excepted(const struct protect_scan *scan, const char *name, const char *path);
+/* Fails if --unprotect was given a name that means nothing. */
+int protect_check_name(const char *name, struct brig_error *err);
+
+bool protect_is_empty(int dir_fd, const char *name);
+/* Takes up a name, or shares it with another run that has, and adds the rules. */
+int protect_hold_name(struct protect_scan *scan, int dir_fd, const char *dir_path, const char *name,
+                      enum protect_hold hold, unsigned flags, struct brig_error *err);
+/* Protects the paths of a table in a directory; `prefix` is what stands before them in their names.
+ * Without `hold`, those that are missing stay so. */
+int protect_add_rows(struct protect_scan *scan, int dir_fd, const char *dir_path,
+                     const char *prefix, const struct protect_rows *rows, bool hold,
+                     struct brig_error *err);
+
+/* Protects the path `rest` in a directory that is given by its path; `name` is what the whole is
+ * called. A symbolic link is protected with what it leads to. */
+int protect_add_path(struct protect_scan *scan, const char *dir_path, const char *rest,
+                     const char *name, enum protect_hold hold, struct brig_error *err);
+
+/* Protects what the settings in a git directory name in the granted directories: core.hooksPath, from
+ * the top of the working tree on, and included files. Not what they name by "~". */
+int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,
+                   struct brig_error *err);
+
+/* Remembers what a granted directory and its repository are like before the run; git_dir is empty if
+ * there is none. And after the run, tells of what git outside would obey. */
+int protect_remember(struct protect *protect, const struct protect_root *root, const char *git_dir,
+                     struct brig_error *err);
+void protect_compare(struct protect *protect);
+
+/* Protects a git directory with its submodules' and its worktrees'. */
+int protect_git_dir(struct protect_scan *scan, const char *path, struct brig_error *err);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* One protected path: found as it is, or held where it is missing. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "cli/message.h"
+#include "cli/protect.h"
+#include "cli/protect_parts.h"
+#include "cli/settings.h"
+#include "cli/worktree.h"
+
+#define LINKS_MAX 8 /* symbolic links on the way to one path */
+
+bool protect_is_empty(int dir_fd, const char *name)
+{
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        if (fd >= 0)
+            (void)close(fd);
+        return false;
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            return false;
+    return true;
+}
+
+/* Takes up a name, or shares it with another run that has. */
+int protect_hold_name(struct protect_scan *scan, int dir_fd, const char *dir_path, const char *name,
+                      enum protect_hold hold, unsigned flags, struct brig_error *err)
+{
+    static const enum placeholder_kind kinds[] = {
+        [PROTECT_HOLD_NOT] = PLACEHOLDER_DIRECTORY,
+        [PROTECT_HOLD_DIRECTORY] = PLACEHOLDER_DIRECTORY,
+        [PROTECT_HOLD_FILE] = PLACEHOLDER_FILE,
+        [PROTECT_HOLD_SELF] = PLACEHOLDER_SELF,
+        [PROTECT_HOLD_CLOSED] = PLACEHOLDER_CLOSED,
+    };
+    autofree char *path = NULL;
+    if (asprintf(&path, "%s/%s", dir_path, name) < 0) {
+        path = NULL;
+        return brig_fail_nomem(err);
+    }
+    if (scan->settings->dry_run)
+        return protect_add_rules(scan, path, flags, err);
+    int held = placeholders_hold(&scan->protect->held, dir_fd, dir_path, name, kinds[hold], err);
+    return held > 0 ? protect_add_rules(scan, path, flags, err) : held;
+}
+
+/* Whether what is there may be the placeholder of a run that ends before ours, or after it. */
+static bool may_be_placeholder(int dir_fd, const char *name, const struct stat *info,
+                               enum protect_hold hold)
+{
+    switch (hold) {
+    case PROTECT_HOLD_NOT:
+        break;
+    case PROTECT_HOLD_CLOSED:
+    case PROTECT_HOLD_DIRECTORY:
+        return S_ISDIR(info->st_mode) && protect_is_empty(dir_fd, name);
+    case PROTECT_HOLD_FILE:
+    case PROTECT_HOLD_SELF:
+        return S_ISREG(info->st_mode) && info->st_size <= PLACEHOLDER_SIZE_MAX;
+    }
+    return false;
+}
+
+static void warn_of_links(const char *path, const struct stat *info)
+{
+    if (S_ISREG(info->st_mode) && info->st_nlink > 1)
+        message_warning("'%s' has %llu names (hard links): it is protected by this one only", path,
+                        (unsigned long long)info->st_nlink);
+}
+
+static int protect_path(struct protect_scan *scan, int dir_fd, const char *dir_path,
+                        const char *rest, const char *name, enum protect_hold hold,
+                        struct brig_error *err);
+
+/* A symbolic link is protected itself, and then what it leads to. */
+static int follow_link(struct protect_scan *scan, int dir_fd, const char *link_path,
+                       const char *component, const char *rest, const char *name,
+                       enum protect_hold hold, struct brig_error *err)
+{
+    int status = protect_add_rules(scan, link_path, 0, err);
+    if (status < 0 || scan->links++ >= LINKS_MAX)
+        return status;
+    autoclose int target = openat(dir_fd, component, O_PATH | O_CLOEXEC);
+    char path[PATH_LENGTH_MAX + 1];
+    struct stat info;
+    if (target < 0 || worktree_path_of(target, path) < 0) {
+        message_warning("'%s' is a symbolic link to what is not there: the run may make it",
+                        link_path);
+        return 0;
+    }
+    if (!protect_can_be_written(scan, path) || fstat(target, &info) < 0)
+        return 0;
+    if (!*rest)
+        warn_of_links(path, &info);
+    if (!*rest || !S_ISDIR(info.st_mode))
+        return protect_add_rules(scan, path, 0, err);
+    return protect_path(scan, target, path, rest, name, hold, err);
+}
+
+/* Protects the path `rest` in a directory; `name` is what the whole is called. The first part of it
+ * that is missing is held: an empty directory is no more than a name, and may be another run's. */
+static int protect_path(struct protect_scan *scan, int dir_fd, const char *dir_path,
+                        const char *rest, const char *name, enum protect_hold hold,
+                        struct brig_error *err)
+{
+    autoclose int owned = -1;
+    autofree char *path = strdup(dir_path);
+    while (path) {
+        size_t length = strcspn(rest, "/");
+        autofree char *component = strndup(rest, length);
+        autofree char *next_path = NULL;
+        if (!component || asprintf(&next_path, "%s/%s", path, component) < 0) {
+            next_path = NULL;
+            break;
+        }
+        rest += length + (rest[length] == '/');
+        if (protect_is_excepted(scan, name, next_path) || !protect_can_be_written(scan, next_path))
+            return 0;
+        struct stat info;
+        bool missing = fstatat(dir_fd, component, &info, AT_SYMLINK_NOFOLLOW) < 0;
+        if (missing && errno != ENOENT)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s'", next_path);
+        bool last = !*rest;
+        if (missing || (!last && S_ISDIR(info.st_mode) && protect_is_empty(dir_fd, component)))
+            return hold == PROTECT_HOLD_NOT
+                       ? 0
+                       : protect_hold_name(scan, dir_fd, path, component,
+                                           last ? hold : PROTECT_HOLD_DIRECTORY, 0, err);
+        if (S_ISLNK(info.st_mode))
+            return follow_link(scan, dir_fd, next_path, component, rest, name, hold, err);
+        if (last || !S_ISDIR(info.st_mode)) {
+            warn_of_links(next_path, &info);
+            return may_be_placeholder(dir_fd, component, &info, hold)
+                       ? protect_hold_name(scan, dir_fd, path, component, hold, 0, err)
+                       : protect_add_rules(scan, next_path, 0, err);
+        }
+        int fd = openat(dir_fd, component, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s'", next_path);
+        own_close(&owned);
+        dir_fd = owned = fd;
+        free(path);
+        path = take_ptr(&next_path);
+    }
+    return brig_fail_nomem(err);
+}
+
+int protect_add_path(struct protect_scan *scan, const char *dir_path, const char *rest,
+                     const char *name, enum protect_hold hold, struct brig_error *err)
+{
+    autoclose int fd = open(dir_path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT
+                   ? 0
+                   : brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s/%s'", dir_path, rest);
+    scan->links = 0;
+    return protect_path(scan, fd, dir_path, rest, name, hold, err);
+}
+
+int protect_add_rows(struct protect_scan *scan, int dir_fd, const char *dir_path,
+                     const char *prefix, const struct protect_rows *table, bool hold,
+                     struct brig_error *err)
+{
+    const struct protect_row *rows = table->rows;
+    for (size_t i = 0; i < table->count; i++) {
+        char name[PATH_LENGTH_MAX + 1];
+        (void)snprintf(name, sizeof name, "%s%s", prefix, rows[i].path);
+        scan->links = 0;
+        int status = protect_path(scan, dir_fd, dir_path, rows[i].path, name,
+                                  hold ? rows[i].hold : PROTECT_HOLD_NOT, err);
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/* Options about files: grants, masks and where paths begin. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/settings.h"
+#include "cli/settings_parts.h"
+#include "policy/defaults.h"
+#include "policy/policy.h"
+
+static const char *base_directory(const struct settings *settings)
+{
+    switch (settings->place) {
+    case SETTINGS_COMMAND_LINE:
+    case SETTINGS_PROJECT:
+        return settings->cwd;
+    case SETTINGS_FILE:
+        return settings->home;
+    }
+    return settings->cwd;
+}
+
+/* In files "~" is the home directory, as a shell makes it of what is typed. */
+static bool is_home(const struct settings *settings, const char *path)
+{
+    return settings->place != SETTINGS_COMMAND_LINE && path[0] == '~' &&
+           (path[1] == '/' || path[1] == '\0');
+}
+
+static int make_absolute(const struct settings *settings, const char *path, char **ret_path,
+                         struct brig_error *err)
+{
+    if (!is_home(settings, path))
+        return path_make_absolute(base_directory(settings), path, ret_path, err);
+    const char *rest = path + 1 + strspn(path + 1, "/");
+    return path_make_absolute(settings->home, *rest ? rest : ".", ret_path, err);
+}
+
+/* ---- PATH[:DEST] ---- */
+
+/* Whether a bare colon ends the path: in files only one that an absolute path follows. */
+static bool ends_path(const struct settings *settings, const char *text)
+{
+    return *text == ':' && (settings->place == SETTINGS_COMMAND_LINE || text[1] == '/' ||
+                            is_home(settings, text + 1));
+}
+
+/* Takes one part of "PATH[:DEST]" with its escapes resolved and returns where it stopped: at a colon
+ * that ends it or at the end. */
+static const char *take_part(const struct settings *settings, const char *text, bool single,
+                             struct str *ret_part)
+{
+    for (; *text != '\0' && (single || !ends_path(settings, text)); text++) {
+        if (text[0] == '\\' && (text[1] == ':' || text[1] == '\\'))
+            text++;
+        str_append_char(ret_part, *text);
+    }
+    return text;
+}
+
+static int absolute_part(const struct settings *settings, const struct str *part, char **ret_path,
+                         struct brig_error *err)
+{
+    return part->failed ? brig_fail_nomem(err) : make_absolute(settings, part->data, ret_path, err);
+}
+
+/* What stands behind the colon of a value. */
+static int take_dest(const struct settings *settings, const char *value, const char *text,
+                     char **ret_dest, struct brig_error *err)
+{
+    autostr struct str part = {0};
+    const char *end = take_part(settings, text, false, &part);
+    if (*end != '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' has more than one colon; write \\: for a colon in a name",
+                         str_shown(value).text);
+    if (end == text)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' has nothing after the colon; write \\: for a colon in a name",
+                         str_shown(value).text);
+    return absolute_part(settings, &part, ret_dest, err);
+}
+
+int settings_split_path(const struct settings *settings, const char *value, bool single,
+                        char **ret_path, char **ret_dest, struct brig_error *err)
+{
+    autofree char *path = NULL;
+    autostr struct str part = {0};
+    const char *rest = take_part(settings, value, single, &part);
+    if (rest == value)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path", str_shown(value).text);
+    int status = absolute_part(settings, &part, &path, err);
+    if (status < 0)
+        return status;
+    char *dest = NULL;
+    if (*rest == ':' && (status = take_dest(settings, value, rest + 1, &dest, err)) < 0)
+        return status;
+    *ret_path = take_ptr(&path);
+    *ret_dest = dest;
+    return 0;
+}
+
+/* ---- Grants ---- */
+
+int settings_set_grant(struct settings *settings, const struct setter *setter, const char *value,
+                       struct brig_error *err)
+{
+    autofree char *path = NULL;
+    autofree char *dest = NULL;
+    bool single = setter->what == BRIG_MASK || setter->what == BRIG_DEVICE;
+    int status = settings_split_path(settings, value, single, &path, &dest, err);
+    if (status < 0)
+        return status;
+    if (strcmp(dest ? dest : path, settings->cwd) == 0)
+        settings->cwd_settled = true;
+    return brig_policy_grant(settings->policy, (enum brig_access)setter->what, path, dest,
+                             setter->flags, err);
+}
+
+int settings_set_ungrant(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err)
+{
+    (void)setter;
+    autofree char *path = NULL;
+    autofree char *dest = NULL;
+    int status = settings_split_path(settings, value, true, &path, &dest, err);
+    if (status < 0)
+        return status;
+    size_t removed = 0;
+    status = brig_policy_ungrant(settings->policy, path, &removed, err);
+    if (status < 0)
+        return status;
+    /* A path that is not a rule is most likely a typing error, and then more is granted than
+     * the caller believes. A file may be for many commands, of which not all grant it. */
+    bool is_cwd = strcmp(path, settings->cwd) == 0;
+    if (removed == 0 && !is_cwd && settings->place == SETTINGS_COMMAND_LINE)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "no earlier rule is for exactly '%s'; see brig --dry-run, or use --mask",
+                         str_shown(path).text);
+    if (is_cwd)
+        settings->cwd_settled = true;
+    return 0;
+}
+
+int settings_set_root(struct settings *settings, const struct setter *setter, const char *value,
+                      struct brig_error *err)
+{
+    (void)setter;
+    autofree char *path = NULL;
+    int status = make_absolute(settings, value, &path, err);
+    return status < 0 ? status : brig_policy_view(settings->policy, BRIG_VIEW_ROOT, path, err);
+}
+
+int settings_set_workdir(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err)
+{
+    (void)setter;
+    autofree char *path = NULL;
+    int status = make_absolute(settings, value, &path, err);
+    if (status < 0)
+        return status;
+    settings->workdir_given = true;
+    return brig_policy_workdir(settings->policy, path, err);
+}
+
+/* ---- Masks ---- */
+
+/* Whether a mask is about a path in the home directory, wherever the jail has that. */
+static bool is_home_mask(const struct settings *settings, const char *value)
+{
+    switch (settings->place) {
+    case SETTINGS_COMMAND_LINE: /* as one types the name of a program here */
+        return value[0] != '/' && !str_starts_with(value, "./") && !str_starts_with(value, "../");
+    case SETTINGS_FILE:
+        return value[0] != '/';
+    case SETTINGS_PROJECT:
+        return false;
+    }
+    return false;
+}
+
+/* A path in the home directory without what can be left out of it. */
+static int home_path(const struct settings *settings, const char *value, char **ret_path,
+                     struct brig_error *err)
+{
+    const char *path = is_home(settings, value) ? value + 1 : value;
+    autostr struct str rooted = {0};
+    str_appendf(&rooted, "/%s", path);
+    if (rooted.failed)
+        return brig_fail_nomem(err);
+    autofree char *normal = NULL;
+    int status = path_normalise(rooted.data, 0, &normal, err);
+    if (status < 0)
+        return status;
+    if (normal[1] == '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is the whole home directory; choose the mode bare or strict instead",
+                         str_shown(value).text);
+    return str_copy(normal + 1, ret_path, err);
+}
+
+static void mask_done(struct settings_mask *mask)
+{
+    if (mask->built_in)
+        return;
+    free((char *)(uintptr_t)mask->path);
+    free((char *)(uintptr_t)mask->origin);
+}
+
+void settings_masks_done(struct settings *settings)
+{
+    for (size_t i = 0; i < settings->mask_count; i++)
+        mask_done(&settings->masks[i]);
+    free(take_ptr(&settings->masks));
+    settings->mask_count = 0;
+}
+
+/* The same path earlier says nothing any more. */
+static void forget_mask(struct settings *settings, const char *path)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < settings->mask_count; i++) {
+        if (strcmp(settings->masks[i].path, path) == 0)
+            mask_done(&settings->masks[i]);
+        else
+            settings->masks[kept++] = settings->masks[i];
+    }
+    settings->mask_count = kept;
+}
+
+static int make_room(struct settings *settings, size_t more, struct brig_error *err)
+{
+    if (settings->mask_count + more > SETTINGS_MASKS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "too many masks: at most %d are possible",
+                         SETTINGS_MASKS_MAX);
+    struct settings_mask *grown =
+        reallocarray(settings->masks, settings->mask_count + more, sizeof *settings->masks);
+    if (!grown)
+        return brig_fail_nomem(err);
+    settings->masks = grown;
+    return 0;
+}
+
+static int add_mask(struct settings *settings, const char *value, bool unmask, unsigned flags,
+                    struct brig_error *err)
+{
+    autofree char *path = NULL;
+    autofree char *origin = NULL;
+    int status = home_path(settings, value, &path, err);
+    if (status == 0)
+        status = str_copy(settings->policy->origin, &origin, err);
+    if (status < 0)
+        return status;
+    forget_mask(settings, path);
+    status = make_room(settings, 1, err);
+    if (status < 0)
+        return status;
+    settings->masks[settings->mask_count++] = (struct settings_mask){
+        .path = take_ptr(&path),
+        .unmask = unmask,
+        .optional = flags & BRIG_GRANT_OPTIONAL,
+        .typed = settings->place == SETTINGS_COMMAND_LINE,
+        .origin = take_ptr(&origin),
+    };
+    return 0;
+}
+
+int settings_set_mask(struct settings *settings, const struct setter *setter, const char *value,
+                      struct brig_error *err)
+{
+    if (!is_home_mask(settings, value))
+        return settings_set_grant(settings, setter, value, err);
+    return add_mask(settings, value, false, setter->flags, err);
+}
+
+/* Takes back the masks at exactly this path. */
+static size_t drop_mask_rules(struct brig_policy *policy, const char *path)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        struct policy_grant *grant = &policy->grants[i];
+        if (grant->access == BRIG_MASK && strcmp(grant->dest, path) == 0) {
+            free(grant->source);
+            free(grant->dest);
+            free(grant->origin);
+        } else {
+            policy->grants[kept++] = *grant;
+        }
+    }
+    size_t dropped = policy->grant_count - kept;
+    policy->grant_count = kept;
+    return dropped;
+}
+
+int settings_set_unmask(struct settings *settings, const struct setter *setter, const char *value,
+                        struct brig_error *err)
+{
+    (void)setter;
+    if (is_home_mask(settings, value))
+        return add_mask(settings, value, true, 0, err);
+    autofree char *path = NULL;
+    int status = make_absolute(settings, value, &path, err);
+    if (status < 0)
+        return status;
+    size_t dropped = drop_mask_rules(settings->policy, path);
+    size_t home = strlen(settings->home);
+    if (path_is_beneath(settings->home, path) && path[home] == '/')
+        return add_mask(settings, path + home + 1, true, 0, err);
+    if (dropped == 0 && settings->place == SETTINGS_COMMAND_LINE)
+        return brig_fail(err, BRIG_E_INVALID, 0, "no earlier mask is for exactly '%s'",
+                         str_shown(path).text);
+    return 0;
+}
+
+/* ---- Defaults ---- */
+
+/* They come first and differ from one another, so none is looked for. */
+static int add_default_masks(struct settings *settings, struct brig_error *err)
+{
+    size_t count = 0;
+    while (policy_default_masks[count])
+        count++;
+    int status = make_room(settings, count, err);
+    for (size_t i = 0; status == 0 && i < count; i++)
+        settings->masks[settings->mask_count++] = (struct settings_mask){
+            .path = policy_default_masks[i],
+            .origin = SETTINGS_BUILT_IN,
+            .optional = true,
+            .built_in = true,
+        };
+    return status;
+}
+
+int settings_apply_defaults(struct settings *settings, struct brig_error *err)
+{
+    int status = brig_policy_origin(settings->policy, SETTINGS_BUILT_IN, err);
+    if (status == 0)
+        status = add_default_masks(settings, err);
+    for (const char *const *filter = policy_default_filters; status == 0 && *filter; filter++)
+        status = brig_policy_unsetenv(settings->policy, *filter, err);
+    return status;
+}
+
+/* ---- what is not protected ---- */
+
+/* A relative one is a name from the top of any granted directory, wherever it is said. */
+static int unprotect_path(const struct settings *settings, const char *value, char **ret_path,
+                          struct brig_error *err)
+{
+    if (value[0] == '/' || is_home(settings, value))
+        return make_absolute(settings, value, ret_path, err);
+    autofree char *rooted = NULL;
+    const char *const parts[] = {"/", value};
+    int status = str_join(parts, ARRAY_LENGTH(parts), "", &rooted, err);
+    if (status < 0)
+        return status;
+    status = path_normalise(rooted, 0, ret_path, err);
+    if (status < 0)
+        return status;
+    memmove(*ret_path, *ret_path + 1, strlen(*ret_path));
+    return 0;
+}
+
+int settings_set_unprotect(struct settings *settings, const struct setter *setter,
+                           const char *value, struct brig_error *err)
+{
+    (void)setter;
+    autofree char *path = NULL;
+    int status = unprotect_path(settings, value, &path, err);
+    if (status < 0)
+        return status;
+    if (path[0] == '\0' || strcmp(path, "/") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path; see --no-protect",
+                         str_shown(value).text);
+    if (settings->unprotect_count == SETTINGS_UNPROTECT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are possible",
+                         str_shown(value).text, SETTINGS_UNPROTECT_MAX);
+    char **grown = reallocarray(settings->unprotect, settings->unprotect_count + 1, sizeof *grown);
+    if (!grown)
+        return brig_fail_nomem(err);
+    settings->unprotect = grown;
+    settings->unprotect[settings->unprotect_count++] = take_ptr(&path);
+    return 0;
+}
+
+void settings_unprotect_done(struct settings *settings)
+{
+    for (size_t i = 0; i < settings->unprotect_count; i++)
+        free(settings->unprotect[i]);
+    free(take_ptr(&settings->unprotect));
+    settings->unprotect_count = 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* What the setters of options share: one table (settings.c), setters in several files. */
+#pragma once
+
+#include <brig/brig.h>
+
+struct settings;
+struct settings_programs;
+
+struct setter {
+    int (*set)(struct settings *settings, const struct setter *setter, const char *value,
+               struct brig_error *err);
+    int what;       /* an access, a limit, a flag */
+    unsigned flags; /* of a grant, or of a number */
+};
+
+/* settings_files.c: grants and masks. */
+int settings_set_grant(struct settings *settings, const struct setter *setter, const char *value,
+                       struct brig_error *err);
+int settings_set_ungrant(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err);
+int settings_set_mask(struct settings *settings, const struct setter *setter, const char *value,
+                      struct brig_error *err);
+int settings_set_unmask(struct settings *settings, const struct setter *setter, const char *value,
+                        struct brig_error *err);
+void settings_masks_done(struct settings *settings);
+int settings_set_unprotect(struct settings *settings, const struct setter *setter,
+                           const char *value, struct brig_error *err);
+void settings_unprotect_done(struct settings *settings);
+int settings_set_root(struct settings *settings, const struct setter *setter, const char *value,
+                      struct brig_error *err);
+int settings_set_workdir(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err);
+
+/* settings_programs.c: scripts, programs for new jails, the line of shell. */
+enum { SETTINGS_SCRIPT, SETTINGS_INITJAIL };
+int settings_set_program(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err);
+int settings_set_command(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err);
+void settings_programs_done(struct settings_programs *programs);

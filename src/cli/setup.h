@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* From a command line to a complete policy: for whom, which files, what they and the options say, and
+ * what is protected. What `brig run`, `explain` and `why` have in common. */
+#pragma once
+
+#include "base/path.h"
+#include "cli/config.h"
+#include "cli/config_files.h"
+#include "cli/identity.h"
+#include "cli/protect.h"
+#include "cli/settings.h"
+
+/* Parts borrow from one another: not to be moved. Release with setup_done. */
+struct setup {
+    char cwd[PATH_LENGTH_MAX + 1];
+    struct identity identity;
+    struct config_files files;
+    struct config config;
+    struct settings settings;
+    struct protect protect;
+};
+
+/* Builds all of it. argc counts what belongs to it: the words of a command at argv[scan->command] say
+ * which file is read, and with argc = scan->command there is none. With `dry` nothing is made or
+ * remembered, as with --dry-run. On failure there is nothing to release. */
+int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
+               bool dry, struct brig_error *err);
+void setup_done(struct setup *setup);

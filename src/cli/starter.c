@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Writes the files a configuration begins with. */
+#include "starter.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/config_files.h"
+#include "cli/message.h"
+#include "cli/settings.h"
+#include "policy/defaults.h"
+
+static const char default_conf[] =
+    "# What holds for every command that has no file of its own, such as claude.conf.\n"
+    "# The language is described in brig.conf(5); what is in force is shown by: brig --dry-run\n"
+    "\n"
+    "conf .defaults\n"
+    "\n"
+    "# Another mode: bare, strict or sealed.\n"
+    "# mode strict\n"
+    "\n"
+    "# A jail of its own, with its own home and /tmp.\n"
+    "# jail work\n"
+    "\n"
+    "# Directories besides the working directory, relative to home: writable, or only readable.\n"
+    "# dir? .cache/pip\n"
+    "# rdir? src/shared\n"
+    "\n"
+    "# What is not to be seen, and what of the defaults is to be seen after all.\n"
+    "# mask Documents\n"
+    "# unmask .npmrc\n"
+    "\n"
+    "# Variables: to set, to pass on although a default takes it away, to take away.\n"
+    "# setenv EDITOR=vi\n"
+    "# setenv ANTHROPIC_API_KEY\n"
+    "# unsetenv COMPANY_*\n"
+    "\n"
+    "# Limits, and no network.\n"
+    "# memory 8G\n"
+    "# pids 2000\n"
+    "# net none\n";
+
+static const char brigrc[] =
+    "# Read by a shell in the jail before it starts the command, if .defaults says so.\n"
+    "# export PATH=\"$HOME/.local/bin:$PATH\"\n";
+
+static const char defaults_head[] =
+    "# The masks and filters of brig, which hold whether this file is read or not ('no-defaults'\n"
+    "# turns them off). Read by 'conf .defaults': a place for more of the kind, for all commands.\n"
+    "# To see something after all, write 'unmask PATH' or 'setenv NAME' behind that line.\n"
+    "\n"
+    "# What a shell reads in the jail before it starts the command, and how it does.\n"
+    "script? .brigrc\n"
+    "command . \"${BRIG_SCRIPT:-/dev/null}\"; exec \"$0\" \"$@\"\n"
+    "\n"
+    "# Hidden, relative to the home directory.\n";
+
+void starter_append_defaults(struct str *text)
+{
+    str_append(text, defaults_head);
+    for (const char *const *mask = policy_default_masks; *mask; mask++)
+        str_appendf(text, "mask? %s\n", *mask);
+    str_append(text, "\n# Not passed on.\n");
+    for (const char *const *filter = policy_default_filters; *filter; filter++)
+        str_appendf(text, "unsetenv %s\n", *filter);
+}
+
+int starter_print_defaults(void)
+{
+    autostr struct str text = {0};
+    starter_append_defaults(&text);
+    if (!text.failed && write_all(STDOUT_FILENO, text.data, text.length) == 0)
+        return 0;
+    message_error(text.failed ? "out of memory" : "cannot write to standard output");
+    return APP_FAILED;
+}
+
+static int write_file(int dir_fd, const char *dir, const char *name, const char *text,
+                      struct brig_error *err)
+{
+    int status = config_write_new(dir_fd, name, text, err);
+    if (status < 0)
+        return brig_wrap(err, status, "%s", str_shown(dir).text);
+    message_note(status > 0 ? "wrote %s/%s" : "left %s/%s as it is", dir, name);
+    return 0;
+}
+
+int starter_write(const char *dir, const char *storage, struct brig_error *err)
+{
+    autostr struct str defaults = {0};
+    autoclose int dir_fd = -1;
+    autoclose int storage_fd = -1;
+    starter_append_defaults(&defaults);
+    if (defaults.failed)
+        return brig_fail_nomem(err);
+    int status = config_make_directory(dir, &dir_fd, err);
+    if (status == 0)
+        status = config_make_directory(storage, &storage_fd, err);
+    if (status == 0)
+        status = write_file(dir_fd, dir, ".defaults", defaults.data, err);
+    if (status == 0)
+        status = write_file(dir_fd, dir, "default.conf", default_conf, err);
+    if (status == 0)
+        status = write_file(dir_fd, dir, ".brigrc", brigrc, err);
+    if (status == 0)
+        status = config_write_jail(storage_fd, SETTINGS_JAIL, BRIG_MODE_CASUAL, err);
+    return status;
+}

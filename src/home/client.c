@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* A run's side of it: finds the jail's holder, or starts it, and asks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/mount.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "home/home.h"
+#include "home/storage.h"
+#include "home/wire.h"
+#include "jail/prepared.h"
+#include "jail/sys.h"
+
+/* A holder that is being started by another run answers soon. */
+#define PATIENCE_SECONDS 5
+#define RETRY_MS 20
+#define ANSWER_SECONDS 10
+
+void home_mounts_done(struct home_mounts *mounts)
+{
+    int fds[] = {mounts->home, mounts->tmp,   mounts->var_tmp, mounts->shm,
+                 mounts->run,  mounts->lease, mounts->lock};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    *mounts = HOME_MOUNTS_INIT;
+}
+
+/* ---- what only root can open ---- */
+
+struct given {
+    int fds[HOME_GIVEN_COUNT];
+    size_t count;
+};
+
+static void given_done(struct given *given)
+{
+    for (size_t i = 0; i < given->count; i++)
+        (void)close(given->fds[i]);
+}
+
+/* Root makes it as the owner would. */
+static int open_storage(const struct home_spec *spec, struct brig_error *err)
+{
+    (void)SYS(setfsuid, spec->owner);
+    int storage = storage_open(spec->storage, spec->owner, err);
+    (void)SYS(setfsuid, geteuid());
+    return storage;
+}
+
+static int make_stranger_part(int storage, const struct home_spec *spec, const char *kind,
+                              struct brig_error *err)
+{
+    char part[HOME_NAME_MAX + 16];
+    (void)snprintf(part, sizeof part, "%s.%s", spec->name, kind);
+    bool overlay = spec->kind == POLICY_HOME_OVERLAY;
+    if (mkdirat(storage, part, 0700) == 0) {
+        uid_t uid = overlay ? spec->uid : spec->owner;
+        if (fchownat(storage, part, uid, overlay ? spec->gid : (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot give '%s' to uid %u", part, uid);
+    } else if (errno != EEXIST) {
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s' in the storage directory",
+                         part);
+    }
+    int fd = openat(storage, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 ? fd : brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", part);
+}
+
+static int clone_tree(const char *path, const struct home_spec *spec, struct brig_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot look at '%s'", path);
+    return prepared_tree(path, &info, spec->uid, spec->gid, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                         err);
+}
+
+static int give(struct given *given, int fd)
+{
+    if (fd >= 0)
+        given->fds[given->count++] = fd;
+    return fd < 0 ? fd : 0;
+}
+
+/* A jail with an id of its own owns nothing on the host. What it is to have is mounted so that it
+ * seems to: a private home with all its ids; of an overlay only the home below it, as what lies
+ * above it belongs to the jail in truth. */
+static int give_parts(const struct home_spec *spec, struct given *given, struct brig_error *err)
+{
+    autoclose int storage = open_storage(spec, err);
+    if (storage < 0)
+        return storage;
+    if (spec->kind != POLICY_HOME_OVERLAY) {
+        char path[4096];
+        autoclose int home = make_stranger_part(storage, spec, "home", err);
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", home);
+        return home < 0 ? home : give(given, clone_tree(path, spec, err));
+    }
+    int status = give(given, clone_tree(spec->user_home, spec, err));
+    long store = status < 0 ? -1
+                            : SYS(open_tree, storage, "",
+                                  AT_EMPTY_PATH | 1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
+    if (status == 0)
+        status = store < 0
+                     ? brig_fail(err, BRIG_E_SETUP, (int)-store, "cannot clone '%s'", spec->storage)
+                     : give(given, (int)store);
+    if (status == 0)
+        status = give(given, make_stranger_part((int)store, spec, "changes", err));
+    if (status == 0)
+        status = give(given, make_stranger_part((int)store, spec, "work", err));
+    return status;
+}
+
+/* ---- talking ---- */
+
+static void add_text(struct str *text, const char *string)
+{
+    str_append_bytes(text, string, strlen(string) + 1);
+}
+
+static int send_request(int socket, struct home_request head, const struct str *text,
+                        const struct given *given, struct brig_error *err)
+{
+    if (text->failed)
+        return brig_fail_nomem(err);
+    if (text->length > HOME_TEXT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: more than %d bytes",
+                         HOME_TEXT_MAX);
+    head.version = HOME_WIRE_VERSION;
+    head.length = (uint32_t)text->length;
+    struct iovec parts[] = {{.iov_base = &head, .iov_len = sizeof head},
+                            {.iov_base = text->data, .iov_len = text->length}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LENGTH(parts)};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * HOME_GIVEN_COUNT)];
+    } control = {0};
+    if (given && given->count > 0) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * given->count);
+        struct cmsghdr *header = &control.header;
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int) * given->count);
+        memcpy(CMSG_DATA(header), given->fds, sizeof(int) * given->count);
+    }
+    if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot ask the jail's holder");
+    return 0;
+}
+
+static pid_t peer_of(int socket)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    (void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.pid;
+}
+
+static int receive_reply(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT],
+                         struct brig_error *err)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
+    } control;
+    struct iovec part = {.iov_base = ret_reply, .iov_len = sizeof *ret_reply};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t length;
+    do
+        length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    for (size_t i = 0; i < HOME_FD_COUNT; i++)
+        fds[i] = -1;
+    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+        memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
+    if (length != (ssize_t)sizeof *ret_reply) {
+        pid_t peer = peer_of(socket);
+        return brig_fail(err, BRIG_E_SETUP, length < 0 ? errno : 0,
+                         "the jail's holder, process %d, is gone or of another version of brig. If "
+                         "it is still there, end what runs in the jail and then: kill %d",
+                         peer, peer);
+    }
+    if (ret_reply->code >= 0)
+        return 0;
+    ret_reply->message[sizeof ret_reply->message - 1] = 0;
+    return brig_fail(err, ret_reply->code, 0, "%s", ret_reply->message);
+}
+
+/* ---- finding or starting it ---- */
+
+/* A connected socket, -ENOENT if there is no holder, or a code. */
+static int connect_to(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+{
+    char runtime[STORAGE_PATH_MAX], key[STORAGE_KEY_MAX];
+    struct stat info;
+    if (stat(storage, &info) < 0 && errno == ENOENT)
+        return -ENOENT;
+    autoclose int runtime_fd = storage_runtime(uid, runtime, err);
+    if (runtime_fd < 0)
+        return runtime_fd;
+    int status = storage_key(storage, name, key, err);
+    if (status < 0)
+        return status;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/%s.sock", runtime, key);
+    if (length < 0 || (size_t)length >= sizeof address.sun_path)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the jail's name '%s' is too long", name);
+    autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket");
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
+        if (errno == ENOENT || errno == ECONNREFUSED)
+            return -ENOENT;
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'",
+                         name);
+    }
+    const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != uid)
+        return brig_fail(err, BRIG_E_SETUP, 0, "the holder of the jail '%s' is not yours", name);
+    return take_fd(&fd);
+}
+
+/* In the child: becomes the user, then brig itself again, as the holder. */
+static __attribute__((noreturn)) void become_holder(const struct home_spec *spec, int program,
+                                                    int socket)
+{
+    char *const argv[] = {(char *)(uintptr_t)HOME_HOLDER_NAME, NULL};
+    char *const envp[] = {NULL};
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (geteuid() != spec->uid &&
+        (setgroups(0, NULL) < 0 || setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
+         setresuid(spec->uid, spec->uid, spec->uid) < 0))
+        _exit(1);
+    int moved = fcntl(program, F_DUPFD_CLOEXEC, 10);
+    if (moved >= 0 && (socket == 3 ? fcntl(3, F_SETFD, 0) : dup2(socket, 3)) >= 0) {
+        (void)SYS(close_range, 4, 9, 0);
+        (void)SYS(close_range, 4, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+        (void)SYS(execveat, moved, "", argv, envp, AT_EMPTY_PATH);
+    }
+    _exit(1);
+}
+
+/* A holder of our own making, and a socket to it; its parent is gone at once, so that nobody has to
+ * wait for it. */
+static int start_holder(const struct home_spec *spec, struct brig_error *err)
+{
+    int pair[2];
+    autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
+    autoclose int ours = pair[0];
+    autoclose int theirs = pair[1];
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (fork() == 0)
+            become_holder(spec, program, theirs);
+        _exit(0);
+    }
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    (void)close(take_fd(&theirs));
+    autostr struct str text = {0};
+    char key[STORAGE_KEY_MAX] = "";
+    int status = 0;
+    if (spec->owner != spec->uid) { /* it could not even look at it */
+        autoclose int storage = open_storage(spec, err);
+        status = storage < 0 ? storage : storage_key(spec->storage, spec->name, key, err);
+    }
+    add_text(&text, spec->name);
+    add_text(&text, *key ? "" : spec->storage);
+    add_text(&text, key);
+    struct home_reply reply = {0};
+    int fds[HOME_FD_COUNT];
+    if (status == 0)
+        status = send_request(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, err);
+    if (status == 0)
+        status = receive_reply(ours, &reply, fds, err);
+    return status < 0 ? status : take_fd(&ours);
+}
+
+static int find_holder(const struct home_spec *spec, struct brig_error *err)
+{
+    struct timespec began, now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &began);
+    for (;;) {
+        int fd = connect_to(spec->storage, spec->name, spec->uid, err);
+        if (fd != -ENOENT)
+            return fd;
+        struct brig_error local = {0};
+        fd = start_holder(spec, &local);
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        if (fd != BRIG_E_STATE || now.tv_sec - began.tv_sec >= PATIENCE_SECONDS) {
+            if (fd < 0 && err)
+                *err = local;
+            return fd != BRIG_E_STATE
+                       ? fd
+                       : brig_advise(err, fd,
+                                     "Its holder is gone, but a run is left in it: end that first "
+                                     "(see `brig list`)");
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+    }
+}
+
+int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err)
+{
+    autoclose int socket = find_holder(spec, err);
+    if (socket < 0)
+        return socket;
+    autostr struct str text = {0};
+    add_text(&text, spec->user_home);
+    for (size_t i = 0; i < spec->mask_count; i++)
+        add_text(&text, spec->masks[i]);
+    for (size_t i = 0; i < spec->shown_count; i++)
+        add_text(&text, spec->shown[i]);
+    for (size_t i = 0; i < spec->own_count; i++)
+        add_text(&text, spec->own[i]);
+    const struct home_request head = {.op = HOME_JOIN,
+                                      .kind = spec->kind,
+                                      .mask_count = (uint32_t)spec->mask_count,
+                                      .shown_count = (uint32_t)spec->shown_count,
+                                      .own_count = (uint32_t)spec->own_count};
+    struct home_reply reply = {0};
+    int fds[HOME_FD_COUNT];
+    __attribute__((cleanup(given_done))) struct given given = {.count = 0};
+    int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
+    if (status == 0)
+        status = send_request(socket, head, &text, &given, err);
+    if (status == 0)
+        status = receive_reply(socket, &reply, fds, err);
+    if (status < 0)
+        return status;
+    *ret_mounts = (struct home_mounts){
+        .home = fds[HOME_FD_HOME],
+        .tmp = fds[HOME_FD_TMP],
+        .var_tmp = fds[HOME_FD_VAR_TMP],
+        .shm = fds[HOME_FD_SHM],
+        .run = fds[HOME_FD_RUN],
+        .lock = fds[HOME_FD_LOCK],
+        .lease = take_fd(&socket),
+        .created = reply.created != 0,
+        .stale = reply.stale != 0,
+    };
+    return 0;
+}
+
+static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
+               struct home_state *ret_state, struct brig_error *err)
+{
+    *ret_state = (struct home_state){0};
+    autoclose int socket = connect_to(storage, name, uid, err);
+    if (socket < 0)
+        return socket == -ENOENT ? 0 : socket;
+    ret_state->held = true;
+    ret_state->holder = peer_of(socket);
+    struct str nothing = {0};
+    struct home_reply reply = {0};
+    int fds[HOME_FD_COUNT];
+    int status = send_request(socket, (struct home_request){.op = op}, &nothing, NULL, err);
+    if (status == 0)
+        status = receive_reply(socket, &reply, fds, err);
+    for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
+        ret_state->pids[ret_state->pid_count++] = reply.pids[i];
+    return status;
+}
+
+int home_ask(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+             struct brig_error *err)
+{
+    return ask(HOME_LIST, storage, name, uid, ret_state, err);
+}
+
+int home_stop(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+              struct brig_error *err)
+{
+    return ask(HOME_STOP, storage, name, uid, ret_state, err);
+}

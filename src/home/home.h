@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* Jails with a name: what they keep between runs, and what runs at the same time share.
+ *
+ * A jail has a home (an overlay on the user's, or a directory of its own), a /tmp, a /dev/shm and a
+ * runtime directory. The first run starts a holder: a process with a user and a mount namespace in
+ * which these are mounted, and which never runs jailed code. Every run asks it for clones of the
+ * mounts, as fds, and moves them into its own jail. So the same upper directory is never mounted
+ * twice, and what one run does to its mounts is no affair of another's. The holder ends some time
+ * after the last run.
+ *
+ * On disk, in the storage directory: NAME.changes (the overlay's upper directory), NAME.work beside
+ * it, NAME.home. Each may be a symbolic link. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <brig/brig.h>
+
+#include "policy/modes.h"
+
+#define HOME_NAME_MAX 64 /* of a jail's name */
+
+struct home_spec {
+    const char *name;
+    const char *storage; /* absolute; made if it is missing */
+    const char *user_home;
+    uid_t uid; /* as whom the jail lives; its holder is this user, also if root starts it */
+    gid_t gid;
+    uid_t owner; /* whose files these are: another, if root gives a jail an id of its own */
+    enum policy_home kind;
+    const char *const *masks; /* relative to user_home; '*' and '?' are expanded */
+    size_t mask_count;
+    const char *const *shown; /* what is not hidden all the same, below something that is */
+    size_t shown_count;
+    const char *const *own; /* brig's own directories below user_home, relative to it */
+    size_t own_count;
+};
+
+/* What a run got: detached mounts, and its place in the jail. */
+struct home_mounts {
+    int home, tmp, var_tmp, shm, run; /* -1: none */
+    int lease;    /* the connection: the holder counts it as a run while it is open */
+    int lock;     /* keeps others from mounting the same again, should the holder die */
+    bool created; /* the home is new */
+    bool stale;   /* others run in the jail, with other masks: what they have seen of the home may
+                   * show although it is hidden now, unless this run covers it */
+};
+#define HOME_MOUNTS_INIT                                                                           \
+    (struct home_mounts)                                                                           \
+    {                                                                                              \
+        .home = -1, .tmp = -1, .var_tmp = -1, .shm = -1, .run = -1, .lease = -1, .lock = -1        \
+    }
+
+/* Joins the jail, starting its holder if there is none. Release with home_mounts_done when the run
+ * is over. */
+int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err);
+void home_mounts_done(struct home_mounts *mounts);
+
+/* Who is in a jail. */
+struct home_state {
+    bool held;    /* there is a holder, */
+    pid_t holder; /* this one */
+    pid_t pids[64];
+    size_t pid_count;
+};
+int home_ask(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+             struct brig_error *err);
+/* Ends the holder, and with it the jail's /tmp. If somebody is in the jail it stays: then
+ * BRIG_E_STATE, and the state says who. */
+int home_stop(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+              struct brig_error *err);
+
+/* The program of the holder: brig executes itself to become it. fd 3 is the socket to who started
+ * it. Returns the exit status. */
+#define HOME_HOLDER_NAME "brig-holder"
+int home_holder_main(void);

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* The jails in a storage directory. */
+#include "home/jails.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "home/storage.h"
+#include "home/tree.h"
+
+#define JAILS_MAX 4096
+
+static const char *const parts[] = {"jail", "changes", "home", "work", "lock"};
+
+int jails_check_name(const char *name, struct brig_error *err)
+{
+    if (!*name || *name == '.' || strchr(name, '/') || strlen(name) > HOME_NAME_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' cannot be the name of a jail: it is a plain name of at most %d "
+                         "bytes, without a slash and without a dot at its beginning",
+                         str_shown(name).text, HOME_NAME_MAX);
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' cannot be the name of a jail: it has control characters",
+                             str_shown(name).text);
+    return 0;
+}
+
+/* The name of the jail a file belongs to: its length, or 0. */
+static size_t name_length(const char *file)
+{
+    const char *dot = strrchr(file, '.');
+    for (size_t i = 0; dot && i < ARRAY_LENGTH(parts); i++)
+        if (strcmp(dot + 1, parts[i]) == 0 && dot > file && *file != '.' &&
+            (size_t)(dot - file) <= HOME_NAME_MAX)
+            return (size_t)(dot - file);
+    return 0;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(left, right);
+}
+
+typedef char jail_name[HOME_NAME_MAX + 1];
+
+static size_t find_names(int storage, jail_name *names)
+{
+    int fd = openat(storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    size_t count = 0;
+    const struct dirent *item;
+    while (dir && count < JAILS_MAX && (item = readdir(dir))) {
+        size_t length = name_length(item->d_name);
+        if (length == 0)
+            continue;
+        memcpy(names[count], item->d_name, length);
+        names[count++][length] = 0;
+    }
+    qsort(names, count, sizeof *names, compare_names);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || strcmp(names[kept - 1], names[i]) != 0)
+            memmove(names[kept++], names[i], sizeof names[i]);
+    return kept;
+}
+
+static uint64_t size_of_part(int storage, const char *name, const char *part)
+{
+    char file[HOME_NAME_MAX + 16];
+    (void)snprintf(file, sizeof file, "%s.%s", name, part);
+    autoclose int fd = openat(storage, file, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd < 0 ? 0 : tree_size(fd);
+}
+
+static int look_at(int storage, const char *path, const char *name, uid_t uid, bool sizes,
+                   struct jail_info *ret_jail, struct brig_error *err)
+{
+    struct jail_info jail = {0};
+    (void)snprintf(jail.name, sizeof jail.name, "%s", name);
+    if (sizes) {
+        jail.changes = size_of_part(storage, name, "changes");
+        jail.home = size_of_part(storage, name, "home");
+    }
+    int status = home_ask(path, name, uid, &jail.state, err);
+    *ret_jail = jail;
+    return status;
+}
+
+int jails_each(const char *storage, uid_t uid, bool sizes, jails_visit visit, void *context,
+               struct brig_error *err)
+{
+    autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0
+                               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", storage);
+    autofree jail_name *names = calloc(JAILS_MAX, sizeof *names);
+    if (!names)
+        return brig_fail_nomem(err);
+    size_t count = find_names(fd, names);
+    int status = 0;
+    for (size_t i = 0; i < count && status >= 0; i++) {
+        struct jail_info jail;
+        status = look_at(fd, storage, names[i], uid, sizes, &jail, err);
+        if (status >= 0)
+            status = visit(context, &jail, err);
+    }
+    return status;
+}
+
+int jails_find(const char *storage, const char *name, uid_t uid, struct jail_info *ret_jail,
+               struct brig_error *err)
+{
+    autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool found = false;
+    for (size_t i = 0; fd >= 0 && i < ARRAY_LENGTH(parts); i++) {
+        char file[HOME_NAME_MAX + 16];
+        struct stat info;
+        (void)snprintf(file, sizeof file, "%s.%s", name, parts[i]);
+        found = found || fstatat(fd, file, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+    if (!found)
+        return 0;
+    int status = look_at(fd, storage, name, uid, true, ret_jail, err);
+    return status < 0 ? status : 1;
+}
+
+/* ---- the end of one ---- */
+
+/* Empties a directory, for one that a link leads to. */
+static int empty(int directory, struct brig_error *err)
+{
+    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int status = 0;
+    const struct dirent *item;
+    while (dir && status == 0 && (item = readdir(dir)))
+        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
+            status = tree_remove(directory, item->d_name, err);
+    return status;
+}
+
+static int remove_part(int storage, const char *name, const char *part, struct brig_error *err)
+{
+    char file[HOME_NAME_MAX + 16];
+    struct stat info;
+    (void)snprintf(file, sizeof file, "%s.%s", name, part);
+    if (fstatat(storage, file, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    autoclose int target =
+        S_ISLNK(info.st_mode) ? openat(storage, file, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (target >= 0) {
+        int status = strcmp(part, "changes") == 0 ? storage_remove_work(target, name, err) : 0;
+        if (status == 0)
+            status = empty(target, err);
+        if (status < 0)
+            return status;
+    }
+    return tree_remove(storage, file, err);
+}
+
+int jails_remove(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+{
+    struct home_state state;
+    int status = home_stop(storage, name, uid, &state, err);
+    if (status < 0)
+        return status;
+    autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", storage);
+    for (size_t i = 0; i < ARRAY_LENGTH(parts) && status == 0; i++)
+        status = remove_part(fd, name, parts[i], err);
+    return status;
+}

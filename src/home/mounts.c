@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* The mounts of a holder. The place for them is where sysfs was: there is always such a directory,
+ * no home is below it, and a holder needs nothing of it. */
+#include "home/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "home/tree.h"
+#include "jail/sys.h"
+
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+#ifndef MOVE_MOUNT_F_EMPTY_PATH
+#define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
+#endif
+
+#define BASE "/sys"
+#define MASKS BASE "/masks"
+#define LOWER BASE "/lower"
+#define STORE BASE "/store"
+#define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
+
+static const char *const parts[] = {
+    [MOUNTS_OVERLAY] = BASE "/overlay", [MOUNTS_PRIVATE_HOME] = BASE "/home",
+    [MOUNTS_TMP] = BASE "/tmp",         [MOUNTS_SHM] = BASE "/shm",
+    [MOUNTS_RUN] = BASE "/run",
+};
+
+static int write_text(const char *path, const char *text)
+{
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ? -errno : 0;
+}
+
+static int map_ids(uid_t uid, gid_t gid, struct brig_error *err)
+{
+    char text[64];
+    int result = write_text("/proc/self/setgroups", "deny");
+    (void)snprintf(text, sizeof text, "%u %u 1\n", uid, uid);
+    if (result == 0)
+        result = write_text("/proc/self/uid_map", text);
+    (void)snprintf(text, sizeof text, "%u %u 1\n", gid, gid);
+    if (result == 0)
+        result = write_text("/proc/self/gid_map", text);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot map the holder's ids") : 0;
+}
+
+/* What a filesystem has to say about why it could not be mounted. */
+static void append_log(int context, struct brig_error *err)
+{
+    char line[256];
+    ssize_t length;
+    while ((length = read(context, line, sizeof line - 1)) > 2) {
+        line[length] = 0;
+        (void)brig_advise(err, err->code, "The kernel says: %s", line + 2); /* "e " */
+    }
+}
+
+struct option {
+    const char *key, *value; /* NULL: a flag */
+};
+
+/* A new filesystem as a detached mount. */
+static int new_filesystem(const char *type, const struct option *options, size_t count,
+                          struct brig_error *err)
+{
+    autoclose int context = (int)SYS(fsopen, type, FSOPEN_CLOEXEC);
+    long result = context;
+    for (size_t i = 0; i < count && result >= 0; i++)
+        result = SYS(fsconfig, context, options[i].value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG,
+                     options[i].key, options[i].value, 0);
+    if (result >= 0)
+        result = SYS(fsconfig, context, FSCONFIG_CMD_CREATE, 0, 0, 0);
+    if (result >= 0)
+        result = SYS(fsmount, context, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    if (result >= 0)
+        return (int)result;
+    (void)brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot mount a filesystem of type '%s'",
+                    type);
+    if (context >= 0 && err)
+        append_log(context, err);
+    return BRIG_E_SETUP;
+}
+
+static int attach(int mount, const char *path, struct brig_error *err)
+{
+    long result = SYS(move_mount, mount, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot mount at '%s'", path)
+                      : 0;
+}
+
+int mounts_begin(struct brig_error *err)
+{
+    uid_t uid = geteuid();
+    gid_t gid = getegid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+        (void)brig_fail(err, BRIG_E_UNSUPPORTED, errno,
+                        "cannot make namespaces for the jail's home");
+        return brig_advise(err, BRIG_E_UNSUPPORTED, "Run `brig doctor`");
+    }
+    int status = map_ids(uid, gid, err);
+    if (status < 0)
+        return status;
+    struct mount_attr attr = {.propagation = PROPAGATION_PRIVATE};
+    long result = SYS(mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot make the mounts private");
+    static const struct option options[] = {{"mode", "0700"}};
+    autoclose int base = new_filesystem("tmpfs", options, ARRAY_LENGTH(options), err);
+    if (base < 0 || (status = attach(base, BASE, err)) < 0)
+        return base < 0 ? base : status;
+    static const struct {
+        const char *path;
+        mode_t mode;
+    } directories[] = {{MASKS, 0755},           {LOWER, 0700},        {STORE, 0700},
+                       {BASE "/overlay", 0700}, {BASE "/home", 0700}, {BASE "/tmp", 01777},
+                       {BASE "/shm", 01777},    {BASE "/run", 0700}};
+    mode_t mask = umask(0);
+    for (size_t i = 0; i < ARRAY_LENGTH(directories) && status == 0; i++)
+        if (mkdir(directories[i].path, directories[i].mode) < 0)
+            status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
+    (void)umask(mask);
+    return status;
+}
+
+void mounts_drop_overlay(void)
+{
+    static const char *const places[] = {BASE "/overlay", LOWER, STORE};
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+        (void)SYS(umount2, places[i], 2 /* MNT_DETACH */);
+    autoclose int base = open(BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)tree_remove(base, "masks", NULL);
+    (void)mkdirat(base, "masks", 0755);
+}
+
+void mounts_end(void)
+{
+    (void)SYS(umount2, BASE, 2 /* MNT_DETACH */);
+}
+
+/* The first mount below a directory, if there is one. */
+static bool has_mount_below(const char *path, char *ret_mount, size_t size)
+{
+    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
+    autofree char *line = NULL;
+    size_t room = 0, length = strlen(path);
+    while (file && getline(&line, &room, file) > 0) {
+        char point[4096];
+        if (sscanf(line, "%*d %*d %*s %*s %4095s", point) == 1 &&
+            strncmp(point, path, length) == 0 && point[length] == '/') {
+            (void)snprintf(ret_mount, size, "%s", point);
+            return true;
+        }
+    }
+    return false;
+}
+
+static int new_overlay(const char *lower, int changes, int work, const char *label,
+                       struct brig_error *err)
+{
+    char upper[64], scratch[64];
+    (void)snprintf(upper, sizeof upper, "/proc/self/fd/%d", changes);
+    (void)snprintf(scratch, sizeof scratch, "/proc/self/fd/%d", work);
+    const struct option options[] = {
+        {"source", label},    {"lowerdir", lower}, {"upperdir", upper},
+        {"workdir", scratch}, {"userxattr", NULL}, {"index", "off"},
+    };
+    autoclose int mount = new_filesystem("overlay", options, ARRAY_LENGTH(options), err);
+    return mount < 0 ? mount : attach(mount, parts[MOUNTS_OVERLAY], err);
+}
+
+int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err)
+{
+    char lower[96], link[64], path[4096], point[4096];
+    (void)snprintf(lower, sizeof lower, MASKS ":/proc/self/fd/%d", home);
+    int status = new_overlay(lower, changes, work, label, err);
+    if (status == 0)
+        return 0;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", home);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    if (has_mount_below(path, point, sizeof point))
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "the home directory '%s' cannot be copied on writing, because '%s' is "
+                         "mounted below it. Unmount it, or use -m bare",
+                         path, point);
+    return brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
+}
+
+int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
+                         struct brig_error *err)
+{
+    int status = attach(lower, LOWER, err);
+    if (status == 0)
+        status = attach(store, STORE, err);
+    return status < 0 ? status : new_overlay(MASKS ":" LOWER, changes, work, label, err);
+}
+
+int mounts_given_home(int tree, struct brig_error *err)
+{
+    return attach(tree, parts[MOUNTS_PRIVATE_HOME], err);
+}
+
+int mounts_private_home(int home, struct brig_error *err)
+{
+    long tree = SYS(open_tree, home, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone the jail's home");
+    autoclose int owned = (int)tree;
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+    long result = SYS(mount_setattr, owned, "", AT_EMPTY_PATH, &attr, sizeof attr);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot prepare the jail's home");
+    return attach(owned, parts[MOUNTS_PRIVATE_HOME], err);
+}
+
+/* ---- masks ---- */
+
+/* A whiteout is a device that no driver has; a directory that hides the one below it is marked. */
+static int hide(int above, const char *name, bool for_good)
+{
+    if (for_good && mkdirat(above, name, 0755) == 0) {
+        autoclose int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) == 0)
+            return 0;
+        (void)unlinkat(above, name, AT_REMOVEDIR); /* before 6.6 */
+    }
+    return mknodat(above, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/* Of directories in two layers the upper one's mode and times are seen: so they are the home's. */
+static int copy_directory(int above, int home, const char *name)
+{
+    struct stat info;
+    if (fstatat(home, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (!S_ISDIR(info.st_mode))
+        return -ENOTDIR;
+    if (mkdirat(above, name, 0700) < 0)
+        return errno == EEXIST ? 0 : -errno;
+    const struct timespec times[] = {info.st_atim, info.st_mtim};
+    if (fchmodat(above, name, info.st_mode & 07777, 0) < 0)
+        return -errno;
+    (void)utimensat(above, name, times, AT_SYMLINK_NOFOLLOW);
+    return 0;
+}
+
+static int open_directory(int above, const char *name)
+{
+    return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int mounts_mask(int home, const char *path, bool for_good, struct brig_error *err)
+{
+    autoclose int masks = open(MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int real = open_directory(home, ".");
+    const char *rest = path;
+    for (const char *slash; masks >= 0 && real >= 0 && (slash = strchr(rest, '/'));
+         rest = slash + 1) {
+        char name[256];
+        (void)snprintf(name, sizeof name, "%.*s", (int)(slash - rest), rest);
+        if (copy_directory(masks, real, name) < 0)
+            return 0; /* there is nothing below what is not there, or is a link to elsewhere */
+        int next = open_directory(masks, name), next_real = open_directory(real, name);
+        (void)close(masks);
+        (void)close(real);
+        masks = next;
+        real = next_real;
+        if (masks < 0 && errno == ENOTDIR)
+            return 0; /* what is above it is hidden already */
+    }
+    int result = masks < 0 || real < 0 ? -errno : hide(masks, rest, for_good);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : 0;
+}
+
+int mounts_clone(enum mounts_part part, struct brig_error *err)
+{
+    long tree = SYS(open_tree, AT_FDCWD, parts[part], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return tree < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone '%s' for a run",
+                                parts[part])
+                    : (int)tree;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What a holder keeps mounted, in its own namespaces. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <brig/brig.h>
+
+/* Whoever calls this gets a user and a mount namespace of its own, with a private filesystem in
+ * memory in which the rest is mounted. */
+int mounts_begin(struct brig_error *err);
+
+void mounts_end(void);
+
+/* Mounts the overlay of a user's home: `home` and `changes` and `work` are directories, opened by
+ * path after mounts_begin(). Everything named in masks is hidden first. */
+int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err);
+/* Lets go of the overlay and forgets all masks. */
+void mounts_drop_overlay(void);
+/* Keeps a directory of the jail's as its home. */
+int mounts_private_home(int home, struct brig_error *err);
+/* The same with what root gave: detached mounts, and directories on the second of them. */
+int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
+                         struct brig_error *err);
+int mounts_given_home(int tree, struct brig_error *err);
+
+/* Hides a path, relative to the home (a directory's fd), also if it does not exist yet; but not if
+ * the directory above it does not. With `for_good` an empty directory takes its place, for a mount
+ * to cover. */
+int mounts_mask(int home, const char *path, bool for_good, struct brig_error *err);
+
+enum mounts_part { MOUNTS_OVERLAY, MOUNTS_PRIVATE_HOME, MOUNTS_TMP, MOUNTS_SHM, MOUNTS_RUN };
+/* A clone of a part for a run: the fd of a detached mount. */
+int mounts_clone(enum mounts_part part, struct brig_error *err);

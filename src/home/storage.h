@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* What a jail keeps on disk, and where the sockets of holders are. All of it is done as the user
+ * whose jail it is. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <brig/brig.h>
+
+/* Opens the storage directory, making it and what is missing above it. It must belong to this owner.
+ * An fd or a code. */
+int storage_open(const char *path, uid_t owner, struct brig_error *err);
+
+/* Opens a directory NAME.kind in the storage directory: made if it is missing (*ret_created), its
+ * symbolic link followed. Refuses what belongs to somebody else. */
+int storage_part(int storage, const char *name, const char *kind, bool *ret_created,
+                 struct brig_error *err);
+
+/* Opens NAME.work beside the changes directory, wherever that really is: an overlay's work
+ * directory must be on the same filesystem. */
+int storage_work(int changes, const char *name, struct brig_error *err);
+
+/* Removes it again. */
+int storage_remove_work(int changes, const char *name, struct brig_error *err);
+
+/* Whether the filesystem of a directory can hold changes: whiteouts and extended attributes. */
+int storage_check_upper(int changes, const char *name, struct brig_error *err);
+
+/* The directory of the sockets, for a user, made if it is missing: an fd or a code. */
+#define STORAGE_PATH_MAX 108
+int storage_runtime(uid_t uid, char ret_path[STORAGE_PATH_MAX], struct brig_error *err);
+
+/* What the names of a jail's socket and lock in that directory begin with: a storage directory is
+ * told from another by its inode. */
+#define STORAGE_KEY_MAX 128
+int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_MAX],
+                struct brig_error *err);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* What is hidden and left out unless somebody says otherwise, in every mode that shows a home
+ * directory and passes an environment on. One row a line, by subject; adding one is adding a row. */
+#pragma once
+
+/* Paths in a home directory that hold credentials, histories or what can be read off them. '*' and
+ * '?' stand for any characters but a slash. Ended by NULL. */
+extern const char *const policy_default_masks[];
+
+/* Patterns of variables that hold credentials, or name sockets and processes of the host. Ended by
+ * NULL. */
+extern const char *const policy_default_filters[];

@@ -1,0 +1,400 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Jails with a home: copy-on-write and private, shared by what runs at the same time, kept between
+# runs; as an ordinary user, as root for that user, and as root. The real home must never change.
+# shellcheck disable=SC2154 # status and output are set by `run`
+# shellcheck disable=SC2016 # what is in single quotes is for the shell in the jail
+
+load lib
+
+setup() {
+    JAILS=
+    scratch_make user
+    run_as_user mkdir "$SCRATCH/project"
+    cd "$SCRATCH/project" || return
+    if lib_is_root; then
+        ROOT_STORE=$(mktemp -d /var/lib/brigtest.XXXXXXXX)
+        HOME_OF_USER=$(lib_user_home)
+    else
+        HOME_OF_USER=$HOME
+    fi
+}
+
+teardown() {
+    local pair
+    for pair in $JAILS; do
+        by "${pair%%:*}" stop "${pair#*:}" >/dev/null 2>&1 || true
+        by "${pair%%:*}" rm "${pair#*:}" >/dev/null 2>&1 || true
+    done
+    if [ -n "${ROOT_STORE:-}" ]; then
+        BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -u >/dev/null 2>&1 || true
+        rm -rf "$ROOT_STORE"
+    fi
+    cd /
+    scratch_remove
+}
+
+# by WHO ARGS…: brig as an ordinary user (user), as root for that user (sudo), as root (root).
+by() {
+    local who=$1
+    shift
+    case $who in
+    user) run_as_user "$BRIG" "$@" ;;
+    sudo)
+        env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
+            HOME="$HOME_OF_USER" "$BRIG" "$@"
+        ;;
+    root) BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" "$@" ;;
+    esac
+}
+
+# everyone: those a test can be run by. Root has no jail of its own in a home that is root's.
+everyone() {
+    if lib_is_root; then
+        echo user sudo
+    else
+        echo user
+    fi
+}
+
+# jail WHO NAME: to be stopped and removed in the end.
+jail() {
+    JAILS="$JAILS $1:$2"
+}
+
+# Of the whole real home, but for brig's own directory and the scratch.
+home_hash() {
+    (cd "$HOME_OF_USER" && find . -mindepth 1 -path ./.local -prune -o -path './brigtest.*' -prune -o -printf '%P %m %s %T@ %l\n' |
+        sort | sha256sum)
+}
+
+@test "casual: the home is copied on writing, and the real one does not change" {
+    local who before
+    run_as_user sh -c "echo real >$HOME_OF_USER/.dotfile; mkdir -p $HOME_OF_USER/.subdir; echo deep >$HOME_OF_USER/.subdir/file"
+    for who in $(everyone); do
+        jail "$who" "cow-$who"
+        before=$(home_hash)
+        must by "$who" -m casual -j "cow-$who" -- sh -c 'cat ~/.dotfile && echo changed >~/.dotfile && echo new >~/.made && rm -r ~/.subdir'
+        output_has real
+        [ "$(home_hash)" = "$before" ]
+        # What was changed is still so in the next run,
+        must by "$who" -m casual -j "cow-$who" -- sh -c 'cat ~/.dotfile ~/.made; test ! -e ~/.subdir'
+        output_has changed
+        output_has new
+        # and in no other jail.
+        jail "$who" "other-$who"
+        must by "$who" -m casual -j "other-$who" -- sh -c 'cat ~/.dotfile ~/.subdir/file; test ! -e ~/.made'
+        output_has real
+    done
+    run_as_user rm -r "$HOME_OF_USER/.dotfile" "$HOME_OF_USER/.subdir"
+}
+
+@test "casual: removing everything removes nothing but what is granted" {
+    local who before
+    for who in $(everyone); do
+        jail "$who" "rm-$who"
+        run_as_user sh -c 'echo granted >file'
+        before=$(home_hash)
+        by "$who" -m casual -j "rm-$who" -- sh -c 'rm -rf ~ ~/* ~/.[!.]* / 2>/dev/null; true' || true
+        [ "$(home_hash)" = "$before" ]
+        [ -e /etc/passwd ]
+        [ ! -e file ]
+    done
+}
+
+@test "secrets are hidden, also those that come later, and are no changes" {
+    local who
+    run_as_user sh -c "mkdir -p $HOME_OF_USER/.ssh && echo key >$HOME_OF_USER/.ssh/id_test"
+    for who in $(everyone); do
+        jail "$who" "mask-$who"
+        must_fail by "$who" -m casual -j "mask-$who" -- cat "$HOME_OF_USER/.ssh/id_test"
+        run_as_user sh -c "echo history >$HOME_OF_USER/.bash_history"
+        must_fail by "$who" -m casual -j "mask-$who" -- cat "$HOME_OF_USER/.bash_history"
+        # It can be shown on purpose, at the next mount.
+        must by "$who" -u -j "mask-$who"
+        must by "$who" -m casual -j "mask-$who" --unmask .ssh -- cat "$HOME_OF_USER/.ssh/id_test"
+        output_has key
+        must by "$who" -u -j "mask-$who"
+        must by "$who" -m casual -j "mask-$who" --mask .subdir --unmask .subdir/open -- true
+    done
+    must run_as_user find "$HOME_OF_USER/.local/share/brig" -path '*.work' -prune -o -name '.ssh' -print -o -name '.bash_history' -print
+    [ -z "$output" ]
+    run_as_user rm -r "$HOME_OF_USER/.ssh" "$HOME_OF_USER/.bash_history"
+}
+
+@test "masks hold at once, whatever was seen before, and also while others run" {
+    jail user again
+    run_as_user sh -c "echo secret >$HOME_OF_USER/.newsecret"
+    must run_as_user "$BRIG" -m casual -j again -- cat "$HOME_OF_USER/.newsecret"
+    must_fail run_as_user "$BRIG" -m casual -j again --mask .newsecret -- cat "$HOME_OF_USER/.newsecret"
+    must run_as_user "$BRIG" -m casual -j again -- cat "$HOME_OF_USER/.newsecret"
+    run_as_user "$BRIG" -m casual -j again -- sh -c 'cat ~/.newsecret >seen; sleep 3' 3>&- &
+    local run=$!
+    sleep 0.7
+    # An empty file stands in its place then.
+    run run_as_user "$BRIG" -m casual -j again --mask .newsecret -- cat "$HOME_OF_USER/.newsecret"
+    output_lacks secret
+    wait "$run"
+    [ "$(cat seen)" = secret ]
+    run_as_user rm "$HOME_OF_USER/.newsecret"
+}
+
+@test "a masked directory can be shown in part" {
+    run_as_user sh -c "mkdir -p $HOME_OF_USER/.part/open $HOME_OF_USER/.part/shut; echo a >$HOME_OF_USER/.part/open/a; echo b >$HOME_OF_USER/.part/shut/b"
+    jail user part
+    must run_as_user "$BRIG" -m casual -j part --mask .part --unmask .part/open -- cat "$HOME_OF_USER/.part/open/a"
+    output_has a
+    must_fail run_as_user "$BRIG" -m casual -j part --mask .part --unmask .part/open -- cat "$HOME_OF_USER/.part/shut/b"
+    run_as_user rm -r "$HOME_OF_USER/.part"
+}
+
+@test "a mask holds inside a grant as well" {
+    run_as_user sh -c "mkdir -p $HOME_OF_USER/.conf/secret; echo s >$HOME_OF_USER/.conf/secret/s; echo o >$HOME_OF_USER/.conf/open"
+    local mode
+    for mode in casual bare strict sealed; do
+        jail user "grant-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "grant-$mode" --mask .conf/secret -d "$HOME_OF_USER/.conf" -- cat "$HOME_OF_USER/.conf/open"
+        must_fail run_as_user "$BRIG" -m "$mode" -j "grant-$mode" --mask .conf/secret -d "$HOME_OF_USER/.conf" -- cat "$HOME_OF_USER/.conf/secret/s"
+    done
+    run_as_user rm -r "$HOME_OF_USER/.conf"
+}
+
+@test "brig's own directories cannot be seen or written from inside" {
+    local who mode
+    for who in $(everyone); do
+        for mode in casual bare strict; do
+            jail "$who" "own-$who-$mode"
+            must by "$who" -m "$mode" -j "own-$who-$mode" -- sh -c 'find ~/.local/share/brig ~/.config/brig -mindepth 1 2>/dev/null; true'
+            [ -z "$output" ] || {
+                echo "$who $mode: $output" >&2
+                false
+            }
+        done
+        must_fail by "$who" -m casual -j "own-$who-casual" -- sh -c 'echo x >~/.local/share/brig/default.jail'
+    done
+    # Nor where they really are.
+    run_as_user mkdir "$SCRATCH/disk" "$SCRATCH/store"
+    run_as_user ln -s "$SCRATCH/disk" "$SCRATCH/store/linked.changes"
+    must run_as_user "$BRIG" -m casual -j linked --storage "$SCRATCH/store" -- sh -c "echo kept >~/in-linked; find '$SCRATCH/disk' '$SCRATCH/store' -mindepth 1 2>/dev/null; true"
+    [ -z "$output" ]
+    must run_as_user "$BRIG" --storage "$SCRATCH/store" -u
+    [ -e "$SCRATCH/disk/in-linked" ]
+    [ -d "$SCRATCH/linked.work" ]
+}
+
+@test "brig's own directories are out of reach inside a grant, at whatever place, also if they are new" {
+    local mode
+    run_as_user mkdir -p "$SCRATCH/x/conf" "$SCRATCH/x/data"
+    for mode in casual bare strict sealed; do
+        must_fail run_as_user env XDG_CONFIG_HOME="$SCRATCH/x/conf" XDG_DATA_HOME="$SCRATCH/x/data" \
+            "$BRIG" -m "$mode" -D -d "$SCRATCH/x:/mnt" -- sh -c 'mkdir -p /mnt/conf/brig; echo unmask .ssh >/mnt/conf/brig/default.conf'
+        [ ! -e "$SCRATCH/x/conf/brig/default.conf" ]
+        must_fail run_as_user env XDG_CONFIG_HOME="$SCRATCH/x/conf" XDG_DATA_HOME="$SCRATCH/x/data" \
+            "$BRIG" -m "$mode" -D -d "$SCRATCH/x" -- sh -c "echo x >$SCRATCH/x/data/brig/default.jail"
+    done
+    run_as_user env XDG_CONFIG_HOME="$SCRATCH/x/conf" XDG_DATA_HOME="$SCRATCH/x/data" "$BRIG" -u
+}
+
+@test "cp runs the system's cp and not the jail's" {
+    jail user cp
+    must run_as_user "$BRIG" -m bare -j cp -D -- sh -c 'mkdir -p ~/bin ~/.local/bin; printf "#!/bin/sh\necho planted; echo x >/run/brig-copy/planted\n" >~/bin/cp; chmod +x ~/bin/cp; command cp ~/bin/cp ~/.local/bin/cp 2>/dev/null || cat ~/bin/cp >~/.local/bin/cp; chmod +x ~/.local/bin/cp; echo data >~/data'
+    must run_as_user env PATH="$HOME_OF_USER/bin:$HOME_OF_USER/.local/bin:$PATH" "$BRIG" cp cp:data got
+    output_lacks planted
+    [ "$(cat got)" = data ]
+    [ ! -e planted ]
+}
+
+@test "strict as root: what does not belong to the user is not the jail's" {
+    lib_is_root || cannot "only root can give a jail an id of its own"
+    jail sudo foreign
+    mkdir "$SCRATCH/of-root"
+    echo root >"$SCRATCH/of-root/file"
+    chmod 0600 "$SCRATCH/of-root/file"
+    chmod 0755 "$SCRATCH/of-root"
+    must_fail by sudo -m strict -j foreign -D -d "$SCRATCH/of-root" -- cat "$SCRATCH/of-root/file"
+    must_fail by sudo -m strict -j foreign -D -d "$SCRATCH/of-root" -- touch "$SCRATCH/of-root/made"
+    chown -R "$LIB_USER" "$SCRATCH/of-root"
+    must by sudo -m strict -j foreign -D -d "$SCRATCH/of-root" -- cat "$SCRATCH/of-root/file"
+    must by sudo -u
+}
+
+@test "bare and strict: an empty home of the jail's own, which it keeps" {
+    local who mode
+    for who in $(everyone); do
+        for mode in bare strict; do
+            jail "$who" "home-$who-$mode"
+            must by "$who" -m "$mode" -j "home-$who-$mode" -D -- sh -c 'ls -A ~; echo mine >~/mine'
+            [ -z "$output" ]
+            must by "$who" -m "$mode" -j "home-$who-$mode" -D -- sh -c 'cat ~/mine; test "$HOME" = ~'
+            output_has mine
+            [ ! -e "$HOME_OF_USER/mine" ]
+        done
+    done
+}
+
+@test "strict: nothing of the host but system directories and grants" {
+    run_as_user sh -c "echo private >$SCRATCH/private"
+    jail user strict
+    must_fail run_as_user "$BRIG" -m strict -j strict -- cat "$SCRATCH/private"
+    must run_as_user "$BRIG" -m strict -j strict -r "$SCRATCH/private" -- cat "$SCRATCH/private"
+    output_has private
+    must_fail run_as_user "$BRIG" -m strict -j strict -- ls /var/log
+    must run_as_user "$BRIG" -m bare -j strict -- ls /var/log
+}
+
+@test "strict as root: another uid, whose files are the user's on the host" {
+    lib_is_root || cannot "only root can give a jail an id of its own"
+    jail sudo other-uid
+    must by sudo -m strict -j other-uid -- sh -c 'id -u; echo written >made; sleep 0.1; grep ^Uid: /proc/self/status'
+    output_has "$(id -u "$LIB_USER")"
+    [ "$(stat -c %U made)" = "$LIB_USER" ]
+    by sudo -m strict -j other-uid -- sleep 3 3>&- &
+    local run=$!
+    sleep 0.5
+    run pgrep -u "$((1900000000 + $(id -u "$LIB_USER")))" -x sleep
+    [ "$status" -eq 0 ]
+    wait "$run"
+    must by sudo -u
+}
+
+@test "root's own jail: never uid 0, root's home copied on writing" {
+    lib_is_root || cannot "this is about root"
+    local before mode
+    echo secret >"$ROOT_STORE/of-root"
+    chmod 0600 "$ROOT_STORE/of-root"
+    before=$(find /root -maxdepth 1 -printf '%P %m %s %T@\n' | sort | sha256sum)
+    for mode in casual bare strict; do
+        must by root -m "$mode" -D -- sh -c 'echo new >~/brigtest-new'
+        must_fail by root -m "$mode" -D -- cat /etc/shadow
+        must by root -m "$mode" -D -- sh -c 'test "$(id -u)" != 0 && cat ~/brigtest-new'
+        output_has new
+    done
+    [ ! -e /root/brigtest-new ]
+    [ "$(find /root -maxdepth 1 -printf '%P %m %s %T@\n' | sort | sha256sum)" = "$before" ]
+    must by root -u
+}
+
+@test "/tmp, /var/tmp and /dev/shm are the jail's, in all its modes, until -u" {
+    local who
+    for who in $(everyone); do
+        jail "$who" "tmp-$who"
+        must by "$who" -m casual -j "tmp-$who" -- sh -c 'echo kept >/tmp/kept; cat /var/tmp/kept; echo s >/dev/shm/s'
+        output_has kept
+        [ ! -e /tmp/kept ]
+        must by "$who" -m casual -j "tmp-$who" -- sh -c 'cat /tmp/kept /dev/shm/s'
+    done
+    must run_as_user "$BRIG" -m bare -j tmp-user -- cat /tmp/kept
+    must run_as_user "$BRIG" -m strict -j tmp-user -- cat /var/tmp/kept
+    must run_as_user "$BRIG" -u -j tmp-user
+    must_fail run_as_user "$BRIG" -m casual -j tmp-user -- cat /tmp/kept
+}
+
+@test "two runs at once share the home; the death of one, or of the holder, does not hurt the other" {
+    jail user two
+    run_as_user "$BRIG" -m casual -j two -- sh -c 'for i in $(seq 100); do [ -e ~/.go ] && break; sleep 0.1; done; cat ~/.go >seen; sleep 9; echo alive >still' 3>&- &
+    local first=$!
+    sleep 0.5
+    must run_as_user "$BRIG" -m casual -j two -- sh -c 'echo together >~/.go'
+    # A third one is killed in the middle of writing.
+    run_as_user sh -c 'echo $$ >third; exec "$@"' - \
+        "$BRIG" -m casual -j two -- sh -c 'while :; do echo x >>~/.endless; done' 3>&- &
+    local third=$!
+    sleep 0.5
+    kill -KILL "$(cat third)"
+    wait "$third" || true
+    local holder
+    holder=$(run_as_user "$BRIG" list --json | grep -o '"name":"two"[^]]*' | sed 's/.*"holder":\([0-9]*\).*/\1/')
+    [ "$holder" -gt 1 ]
+    kill -KILL "$holder"
+    # While the first still runs, the same changes are not mounted a second time.
+    must_exit 125 run_as_user "$BRIG" -m casual -j two -- true
+    output_has "a run is left in it"
+    wait "$first"
+    [ "$(cat seen)" = together ]
+    [ "$(cat still)" = alive ]
+    must run_as_user "$BRIG" -m casual -j two -- cat "$HOME_OF_USER/.go"
+    output_has together
+}
+
+@test "runs that race to make the same jail all get it" {
+    jail user race
+    local i pids=()
+    for i in 1 2 3 4 5 6 7 8; do
+        run_as_user "$BRIG" -m casual -j race -- sh -c "echo $i >~/.race-$i; echo $i >out-$i" 3>&- &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do
+        wait "$i"
+    done
+    must run_as_user "$BRIG" -m casual -j race -- sh -c 'cat ~/.race-* | wc -l'
+    output_has 8
+}
+
+@test "list, stop, rm and cp" {
+    jail user verbs
+    must run_as_user "$BRIG" -m strict -j verbs -- sh -c 'echo inside >~/file'
+    must run_as_user "$BRIG" list
+    output_has verbs
+    output_has strict
+    run_as_user "$BRIG" -j verbs -- sleep 60 3>&- &
+    local run=$!
+    sleep 0.7
+    must run_as_user "$BRIG" list --json
+    output_has '"pids":['
+    must_exit 125 run_as_user "$BRIG" rm verbs
+    output_has "in use by process"
+    must_exit 125 run_as_user "$BRIG" -u -j verbs
+    output_has "in use by process"
+    # Copied while it runs,
+    run_as_user sh -c 'echo outside >here'
+    must run_as_user "$BRIG" cp here verbs:copied
+    must run_as_user "$BRIG" cp verbs:copied back
+    [ "$(cat back)" = outside ]
+    must run_as_user "$BRIG" stop verbs
+    ! wait "$run"
+    # and when it does not.
+    must run_as_user "$BRIG" cp verbs:file there
+    [ "$(cat there)" = inside ]
+    must_exit 125 run_as_user "$BRIG" cp here there
+    must_exit 125 run_as_user "$BRIG" cp here nosuch:x
+    must run_as_user "$BRIG" rm verbs
+    must run_as_user "$BRIG" list
+    output_lacks verbs
+    must_exit 125 run_as_user "$BRIG" rm verbs
+    output_has "no jail 'verbs'"
+}
+
+@test "a jail full of deep and odd directories can be removed" {
+    jail user deep
+    must run_as_user "$BRIG" -m bare -j deep -D -- sh -c 'cd ~; for i in $(seq 1500); do mkdir d && cd d || exit; done; touch f; mkdir ~/none; touch ~/none/x; chmod 0 ~/none; ln -s / ~/root'
+    must run_as_user "$BRIG" rm deep
+    [ ! -e "$HOME_OF_USER/.local/share/brig/deep.home" ]
+    [ -e /etc/passwd ]
+}
+
+@test "another user cannot join a jail, nor hold its place" {
+    lib_is_root || cannot "needs a second user"
+    jail user mine
+    must run_as_user "$BRIG" -m casual -j mine -- true
+    local place
+    for place in "/run/user/$(id -u "$LIB_USER")/brig" "/tmp/brig-$(id -u "$LIB_USER")"; do
+        [ -d "$place" ] || continue
+        [ "$(stat -c '%a %U' "$place")" = "700 $LIB_USER" ]
+        run setpriv --reuid=65534 --regid=65534 --clear-groups ls "$place"
+        [ "$status" -ne 0 ]
+    done
+}
+
+@test "what cannot be laid over is said with the remedy" {
+    lib_is_root || cannot "mounts need root"
+    jail user mounted
+    mkdir -p "$HOME_OF_USER/.mounted"
+    run unshare -m --propagation private sh -c "mount -t tmpfs none '$HOME_OF_USER/.mounted' && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j mounted -D -- true"
+    [ "$status" -eq 125 ]
+    output_has "$HOME_OF_USER/.mounted"
+    output_has "-m bare"
+    run unshare -m --propagation private sh -c "mkdir -p /mnt && mount -t ramfs none /mnt && chown $LIB_USER /mnt && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j ramfs --storage /mnt/store -D -- true"
+    [ "$status" -eq 125 ]
+    output_has "--storage"
+    rmdir "$HOME_OF_USER/.mounted"
+}

@@ -1,0 +1,598 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Limits under attack: a command that wants to outlive its time, leave its bounds, keep its supervisor
+# busy or make its result lie. As root and as a user who was given a part of the cgroups.
+# shellcheck disable=SC2154,SC2016 # status and output are set by `run`; programs are single-quoted
+
+load lib
+load limited
+
+export GIVEN=brigtest-hostile
+
+setup() {
+    needs python3
+    scratch_make user
+    cd "$SCRATCH" || return
+    write_tools
+}
+
+teardown() {
+    [ -z "${STARTED:-}" ] || kill -KILL "$STARTED" 2>/dev/null || true
+    [ -z "${TMUX_SOCKET:-}" ] || screen kill-server 2>/dev/null || true
+    cd /
+    take_back
+    scratch_remove
+}
+
+# ---- Tools for the attack ----
+
+# What the programs inside have in common: the protocol of tools_wire.h, spoken by hand.
+write_tools() {
+    cp "$BRIG" brig
+    chmod 0755 brig
+    cat >tools.py <<'PROGRAM'
+import os, socket, struct, sys, time
+MAKE, USAGE, JOIN = 1, 2, 3
+def connect():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(30)
+    s.connect("/run/brig-tools")
+    return s
+def request(type, memory=0, pids=0, cpu=0, token=0):
+    return struct.pack("IIQQQQIIQ", 0x32545242, type, memory, pids, 0, 0, cpu, 0, token)
+def ask(s, *args, **kwargs):
+    s.send(request(*args, **kwargs))
+    reply = s.recv(4096)
+    return struct.unpack_from("iIQ", reply) if reply else (None, None, None)
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.02)
+def touch(path):
+    open(path, "w").close()
+def eat(mib):
+    return bytearray(mib << 20)
+PROGRAM
+    chmod 0644 tools.py
+}
+
+# start WHO CMD...: in the background, with its output in `out`; STARTED is brig's pid.
+start() {
+    local shell i
+    rm -f out
+    limited "$@" </dev/null >out 2>&1 3>&- &
+    shell=$!
+    SHELL_PID=$shell
+    for ((i = 0; i < 200; i++)); do
+        STARTED=$(find_brig "$shell") && return
+        read -r -t 0.05 <> <(:) || true
+    done
+    echo "brig did not start" >&2
+    cat out >&2
+    return 1
+}
+
+find_brig() {
+    local child
+    if [ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$BRIG")" ]; then
+        echo "$1"
+        return
+    fi
+    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+        find_brig "$child" && return
+    done
+    return 1
+}
+
+# await FILE: until it is there.
+await() {
+    local i
+    for ((i = 0; i < 400; i++)); do
+        [ ! -e "$1" ] || return 0
+        read -r -t 0.05 <> <(:) || true
+    done
+    echo "$1 did not come" >&2
+    cat out >&2
+    return 1
+}
+
+# ends_within SECONDS: what was started is over in time; else it is killed. Its status is in `status`.
+ends_within() {
+    local i
+    for ((i = 0; i < $1 * 20; i++)); do
+        if ! kill -0 "$STARTED" 2>/dev/null; then
+            status=0
+            wait "$SHELL_PID" || status=$?
+            STARTED=
+            return 0
+        fi
+        read -r -t 0.05 <> <(:) || true
+    done
+    echo "still there after $1 s: $(cat "/proc/$STARTED/wchan")" >&2
+    kill -KILL "$STARTED"
+    wait "$SHELL_PID" || true
+    STARTED=
+    return 1
+}
+
+# cpu_ms PID: CPU time used.
+cpu_ms() {
+    awk -v tick="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print ($12 + $13) * 1000 / tick }' "/proc/$1/stat"
+}
+
+# The groups of this brig, by its pid.
+groups_of() {
+    groups | grep "/brig-$1-" || true
+}
+
+# ---- Its time is over ----
+
+# The supervisor is stopped while a descriptor is sent whose close would wait for days, so that it is
+# the last to have it. `$@` runs brig.
+send_a_trap() {
+    rm -f ready go sent
+    start "$who" "$@" "$BRIG" -m sealed --seccomp dev --timeout 4s --grace 0 -- python3 -c '
+import array
+from tools import *
+a = socket.socket(); a.bind(("127.0.0.1", 0)); a.listen(1)
+b = socket.socket(); b.connect(a.getsockname()); c, _ = a.accept()
+b.setblocking(False)
+try:
+    while True: b.send(bytes(1 << 16))
+except BlockingIOError: pass
+b.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 1 << 20))
+s = connect()
+touch("ready"); wait_for("go")
+try:
+    s.sendmsg([request(MAKE)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [b.fileno()]))])
+    os.dup2(os.open("/dev/null", 0), b.fileno()) # it is in the message now, and nowhere else
+    print("sent", flush=True)
+except PermissionError:
+    print("the kernel refused", flush=True)
+touch("sent")
+time.sleep(30)'
+    await ready
+    kill -STOP "$STARTED"
+    touch go
+    await sent
+    kill -CONT "$STARTED"
+    ends_within 12
+    [ "$status" -eq 124 ]
+}
+
+@test "a descriptor nobody asked for does not hang the supervisor" {
+    check() {
+        send_a_trap
+        grep -E 'sent|refused' out
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --memory 200M -- \
+            ./brig -m sealed --memory 90M -- echo 'a tool runs'
+        output_has 'a tool runs'
+    }
+    for_each_limited check
+}
+
+@test "nor where the kernel cannot refuse it" {
+    [ -x "$WITHOUT" ] || cannot "no $WITHOUT: build the test tools"
+    check() {
+        send_a_trap "$WITHOUT" passrights --
+        grep sent out
+        must limited "$who" "$WITHOUT" passrights -- "$BRIG" -m sealed --seccomp dev --memory 200M -- \
+            ./brig -m sealed --memory 90M -- echo 'a tool runs'
+        output_has 'a tool runs'
+    }
+    for_each_limited check
+}
+
+@test "a command that has used up its share of the CPU ends in time" {
+    check() {
+        start "$who" "$BRIG" -m sealed --cpu 10% --timeout 2s --grace 0 --result result.json -- python3 -c '
+import os
+block, random = bytearray(1 << 20), os.open("/dev/urandom", 0)
+while True:
+    os.readv(random, [block] * 1000)'
+        ends_within 6
+        [ "$status" -eq 124 ]
+        must limited "$who" "$BRIG" -m sealed --cpu 10% --result result.json -- \
+            python3 -c 'import time
+while time.process_time() < 0.1: pass'
+        [ "$(value cpu_throttled_us)" -gt 0 ]
+    }
+    for_each_limited check
+}
+
+@test "who does not read the output does not hold up the end" {
+    # Not by `run`: the time is what counts.
+    local begin=$SECONDS
+    mkfifo pipe
+    exec 8<>pipe
+    timeout 20 "$BRIG" -m sealed -D --output 1M --timeout 1s --grace 0 -- sh -c 'yes | head -c 300000' \
+        >pipe 2>/dev/null </dev/null 3>&- 8>&- || true
+    [ $((SECONDS - begin)) -lt 8 ]
+    exec 8>&-
+    # A slow reader gets everything.
+    must bash -c '"$0" -m sealed -D --output 1M --timeout 20s -- sh -c "yes | head -c 200000" | { sleep 3; wc -c; }' "$BRIG"
+    output_has 200000
+}
+
+# ---- Its bounds ----
+
+@test "nested namespaces do not reach the group, and leave nothing in it" {
+    check() {
+        must_fail limited "$who" "$BRIG" -m sealed --seccomp dev --allow-nested --memory 64M -- \
+            unshare --user --map-root-user --cgroup true
+        output_has 'No space left'
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --allow-nested --memory 64M -- \
+            unshare --user --map-root-user --mount true
+        run limited "$who" "$BRIG" -m sealed --seccomp dev --allow-nested --memory 64M -- sh -c '
+            unshare --user --map-root-user --mount sh -c "
+                for c in memory cpu pids; do mkdir /tmp/\$c; mount -t cgroup -o \$c c /tmp/\$c && echo mounted; done
+                mkdir /tmp/two; mount -t cgroup2 c /tmp/two && echo mounted
+                find /tmp/memory /tmp/two -name \"memory.*limit*\" -o -name memory.max"; true'
+        output_lacks mounted
+        # A full jail inside goes without one.
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --allow-nested -- ./brig -m sealed -- echo nested
+        output_has nested
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --allow-nested --memory none --cpu none -- \
+            ./brig -m sealed --memory none --cpu none -- echo nested
+        output_has nested
+    }
+    for_each_limited check
+}
+
+@test "a tool joins its own leaf, once, and never leaves it" {
+    check() {
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --memory 300M --result result.json -- python3 -c '
+from tools import *
+lease, other = connect(), connect()
+_, _, token = ask(lease, MAKE, memory=32 << 20)
+_, _, wide = ask(other, MAKE, memory=200 << 20)
+def child(function):
+    pid = os.fork()
+    if pid == 0:
+        try: os._exit(function() or 0)
+        except MemoryError: os._exit(9)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def tool():
+    assert ask(connect(), JOIN, token=token)[0] == 0, "joins"
+    again = ask(connect(), JOIN, token=wide)[0]
+    print("leaving:", again, flush=True)
+    again = ask(connect(), JOIN, token=token)[0]
+    print("twice:", again, flush=True)
+    eat(100)
+print("tool:", child(tool), flush=True)
+def untold():
+    print("used:", ask(connect(), JOIN, token=token)[0], flush=True)
+    print("guess:", ask(connect(), JOIN, token=1)[0], flush=True)
+    eat(100)
+print("beside:", child(untold), flush=True)
+# Another process that connected: it is that which is moved, whoever asks.
+theirs = connect()
+def borrowed():
+    print("borrowed:", ask(theirs, JOIN, token=wide)[0], flush=True)
+    eat(250)
+print("borrower:", child(borrowed), flush=True)
+eat(150)
+print("the agent fits", flush=True)
+os._exit(0) # or it closes, before its end, the connection of the leaf it is in now'
+        output_has 'leaving: 1'
+        output_has 'twice: 2'
+        output_has 'tool: -9'
+        output_has 'used: 2'
+        output_has 'guess: 2'
+        output_has 'beside: 0'
+        output_has 'borrowed: 0'
+        output_has 'borrower: 0'
+        output_has 'the agent fits'
+        [ "$(value outcome)" = exited ]
+    }
+    for_each_limited check
+}
+
+@test "no descriptor of a group comes out of the supervisor" {
+    check() {
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --memory 100M -- python3 -c '
+from tools import *
+s = connect()
+s.send(request(MAKE, memory=32 << 20))
+text, extra, flags, _ = s.recvmsg(4096, 4096)
+print("extra:", extra, "flags:", flags & socket.MSG_CTRUNC, len(text) > 0)'
+        output_has 'extra: [] flags: 0 True'
+    }
+    for_each_limited check
+}
+
+@test "less memory than a jail can start with is refused by name" {
+    for size in 1 200k 8191k; do
+        must_exit 125 "$BRIG" -m sealed -D --memory "$size" -- true
+        output_has --memory
+        output_has 'at least 8388608'
+    done
+    must_exit 125 env EXECUTOR_MEMORY_LIMIT_MB=4 "$BRIG" -m sealed -D -- true
+    output_has EXECUTOR_MEMORY_LIMIT_MB
+    check() {
+        must limited "$who" "$BRIG" -m sealed -D --memory 8M -- true
+    }
+    for_each_limited check
+}
+
+@test "a start that fails half-way leaves no process and no group" {
+    [ -x "$WITHOUT" ] || cannot "no $WITHOUT: build the test tools"
+    lib_is_root || cannot "only root's jails have an intermediate process"
+    # Its word about the first process does not get through.
+    must_exit 125 timeout 20 sh -c 'echo "pid $$"; exec "$@"' - \
+        "$WITHOUT" sendmsg=EPERM -- "$BRIG" -m sealed -D --memory 64M -- sleep "7$$"
+    local brig=${lines[0]#pid }
+    run pgrep -f "sleep 7$$"
+    [ -z "$output" ]
+    run groups_of "$brig"
+    [ -z "$output" ]
+    must "$BRIG" -m sealed -D --memory 64M -- true
+}
+
+@test "sealed has a limit on processes by default, which a caller can lift" {
+    must "$BRIG" -m sealed --dry-run --json true
+    output_has '"processes":1024'
+    forks='
+import os, signal
+made = 0
+try:
+    while made < 1200:
+        if os.fork() == 0:
+            signal.pause()
+        made += 1
+except BlockingIOError:
+    pass
+print("made", made)'
+    check() {
+        must limited "$who" "$BRIG" -m sealed --result result.json -- python3 -c "$forks"
+        output_has 'made 1023'
+        [ "$(value unenforced)" = "[]" ]
+        must limited "$who" "$BRIG" -m sealed --pids none -- python3 -c "$forks"
+        output_has 'made 1200'
+    }
+    for_each_limited check
+    for who in $(each_user); do
+        must as "$who" "$BRIG" -m sealed -- python3 -c "$forks"
+        output_has 'made 1023'
+    done
+    # Beside each other they do not count together.
+    must "$BRIG" -m sealed -D -- sh -c 'i=0; while [ $i -lt 600 ]; do sleep 5 & i=$((i + 1)); done; echo all' &
+    local beside=$!
+    must "$BRIG" -m sealed -D -- sh -c 'i=0; while [ $i -lt 600 ]; do sleep 3 & i=$((i + 1)); done; echo all'
+    output_has all
+    wait "$beside"
+}
+
+@test "the largest number of processes is a number" {
+    check() {
+        must limited "$who" "$BRIG" -m sealed -D --pids 4194304 -- true
+        must_exit 125 limited "$who" "$BRIG" -m sealed -D --pids 4194305 -- true
+    }
+    for_each_limited check
+}
+
+@test "what TCP keeps in its buffers is bounded" {
+    [ -f /sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes ] || cannot "on v2 it counts as memory"
+    fill='
+import socket
+total = 0
+kept = []
+a = socket.socket(); a.bind(("127.0.0.1", 0)); a.listen(100)
+for i in range(120):
+    b = socket.socket()
+    b.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+    b.setblocking(False)
+    b.connect_ex(a.getsockname())
+    try: c, _ = a.accept()
+    except OSError: break
+    kept += [b, c]
+    try:
+        while True: total += b.send(bytes(1 << 16))
+    except OSError: pass
+print("filled", total >> 20)
+raise SystemExit(total >> 20 < 100)'
+    check() {
+        must_fail limited "$who" "$BRIG" -m sealed --seccomp dev --memory 32M --open-files 1000 -- python3 -c "$fill"
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --memory 1G --open-files 1000 -- python3 -c "$fill"
+    }
+    for_each_limited check
+}
+
+@test "nobody else can lock a group" {
+    lib_is_root || cannot "it takes two users"
+    start root "$BRIG" -m sealed -D --memory 64M -- sleep 20
+    local group i
+    for ((i = 0; i < 100; i++)); do
+        group=$(groups_of "$STARTED" | head -n 1)
+        [ -z "$group" ] || break
+        read -r -t 0.05 <> <(:) || true
+    done
+    [ -n "$group" ]
+    must_fail run_as_user flock --nonblock "$group" true
+    output_has 'Permission denied'
+    must ls "$group"
+    kill -TERM "$STARTED"
+    ends_within 10
+}
+
+# ---- Its supervisor's work ----
+
+@test "a flood of requests does not keep the supervisor busy" {
+    check() {
+        rm -f ready stop
+        start "$who" "$BRIG" -m sealed --seccomp dev --cpu 200% --timeout 60s -- python3 -c '
+from tools import *
+lease = connect()
+assert ask(lease, MAKE, memory=64 << 20)[0] == 0
+lease.setblocking(False)
+touch("ready")
+asked = 0
+peers = []
+while not os.path.exists("stop"):
+    for i in range(100):
+        try: lease.send(request(USAGE)); asked += 1
+        except BlockingIOError: pass
+        try: lease.recv(4096)
+        except BlockingIOError: pass
+        try:
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.setblocking(False)
+            s.connect("/run/brig-tools"); s.send(request(MAKE)); asked += 1
+        except OSError: pass
+lease.close()
+print("asked", asked, flush=True)
+time.sleep(3)
+print("then:", ask(connect(), MAKE, memory=64 << 20)[0])'
+        await ready
+        local before after
+        before=$(cpu_ms "$STARTED")
+        read -r -t 3 <> <(:) || true
+        after=$(cpu_ms "$STARTED")
+        touch stop
+        ends_within 30
+        cat out
+        echo "the supervisor used $((after - before)) ms of 3000"
+        [ $((after - before)) -lt 600 ]
+        grep -q 'then: 0' out
+    }
+    for_each_limited check
+}
+
+@test "many tools do not use up the supervisor's descriptors" {
+    check() {
+        rm -f ready stop
+        start "$who" "$BRIG" -m sealed --seccomp dev --memory 100M --timeout 60s -- python3 -c '
+from tools import *
+peers = [connect() for i in range(16)]
+errors = [ask(s, MAKE, memory=32 << 20, pids=10, cpu=50)[0] for s in peers]
+more = connect()
+print("made", errors.count(0), "more", ask(more, MAKE, memory=32 << 20)[0], flush=True)
+peers[0].close()
+for i in range(100):
+    time.sleep(0.05)
+    again = ask(more, MAKE, memory=32 << 20)[0]
+    if again == 0: break
+print("again", again, flush=True)
+touch("ready"); wait_for("stop")'
+        await ready
+        grep 'made 16 more 28' out
+        grep 'again 0' out
+        ls -l "/proc/$STARTED/fd" # with what it inherited
+        [ "$(find "/proc/$STARTED/fd" -mindepth 1 | wc -l)" -lt 64 ]
+        touch stop
+        ends_within 20
+        [ "$status" -eq 0 ]
+    }
+    for_each_limited check
+}
+
+# ---- Its result ----
+
+@test "a command that moves itself into a leaf is still seen to die for memory" {
+    check() {
+        must_exit 137 limited "$who" "$BRIG" -m sealed --seccomp dev --memory 200M --result result.json -- python3 -c '
+from tools import *
+lease = connect()
+token = ask(lease, MAKE, memory=32 << 20)[2]
+assert ask(connect(), JOIN, token=token)[0] == 0
+eat(100)'
+        [ "$(value outcome)" = oom ]
+        [ "$(value oom_kills)" -ge 1 ]
+        # Also where the jail itself has no limit on memory.
+        must_exit 137 limited "$who" "$BRIG" -m sealed --seccomp dev --memory none --pids 50 --result result.json -- python3 -c '
+from tools import *
+lease = connect()
+token = ask(lease, MAKE, memory=32 << 20)[2]
+assert ask(connect(), JOIN, token=token)[0] == 0
+eat(100)'
+        [ "$(value outcome)" = oom ]
+        # And a tool that is long gone.
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --memory 200M --result result.json -- sh -c '
+            ./brig -m sealed --memory 32M -- python3 -c "bytearray(100 << 20)"; sleep 0.5; echo "tool $?"'
+        [ "$(value oom_kills)" -ge 1 ]
+        [ "$(value outcome)" = exited ]
+    }
+    for_each_limited check
+}
+
+@test "what a tool uses is not taken for what the jail uses" {
+    check() {
+        must limited "$who" "$BRIG" -m sealed --seccomp dev --memory none --pids 50 --result result.json -- sh -c '
+            python3 -c "bytearray(60 << 20)"
+            ./brig -m sealed --memory 32M -- true'
+        # Not known, or right.
+        local peak
+        peak=$(value peak_memory_bytes)
+        [ "$peak" = None ] || [ "$peak" -ge $((50 << 20)) ]
+    }
+    for_each_limited check
+}
+
+@test "CPU time is counted by a group, also where nothing else needs one" {
+    forks='
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        for i in range(300000): pass
+        os._exit(0)
+    try: os.wait()
+    except ChildProcessError: pass'
+    check() {
+        must_exit 124 limited "$who" "$BRIG" -m sealed --memory none --cpu none --cpu-time 500ms --timeout 20s \
+            --grace 0 --result result.json -- python3 -c "$forks"
+        [ "$(value outcome)" = cpu-timeout ]
+        [ "$(value unenforced)" = "[]" ]
+        must limited "$who" "$BRIG" -m sealed --memory none --cpu none --cpu-time 20s -- true
+    }
+    for_each_limited check
+    lib_is_root || return 0
+    must run_as_user "$BRIG" -m sealed --memory none --cpu none --cpu-time 20s --result result.json -- true
+    must grep -q 'limit cpu-time' result.json
+}
+
+@test "variables are defaults: without cgroups they do not keep a run from starting" {
+    lib_is_root || cannot "it takes a user without a part of the cgroups"
+    must run_as_user env EXECUTOR_MEMORY_LIMIT_MB=300 EXECUTOR_CPU_LIMIT_PERCENT=50 \
+        "$BRIG" -m sealed --result result.json -- true
+    must grep -q 'limit memory' result.json
+    must_exit 125 run_as_user "$BRIG" -m sealed --memory 300M -- true
+}
+
+# ---- At a terminal ----
+
+screen() {
+    env -u TMUX tmux -L "$TMUX_SOCKET" -f /dev/null "$@"
+}
+
+shows() {
+    local i
+    for ((i = 0; i < 300; i++)); do
+        screen capture-pane -p -J -t t | grep -qE -- "$1" && return
+        read -r -t 0.1 <> <(:) || true
+    done
+    echo "not on the screen: $1" >&2
+    screen capture-pane -p -t t >&2
+    return 1
+}
+
+@test "a command that stops itself does not stop its time" {
+    needs tmux
+    TMUX_SOCKET=brighostile-$$-$BATS_TEST_NUMBER
+    screen new-session -d -s t -x 90 -y 30 \
+        "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env PS1=\"% \" TERM=screen BRIG=\"$BRIG\" \
+            NO_COLOR=1 HISTFILE= bash --norc --noprofile -i'"
+    shows '%'
+    screen send-keys -t t -l 'for s in STOP TSTP; do $BRIG -m sealed -D --timeout 2s --grace 0 -- sh -c "kill -$s \$\$; sleep 20"; echo "status $s $?"; done'
+    screen send-keys -t t Enter
+    shows 'status STOP 124'
+    shows 'status TSTP 124'
+    screen send-keys -t t -l 'clear; $BRIG -m sealed -D --timeout 20s -- sh -c "echo be""gun; sleep 20"; echo "status $?"'
+    screen send-keys -t t Enter
+    shows begun
+    screen send-keys -t t C-z
+    shows 'status 14[68]'
+    screen send-keys -t t -l 'kill %1; wait; clear; $BRIG -m sealed -D -- sh -c "kill -STOP \$\$"; echo "status $?"'
+    screen send-keys -t t Enter
+    shows 'status 14[68]'
+    screen send-keys -t t -l 'kill -KILL %1; exit'
+    screen send-keys -t t Enter
+}

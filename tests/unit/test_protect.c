@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* Protected paths: which rules they become, and the placeholders of what is missing. */
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/protect.h"
+#include "tap.h"
+
+/* The program's parts are in no library. */
+#include "cli/gitfile.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "cli/gitindex.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "cli/message.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "cli/placeholder.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_after.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_config.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_git.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_path.c"   /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_rules.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "cli/worktree.c"       /* NOLINT(bugprone-suspicious-include) */
+
+bool workdir_is_precious(const char *path, const struct identity *identity)
+{
+    (void)path, (void)identity;
+    return false;
+}
+
+static char scratch[] = "/tmp/brig-protect.XXXXXX";
+
+static bool exists(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+static size_t journal_size(void)
+{
+    struct stat info;
+    return stat("journal/placeholders", &info) == 0 ? (size_t)info.st_size : 0;
+}
+
+/* ---- placeholders ---- */
+
+static void begin(struct placeholders *placeholders)
+{
+    autoclose int journal = open("journal", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    placeholders_begin(placeholders, journal);
+}
+
+static int hold(struct placeholders *placeholders, const char *name, enum placeholder_kind kind)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/held", scratch);
+    autoclose int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return placeholders_hold(placeholders, dir, path, name, kind, NULL);
+}
+
+static void test_placeholders(void)
+{
+    struct placeholders first, second;
+    begin(&first);
+    tap_ok(hold(&first, "d", PLACEHOLDER_DIRECTORY) == 1 && exists("held/d") &&
+               hold(&first, "f", PLACEHOLDER_FILE) == 1 && exists("held/f") &&
+               hold(&first, "s", PLACEHOLDER_SELF) == 1 && exists("held/s"),
+           "what is missing is made");
+    tap_ok(journal_size() > 0, "and written down");
+    begin(&second);
+    tap_ok(exists("held/d") && exists("held/f"), "a second run leaves it in place");
+    tap_is_int(hold(&second, "d", PLACEHOLDER_DIRECTORY), 1, "and shares it");
+    placeholders_done(&first);
+    tap_ok(exists("held/d") && !exists("held/f") && !exists("held/s"),
+           "when the first ends, what only it held is gone");
+    placeholders_done(&second);
+    tap_ok(!exists("held/d") && journal_size() == 0, "and the rest when the last ends");
+}
+
+static void test_used(void)
+{
+    struct placeholders placeholders;
+    begin(&placeholders);
+    (void)hold(&placeholders, "d", PLACEHOLDER_DIRECTORY);
+    (void)hold(&placeholders, "e", PLACEHOLDER_DIRECTORY);
+    (void)hold(&placeholders, "f", PLACEHOLDER_FILE);
+    (void)hold(&placeholders, "s", PLACEHOLDER_SELF);
+    (void)mkdir("held/d/used", 0700);
+    (void)rename("held/e", "held/moved");
+    (void)mkdir("held/e", 0700);
+    for (int i = 0; i < 2; i++) {
+        autofile FILE *file = fopen(i ? "held/f" : "held/s", "we");
+        if (file)
+            (void)fputs("mine\n", file);
+    }
+    placeholders_done(&placeholders);
+    tap_ok(exists("held/d/used") && exists("held/f") && exists("held/s"),
+           "what somebody has put something in stays");
+    tap_ok(exists("held/e") && exists("held/moved"), "so does what took its place");
+    tap_is_int((int)journal_size(), 0, "and is forgotten");
+}
+
+static void test_crash(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct placeholders lost;
+        begin(&lost);
+        (void)hold(&lost, "crashed", PLACEHOLDER_DIRECTORY);
+        _exit(0);
+    }
+    (void)waitpid(child, NULL, 0);
+    tap_ok(exists("held/crashed"), "a crash leaves a placeholder");
+    struct placeholders next;
+    begin(&next);
+    tap_ok(!exists("held/crashed"), "which the next run removes");
+    placeholders_done(&next);
+    placeholders_begin(&next, -1);
+    tap_ok(hold(&next, "alone", PLACEHOLDER_DIRECTORY) == 1 && exists("held/alone"),
+           "without a journal one is made all the same");
+    placeholders_done(&next);
+    tap_ok(!exists("held/alone"), "and removed at the end of the run");
+}
+
+static void test_journal_text(void)
+{
+    struct record record;
+    tap_ok(parse_record("0 12 /a b", &record) && record.ino == 12 &&
+               strcmp(record.path, "/a b") == 0,
+           "a record is read");
+    tap_ok(!parse_record("0 12 a", &record) && !parse_record("9 12 /a", &record) &&
+               !parse_record("", &record) && !parse_record("0 x /a", &record),
+           "a malformed one is not");
+}
+
+/* ---- rules ---- */
+
+static bool has_rule(const struct settings *settings, enum brig_access access, const char *rest)
+{
+    char dest[PATH_MAX];
+    (void)snprintf(dest, sizeof dest, "%s/%s", scratch, rest);
+    for (size_t i = 0; i < settings->policy->grant_count; i++)
+        if (settings->policy->grants[i].access == access &&
+            strcmp(settings->policy->grants[i].dest, dest) == 0)
+            return true;
+    return false;
+}
+
+/* The rules for the granted directory `name`, in --dry-run; -1 if they are refused. */
+static int rules_for(const char *name, const char *unprotect, struct settings *ret_settings)
+{
+    static char cwd[PATH_MAX];
+    static char *names[1];
+    struct identity identity = {.host_uid = (uid_t)-1};
+    struct protect protect;
+    (void)snprintf(cwd, sizeof cwd, "%s/%s", scratch, name);
+    names[0] = (char *)(uintptr_t)unprotect;
+    *ret_settings = (struct settings){.policy = brig_policy_new(BRIG_MODE_SEALED),
+                                      .cwd = cwd,
+                                      .dry_run = true,
+                                      .unprotect = names,
+                                      .unprotect_count = unprotect ? 1 : 0};
+    (void)brig_policy_grant(ret_settings->policy, BRIG_READ_WRITE, cwd, NULL, 0, NULL);
+    int status = protect_apply(ret_settings, &identity, -1, &protect, NULL);
+    protect_done(&protect);
+    return status;
+}
+
+static void make_all(const char *const *paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (mkdir(paths[i], 0700) < 0)
+            tap_diag("cannot make %s", paths[i]);
+}
+
+static void test_rules(void)
+{
+    static const char *const paths[] = {"p",
+                                        "p/.git",
+                                        "p/.git/hooks",
+                                        "p/.git/modules",
+                                        "p/.git/refs",
+                                        "p/.git/objects",
+                                        "p/.git/modules/a",
+                                        "p/.git/modules/a/b",
+                                        "p/.claude",
+                                        "p/.claude/agents",
+                                        "p/.git/worktrees",
+                                        "p/.git/worktrees/w",
+                                        "plain",
+                                        "p/.git/modules/a/b/modules",
+                                        "p/.git/modules/a/b/modules/c",
+                                        "p/.git/modules/a/b/HEAD",
+                                        "p/.git/modules/a/b/modules/c/HEAD"};
+    make_all(paths, ARRAY_LENGTH(paths));
+    struct settings settings;
+    tap_is_int(rules_for("p", NULL, &settings), 0, "a project is looked at");
+    tap_ok(has_rule(&settings, BRIG_PROTECT, "p/.git/hooks") &&
+               has_rule(&settings, BRIG_PROTECT, "p/.git/config") &&
+               has_rule(&settings, BRIG_PROTECT, "p/.git/commondir") &&
+               has_rule(&settings, BRIG_PROTECT, "p/.vscode"),
+           "hooks and settings are protected");
+    tap_ok(has_rule(&settings, BRIG_PROTECT, "p/.git/modules/a/b/hooks") &&
+               has_rule(&settings, BRIG_PROTECT, "p/.git/modules/a/b/modules/c/config"),
+           "those of submodules too, however deep");
+    tap_ok(has_rule(&settings, BRIG_PROTECT, "p/.git/worktrees/w/config.worktree"),
+           "and those of worktrees");
+    tap_ok(has_rule(&settings, BRIG_PROTECT, "p/.claude/settings.json") &&
+               has_rule(&settings, BRIG_PROTECT, "p/.gemini") &&
+               !has_rule(&settings, BRIG_PROTECT, "p/.claude") &&
+               !has_rule(&settings, BRIG_PROTECT, "p/.zed"),
+           "the first part that is missing is held, and nothing that need not be");
+    tap_ok(!exists("p/.vscode") && !exists("p/.gemini"), "and nothing is made for --dry-run");
+    brig_policy_free(settings.policy);
+    tap_ok(rules_for("plain", NULL, &settings) == 0 &&
+               has_rule(&settings, BRIG_PROTECT, "plain/.git"),
+           "where there is no repository, its name is held");
+    brig_policy_free(settings.policy);
+}
+
+static void test_exceptions(void)
+{
+    struct settings settings;
+    tap_ok(rules_for("p", ".git/modules/a", &settings) == 0 &&
+               !has_rule(&settings, BRIG_PROTECT, "p/.git/modules/a/b/hooks") &&
+               has_rule(&settings, BRIG_PROTECT, "p/.git/hooks"),
+           "what is unprotected has no rule, nor has what is below it");
+    brig_policy_free(settings.policy);
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/p/.vscode", scratch);
+    tap_ok(rules_for("p", path, &settings) == 0 && !has_rule(&settings, BRIG_PROTECT, "p/.vscode"),
+           "it may be named by its path");
+    brig_policy_free(settings.policy);
+    static const char *const refused[] = {".vscode/tasks.json", ".git/hooks/a", ".gti",
+                                          ".git/HEAD",          "..",           "src"};
+    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++) {
+        tap_ok(rules_for("p", refused[i], &settings) < 0, "--unprotect %s is refused", refused[i]);
+        brig_policy_free(settings.policy);
+    }
+}
+
+static void test_users_rules(void)
+{
+    struct identity identity = {.host_uid = (uid_t)-1};
+    struct protect protect;
+    char cwd[PATH_MAX], git[PATH_MAX], other[PATH_MAX];
+    (void)snprintf(cwd, sizeof cwd, "%s/p", scratch);
+    (void)snprintf(git, sizeof git, "%s/p/.git", scratch);
+    (void)snprintf(other, sizeof other, "%s/p/.vscode", scratch);
+    struct settings settings = {
+        .policy = brig_policy_new(BRIG_MODE_SEALED), .cwd = cwd, .dry_run = true};
+    (void)brig_policy_grant(settings.policy, BRIG_READ_WRITE, cwd, NULL, 0, NULL);
+    (void)brig_policy_grant(settings.policy, BRIG_READ_ONLY, git, NULL, 0, NULL);
+    (void)brig_policy_grant(settings.policy, BRIG_MASK, other, NULL, 0, NULL);
+    (void)brig_policy_grant(settings.policy, BRIG_READ_WRITE, cwd, "/elsewhere", 0, NULL);
+    tap_ok(protect_apply(&settings, &identity, -1, &protect, NULL) == 0 &&
+               !has_rule(&settings, BRIG_PROTECT, "p/.git/hooks") &&
+               !has_rule(&settings, BRIG_PROTECT, "p/.vscode"),
+           "where the user's own rules say something else, they stand");
+    bool elsewhere = false;
+    for (size_t i = 0; i < settings.policy->grant_count; i++)
+        elsewhere |= strcmp(settings.policy->grants[i].dest, "/elsewhere/.git/hooks") == 0;
+    tap_ok(elsewhere, "a directory that is granted twice is protected twice");
+    protect_done(&protect);
+    brig_policy_free(settings.policy);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int flag, struct FTW *walk)
+{
+    (void)info, (void)flag, (void)walk;
+    return remove(path);
+}
+
+int main(void)
+{
+    if (!mkdtemp(scratch) || chdir(scratch) < 0 || mkdir("journal", 0700) < 0 ||
+        mkdir("held", 0700) < 0)
+        return 1;
+    test_placeholders();
+    test_used();
+    test_crash();
+    test_journal_text();
+    test_rules();
+    test_exceptions();
+    test_users_rules();
+    (void)nftw(scratch, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    return tap_done();
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Limits where systemd runs the machine: a session is not its user's to divide, so brig asks the
+# user's manager for a group. Run by root in a virtual machine with systemd; see inside.
+# shellcheck disable=SC2154,SC2016 # status and output are set by `run`; lines are single-quoted
+
+load ../e2e/lib
+
+setup() {
+    [ -d /run/systemd/system ] || cannot "systemd does not run this machine"
+    user=${user:-brigvm}
+}
+
+# log_in LINE: the user's shell runs it in a session.
+log_in() {
+    runuser -l "$user" -c "$1"
+}
+
+eats() { # eats MIB: a command for a shell
+    printf "python3 -c 'bytearray(%d << 20)'" "$1"
+}
+
+@test "a login is in a session of its own, with a manager and a bus" {
+    must log_in 'grep "/session-[^/]*\.scope$" /proc/self/cgroup'
+    must log_in 'test -S "$XDG_RUNTIME_DIR/bus" && systemctl --user show -p Version'
+}
+
+@test "a limit holds in a session" {
+    must_exit 137 log_in "'$BRIG' -m sealed -D --memory 64M -- $(eats 128)"
+    must log_in "'$BRIG' -m sealed -D --memory 64M -- $(eats 32)"
+}
+
+@test "brig is in a scope of the user's manager, which ends with the run" {
+    must log_in "'$BRIG' -m sealed -D --memory 64M -- sleep 100 &
+        for i in \$(seq 300); do
+            grep -s '/user@.*/brig-.*\.scope' /proc/\$!/cgroup && break
+            sleep 0.1
+        done
+        kill \$!
+        wait \$!
+        for i in \$(seq 300); do
+            systemctl --user list-units --no-legend 'brig-*.scope' | grep -q . || break
+            sleep 0.1
+        done
+        systemctl --user list-units --no-legend 'brig-*.scope' | sed 's/^/left: /'"
+    output_has '/brig-'
+    output_lacks 'left:'
+}
+
+@test "a limit holds in a service of the user's" {
+    must_exit 137 log_in "systemd-run --user --wait --pipe -q '$BRIG' -m sealed -D --memory 64M -- $(eats 128)"
+    must log_in "systemd-run --user --wait --pipe -q '$BRIG' -m sealed -D --memory 64M -- $(eats 32)"
+}
+
+@test "a limit holds in a session of root's" {
+    must_exit 137 runuser -l root -c "'$BRIG' -m sealed -D --memory 64M -- $(eats 128)"
+    must runuser -l root -c "'$BRIG' -m sealed -D --memory 64M -- $(eats 32)"
+}
+
+@test "the system goes on" {
+    must systemctl list-units --failed --no-legend
+    [ -z "$output" ]
+}
