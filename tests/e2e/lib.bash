@@ -8,9 +8,10 @@
 
 LIB_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 LIB_ROOT=$(cd "$LIB_DIR/../.." && pwd)
-LIB_USER=brigtest
+# Suites that run at once from several checkouts each name a user of their own.
+LIB_USER=${BRIG_TEST_USER:-brigtest}
 LIB_USER_COMMENT='brig test user'
-LIB_LOCK=/tmp/.brigtest.lock
+LIB_LOCK=/tmp/.$LIB_USER.lock
 
 # lib_first_executable PATH...: the first that is there, else the first.
 lib_first_executable() {
