@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig run`, and brig without a verb: runs a command, or a shell, in a jail. */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "base/own.h"
 #include "cli/command.h"
 #include "cli/config_files.h"
+#include "cli/given.h"
 #include "cli/help.h"
 #include "cli/home.h"
 #include "cli/identity.h"
@@ -43,7 +43,7 @@ const struct command cmd_run = {
 static int check_pass_fds(const struct settings *settings, struct brig_error *err)
 {
     for (size_t i = 0; i < settings->pass_fd_count; i++)
-        if (fcntl(settings->pass_fds[i].fd, F_GETFD) < 0)
+        if (!given_fd(settings->pass_fds[i].fd))
             return brig_fail(err, BRIG_E_INVALID, 0, "--pass-fd: file descriptor %d is not open",
                              settings->pass_fds[i].fd);
     return 0;

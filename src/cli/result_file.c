@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "cli/given.h"
 #include "cli/message.h"
 
 #define RESULT_MODE 0644
@@ -27,7 +28,7 @@ static int open_number(const char *digits, struct result_file *file, struct brig
     if (status < 0)
         return brig_wrap(err, status, "--result");
     int flags = fcntl((int)number, F_GETFL);
-    if (flags < 0)
+    if (flags < 0 || !given_fd((int)number))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "--result: file descriptor %s is not open; for a file write './%s'",
                          digits, digits);

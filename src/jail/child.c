@@ -383,6 +383,8 @@ static int first_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
+    if (start->early)
+        (void)SYS(close, start->parent_wire);
     clear_handlers(start);
     int result = has_intermediate(plan) ? 0 : child_enter_group(start);
     if (result < 0 || (result = child_join_groups(plan)) < 0)
@@ -488,11 +490,12 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
     return pid;
 }
 
-long child_begin(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd)
+long child_begin(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
 {
     struct start *start = start_in(memory);
     *start = (struct start){.plan = plan,
-                            .wire = wire_fd,
+                            .parent_wire = wire[0],
+                            .wire = wire[1],
                             .stack = memory,
                             .pidfd = -1,
                             .command_pidfd = -1,

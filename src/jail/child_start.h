@@ -37,6 +37,7 @@ struct start {
     int command_pidfd; /* of the command's, for the first to join its network */
     int gate[2];       /* a pipe: init writes, the command waits with its exec */
     bool early;        /* begun with before the plan was whole: */
+    int parent_wire;   /* the caller's end, which must not stay open with its death; */
     int first;         /* the first process, outside; if early, it waits for WIRE_GO, */
     bool pinned;       /* to one CPU meanwhile, */
     long cpus_size;    /* and then may run on these again */

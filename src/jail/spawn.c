@@ -267,7 +267,6 @@ static bool can_begin(const struct plan *plan, bool wants_pty)
 
 static void end_early(struct spawn_early *early)
 {
-    (void)pthread_sigmask(SIG_SETMASK, &early->signals, NULL);
     (void)munmap(early->memory, CHILD_MEMORY_BYTES);
     early->begun = false;
 }
@@ -284,8 +283,10 @@ void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *re
     early.memory = map_memory(MAP_PRIVATE);
     long pid = -ENOMEM;
     if (early.memory) {
-        block_signals(&early.signals);
-        pid = child_begin(plan, early.wire_child, early.memory, &early.pidfd);
+        sigset_t before;
+        block_signals(&before);
+        pid = child_begin(plan, pair, early.memory, &early.pidfd);
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     if (pid < 0) {
         if (early.memory)
@@ -315,7 +316,10 @@ void spawn_abandon(struct spawn_early *early)
 static int finish_early(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
                         struct brig_error *err)
 {
+    sigset_t before;
+    block_signals(&before);
     child_go_on(early->memory, early->wire);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     end_early(early);
     (void)close(early->wire_child);
     struct spawned spawned = {

@@ -3,7 +3,7 @@
  * messages. */
 #pragma once
 
-#include <signal.h>
+#include <sys/types.h>
 
 #include "jail/plan.h"
 #include "jail/wire.h"
@@ -27,7 +27,6 @@ struct spawn_early {
     int wire, wire_child, pidfd;
     pid_t pid;
     void *memory;
-    sigset_t signals; /* of the caller; all are blocked in between */
 };
 
 /* With the first half of a plan (plan_begin()), where that gains something, begins to make the

@@ -245,6 +245,11 @@ assert r["status"] == 127 and "no-such-program" in str(r["error"]), r'
     output_lacks passed
     must_exit 125 brig --pass-fd 99 true
     output_has "99 is not open"
+    # What brig has open itself was not given to it.
+    for fd in 5 6 7 8; do
+        must_exit 125 brig --pass-fd "$fd" true
+        output_has "file descriptor $fd is not open"
+    done
 }
 
 # start ARGS...: brig in the background with its own pid in $JOB, once the command has made `ready`.

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* A jail begun with: what becomes of it when its caller is killed before it goes on. */
+#include "jail/spawn.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tap.h"
+
+#define NOBODY 65534
+#define PATIENCE_MS 5000
+
+/* Begins with a jail as an ordinary user, says the pid of its first process (0: none was begun
+ * with), and waits to be killed. */
+static void caller_main(int out)
+{
+    if (geteuid() == 0 &&
+        (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0))
+        _exit(1);
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    struct plan plan;
+    struct identity identity;
+    struct spawn_early early = {0};
+    if (policy && plan_begin(policy, PLAN_FULL, 0, &plan, &identity, NULL) == 0)
+        spawn_begin(&plan, false, &early);
+    pid_t pid = early.begun ? early.pid : 0;
+    if (write(out, &pid, sizeof pid) != (ssize_t)sizeof pid)
+        _exit(1);
+    for (;;)
+        (void)pause();
+}
+
+static bool is_there(pid_t pid)
+{
+    return kill(pid, 0) == 0;
+}
+
+static bool is_gone_soon(pid_t pid)
+{
+    for (int waited = 0; waited < PATIENCE_MS && is_there(pid); waited += 10)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    return !is_there(pid);
+}
+
+int main(void)
+{
+    int channel[2];
+    if (pipe(channel) < 0) /* lint: cloexec nothing is executed */
+        return 1;
+    pid_t caller = fork();
+    if (caller == 0)
+        caller_main(channel[1]);
+    (void)close(channel[1]);
+    pid_t first = 0;
+    bool told = read(channel[0], &first, sizeof first) == (ssize_t)sizeof first;
+    if (!told || first == 0) {
+        tap_ok(told, "a jail can be asked for");
+        tap_skip("one CPU, groups to map or no user namespaces", "a jail begun with ends");
+    } else {
+        tap_ok(is_there(first), "the first process waits to go on");
+        (void)kill(caller, SIGKILL);
+        tap_ok(is_gone_soon(first), "and is gone when its caller was killed");
+    }
+    (void)kill(caller, SIGKILL);
+    (void)waitpid(caller, NULL, 0);
+    return tap_done();
+}
