@@ -167,11 +167,11 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
             plan->steps[plan->step_count - 1].soft = true;
     }
     /* Who has a cgroup namespace of its own can mount the hierarchies, and where the group belongs to
-     * the jail's user, it can lift the limits or make groups in it. */
-    if (!(policy->disabled_layers & BRIG_LAYER_NESTED)) {
+     * the jail's user, it can lift the limits or make groups in it. It takes a user namespace. */
+    if (policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
         add_write(plan, "/proc/sys/user/max_cgroup_namespaces", "0",
                   "refuse cgroup namespaces by sysctl",
-                  policy->allow_nested ? "nested cgroup namespaces reach the jail's group" : NULL);
+                  "nested cgroup namespaces reach the jail's group");
         if (plan->step_count > 0)
             plan->steps[plan->step_count - 1].soft = plan->steps[plan->step_count - 1].alone = true;
     }
