@@ -18,6 +18,8 @@
 #include "jail/tools_guard.h"
 #include "jail/wire.h"
 
+#define ROOM_FOR_FDS 1000
+
 static bool has_intermediate(const struct plan *plan)
 {
     return plan->become || plan->join_userns >= 0;
@@ -336,11 +338,21 @@ void child_go_anywhere(const struct start *start)
         (void)SYS(sched_setaffinity, 0, start->cpus_size, start->cpus);
 }
 
+/* The kernel lets a table of fds that is shared grow only after a grace period, some milliseconds
+ * later. It begins with 64; a view with many grants holds more. */
+static void make_room_for_fds(const struct start *start)
+{
+    long high = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, ROOM_FOR_FDS - 1);
+    if (high >= 0)
+        (void)SYS(close, high);
+}
+
 static long build_apart(struct start *start)
 {
     long result = SYS(setsid);
     if (result < 0)
         return -child_failed(start, PLAN_STEP_SESSION, result);
+    make_room_for_fds(start);
     if (start->early)
         stay_here(start);
     long command = clone_command(start);
