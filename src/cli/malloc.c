@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory of a brig that is linked against musl, whose own malloc maps and unmaps each size by
+ * itself, a sixth of a launch. Other builds have what their libc brings, and sanitizers watch. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cli/heap.h"
+
+#ifndef __GLIBC__
+
+#define ALIGNED_ANYWAY 16
+
+void *malloc(size_t size)
+{
+    return heap_alloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return heap_alloc_zeroed(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    return heap_resize(memory, size);
+}
+
+void free(void *memory)
+{
+    heap_free(memory);
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    if (alignment <= ALIGNED_ANYWAY)
+        return heap_alloc(size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+int posix_memalign(void **ret_memory, size_t alignment, size_t size)
+{
+    void *memory = aligned_alloc(alignment, size);
+    if (!memory)
+        return ENOMEM;
+    *ret_memory = memory;
+    return 0;
+}
+
+#endif
