@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "base/path.h"
@@ -14,21 +16,42 @@
 
 /* Sockets hidden one by one in a host view. */
 #define SOCKET_MASKS_MAX 256
+#define PROC_READ_BYTES ((size_t)32 * 1024)
+
+/* All of a file of /proc, which is made anew for each read: few large ones. NULL if it cannot be
+ * read; the caller frees it. */
+static char *read_proc(const char *path)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t length = 0, room = PROC_READ_BYTES;
+    autofree char *text = fd < 0 ? NULL : malloc(room);
+    while (text) {
+        ssize_t got = read(fd, text + length, room - length - 1);
+        if (got <= 0) {
+            text[length] = '\0';
+            return take_ptr(&text);
+        }
+        length += (size_t)got;
+        if (room - length > PROC_READ_BYTES / 2)
+            continue;
+        room *= 2;
+        char *larger = realloc(text, room);
+        if (!larger)
+            return NULL;
+        text = larger;
+    }
+    return NULL;
+}
 
 /* Other instances of procfs, as a chroot has one, would show the host's processes. */
 static void add_foreign_proc_masks(struct view *view, struct view_entries *entries)
 {
-    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
-    autofree char *line = NULL;
-    size_t size = 0;
-    while (file && getline(&line, &size, file) > 0) {
-        char mountpoint[4096], type[64];
-        const char *dash = strstr(line, " - ");
-        if (!dash || sscanf(line, "%*d %*d %*s %*s %4095s", mountpoint) != 1 ||
-            sscanf(dash, " - %63s", type) != 1)
-            continue;
-        if (strcmp(type, "proc") != 0 || strcmp(mountpoint, "/proc") == 0 ||
-            strncmp(mountpoint, "/proc/", 6) == 0)
+    autofree char *text = read_proc("/proc/self/mountinfo");
+    char *rest = text, *line;
+    while (rest && (line = strsep(&rest, "\n"))) {
+        char mountpoint[4096];
+        if (!strstr(line, " - proc ") || sscanf(line, "%*d %*d %*s %*s %4095s", mountpoint) != 1 ||
+            strcmp(mountpoint, "/proc") == 0 || strncmp(mountpoint, "/proc/", 6) == 0)
             continue;
         (void)view_add_entry(view, entries, ENTRY_MASK,
                              arena_strdup(&view->plan->arena, mountpoint));
@@ -49,15 +72,13 @@ static bool is_granted(const struct view *view, const char *path)
  * now are hidden. Landlock refuses the rest from ABI 9 on; before, the result says so. */
 static void add_socket_masks(struct view *view, struct view_entries *entries)
 {
-    autofile FILE *file = fopen("/proc/net/unix", "re");
-    autofree char *line = NULL;
-    size_t size = 0;
+    autofree char *text = read_proc("/proc/net/unix");
+    char *rest = text, *line;
     size_t count = 0;
-    while (file && getline(&line, &size, file) > 0 && count < SOCKET_MASKS_MAX) {
-        char *path = strchr(line, '/');
+    while (rest && (line = strsep(&rest, "\n")) && count < SOCKET_MASKS_MAX) {
+        const char *path = strchr(line, '/');
         if (!path)
             continue;
-        path[strcspn(path, "\n")] = 0;
         struct stat info;
         if (view_place_of(view, path)->host == NULL || strncmp(path, "/proc/", 6) == 0 ||
             is_granted(view, path) || lstat(path, &info) < 0 || !S_ISSOCK(info.st_mode))
