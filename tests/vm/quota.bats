@@ -74,6 +74,7 @@ fill='dd if=/dev/zero of=$HOME/$0 bs=1M count=$1 status=none'
     done
 }
 
+# bats test_tags=quick
 @test "nothing in a jail leaves its project" {
     must by sudo -m bare -j project -D --disk 8M -- python3 -c '
 import fcntl, os, struct, sys
@@ -93,6 +94,7 @@ for wish in (struct.pack("5I8x", flags & ~0x200, 0, 0, project, 0), struct.pack(
     must_fail by sudo -m bare -j project -D --disk 8M -- sh -c "$fill" new 16
 }
 
+# bats test_tags=quick
 @test "a user has the limit that root has set, and is told where there is none" {
     must_exit 125 by user -m bare -j mine -D --disk 8M -- true
     output_has "the jail's home is on disk"
