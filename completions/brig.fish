@@ -82,7 +82,7 @@ complete -c brig -n __brig_before_command -l 'cpu-time' -x -d 'CPU time of all i
 complete -c brig -n __brig_before_command -l 'grace' -x -d 'from SIGTERM to SIGKILL (default: 5s)'
 complete -c brig -n __brig_before_command -l 'memory' -x -d 'memory of the jail (sealed: 512M)'
 complete -c brig -n __brig_before_command -l 'cpu' -x -d 'CPU, in percent of one core (sealed: 100%)'
-complete -c brig -n __brig_before_command -l 'pids' -x -d 'processes and threads in the jail'
+complete -c brig -n __brig_before_command -l 'pids' -x -d 'processes and threads in the jail (sealed: 1024)'
 complete -c brig -n __brig_before_command -l 'disk' -x -d '/tmp and what else is private (sealed: 512M)'
 complete -c brig -n __brig_before_command -l 'disk-inodes' -x -d 'files in them (sealed: 65536)'
 complete -c brig -n __brig_before_command -l 'io-read' -x -d 'bytes a second read from each disk'

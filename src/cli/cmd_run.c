@@ -55,9 +55,9 @@ static int check_pass_fds(const struct settings *settings, struct brig_error *er
 static void enter_scope(const struct brig_policy *policy)
 {
     const unsigned grouped = 1U << BRIG_LIMIT_MEMORY_BYTES | 1U << BRIG_LIMIT_CPU_PERCENT |
-                             1U << BRIG_LIMIT_PROCESSES | 1U << BRIG_LIMIT_IO_READ_BYTES |
-                             1U << BRIG_LIMIT_IO_WRITE_BYTES;
-    if (!(policy->limits_asked & grouped))
+                             1U << BRIG_LIMIT_PROCESSES | 1U << BRIG_LIMIT_CPU_MS |
+                             1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES;
+    if (!(policy->limits_asked & grouped) || !cgroup_can_ask_systemd())
         return;
     struct cgroup_support support;
     cgroup_probe(false, &support);

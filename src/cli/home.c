@@ -175,6 +175,18 @@ static int settle_identity(struct brig_policy *policy, const struct identity *id
     return brig_policy_workdir(policy, home, err);
 }
 
+static int limit_disk(const struct home_spec *spec, const struct home_mounts *mounts,
+                      struct brig_policy *policy, struct brig_error *err)
+{
+    home_limit_disk(spec, mounts, policy->disk_lack);
+    if (!policy->disk_lack[0] || policy->on_unsupported != BRIG_UNSUPPORTED_FAIL)
+        return 0;
+    (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the disk limit cannot be enforced here: %s",
+                    policy->disk_lack);
+    return brig_advise(err, BRIG_E_UNSUPPORTED,
+                       "With --on-unsupported warn the run goes on without it");
+}
+
 static int join(const struct settings *settings, const char *home, uid_t owner,
                 const struct masks *masks, const struct own *own, struct home_mounts *mounts,
                 struct brig_error *err)
@@ -196,8 +208,12 @@ static int join(const struct settings *settings, const char *home, uid_t owner,
         .shown_count = overlay ? masks->shown_count : 0,
         .own = (const char *const *)own->below,
         .own_count = overlay ? own->below_count : 0,
+        .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
+        .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
     };
     int status = home_join(&spec, mounts, err);
+    if (status == 0)
+        status = limit_disk(&spec, mounts, policy, err);
     if (status == 0)
         status = mount_all(mounts, settings->storage, policy, err);
     if (status == 0 && mounts->stale)

@@ -153,8 +153,9 @@
       "ends a process for it, the whole jail ends (cgroup v2) and the outcome is \"oom\".")        \
     X(CPU, 0, "cpu", "PERCENT", TEXT, LIMITS, "CPU, in percent of one core (sealed: 100%)",        \
       "From 1% to that of all cores: 150% is one and a half.")                                     \
-    X(PIDS, 0, "pids", "N", TEXT, LIMITS, "processes and threads in the jail", "")                 \
-    X(DISK, 0, "disk", "SIZE", TEXT, LIMITS, "/tmp and what else is private (sealed: 512M)", "")   \
+    X(PIDS, 0, "pids", "N", TEXT, LIMITS, "processes and threads in the jail (sealed: 1024)", "")  \
+    X(DISK, 0, "disk", "SIZE", TEXT, LIMITS, "/tmp and what else is private (sealed: 512M)",       \
+      "In a jail with a home also what that has on disk, by itself: see Limits.")                  \
     X(DISK_INODES, 0, "disk-inodes", "N", TEXT, LIMITS, "files in them (sealed: 65536)", "")       \
     X(IO_READ, 0, "io-read", "SIZE", TEXT, LIMITS, "bytes a second read from each disk",           \
       "With cgroup v2 only.")                                                                      \

@@ -28,6 +28,7 @@
 #define PATIENCE_SECONDS 5
 #define RETRY_MS 20
 #define ANSWER_SECONDS 10
+#define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 
 void home_mounts_done(struct home_mounts *mounts)
 {
@@ -113,6 +114,9 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
     long store = status < 0 ? -1
                             : SYS(open_tree, storage, "",
                                   AT_EMPTY_PATH | 1 /* OPEN_TREE_CLONE */ | O_CLOEXEC);
+    struct mount_attr attr = {.propagation = PROPAGATION_PRIVATE};
+    if (store >= 0)
+        (void)SYS(mount_setattr, (int)store, "", AT_EMPTY_PATH, &attr, sizeof attr);
     if (status == 0)
         status = store < 0
                      ? brig_fail(err, BRIG_E_SETUP, (int)-store, "cannot clone '%s'", spec->storage)
@@ -344,7 +348,9 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
                                       .kind = spec->kind,
                                       .mask_count = (uint32_t)spec->mask_count,
                                       .shown_count = (uint32_t)spec->shown_count,
-                                      .own_count = (uint32_t)spec->own_count};
+                                      .own_count = (uint32_t)spec->own_count,
+                                      .disk_bytes = spec->disk_bytes,
+                                      .disk_inodes = spec->disk_inodes};
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT];
     __attribute__((cleanup(given_done))) struct given given = {.count = 0};
@@ -365,6 +371,10 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
         .lease = take_fd(&socket),
         .created = reply.created != 0,
         .stale = reply.stale != 0,
+        .crowded = reply.crowded != 0,
+        .disk_errno = reply.disk_errno,
+        .disk_bytes = reply.disk_bytes,
+        .disk_inodes = reply.disk_inodes,
     };
     return 0;
 }

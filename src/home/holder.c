@@ -21,6 +21,7 @@
 #include "home/hide.h"
 #include "home/home.h"
 #include "home/mounts.h"
+#include "home/private.h"
 #include "home/storage.h"
 #include "home/wire.h"
 
@@ -35,6 +36,7 @@
 struct run {
     int socket;
     pid_t pid;
+    struct private_limits disk;
 };
 
 struct request {
@@ -214,7 +216,31 @@ static void send_reply(int socket, const struct home_reply *reply, const int *fd
     (void)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void join(struct holder *holder, const struct run *run, const struct request *request,
+/* All runs have the same private directories, so the least that one of them asks for holds for all;
+ * what only those asked for that are gone does not. */
+static struct private_limits least_disk(const struct holder *holder)
+{
+    struct private_limits least = {0};
+    for (size_t i = 0; i < holder->run_count; i++)
+        least = private_least(least, holder->runs[i].disk);
+    return least;
+}
+
+static void limit_disk(struct holder *holder, struct run *run, const struct home_request *head,
+                       struct home_reply *reply)
+{
+    run->disk = (struct private_limits){head->disk_bytes, head->disk_inodes};
+    struct private_limits least = least_disk(holder);
+    int result = private_limit(MOUNTS_PRIVATE, &least);
+    if (result < 0) /* then it is as it was */
+        run->disk = (struct private_limits){0};
+    reply->disk_errno = -result;
+    reply->disk_bytes = least.bytes;
+    reply->disk_inodes = least.inodes;
+    reply->crowded = holder->run_count > 1;
+}
+
+static void join(struct holder *holder, struct run *run, const struct request *request,
                  const struct given *given)
 {
     struct home_reply reply = {0};
@@ -234,6 +260,8 @@ static void join(struct holder *holder, const struct run *run, const struct requ
         fds[i] = mounts_clone(wanted[i], &err);
         status = fds[i] < 0 ? fds[i] : 0;
     }
+    if (status == 0)
+        limit_disk(holder, run, &request->head, &reply);
     reply.code = status;
     reply.created = created;
     reply.stale = stale;
@@ -278,7 +306,7 @@ static ssize_t receive(int socket, struct request *request, struct given *given)
 }
 
 /* Serves one request; false when the connection is of no more use. */
-static bool serve(struct holder *holder, const struct run *run)
+static bool serve(struct holder *holder, struct run *run)
 {
     static struct request request; /* too large for the stack */
     __attribute__((cleanup(given_done))) struct given given = {{-1, -1, -1, -1}};
@@ -351,8 +379,13 @@ static void accept_run(struct holder *holder)
 
 static void drop_run(struct holder *holder, size_t which)
 {
+    bool limited = holder->runs[which].disk.bytes || holder->runs[which].disk.inodes;
     (void)close(holder->runs[which].socket);
     holder->runs[which] = holder->runs[--holder->run_count];
+    if (!limited)
+        return;
+    struct private_limits least = least_disk(holder);
+    (void)private_limit(MOUNTS_PRIVATE, &least);
 }
 
 static __attribute__((noreturn)) void serve_all(struct holder *holder)

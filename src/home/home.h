@@ -14,11 +14,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <brig/brig.h>
 
 #include "policy/modes.h"
+#include "policy/policy.h"
 
 #define HOME_NAME_MAX 64 /* of a jail's name */
 
@@ -36,16 +38,20 @@ struct home_spec {
     size_t shown_count;
     const char *const *own; /* brig's own directories below user_home, relative to it */
     size_t own_count;
+    uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
 };
 
 /* What a run got: detached mounts, and its place in the jail. */
 struct home_mounts {
     int home, tmp, var_tmp, shm, run; /* -1: none */
-    int lease;    /* the connection: the holder counts it as a run while it is open */
-    int lock;     /* keeps others from mounting the same again, should the holder die */
-    bool created; /* the home is new */
-    bool stale;   /* others run in the jail, with other masks: what they have seen of the home may
+    int lease;      /* the connection: the holder counts it as a run while it is open */
+    int lock;       /* keeps others from mounting the same again, should the holder die */
+    bool created;   /* the home is new */
+    bool stale;     /* others run in the jail, with other masks: what they have seen of the home may
                    * show although it is hidden now, unless this run covers it */
+    bool crowded;   /* others run in the jail */
+    int disk_errno; /* why the private directories are not limited as asked; 0: they are */
+    uint64_t disk_bytes, disk_inodes; /* the least that somebody in the jail asks for */
 };
 #define HOME_MOUNTS_INIT                                                                           \
     (struct home_mounts)                                                                           \
@@ -57,6 +63,13 @@ struct home_mounts {
  * is over. */
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err);
 void home_mounts_done(struct home_mounts *mounts);
+
+/* Limits what a jail writes. The private directories have been limited by home_join(), for all that
+ * run in the jail: the least that one of them asks for holds, until it is over. What the home has on
+ * disk is held to the same by its filesystem, if that has project quotas: set by root, and seen to
+ * hold by others. What does not hold is put into words, one line, or "". */
+void home_limit_disk(const struct home_spec *spec, const struct home_mounts *mounts,
+                     char ret_lack[POLICY_LACK_MAX]);
 
 /* Who is in a jail. */
 struct home_state {

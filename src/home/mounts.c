@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "home/private.h"
 #include "home/tree.h"
 #include "jail/sys.h"
 
@@ -27,16 +28,16 @@
 #define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
 #endif
 
-#define BASE "/sys"
+#define BASE MOUNTS_BASE
 #define MASKS BASE "/masks"
 #define LOWER BASE "/lower"
 #define STORE BASE "/store"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 
 static const char *const parts[] = {
-    [MOUNTS_OVERLAY] = BASE "/overlay", [MOUNTS_PRIVATE_HOME] = BASE "/home",
-    [MOUNTS_TMP] = BASE "/tmp",         [MOUNTS_SHM] = BASE "/shm",
-    [MOUNTS_RUN] = BASE "/run",
+    [MOUNTS_OVERLAY] = BASE "/overlay",   [MOUNTS_PRIVATE_HOME] = BASE "/home",
+    [MOUNTS_TMP] = MOUNTS_PRIVATE "/tmp", [MOUNTS_SHM] = MOUNTS_PRIVATE "/shm",
+    [MOUNTS_RUN] = MOUNTS_PRIVATE "/run",
 };
 
 static int write_text(const char *path, const char *text)
@@ -126,14 +127,13 @@ int mounts_begin(struct brig_error *err)
         const char *path;
         mode_t mode;
     } directories[] = {{MASKS, 0755},           {LOWER, 0700},        {STORE, 0700},
-                       {BASE "/overlay", 0700}, {BASE "/home", 0700}, {BASE "/tmp", 01777},
-                       {BASE "/shm", 01777},    {BASE "/run", 0700}};
+                       {BASE "/overlay", 0700}, {BASE "/home", 0700}, {MOUNTS_PRIVATE, 0700}};
     mode_t mask = umask(0);
     for (size_t i = 0; i < ARRAY_LENGTH(directories) && status == 0; i++)
         if (mkdir(directories[i].path, directories[i].mode) < 0)
             status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
     (void)umask(mask);
-    return status;
+    return status < 0 ? status : private_begin(MOUNTS_PRIVATE, err);
 }
 
 void mounts_drop_overlay(void)

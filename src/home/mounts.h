@@ -7,6 +7,10 @@
 
 #include <brig/brig.h>
 
+/* Where it keeps them, and where of that the filesystem of private.h is. */
+#define MOUNTS_BASE "/sys"
+#define MOUNTS_PRIVATE MOUNTS_BASE "/private"
+
 /* Whoever calls this gets a user and a mount namespace of its own, with a private filesystem in
  * memory in which the rest is mounted. */
 int mounts_begin(struct brig_error *err);

@@ -143,6 +143,8 @@ void cgroup_free(struct cgroup *group);
  * many. */
 int cgroup_sweep(void);
 
+/* Whether there is a systemd of the user's to be asked: a quick look, before cgroup_probe(). */
+bool cgroup_can_ask_systemd(void);
 /* Moves the calling process into a delegated scope of its own (`brig-PID-START.scope`) by asking the
  * user's systemd, or the system's if the caller is root: from a login's session, no process may
  * enter the groups that its user may divide, except by systemd's hand. For programs, at their start

@@ -41,7 +41,7 @@ struct climb {
 
 static bool climb_begin(const struct cgroup_place *place, long magic, struct climb *ret_climb)
 {
-    autoclose int fd = open(place->path, OPEN_DIR | O_CLOEXEC);
+    autoclose int fd = openat(AT_FDCWD, place->path, OPEN_DIR | O_CLOEXEC);
     struct statfs system;
     if (fd < 0 || fstatfs(fd, &system) < 0 || system.f_type != (typeof(system.f_type))magic)
         return false;
@@ -260,8 +260,7 @@ static void find_v1(const struct cgroup_place places[CGROUP_TREES], unsigned tre
 
 /* ---- both ---- */
 
-/* Whether the user's systemd could move us to where we may. */
-static bool can_ask_systemd(void)
+bool cgroup_can_ask_systemd(void)
 {
     char path[64];
     (void)snprintf(path, sizeof path, "/run/user/%u/systemd/private", geteuid());
@@ -283,7 +282,7 @@ static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgrou
         (void)snprintf(text, sizeof text,
                        "the cgroup hierarchy is mounted read-only. Start the container with a "
                        "writable /sys/fs/cgroup and a cgroup namespace of its own");
-    else if (v2 && (bases->ask_systemd = can_ask_systemd()))
+    else if (v2 && (bases->ask_systemd = cgroup_can_ask_systemd()))
         (void)snprintf(text, sizeof text,
                        "a login's session is not the user's to divide, and only systemd can move "
                        "us out of it. Run under `systemd-run --user --scope -p Delegate=yes`");
@@ -343,11 +342,16 @@ void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
         bases.dirs[tree] = -1;
         bases.same_as[tree] = (unsigned char)tree;
     }
-    autofree char *own = cgroup_read_proc("/proc/self/cgroup");
-    cgroup_text_usual_places(own ? own : "", places);
+    /* Mostly it is short, and returning memory to the kernel costs more than reading it. */
+    char text[CGROUP_TEXT_MAX];
+    int length = cgroup_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof text);
+    autofree char *all =
+        length == (int)sizeof text - 1 ? cgroup_read_proc("/proc/self/cgroup") : NULL;
+    const char *own = all ? all : length > 0 ? text : "";
+    cgroup_text_usual_places(own, places);
     if (!are_usual(places, trees)) {
         autofree char *mounts = cgroup_read_proc("/proc/self/mountinfo");
-        cgroup_text_places(own ? own : "", mounts ? mounts : "", places);
+        cgroup_text_places(own, mounts ? mounts : "", places);
     }
     find_in(places, trees, &bases);
     if (bases.kind == CGROUP_NONE)

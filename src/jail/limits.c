@@ -188,6 +188,8 @@ unsigned limits_note(const struct limits *limits, const struct brig_policy *poli
                      struct brig_unenforced *unenforced)
 {
     unsigned missing = limits->missing;
+    if (policy->disk_lack[0])
+        unenforced_add(unenforced, "limit disk: %s", policy->disk_lack);
     for (size_t i = 0; i < ARRAY_LENGTH(resources); i++) {
         const char *instead = resources[i].instead;
         bool is_default_pids =

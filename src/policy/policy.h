@@ -9,6 +9,7 @@
 #define POLICY_GRANTS_MAX 1024
 #define POLICY_ENV_MAX 4096
 #define POLICY_HOSTNAME_MAX 64
+#define POLICY_LACK_MAX 128
 /* Host ids of jails that root gives one of their own: a range no distribution hands out. */
 #define POLICY_STRANGER_UID 1900000000U
 #define POLICY_STRANGER_COUNT 10000000U
@@ -64,7 +65,9 @@ struct brig_policy {
     enum brig_network network;
     enum brig_seccomp seccomp;
     uint64_t limits[BRIG_LIMIT_COUNT_];
-    unsigned limits_asked; /* a bit each: set by the caller, not by the mode */
+    unsigned limits_asked;           /* a bit each: set by the caller, not by the mode */
+    char disk_lack[POLICY_LACK_MAX]; /* why a front cannot hold its own directories to the limits on
+                                      * disk space, for the result; "": it can */
     enum brig_terminal terminal;
     char *workdir; /* NULL: choose */
     char *hostname;

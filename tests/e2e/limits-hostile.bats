@@ -450,7 +450,8 @@ print("then:", ask(connect(), MAKE, memory=64 << 20)[0])'
         ends_within 30
         cat out
         echo "the supervisor used $((after - before)) ms of 3000"
-        [ $((after - before)) -lt 600 ]
+        # What it does before it stops looking takes several times as long where machines are emulated.
+        [ $((after - before)) -lt $((${BRIG_SLOW:-1} > 1 ? 2000 : 600)) ]
         grep -q 'then: 0' out
     }
     for_each_limited check

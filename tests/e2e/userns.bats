@@ -57,3 +57,16 @@ as_namespace_root() {
         "$BRIG" -m sealed -- sh -c 'touch made; test ! -e /etc/shadow; grep NoNewPrivs.*1 /proc/self/status'
     [ -e made ]
 }
+
+# bwrap has a word for all namespaces, and cgroup namespaces are among them: those are refused.
+@test "bubblewrap works in a jail where it is allowed, with namespaces called by their names" {
+    needs bwrap
+    local inner=(bwrap --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp --unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-net)
+    for who in $(each_user); do
+        must as "$who" "$BRIG" -m sealed --allow-nested --seccomp dev -- "${inner[@]}" \
+            sh -c 'touch /tmp/x && readlink /proc/self/ns/user && echo "inner $(id -u)"'
+        output_has inner
+        must_fail as "$who" "$BRIG" -m sealed --allow-nested --seccomp dev -- bwrap --ro-bind / / --unshare-all true
+        must_fail as "$who" "$BRIG" -m sealed --seccomp dev -- "${inner[@]}" true
+    done
+}

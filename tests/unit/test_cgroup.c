@@ -363,8 +363,7 @@ static void test_kill_by_list(void)
 {
     struct cgroup *group = new_group(&(struct cgroup_limits){.pids = 100});
     if (cgroup_kind(group) != CGROUP_V1) {
-        tap_skip("v2 has cgroup.kill", "%sa tree is killed by its list", who);
-        cgroup_free(group);
+        cgroup_free(group); /* v2 has cgroup.kill, and nothing is lacking */
         return;
     }
     int end;
@@ -382,7 +381,9 @@ static void test_freezer(void)
 {
     autobases struct cgroup_bases bases;
     cgroup_find(CGROUP_ALL_TREES, &bases);
-    if (bases.kind != CGROUP_V1 || bases.dirs[bases.same_as[CGROUP_TREE_FREEZER]] < 0) {
+    if (bases.kind == CGROUP_V2)
+        return; /* nothing is lacking: there is none */
+    if (bases.dirs[bases.same_as[CGROUP_TREE_FREEZER]] < 0) {
         tap_skip("no freezer of v1", "%sa frozen tree is killed", who);
         return;
     }
@@ -535,8 +536,10 @@ static void test_renamed(void)
                   (group->dirs[tree] >= 0 && renameat(group->dirs[tree], from, group->dirs[tree],
                                                       "../brig-test-renamed") == 0);
     }
-    if (!renamed)
-        tap_skip("v2 groups cannot be renamed", "%sa renamed group is removed", who);
+    if (cgroup_kind(group) == CGROUP_V2)
+        tap_ok(!renamed, "%sa group cannot be renamed", who);
+    else
+        tap_ok(renamed, "%sa group can be renamed", who);
     size_t before = count_named("brig-test-renamed");
     cgroup_free(group);
     if (renamed)

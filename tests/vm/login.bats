@@ -30,6 +30,22 @@ eats() { # eats MIB: a command for a shell
     must log_in "'$BRIG' -m sealed -D --memory 64M -- $(eats 32)"
 }
 
+@test "a limit on CPU time counts children that nobody waits for, in a session" {
+    must_exit 124 log_in "'$BRIG' -m sealed -D --cpu-time 1s --timeout 60s --grace 0 -- python3 -c '
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        for i in range(100000): pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass'"
+    must log_in "'$BRIG' -m sealed -D -v --cpu-time 60s -- true"
+    output_lacks 'limit cpu-time'
+}
+
 @test "brig is in a scope of the user's manager, which ends with the run" {
     must log_in "'$BRIG' -m sealed -D --memory 64M -- sleep 100 &
         for i in \$(seq 300); do

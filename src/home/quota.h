@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* A limit on directories on disk: a project quota, where their filesystem is mounted with such. Root
+ * alone can set one, and it stays until root lifts it; whoever may look can see that it holds. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes the directories one project, with all that is in them and will be, and limits it. 0 is no
+ * limit. Nobody may write to them meanwhile, unless quota_is_ours() already. Returns 0 or -errno;
+ * -ENOTSUP where the filesystem has no such quotas or they are another's. */
+int quota_limit(const int *directories, size_t count, uint64_t bytes, uint64_t inodes);
+
+/* Whether quota_limit() was here before. */
+bool quota_is_ours(int directory);
+
+/* Whether this directory is held to the limits, whoever did it. */
+bool quota_holds(int directory, uint64_t bytes, uint64_t inodes);
