@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@
 /* A holder that is being started by another run answers soon. */
 #define PATIENCE_SECONDS 5
 #define RETRY_MS 20
+#define RETRIES 5
 #define ANSWER_SECONDS 10
 
 void home_mounts_done(struct home_mounts *mounts)
@@ -36,6 +38,7 @@ void home_mounts_done(struct home_mounts *mounts)
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
+    free(mounts->places);
     *mounts = HOME_MOUNTS_INIT;
 }
 
@@ -170,16 +173,18 @@ static pid_t peer_of(int socket)
     return peer.pid;
 }
 
-static int receive_reply(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT],
-                         struct brig_error *err)
+/* The text that follows goes to `text`, of HOME_PLACES_MAX bytes, if that is not NULL. */
+static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
+                         int fds[HOME_FD_COUNT], struct brig_error *err)
 {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
     } control;
-    struct iovec part = {.iov_base = ret_reply, .iov_len = sizeof *ret_reply};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
+    struct iovec parts[] = {{.iov_base = ret_reply, .iov_len = sizeof *ret_reply},
+                            {.iov_base = text, .iov_len = text ? HOME_PLACES_MAX : 0}};
+    struct msghdr message = {.msg_iov = parts,
+                             .msg_iovlen = ARRAY_LENGTH(parts),
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
     ssize_t length;
@@ -191,7 +196,9 @@ static int receive_reply(int socket, struct home_reply *ret_reply, int fds[HOME_
     const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
         memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-    if (length != (ssize_t)sizeof *ret_reply) {
+    size_t rest = length < (ssize_t)sizeof *ret_reply ? 0 : (size_t)length - sizeof *ret_reply;
+    if (length < (ssize_t)sizeof *ret_reply || rest != ret_reply->length ||
+        (rest > 0 && text[rest - 1] != 0)) {
         pid_t peer = peer_of(socket);
         return brig_fail(err, BRIG_E_SETUP, length < 0 ? errno : 0,
                          "the jail's holder, process %d, is gone or of another version of brig. If "
@@ -299,7 +306,7 @@ static int start_holder(const struct home_spec *spec, struct brig_error *err)
     if (status == 0)
         status = send_request(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, err);
     if (status == 0)
-        status = receive_reply(ours, &reply, fds, err);
+        status = receive_reply(ours, &reply, NULL, fds, err);
     return status < 0 ? status : take_fd(&ours);
 }
 
@@ -327,19 +334,12 @@ static int find_holder(const struct home_spec *spec, struct brig_error *err)
     }
 }
 
-int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err)
+static int join_once(const struct home_spec *spec, const struct str *text,
+                     struct home_mounts *ret_mounts, struct brig_error *err)
 {
     autoclose int socket = find_holder(spec, err);
     if (socket < 0)
         return socket;
-    autostr struct str text = {0};
-    add_text(&text, spec->user_home);
-    for (size_t i = 0; i < spec->mask_count; i++)
-        add_text(&text, spec->masks[i]);
-    for (size_t i = 0; i < spec->shown_count; i++)
-        add_text(&text, spec->shown[i]);
-    for (size_t i = 0; i < spec->own_count; i++)
-        add_text(&text, spec->own[i]);
     const struct home_request head = {.op = HOME_JOIN,
                                       .kind = spec->kind,
                                       .mask_count = (uint32_t)spec->mask_count,
@@ -348,11 +348,14 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT];
     __attribute__((cleanup(given_done))) struct given given = {.count = 0};
+    autofree char *places = malloc(HOME_PLACES_MAX);
+    if (!places)
+        return brig_fail_nomem(err);
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
     if (status == 0)
-        status = send_request(socket, head, &text, &given, err);
+        status = send_request(socket, head, text, &given, err);
     if (status == 0)
-        status = receive_reply(socket, &reply, fds, err);
+        status = receive_reply(socket, &reply, places, fds, err);
     if (status < 0)
         return status;
     *ret_mounts = (struct home_mounts){
@@ -364,9 +367,38 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
         .lock = fds[HOME_FD_LOCK],
         .lease = take_fd(&socket),
         .created = reply.created != 0,
-        .stale = reply.stale != 0,
+        .places = take_ptr(&places),
+        .places_length = reply.length,
     };
     return 0;
+}
+
+/* Whether the holder ended while it was asked: another one will answer. */
+static bool is_gone(const struct brig_error *err)
+{
+    return err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
+}
+
+int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    add_text(&text, spec->user_home);
+    for (size_t i = 0; i < spec->mask_count; i++)
+        add_text(&text, spec->masks[i]);
+    for (size_t i = 0; i < spec->shown_count; i++)
+        add_text(&text, spec->shown[i]);
+    for (size_t i = 0; i < spec->own_count; i++)
+        add_text(&text, spec->own[i]);
+    struct brig_error local = {0};
+    int status = join_once(spec, &text, ret_mounts, &local);
+    for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+        local = (struct brig_error){0};
+        status = join_once(spec, &text, ret_mounts, &local);
+    }
+    if (status < 0 && err)
+        *err = local;
+    return status;
 }
 
 static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
@@ -383,7 +415,7 @@ static int ask(enum home_op op, const char *storage, const char *name, uid_t uid
     int fds[HOME_FD_COUNT];
     int status = send_request(socket, (struct home_request){.op = op}, &nothing, NULL, err);
     if (status == 0)
-        status = receive_reply(socket, &reply, fds, err);
+        status = receive_reply(socket, &reply, NULL, fds, err);
     for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
         ret_state->pids[ret_state->pid_count++] = reply.pids[i];
     return status;

@@ -44,8 +44,10 @@ struct home_mounts {
     int lease;    /* the connection: the holder counts it as a run while it is open */
     int lock;     /* keeps others from mounting the same again, should the holder die */
     bool created; /* the home is new */
-    bool stale;   /* others run in the jail, with other masks: what they have seen of the home may
-                   * show although it is hidden now, unless this run covers it */
+    /* What masks lead to by symbolic links, each ended by a NUL: relative to the home, or absolute if
+     * it is not in it. The home has it hidden; grants and the host's view have not. */
+    char *places;
+    size_t places_length;
 };
 #define HOME_MOUNTS_INIT                                                                           \
     (struct home_mounts)                                                                           \

@@ -30,6 +30,10 @@ int mounts_given_home(int tree, struct brig_error *err);
  * to cover. */
 int mounts_mask(int home, const char *path, bool for_good, struct brig_error *err);
 
+/* Hides a path of the overlay in all runs that have a clone of it, at once, if the home has it and it
+ * can be seen. `changes` is the upper directory: what a run made itself is left alone. */
+int mounts_cover(int home, int changes, const char *path, struct brig_error *err);
+
 enum mounts_part { MOUNTS_OVERLAY, MOUNTS_PRIVATE_HOME, MOUNTS_TMP, MOUNTS_SHM, MOUNTS_RUN };
 /* A clone of a part for a run: the fd of a detached mount. */
 int mounts_clone(enum mounts_part part, struct brig_error *err);

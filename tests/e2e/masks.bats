@@ -1,0 +1,177 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What is hidden of a home: behind links, at other mounts, in what is granted, and while a jail runs.
+# Each secret is also read where nothing hides it: otherwise a test that finds nothing proves nothing.
+# shellcheck disable=SC2154 # status and output are set by `run`
+# shellcheck disable=SC2016 # what is in single quotes is for the shell in the jail
+
+load lib
+
+setup() {
+    JAILS=
+    scratch_make user
+    run_as_user mkdir "$SCRATCH/project"
+    cd "$SCRATCH/project" || return
+    if lib_is_root; then
+        H=$(lib_user_home)
+    else
+        H=$HOME
+    fi
+    MADE=
+}
+
+teardown() {
+    local name
+    for name in $JAILS; do
+        run_as_user "$BRIG" stop "$name" >/dev/null 2>&1 || true
+        run_as_user "$BRIG" rm "$name" >/dev/null 2>&1 || true
+    done
+    cd /
+    for name in $MADE; do
+        rm -rf -- "${H:?}/$name"
+    done
+    scratch_remove
+}
+
+# jail NAME: to be stopped and removed in the end.
+jail() {
+    JAILS="$JAILS $1"
+}
+
+# made NAME…: of the home, to be removed in the end.
+made() {
+    MADE="$MADE $*"
+}
+
+# wait_for FILE: until somebody has made it.
+wait_for() {
+    local try
+    for ((try = 0; try < 100; try++)); do
+        [ ! -e "$1" ] || return 0
+        sleep 0.1
+    done
+    echo "nobody made $1" >&2
+    return 1
+}
+
+by_sudo() {
+    env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
+        HOME="$H" "$BRIG" "$@"
+}
+
+# ---- links -----------------------------------------------------------------------------------------
+
+@test "a mask below a link holds where the link leads, in the home" {
+    made .mcfg mdot
+    jail links
+    run_as_user sh -c "mkdir -p $H/mdot/cfg/gh; echo token >$H/mdot/cfg/gh/hosts; echo open >$H/mdot/cfg/open; ln -s mdot/cfg $H/.mcfg"
+    # The twin: without the mask it can be read by both names.
+    must run_as_user "$BRIG" -m casual -j links -- cat "$H/.mcfg/gh/hosts" "$H/mdot/cfg/gh/hosts"
+    output_has token
+    must run_as_user "$BRIG" -m casual -j links --mask .mcfg/gh -- sh -c 'cat ~/.mcfg/gh/hosts ~/mdot/cfg/gh/hosts 2>/dev/null; cat ~/.mcfg/open'
+    output_lacks token
+    output_has open
+    # And for root acting for the user, and by an absolute link.
+    run_as_user ln -sfn "$H/mdot/cfg" "$H/.mcfg"
+    must run_as_user "$BRIG" -u -j links
+    must run_as_user "$BRIG" -m casual -j links --mask .mcfg/gh -- sh -c 'cat ~/.mcfg/gh/hosts ~/mdot/cfg/gh/hosts 2>/dev/null; cat ~/.mcfg/open'
+    output_lacks token
+    output_has open
+    ! lib_is_root || {
+        jail links-sudo
+        must by_sudo -m casual -j links-sudo --mask .mcfg/gh -- sh -c 'cat ~/.mcfg/gh/hosts ~/mdot/cfg/gh/hosts 2>/dev/null; cat ~/.mcfg/open'
+        output_lacks token
+        output_has open
+    }
+}
+
+@test "a masked link is hidden with what it points to" {
+    made .mrc mdot
+    jail target
+    run_as_user sh -c "mkdir -p $H/mdot; echo token >$H/mdot/rc; ln -s mdot/rc $H/.mrc"
+    must run_as_user "$BRIG" -m casual -j target -- cat "$H/.mrc" "$H/mdot/rc"
+    must_fail run_as_user "$BRIG" -m casual -j target --mask .mrc -- cat "$H/mdot/rc"
+    must_fail run_as_user "$BRIG" -m casual -j target --mask .mrc -- cat "$H/.mrc"
+}
+
+@test "a mask holds where a link leads out of the home, in every mode where that shows" {
+    made .mcfg .mrc
+    local outside mode
+    outside=$(run_as_user mktemp -d /var/tmp/brigtest.XXXXXXXX)
+    lib_is_root || cannot "needs a directory that is neither in the home nor in /tmp"
+    mv "$outside" "/var/lib/"
+    outside=/var/lib/${outside##*/}
+    LIB_SCRATCHES="$LIB_SCRATCHES $outside"
+    run_as_user sh -c "mkdir -p $outside/gh; echo token >$outside/gh/hosts; echo open >$outside/open; echo token >$outside/rc; ln -s $outside $H/.mcfg; ln -s $outside/rc $H/.mrc"
+    for mode in casual bare; do
+        jail "out-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" -- cat "$outside/gh/hosts" "$outside/rc"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" --mask .mcfg/gh --mask .mrc -- sh -c "cat $outside/gh/hosts ~/.mcfg/gh/hosts $outside/rc ~/.mrc 2>/dev/null; cat $outside/open"
+        output_lacks token
+        output_has open
+    done
+    # Granted, it shows in modes that have nothing else of the host.
+    for mode in strict sealed; do
+        jail "out-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" -d "$outside" -- cat "$outside/gh/hosts" "$outside/rc"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" --mask .mcfg/gh --mask .mrc -d "$outside" -- sh -c "cat $outside/gh/hosts $outside/rc 2>/dev/null; cat $outside/open"
+        output_lacks token
+        output_has open
+    done
+    jail out-sudo
+    for mode in casual strict; do
+        must by_sudo -m "$mode" -j out-sudo --mask .mcfg/gh --mask .mrc -r "$outside" -- sh -c "cat $outside/gh/hosts $outside/rc 2>/dev/null; cat $outside/open"
+        output_lacks token
+        output_has open
+    done
+    by_sudo -u >/dev/null 2>&1 || true
+}
+
+@test "a masked link to a device or to the system takes nothing away" {
+    made .mhist .mlib
+    jail null
+    run_as_user sh -c "ln -s /dev/null $H/.mhist; ln -s /usr $H/.mlib"
+    must run_as_user "$BRIG" -m casual -j null --mask .mhist --mask .mlib -- sh -c 'echo x >/dev/null; test -c /dev/null && ls /usr/bin/env'
+}
+
+@test "a mask holds inside a grant that a link leads into, or that is spelt otherwise" {
+    made .mcfg mdot mlink
+    local mode
+    run_as_user sh -c "mkdir -p $H/mdot/gh; echo token >$H/mdot/gh/hosts; echo open >$H/mdot/open; ln -s mdot $H/.mcfg; ln -s . $H/mlink"
+    for mode in casual strict sealed; do
+        jail "into-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "into-$mode" -D -d "$H/mdot" -- cat "$H/mdot/gh/hosts"
+        must run_as_user "$BRIG" -m "$mode" -j "into-$mode" -D -d "$H/mdot" --mask .mcfg/gh -- sh -c "cat $H/mdot/gh/hosts 2>/dev/null; cat $H/mdot/open"
+        output_lacks token
+        output_has open
+        must run_as_user "$BRIG" -m "$mode" -j "into-$mode" -D -d "$H/mlink/mdot" --mask mdot/gh -- sh -c "cat $H/mlink/mdot/gh/hosts 2>/dev/null; cat $H/mlink/mdot/open"
+        output_lacks token
+        output_has open
+    done
+}
+
+@test "what is granted by a link is the real thing, and protected as such" {
+    made mlink mproj
+    jail bylink
+    run_as_user sh -c "mkdir -p $H/mproj; cd $H/mproj; git init -q . 2>/dev/null; ln -s mproj $H/mlink"
+    [ -d "$H/mproj/.git/hooks" ]
+    must run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo real >~/mlink/file; cat ~/mproj/file'
+    output_has real
+    [ "$(cat "$H/mproj/file")" = real ]
+    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mlink/.git/hooks/pre-commit'
+    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mproj/.git/hooks/pre-commit'
+    [ ! -e "$H/mproj/.git/hooks/pre-commit" ]
+    must run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" --no-protect -- sh -c 'echo x >~/mlink/.git/hooks/pre-commit'
+    [ -e "$H/mproj/.git/hooks/pre-commit" ]
+}
+
+@test "why knows of links" {
+    made .mcfg mdot
+    jail why
+    run_as_user sh -c "mkdir -p $H/mdot/gh; echo token >$H/mdot/gh/hosts; ln -s mdot $H/.mcfg"
+    must_fail run_as_user "$BRIG" why -m casual -j why --mask .mcfg/gh -- "$H/.mcfg/gh/hosts"
+    output_has hidden
+    must_fail run_as_user "$BRIG" why -m casual -j why --mask .mcfg/gh -- "$H/mdot/gh/hosts"
+    output_has hidden
+    must run_as_user "$BRIG" why -m casual -j why -- "$H/mdot/gh/hosts"
+}
