@@ -161,6 +161,35 @@ static int put_first(struct brig_policy *policy, size_t count)
     return 0;
 }
 
+/* Whether there is something to mount on: in what is granted nothing is made. */
+static bool has_place(const struct brig_policy *policy, const char *dest)
+{
+    const struct policy_grant *best = NULL;
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if ((grant->access == BRIG_READ_WRITE || grant->access == BRIG_READ_ONLY) &&
+            grant->fd < 0 && path_is_beneath(grant->dest, dest) &&
+            (!best || strlen(grant->dest) >= strlen(best->dest)))
+            best = grant;
+    }
+    char path[PATH_LENGTH_MAX + 1];
+    if (best)
+        (void)snprintf(path, sizeof path, "%s%s", best->source, dest + strlen(best->dest));
+    return !best || access(path, F_OK) == 0;
+}
+
+/* In a root of the jail's own /dev/shm is in /run. */
+static int check_run(const struct brig_policy *policy, struct brig_error *err)
+{
+    for (size_t i = 0; i < policy->grant_count && policy->view != BRIG_VIEW_HOST; i++)
+        if (strcmp(policy->grants[i].dest, "/run") == 0 && policy->grants[i].access != BRIG_MASK)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'/run' cannot be granted in the mode %s, as the jail's own /dev/shm "
+                             "is in it: grant what you need below it, or use -m bare [%s]",
+                             policy_mode_name(policy->mode), policy->grants[i].origin);
+    return 0;
+}
+
 static int mount_all(const struct home_mounts *mounts, const char *home, const char *storage,
                      struct brig_policy *policy, struct brig_error *err)
 {
@@ -173,10 +202,14 @@ static int mount_all(const struct home_mounts *mounts, const char *home, const c
         {mounts->home, home},      {mounts->tmp, "/tmp"},  {mounts->var_tmp, "/var/tmp"},
         {mounts->shm, "/dev/shm"}, {mounts->run, runtime},
     };
-    int status = brig_policy_origin(policy, "the jail's own", err);
+    int status = check_run(policy, err);
+    if (status == 0)
+        status = brig_policy_origin(policy, "the jail's own", err);
+    size_t before = policy->grant_count;
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && status == 0; i++)
-        status = policy_mount(policy, parts[i].fd, storage, parts[i].dest, err);
-    if (status == 0 && put_first(policy, ARRAY_LENGTH(parts)) < 0)
+        if (has_place(policy, parts[i].dest))
+            status = policy_mount(policy, parts[i].fd, storage, parts[i].dest, err);
+    if (status == 0 && put_first(policy, policy->grant_count - before) < 0)
         return brig_fail_nomem(err);
     return status;
 }

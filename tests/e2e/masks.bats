@@ -175,3 +175,67 @@ by_sudo() {
     output_has hidden
     must run_as_user "$BRIG" why -m casual -j why -- "$H/mdot/gh/hosts"
 }
+
+# ---- grants of what the jail has of its own ----------------------------------------------------------
+
+@test "who grants /tmp, /var/tmp or /dev/shm has the host's, and not the jail's" {
+    local mode place file
+    for mode in casual bare strict; do
+        jail "own-$mode"
+        for place in /tmp /var/tmp /dev/shm; do
+            file=$place/brigtest.$BASHPID.$mode
+            run_as_user sh -c "echo host >$file"
+            # The twin: otherwise they are the jail's own.
+            must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -- cat "$file"
+            must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- cat "$file"
+            output_has host
+            must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- touch "$file.made"
+            must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -d "$place" -- sh -c "echo jail >$file"
+            [ "$(cat "$file")" = jail ]
+            rm "$file"
+        done
+    done
+}
+
+@test "who grants /run has the host's, also where the user has no runtime directory" {
+    local mode
+    jail run-strict
+    must_exit 125 run_as_user "$BRIG" -m strict -j run-strict -r /run -- true
+    output_has "-m bare"
+    for mode in casual bare; do
+        jail "run-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "run-$mode" -r /run -- sh -c 'ls -i -d /run'
+        [ "${output%% *}" = "$(stat -c %i /run)" ]
+        must run_as_user "$BRIG" -m "$mode" -j "run-$mode" -- sh -c 'ls -i -d /run'
+        [ "${output%% *}" != "$(stat -c %i /run)" ]
+    done
+}
+
+@test "the whole home is granted to who insists, with its secrets hidden, and to nobody else" {
+    made .mfile .ssh
+    local mode
+    run_as_user sh -c "echo real >$H/.mfile; mkdir -p $H/.ssh; echo token >$H/.ssh/id_test"
+    for mode in casual bare strict; do
+        jail "whole-$mode"
+        # By identity, whatever it is called.
+        run_as_user ln -sfn "$H" "$SCRATCH/link"
+        cd "$SCRATCH/link"
+        must_exit 125 run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -- true
+        output_has "whole home"
+        output_has "to insist"
+        cd "$SCRATCH/project"
+        must run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -r "$H" -- cat "$H/.mfile"
+        output_has real
+        must_fail run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -D -r "$H" -- sh -c 'echo x >~/.mfile'
+        must run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -d "$H" -- sh -c "echo $mode >~/.mfile; cat ~/.ssh/id_test 2>/dev/null; true"
+        output_lacks token
+        [ "$(cat "$H/.mfile")" = "$mode" ]
+        run_as_user sh -c "echo real >$H/.mfile"
+        must run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -d "$H" --unmask .ssh -- cat "$H/.ssh/id_test"
+        output_has token
+    done
+    # And a script has a place of its own.
+    run_as_user sh -c 'echo "echo from-script" >script'
+    must run_as_user "$BRIG" -m casual -j whole-casual -d /tmp --script script -- true
+    output_has from-script
+}
