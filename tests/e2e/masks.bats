@@ -239,3 +239,138 @@ by_sudo() {
     must run_as_user "$BRIG" -m casual -j whole-casual -d /tmp --script script -- true
     output_has from-script
 }
+
+# ---- while a jail runs -------------------------------------------------------------------------------
+
+# watcher JAIL OPTIONS… -- SCRIPT: a run in the background that tells it has begun, waits for `go` and
+# runs the script; its pid is in WATCHER.
+watcher() {
+    local name=$1
+    shift
+    rm -f begun go
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    run_as_user "$BRIG" -m casual -j "$name" "${options[@]}" -- sh -c "
+        ls -aR ~/mlive* >/dev/null 2>&1; cat ~/mlive*/* ~/mlive* >/dev/null 2>&1
+        echo >begun; for i in \$(seq 100); do [ -e go ] && break; sleep 0.1; done; $2" 3>&- &
+    WATCHER=$!
+    wait_for begun
+}
+
+# The holder hears of what was done a moment later.
+settle() {
+    sleep 0.3
+}
+
+@test "what comes to match a mask while a jail runs is hidden in it, and its own files are not" {
+    made mlive-1 mlive-2 mliveopen
+    jail glob
+    # The twin: without the mask the jail sees what the host makes.
+    watcher glob -- 'cat ~/mlive-1 >seen 2>/dev/null; true'
+    run_as_user sh -c "echo token >$H/mlive-1"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = token ]
+    rm "$H/mlive-1"
+    watcher glob --mask 'mlive-*' -- 'echo own >~/mlive-own; for i in 1 2; do cat ~/mlive-$i; done >seen 2>/dev/null; cat ~/mlive-own ~/mliveopen >open'
+    run_as_user sh -c "echo token >$H/mlive-1; echo open >$H/mliveopen; echo token >$H/.tmp-mlive; mv $H/.tmp-mlive $H/mlive-2"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = "own
+open" ]
+    # What hides it is no change of the jail's.
+    [ ! -e "$H/.local/share/brig/glob.changes/mlive-1" ]
+}
+
+@test "a mask whose directory is missing holds as soon as that is made, also where it was seen before" {
+    made mlive mlive2
+    jail parent
+    watcher parent --mask mlive/deep/secret --mask 'mlive2/*/secret' -- 'cat ~/mlive/deep/secret ~/mlive2/x/secret >seen 2>/dev/null; cat ~/mlive/deep/open >open'
+    run_as_user sh -c "mkdir $H/mlive"
+    settle
+    run_as_user sh -c "mkdir -p $H/mlive/deep $H/mlive2/x; echo token >$H/mlive/deep/secret; echo token >$H/mlive2/x/secret; echo open >$H/mlive/deep/open"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = open ]
+    # Replaced as a whole, it holds as well.
+    watcher parent --mask mlive/deep/secret --mask 'mlive2/*/secret' -- 'cat ~/mlive/deep/secret ~/mlive2/x/secret >seen 2>/dev/null; cat ~/mlive/deep/open >open'
+    run_as_user sh -c "cp -a $H/mlive $H/mlive.new; mv $H/mlive $H/mlive.old; mv $H/mlive.new $H/mlive; rm -r $H/mlive.old; echo token >$H/mlive/deep/secret"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = open ]
+}
+
+@test "a masked name that becomes a link hides what it leads to" {
+    made mlive mlivedot
+    jail relink
+    run_as_user sh -c "mkdir $H/mlivedot; echo token >$H/mlivedot/rc; echo open >$H/mlivedot/open"
+    watcher relink --mask mlive -- 'cat ~/mlive ~/mlivedot/rc >seen 2>/dev/null; cat ~/mlivedot/open >open'
+    run_as_user ln -s mlivedot/rc "$H/mlive"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = open ]
+}
+
+@test "a new mask holds at once in the runs there are, but for open files; taken back at the next mount" {
+    made mlive mlivedir
+    jail atonce
+    run_as_user sh -c "echo token >$H/mlive; mkdir $H/mlivedir; echo token >$H/mlivedir/file; echo open >$H/mlivedir.open"
+    made mlivedir.open
+    watcher atonce -- 'exec 4<~/mlive; cat ~/mlive >before; touch ready; for i in $(seq 100); do [ -e on ] && break; sleep 0.1; done; cat ~/mlive ~/mlivedir/file >seen 2>/dev/null; cat <&4 >held; cat ~/mlivedir.open >open; mv ~/mlivedir ~/moved 2>/dev/null; rm -rf ~/mlivedir ~/mlive 2>/dev/null; cat ~/mlive ~/mlivedir/file ~/moved/file >again 2>/dev/null; true'
+    rm -f on ready
+    run_as_user touch go
+    wait_for ready
+    # By a line in the jail's own file, as by an option.
+    run_as_user sh -c "echo 'mask mlivedir' >>$H/.local/share/brig/atonce.jail"
+    must_fail run_as_user "$BRIG" -m casual -j atonce --mask mlive -- grep token "$H/mlive" "$H/mlivedir/file"
+    run_as_user touch on
+    wait "$WATCHER"
+    [ "$(cat before)" = token ]
+    [ "$(cat seen)" = "" ]
+    [ "$(cat held)" = token ]
+    [ "$(cat open)" = open ]
+    [ "$(cat again)" = "" ]
+    [ "$(cat "$H/mlive" "$H/mlivedir/file")" = "token
+token" ]
+    must run_as_user "$BRIG" -m casual -j atonce --unmask mlivedir -- cat "$H/mlive" "$H/mlivedir/file"
+    output_has token
+}
+
+@test "what was shown below a masked directory stays shown, and what comes beside it is hidden" {
+    made mlive
+    jail beside
+    run_as_user sh -c "mkdir -p $H/mlive/open $H/mlive/shut; echo token >$H/mlive/shut/x; echo open >$H/mlive/open/x"
+    watcher beside --mask mlive --unmask mlive/open -- 'cat ~/mlive/shut/x ~/mlive/new >seen 2>/dev/null; cat ~/mlive/open/* >open'
+    run_as_user sh -c "echo token >$H/mlive/new; echo later >$H/mlive/open/y"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = "open
+later" ]
+}
+
+@test "more directories than are watched are looked at now and then" {
+    made mlive
+    jail many
+    run_as_user sh -c "mkdir $H/mlive; cd $H/mlive; mkdir \$(seq 600)"
+    watcher many --mask 'mlive/*/secret' -- 'cat ~/mlive/*/secret >seen 2>/dev/null; cat ~/mlive/*/open >open'
+    run_as_user sh -c "cd $H/mlive; for i in \$(seq 600); do echo open >\$i/open; echo token >\$i/secret; done"
+    sleep 5
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(wc -l <open)" = 600 ]
+}
