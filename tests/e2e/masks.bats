@@ -374,3 +374,44 @@ later" ]
     [ "$(cat seen)" = "" ]
     [ "$(wc -l <open)" = 600 ]
 }
+
+# ---- other mounts ------------------------------------------------------------------------------------
+
+# elsewhere COMMAND…: as the user, where /mnt/twin shows what the home is on, and /mnt/part a part of it.
+elsewhere() {
+    unshare -m --propagation private sh -c '
+        mount -t tmpfs none /mnt && mkdir /mnt/twin /mnt/part &&
+        mount --bind "${1%/*}" /mnt/twin && mount --bind "$1/mpart" /mnt/part && user=$2 && home=$1 && shift 2 &&
+        exec setpriv --reuid="$user" --regid="$user" --init-groups env HOME="$home" "$@"' - "$H" "$LIB_USER" "$@"
+}
+
+@test "another mount of the home shows neither it nor its secrets nor brig's own" {
+    lib_is_root || cannot "mounts need root"
+    made mpart .ssh
+    local mode name=${H##*/}
+    run_as_user sh -c "mkdir -p $H/.ssh $H/mpart/gh; echo token >$H/.ssh/id_test; echo token >$H/mpart/gh/hosts; echo open >$H/mpart/open"
+    for mode in casual bare; do
+        jail "twin-$mode"
+        # The twin of the test: they are there, and can be read outside and where nothing hides them.
+        must elsewhere cat "/mnt/twin/$name/.ssh/id_test" /mnt/part/gh/hosts
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" --unmask .ssh -- cat /mnt/part/gh/hosts
+        output_has token
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" --mask mpart/gh -- sh -c "cat /mnt/twin/$name/.ssh/id_test /mnt/part/gh/hosts 2>/dev/null; ls -A /mnt/twin/$name /mnt/twin/$name/.local/share/brig 2>/dev/null | grep -v :; cat /mnt/part/open"
+        [ "$output" = open ]
+        must elsewhere "$BRIG" -u -j "twin-$mode"
+    done
+    # Granted by such a name: who insists has it, without its secrets.
+    for mode in casual strict; do
+        jail "twin-$mode"
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" -D -d "/mnt/twin/$name" --mask mpart/gh -- sh -c "cat /mnt/twin/$name/.ssh/id_test /mnt/twin/$name/mpart/gh/hosts 2>/dev/null; ls -A /mnt/twin/$name/.local/share/brig 2>/dev/null; cat /mnt/twin/$name/mpart/open"
+        [ "$output" = open ]
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" -D -d /mnt/part --mask mpart/gh -- sh -c "cat /mnt/part/gh/hosts 2>/dev/null; cat /mnt/part/open; echo made >/mnt/part/made"
+        [ "$output" = open ]
+        [ "$(cat "$H/mpart/made")" = made ]
+        must elsewhere "$BRIG" -u -j "twin-$mode"
+    done
+    # And the working directory is refused by identity.
+    run elsewhere sh -c "cd /mnt/twin/$name && exec '$BRIG' -m casual -j twin-casual -- true"
+    [ "$status" -eq 125 ]
+    output_has "whole home"
+}
