@@ -150,42 +150,62 @@ static int hide_place(void *context, const struct hide_place *place, struct brig
     return sightings_hide(sightings, path, origin ? origin : "masks", err);
 }
 
-/* Whether something granted could hold what a pattern stands for, or be it. */
-static bool may_be_granted(const struct sightings *sightings, const char *home, const char *mask)
+/* Whether a granted directory, by one of its names, could hold what a pattern stands for: all of it
+ * lies below the first `length` bytes of it. */
+static bool may_hold(const char *home, const char *granted, const char *mask, size_t length)
 {
-    char fixed[PATH_LENGTH_MAX + 1];
-    (void)snprintf(fixed, sizeof fixed, "%s/%.*s", home, (int)strcspn(mask, "*?["), mask);
-    char *slash = strrchr(fixed, '/');
-    if (strpbrk(mask, "*?["))
-        *slash = 0;
-    for (size_t i = 0; i < sightings->grant_count; i++) {
-        const struct sightings_grant *grant = &sightings->grants[i];
-        const char *names[] = {grant->source, grant->real};
-        for (size_t j = 0; j < ARRAY_LENGTH(names) && names[j]; j++)
-            if (path_is_beneath(names[j], fixed) || path_is_beneath(fixed, names[j]))
-                return true;
-    }
-    return false;
+    if (path_is_beneath(granted, home))
+        return true;
+    if (!path_is_beneath(home, granted))
+        return false;
+    const char *inside = granted + strlen(home) + 1;
+    size_t size = strlen(inside);
+    if (size <= length)
+        return strncmp(inside, mask, size) == 0 && (mask[size] == '/' || size == length);
+    /* It may be, or lie in, one of several directories that a wildcard stands for. */
+    return (length == 0 || (strncmp(inside, mask, length) == 0 && inside[length] == '/')) &&
+           strchr(mask + length + (length > 0), '/');
+}
+
+/* The part of a pattern that is above its first wildcard. */
+static size_t fixed_length(const char *mask)
+{
+    size_t length = strcspn(mask, "*?[");
+    while (mask[length] && length > 0 && mask[length - 1] != '/')
+        length--;
+    return mask[length] && length > 0 ? length - 1 : length;
 }
 
 /* What cannot show by the names of its own need not be looked for. */
 static bool matters(const struct sightings *sightings, const char *mask)
 {
-    return sightings->twins || sightings->home_shows ||
-           may_be_granted(sightings, sightings->home, mask) ||
-           (strcmp(sightings->home, sightings->real_home) != 0 &&
-            may_be_granted(sightings, sightings->real_home, mask));
+    size_t length = fixed_length(mask);
+    if (sightings->twins || sightings->home_shows)
+        return true;
+    for (size_t i = 0; i < sightings->grant_count; i++) {
+        const struct sightings_grant *grant = &sightings->grants[i];
+        if (may_hold(sightings->home, grant->source, mask, length) ||
+            may_hold(sightings->real_home, grant->source, mask, length) ||
+            (grant->real && may_hold(sightings->real_home, grant->real, mask, length)))
+            return true;
+    }
+    return false;
 }
 
 int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
                 struct brig_error *err)
 {
+    size_t first = 0;
+    while (first < masks->hidden_count && !links && !matters(sightings, masks->hidden[first]))
+        first++;
+    if (first == masks->hidden_count)
+        return 0;
     autofree const char **hidden = calloc(masks->hidden_count + 1, sizeof *hidden);
     autofree size_t *which = calloc(masks->hidden_count + 1, sizeof *which);
     if (!hidden || !which)
         return brig_fail_nomem(err);
     size_t count = 0;
-    for (size_t i = 0; i < masks->hidden_count; i++)
+    for (size_t i = first; i < masks->hidden_count; i++)
         if (links || matters(sightings, masks->hidden[i])) {
             which[count] = i;
             hidden[count++] = masks->hidden[i];

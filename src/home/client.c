@@ -20,6 +20,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "home/home.h"
+#include "home/sockets.h"
 #include "home/storage.h"
 #include "home/wire.h"
 #include "jail/prepared.h"
@@ -213,32 +214,40 @@ static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
 
 /* ---- finding or starting it ---- */
 
-/* A connected socket, -ENOENT if there is no holder, or a code. */
-static int connect_to(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+/* At one of the places for sockets: a connected socket, -ENOENT if nobody listens there, or a code. */
+static int connect_at(int directory, const char *key, const char *name, struct brig_error *err)
 {
-    char runtime[STORAGE_PATH_MAX], key[STORAGE_KEY_MAX];
-    struct stat info;
-    if (stat(storage, &info) < 0 && errno == ENOENT)
-        return -ENOENT;
-    autoclose int runtime_fd = storage_runtime(uid, runtime, err);
-    if (runtime_fd < 0)
-        return runtime_fd;
-    int status = storage_key(storage, name, key, err);
+    struct sockaddr_un address;
+    int status = sockets_address(directory, key, &address, err);
     if (status < 0)
         return status;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/%s.sock", runtime, key);
-    if (length < 0 || (size_t)length >= sizeof address.sun_path)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the jail's name '%s' is too long", name);
     autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket");
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
-        if (errno == ENOENT || errno == ECONNREFUSED)
-            return -ENOENT;
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'",
-                         name);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return take_fd(&fd);
+    if (errno == ENOENT || errno == ECONNREFUSED)
+        return -ENOENT;
+    return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'", name);
+}
+
+/* A connected socket, -ENOENT if there is no holder, or a code. */
+static int connect_to(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+{
+    char key[STORAGE_KEY_MAX];
+    struct stat info;
+    if (stat(storage, &info) < 0 && errno == ENOENT)
+        return -ENOENT;
+    int status = storage_key(storage, name, key, err);
+    if (status < 0)
+        return status;
+    autoclose int fd = -ENOENT;
+    for (unsigned i = 0; i < SOCKETS_PLACES && fd == -ENOENT; i++) {
+        autoclose int directory = sockets_open(i, uid, storage);
+        fd = directory < 0 ? -ENOENT : connect_at(directory, key, name, err);
     }
+    if (fd < 0)
+        return fd;
     const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     struct ucred peer;
@@ -294,8 +303,9 @@ static int start_holder(const struct home_spec *spec, struct brig_error *err)
     autostr struct str text = {0};
     char key[STORAGE_KEY_MAX] = "";
     int status = 0;
-    if (spec->owner != spec->uid) { /* it could not even look at it */
-        autoclose int storage = open_storage(spec, err);
+    if (spec->owner != spec->uid) { /* it could not even look at it, nor make a place for itself */
+        autoclose int sockets = sockets_make(spec->uid, NULL, err);
+        autoclose int storage = sockets < 0 ? sockets : open_storage(spec, err);
         status = storage < 0 ? storage : storage_key(spec->storage, spec->name, key, err);
     }
     add_text(&text, spec->name);

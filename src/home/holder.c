@@ -21,6 +21,7 @@
 #include "home/home.h"
 #include "home/masking.h"
 #include "home/mounts.h"
+#include "home/sockets.h"
 #include "home/storage.h"
 #include "home/wire.h"
 
@@ -40,9 +41,8 @@ struct run {
 struct holder {
     char name[HOME_NAME_MAX + 1];
     char key[STORAGE_KEY_MAX]; /* of its socket and its lock */
-    char runtime[STORAGE_PATH_MAX];
     char socket_name[STORAGE_KEY_MAX + 8];
-    int runtime_fd, storage, listener, lock;
+    int sockets, storage, listener, lock;
     bool has_overlay, has_home;
     struct masking masking; /* of the overlay */
     struct masking links;   /* of the home that a private one stands for: where masks lead */
@@ -263,7 +263,7 @@ static void list(const struct holder *holder, const struct run *asking, struct h
 
 static void leave(struct holder *holder, int status)
 {
-    (void)unlinkat(holder->runtime_fd, holder->socket_name, 0);
+    (void)unlinkat(holder->sockets, holder->socket_name, 0);
     mounts_end(); /* before the lock is gone: who has it next may mount the same again */
     _exit(status);
 }
@@ -398,7 +398,7 @@ static int take_lock(struct holder *holder, int storage, struct brig_error *err)
 {
     char name[STORAGE_KEY_MAX + 8];
     (void)snprintf(name, sizeof name, "%s.lock", storage >= 0 ? holder->name : holder->key);
-    holder->lock = openat(storage >= 0 ? storage : holder->runtime_fd, name,
+    holder->lock = openat(storage >= 0 ? storage : holder->sockets, name,
                           O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (holder->lock < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", name);
@@ -410,17 +410,16 @@ static int take_lock(struct holder *holder, int storage, struct brig_error *err)
 static int start_listening(struct holder *holder, struct brig_error *err)
 {
     (void)snprintf(holder->socket_name, sizeof holder->socket_name, "%s.sock", holder->key);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", holder->runtime,
-                          holder->socket_name);
-    if (length < 0 || (size_t)length >= sizeof address.sun_path)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the jail's name '%s' is too long", holder->name);
-    (void)unlink(address.sun_path); /* we have the lock: it is nobody's */
+    struct sockaddr_un address;
+    int status = sockets_address(holder->sockets, holder->key, &address, err);
+    if (status < 0)
+        return status;
+    (void)unlinkat(holder->sockets, holder->socket_name, 0); /* we have the lock: it is nobody's */
     holder->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (holder->listener < 0 ||
         bind(holder->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(holder->listener, 64) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot listen on '%s'", address.sun_path);
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot listen on '%s'", holder->socket_name);
     return 0;
 }
 
@@ -440,16 +439,26 @@ static void settle_down(void)
         (void)signal(ignored[i], SIG_IGN);
 }
 
+static int open_sockets(struct holder *holder, const char *storage, struct brig_error *err)
+{
+    holder->sockets = sockets_make(geteuid(), storage, err);
+    return holder->sockets < 0 ? holder->sockets : 0;
+}
+
 /* By the storage as it is in the namespace we are about to leave; without one by the key alone. */
 static int lock_jail(struct holder *holder, const char *storage, struct brig_error *err)
 {
-    if (*holder->key)
-        return take_lock(holder, -1, err);
+    if (*holder->key) {
+        int opened = open_sockets(holder, NULL, err);
+        return opened < 0 ? opened : take_lock(holder, -1, err);
+    }
     autoclose int made = storage_open(storage, geteuid(), err);
     if (made < 0)
         return made;
     int status = storage_key(storage, holder->name, holder->key, err);
-    return status < 0 ? status : take_lock(holder, made, err);
+    if (status == 0)
+        status = take_lock(holder, made, err);
+    return status < 0 ? status : open_sockets(holder, storage, err);
 }
 
 static int begin(struct holder *holder, const struct home_message *request, struct brig_error *err)
@@ -461,9 +470,6 @@ static int begin(struct holder *holder, const struct home_message *request, stru
         return brig_fail(err, BRIG_E_INVALID, 0, "the holder was told nothing");
     (void)snprintf(holder->name, sizeof holder->name, "%s", name);
     (void)snprintf(holder->key, sizeof holder->key, "%s", key);
-    holder->runtime_fd = storage_runtime(geteuid(), holder->runtime, err);
-    if (holder->runtime_fd < 0)
-        return holder->runtime_fd;
     int status = lock_jail(holder, storage, err);
     if (status == 0)
         status = start_listening(holder, err);
@@ -483,7 +489,7 @@ int home_holder_main(void)
     static struct holder holder; /* large, and all zeros in the program's file */
     static struct home_message request;
     const int first = 3;
-    holder.runtime_fd = holder.storage = holder.listener = holder.lock = -1;
+    holder.sockets = holder.storage = holder.listener = holder.lock = -1;
     holder.masking = holder.links = MASKING_INIT;
     settle_down();
     ssize_t length = recv(first, &request, sizeof request - 1, 0);

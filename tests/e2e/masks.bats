@@ -415,3 +415,32 @@ elsewhere() {
     [ "$status" -eq 125 ]
     output_has "whole home"
 }
+
+# ---- where holders are found -------------------------------------------------------------------------
+
+@test "somebody else who has taken the place for sockets in /tmp stops nobody" {
+    lib_is_root || cannot "needs a second user"
+    local place who
+    jail squat
+    must run_as_user "$BRIG" -u
+    for who in "$(id -u "$LIB_USER")" "$((1900000000 + $(id -u "$LIB_USER")))"; do
+        place=/tmp/brig-$who
+        rm -rf "$place"
+        setpriv --reuid=65534 --regid=65534 --clear-groups mkdir "$place"
+        LIB_SCRATCHES="$LIB_SCRATCHES $place"
+    done
+    must run_as_user "$BRIG" -m casual -j squat -- sh -c 'echo kept >/tmp/kept'
+    must run_as_user "$BRIG" -m casual -j squat -- cat /tmp/kept
+    output_has kept
+    must run_as_user "$BRIG" list
+    output_has "(kept)"
+    # Found as well when the place is free again.
+    rmdir "/tmp/brig-$(id -u "$LIB_USER")"
+    must run_as_user "$BRIG" -m casual -j squat -- cat /tmp/kept
+    must by_sudo -m casual -j squat -- cat /tmp/kept
+    output_has kept
+    must by_sudo -m strict -j squat -D -- sh -c 'echo strict >/tmp/kept'
+    must by_sudo -m strict -j squat -D -- cat /tmp/kept
+    output_has strict
+    must by_sudo -u
+}

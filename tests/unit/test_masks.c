@@ -229,6 +229,35 @@ static void grants(void)
     brig_policy_free(policy);
 }
 
+static void patterns(void)
+{
+    static const struct {
+        const char *granted, *mask;
+        bool may;
+    } rows[] = {
+        {"/home/u", ".ssh", true},
+        {"/home", ".ssh", true},
+        {"/", "*.kdbx", true},
+        {"/srv", ".ssh", false},
+        {"/home/user", ".ssh", false},
+        {"/home/u/project", ".ssh", false},
+        {"/home/u/project", "*.kdbx", false},
+        {"/home/u/project", "project/.env", true},
+        {"/home/u/project", "project/.env*", true},
+        {"/home/u/project", "projects/.env", false},
+        {"/home/u/project", "*/.env", true},
+        {"/home/u/project/deep", "*/.env", true},
+        {"/home/u/.config", ".config/a*", true},
+        {"/home/u/.config/a", ".config/a*", false},
+        {"/home/u/.config/a", ".config/*/b", true},
+        {"/home/u/.cache", ".config/*/b", false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        tap_ok(may_hold("/home/u", rows[i].granted, rows[i].mask, fixed_length(rows[i].mask)) ==
+                   rows[i].may,
+               "%s may%s hold %s", rows[i].granted, rows[i].may ? "" : " not", rows[i].mask);
+}
+
 /* A part of what is hidden is shown, behind a link. */
 static void exceptions(void)
 {
@@ -246,6 +275,7 @@ int main(void)
     rules();
     make_home();
     links();
+    patterns();
     grants();
     exceptions();
     remove_home();
