@@ -121,11 +121,12 @@ static int hide_place(void *context, const struct hide_place *place, struct brig
     const struct effect *effect = context;
     const struct masking *masking = effect->masking;
     int status = place->linked ? note_place(effect->set, place->path, err) : 0;
-    if (status == 0 && !place->outside && masking->hides)
-        status = mounts_mask(masking->home.fd, place->path, false, err);
-    if (status == 0 && !place->outside && masking->live)
-        status = mounts_cover(masking->home.fd, masking->changes, place->path, err);
-    return status;
+    if (status < 0 || place->outside || !masking->hides)
+        return status;
+    int hidden = mounts_mask(masking->home.fd, place->path, err);
+    return hidden != 0 || !masking->live
+               ? hidden < 0 ? hidden : 0
+               : mounts_cover(masking->home.fd, masking->changes, place->path, err);
 }
 
 static int apply(struct masking *masking, struct masking_set *set, const struct hide_rules *rules,
@@ -133,10 +134,10 @@ static int apply(struct masking *masking, struct masking_set *set, const struct 
 {
     struct effect effect = {masking, set};
     int status = hide_each(&masking->home, rules, hide_place, &effect, err);
-    for (size_t i = 0; i < rules->own_count && status == 0 && masking->hides; i++)
+    for (size_t i = 0; i < rules->own_count && status >= 0 && masking->hides; i++)
         if (hide_is_path(rules->own[i]))
-            status = mounts_mask(masking->home.fd, rules->own[i], true, err);
-    return status;
+            status = mounts_mask_own(masking->home.fd, rules->own[i], err);
+    return status < 0 ? status : 0;
 }
 
 int masking_add(struct masking *masking, const struct home_message *message,

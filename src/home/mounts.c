@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <sched.h>
@@ -137,12 +138,12 @@ int mounts_begin(struct brig_error *err)
     } directories[] = {{MASKS, 0755},           {LOWER, 0700},        {STORE, 0700},
                        {BASE "/overlay", 0700}, {BASE "/home", 0700}, {BASE "/tmp", 01777},
                        {BASE "/shm", 01777},    {BASE "/run", 0700},  {EMPTY, 0555}};
-    mode_t mask = umask(0);
+    mode_t old = umask(0);
     for (size_t i = 0; i < ARRAY_LENGTH(directories) && status == 0; i++)
         if (mkdir(directories[i].path, directories[i].mode) < 0)
             status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
     autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
-    (void)umask(mask);
+    (void)umask(old);
     return status;
 }
 
@@ -246,16 +247,42 @@ int mounts_private_home(int home, struct brig_error *err)
 
 /* ---- masks ---- */
 
-/* A whiteout is a device that no driver has; a directory that hides the one below it is marked. */
-static int hide(int above, const char *name, bool for_good)
+/* A whiteout is a device that no driver has. Its mode says whether it was there when the overlay was
+ * mounted. */
+enum { WHITEOUT_EARLY = 0400, WHITEOUT_LATE = 0 };
+
+static bool is_mounted(void)
 {
-    if (for_good && mkdirat(above, name, 0755) == 0) {
+    struct statfs system;
+    return statfs(parts[MOUNTS_OVERLAY], &system) == 0 && system.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+static bool is_early(int above, const char *name)
+{
+    struct stat info;
+    return fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(info.st_mode) &&
+           (info.st_mode & WHITEOUT_EARLY);
+}
+
+/* 1 if it has been there from the beginning. */
+static int hide(int above, const char *name)
+{
+    mode_t mode = is_mounted() ? WHITEOUT_LATE : WHITEOUT_EARLY;
+    if (mknodat(above, name, S_IFCHR | mode, makedev(0, 0)) < 0 && errno != EEXIST)
+        return -errno;
+    return is_early(above, name);
+}
+
+/* A directory that hides the one below it is marked. */
+static int hide_own(int above, const char *name)
+{
+    if (mkdirat(above, name, 0755) == 0) {
         autoclose int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd >= 0 && fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) == 0)
             return 0;
         (void)unlinkat(above, name, AT_REMOVEDIR); /* before 6.6 */
     }
-    return mknodat(above, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -errno : 0;
+    return hide(above, name);
 }
 
 /* Of directories in two layers the upper one's mode and times are seen: so they are the home's. */
@@ -280,7 +307,8 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int mounts_mask(int home, const char *path, bool for_good, struct brig_error *err)
+static int mask(int home, const char *path, int (*hide_name)(int, const char *),
+                struct brig_error *err)
 {
     autoclose int masks = open(MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int real = open_directory(home, ".");
@@ -292,15 +320,26 @@ int mounts_mask(int home, const char *path, bool for_good, struct brig_error *er
         if (copy_directory(masks, real, name) < 0)
             return 0; /* there is nothing below what is not there, or is a link to elsewhere */
         int next = open_directory(masks, name), next_real = open_directory(real, name);
+        bool hidden = next < 0 && errno == ENOTDIR && is_early(masks, name);
         (void)close(masks);
         (void)close(real);
         masks = next;
         real = next_real;
-        if (masks < 0 && errno == ENOTDIR)
-            return 0; /* what is above it is hidden already */
+        if (masks < 0 && real >= 0)
+            return hidden; /* what is above it is hidden already */
     }
-    int result = masks < 0 || real < 0 ? -errno : hide(masks, rest, for_good);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : 0;
+    int result = masks < 0 || real < 0 ? -errno : hide_name(masks, rest);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
+}
+
+int mounts_mask(int home, const char *path, struct brig_error *err)
+{
+    return mask(home, path, hide, err);
+}
+
+int mounts_mask_own(int home, const char *path, struct brig_error *err)
+{
+    return mask(home, path, hide_own, err);
 }
 
 /* ---- masks in what is mounted already ---- */

@@ -444,3 +444,46 @@ elsewhere() {
     output_has strict
     must by_sudo -u
 }
+
+# ---- the environment ---------------------------------------------------------------------------------
+
+@test "variables with a secret are not passed on, by name in any case or by value, and explain says so" {
+    local secrets=(SSHPASS=1s BW_SESSION=2s npm_config__auth=3s my_api_key=4s "HTTPS_PROXY=http://me:5s@proxy:1"
+        "PIP_INDEX_URL=https://me:6s@pypi.example/simple")
+    local plain=(GIT_AUTHOR_NAME=7p MAX_THINKING_TOKENS=8p "http_proxy=http://proxy:1/9p")
+    jail environment
+    must run_as_user env "${secrets[@]}" "${plain[@]}" "$BRIG" -m bare -j environment -- env
+    for i in 1s 2s 3s 4s 5s 6s; do
+        output_lacks "$i"
+    done
+    for i in 7p 8p 9p; do
+        output_has "$i"
+    done
+    # The twin.
+    must run_as_user env "${secrets[@]}" "$BRIG" -m bare -j environment --setenv HTTPS_PROXY --setenv my_api_key -- env
+    output_has 5s
+    output_has 4s
+    output_lacks 6s
+    must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment
+    output_has "HTTPS_PROXY: its value has an address with a password"
+    output_has "PIP_INDEX_URL: its value"
+    output_lacks 5s
+    must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment --setenv HTTPS_PROXY
+    output_lacks "HTTPS_PROXY: its value"
+    must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment --json
+    output_has '"withheld_by_value":["HTTPS_PROXY","PIP_INDEX_URL"]'
+}
+
+@test "what a run makes in the place of something hidden is its own, whatever happens outside" {
+    made mlive mlive-2
+    jail instead
+    run_as_user sh -c "mkdir $H/mlive; echo token >$H/mlive/file"
+    watcher instead --mask mlive --mask 'mlive-*' -- 'cat ~/mlive/file ~/mlive/own >seen 2>/dev/null; cat ~/mlive-own/file >>seen'
+    must run_as_user "$BRIG" -m casual -j instead --mask mlive --mask 'mlive-*' -- sh -c 'mkdir ~/mlive ~/mlive-own; echo own | tee ~/mlive/own ~/mlive-own/file'
+    run_as_user sh -c "echo token >$H/mlive-2"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "own
+own" ]
+}
