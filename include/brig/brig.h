@@ -174,7 +174,8 @@ int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_
 /* Sets NAME=VALUE inside; a NULL value re-exposes the caller's NAME past earlier unset patterns. */
 int brig_policy_setenv(struct brig_policy *policy, const char *name, const char *value,
                        struct brig_error *err);
-/* Removes names matching a pattern in which `*` stands for any characters. */
+/* Removes names matching a pattern in which `*` stands for any characters, whatever their case. A
+ * pattern with "://" in it is for addresses in values, as in scheme://user:secret@host. */
 int brig_policy_unsetenv(struct brig_policy *policy, const char *pattern, struct brig_error *err);
 int brig_policy_terminal(struct brig_policy *policy, enum brig_terminal terminal,
                          struct brig_error *err);

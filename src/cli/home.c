@@ -22,10 +22,12 @@
 #include "cli/masks.h"
 #include "cli/message.h"
 #include "cli/settings.h"
+#include "cli/sightings.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
 
 #define OWN_MAX 64
+#define OWN_ORIGIN "brig's own"
 
 /* Directories of brig's, and what its parts link to: never visible in a jail. */
 struct own {
@@ -120,23 +122,75 @@ static void make_own(const struct settings *settings, const struct identity *ide
         }
 }
 
-/* What stands there instead, an empty directory, cannot be written to either. */
-static int cover_own(const char *home, const struct own *own, struct brig_policy *policy,
+/* What stands there instead, an empty directory, cannot be written to either. Below the home it is
+ * hidden already, but could be made anew. */
+static int cover_own(const struct own *own, const struct sightings *sightings,
                      struct brig_error *err)
 {
-    int status = brig_policy_origin(policy, "brig's own", err);
+    struct brig_policy *policy = sightings->policy;
+    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : sightings->home;
+    int status = brig_policy_origin(policy, OWN_ORIGIN, err);
     for (size_t i = 0; i < own->below_count && status == 0; i++) {
         char path[PATH_LENGTH_MAX + 1];
-        (void)snprintf(path, sizeof path, "%s/%s", home, own->below[i]);
+        (void)snprintf(path, sizeof path, "%s/%s", at, own->below[i]);
         status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+        if (status == 0)
+            status = sightings_hide(sightings, path, OWN_ORIGIN, err);
     }
-    for (size_t i = 0; i < own->elsewhere_count && status == 0; i++)
+    for (size_t i = 0; i < own->elsewhere_count && status == 0; i++) {
         status =
             brig_policy_grant(policy, BRIG_MASK, own->elsewhere[i], NULL, BRIG_GRANT_OPTIONAL, err);
+        if (status == 0)
+            status = sightings_hide(sightings, own->elsewhere[i], OWN_ORIGIN, err);
+    }
     return status;
 }
 
-static int mount_all(const struct home_mounts *mounts, const char *storage,
+/* Before all that was granted: of two rules for one place the later wins, and whoever grants /tmp or
+ * the home means it. */
+static int put_first(struct brig_policy *policy, size_t count)
+{
+    size_t others = policy->grant_count - count;
+    struct policy_grant *sorted = calloc(policy->grant_count, sizeof *sorted);
+    if (!sorted)
+        return BRIG_E_NOMEM;
+    memcpy(sorted, policy->grants + others, count * sizeof *sorted);
+    memcpy(sorted + count, policy->grants, others * sizeof *sorted);
+    free(policy->grants);
+    policy->grants = sorted;
+    return 0;
+}
+
+/* Whether there is something to mount on: in what is granted nothing is made. */
+static bool has_place(const struct brig_policy *policy, const char *dest)
+{
+    const struct policy_grant *best = NULL;
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if ((grant->access == BRIG_READ_WRITE || grant->access == BRIG_READ_ONLY) &&
+            grant->fd < 0 && path_is_beneath(grant->dest, dest) &&
+            (!best || strlen(grant->dest) >= strlen(best->dest)))
+            best = grant;
+    }
+    char path[PATH_LENGTH_MAX + 1];
+    if (best)
+        (void)snprintf(path, sizeof path, "%s%s", best->source, dest + strlen(best->dest));
+    return !best || access(path, F_OK) == 0;
+}
+
+/* In a root of the jail's own /dev/shm is in /run. */
+static int check_run(const struct brig_policy *policy, struct brig_error *err)
+{
+    for (size_t i = 0; i < policy->grant_count && policy->view != BRIG_VIEW_HOST; i++)
+        if (strcmp(policy->grants[i].dest, "/run") == 0 && policy->grants[i].access != BRIG_MASK)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'/run' cannot be granted in the mode %s, as the jail's own /dev/shm "
+                             "is in it: grant what you need below it, or use -m bare [%s]",
+                             policy_mode_name(policy->mode), policy->grants[i].origin);
+    return 0;
+}
+
+static int mount_all(const struct home_mounts *mounts, const char *home, const char *storage,
                      struct brig_policy *policy, struct brig_error *err)
 {
     char runtime[64];
@@ -145,12 +199,18 @@ static int mount_all(const struct home_mounts *mounts, const char *storage,
         int fd;
         const char *dest;
     } parts[] = {
-        {mounts->home, policy->home}, {mounts->tmp, "/tmp"},  {mounts->var_tmp, "/var/tmp"},
-        {mounts->shm, "/dev/shm"},    {mounts->run, runtime},
+        {mounts->home, home},      {mounts->tmp, "/tmp"},  {mounts->var_tmp, "/var/tmp"},
+        {mounts->shm, "/dev/shm"}, {mounts->run, runtime},
     };
-    int status = brig_policy_origin(policy, "the jail's own", err);
+    int status = check_run(policy, err);
+    if (status == 0)
+        status = brig_policy_origin(policy, "the jail's own", err);
+    size_t before = policy->grant_count;
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && status == 0; i++)
-        status = policy_mount(policy, parts[i].fd, storage, parts[i].dest, err);
+        if (has_place(policy, parts[i].dest))
+            status = policy_mount(policy, parts[i].fd, storage, parts[i].dest, err);
+    if (status == 0 && put_first(policy, policy->grant_count - before) < 0)
+        return brig_fail_nomem(err);
     return status;
 }
 
@@ -187,10 +247,18 @@ static int limit_disk(const struct home_spec *spec, const struct home_mounts *mo
                        "With --on-unsupported warn the run goes on without it");
 }
 
-static int join(const struct settings *settings, const char *home, uid_t owner,
+/* Whether links were followed here. Else the holder does it, which has done so for earlier runs; but
+ * one with an id of its own cannot look into other people's directories. */
+static bool knows_links(const struct brig_policy *policy)
+{
+    return policy->stranger || policy_mode_row(policy->mode)->home == POLICY_HOME_SCRATCH;
+}
+
+static int join(const struct settings *settings, const struct sightings *sightings, uid_t owner,
                 const struct masks *masks, const struct own *own, struct home_mounts *mounts,
                 struct brig_error *err)
 {
+    const char *home = sightings->home;
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
     bool overlay = kind == POLICY_HOME_OVERLAY;
@@ -203,21 +271,23 @@ static int join(const struct settings *settings, const char *home, uid_t owner,
         .owner = owner,
         .kind = kind,
         .masks = masks->hidden,
-        .mask_count = overlay ? masks->hidden_count : 0,
+        .mask_count = overlay || !knows_links(policy) ? masks->hidden_count : 0,
         .shown = masks->shown,
-        .shown_count = overlay ? masks->shown_count : 0,
+        .shown_count = overlay || !knows_links(policy) ? masks->shown_count : 0,
         .own = (const char *const *)own->below,
         .own_count = overlay ? own->below_count : 0,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
     };
     int status = home_join(&spec, mounts, err);
+    /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
+    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : home;
     if (status == 0)
         status = limit_disk(&spec, mounts, policy, err);
     if (status == 0)
-        status = mount_all(mounts, settings->storage, policy, err);
-    if (status == 0 && mounts->stale)
-        status = masks_apply_to_home(masks, home, policy, err);
+        status = mount_all(mounts, at, settings->storage, policy, err);
+    if (status == 0 && !knows_links(policy))
+        status = masks_apply_places(mounts->places, mounts->places_length, sightings, err);
     return status;
 }
 
@@ -248,33 +318,120 @@ void home_leave(const struct settings *settings, struct home_mounts *mounts)
     home_mounts_done(mounts);
 }
 
+/* Where the jail's home is a copy of the real one, links in it lead where they do outside; in an empty
+ * one the names a grant goes by are made. */
+static int find_dest(const struct policy_grant *grant, const char *home, const char *real_home,
+                     bool copied, char **ret_dest, struct brig_error *err)
+{
+    autofree char *real = realpath(grant->source, NULL);
+    if (copied && real) {
+        *ret_dest = take_ptr(&real);
+        return 0;
+    }
+    const char *const parts[] = {real_home, grant->dest + strlen(home)};
+    return str_join(parts, ARRAY_LENGTH(parts), "", ret_dest, err);
+}
+
+/* What is protected in a grant goes with it. */
+static int move_protected(struct brig_policy *policy, const char *from, const char *to,
+                          struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < policy->grant_count && status == 0; i++) {
+        struct policy_grant *grant = &policy->grants[i];
+        autofree char *dest = NULL;
+        if (grant->access != BRIG_PROTECT || !path_is_beneath(from, grant->dest))
+            continue;
+        const char *const parts[] = {to, grant->dest + strlen(from)};
+        status = str_join(parts, ARRAY_LENGTH(parts), "", &dest, err);
+        if (status == 0)
+            policy_replace(&grant->dest, &dest);
+    }
+    return status;
+}
+
+/* In the host's tree something can be mounted only at a path without links: grants in the home go
+ * where it really is. */
+static int settle_grants(struct brig_policy *policy, const char *home, struct brig_error *err)
+{
+    bool copied = policy_mode_row(policy->mode)->home == POLICY_HOME_OVERLAY;
+    autofree char *real_home = home ? realpath(home, NULL) : NULL;
+    int status = 0;
+    if (!real_home || policy->view != BRIG_VIEW_HOST)
+        return 0;
+    for (size_t i = 0; i < policy->grant_count && status == 0; i++) {
+        struct policy_grant *grant = &policy->grants[i];
+        autofree char *dest = NULL;
+        if (strcmp(grant->source, grant->dest) != 0 || !path_is_beneath(home, grant->dest) ||
+            (grant->access != BRIG_READ_WRITE && grant->access != BRIG_READ_ONLY))
+            continue;
+        status = find_dest(grant, home, real_home, copied, &dest, err);
+        if (status < 0 || strcmp(dest, grant->dest) == 0)
+            continue;
+        status = move_protected(policy, grant->dest, dest, err);
+        policy_replace(&grant->dest, &dest);
+    }
+    return status;
+}
+
+/* What a run hides and where. */
+struct hidden {
+    struct masks masks;
+    struct own own;
+    struct sightings sightings;
+};
+
+static void hidden_done(struct hidden *hidden)
+{
+    masks_done(&hidden->masks);
+    own_done(&hidden->own);
+    sightings_done(&hidden->sightings);
+}
+
 /* What is hidden, in every mode: of the home directory, and of brig's own. */
-static int hide(const struct settings *settings, const char *home, struct masks *ret_masks,
-                struct own *own, struct brig_error *err)
+static int hide(const struct settings *settings, const char *home, bool links,
+                struct hidden *hidden, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
-    int status = masks_resolve(settings, ret_masks, err);
-    if (status == 0 && home)
-        status = masks_apply_to_grants(ret_masks, home, policy, err);
-    if (status < 0 || !home || (policy->grant_count == 0 && policy->view != BRIG_VIEW_HOST))
+    int status = masks_resolve(settings, &hidden->masks, err);
+    if (status == 0)
+        status = settle_grants(policy, home, err);
+    if (status < 0 || !home)
         return status;
-    find_own(settings, home, own);
-    return cover_own(home, own, policy, err);
+    status = sightings_init(&hidden->sightings, policy, home, err);
+    if (status == 0 && (policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST)) {
+        status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
+        find_own(settings, home, &hidden->own);
+        if (status == 0)
+            status = cover_own(&hidden->own, &hidden->sightings, err);
+        if (status == 0)
+            status = sightings_hide_home(&hidden->sightings, err);
+    }
+    return status;
+}
+
+/* With the rights of the user: what is there may be a link to anywhere. */
+static int hide_as_user(const struct settings *settings, const struct identity *identity,
+                        bool foresee, struct hidden *hidden, struct brig_error *err)
+{
+    bool links = foresee || knows_links(settings->policy);
+    identity_enter(identity);
+    int status = hide(settings, identity->host_home, links, hidden, err);
+    identity_leave(identity);
+    return status;
 }
 
 int home_foresee(const struct settings *settings, const struct identity *identity,
                  struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
-    const char *home = identity->host_home;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
-    __attribute__((cleanup(masks_done))) struct masks masks = {0};
-    __attribute__((cleanup(own_done))) struct own own = {0};
-    int status = hide(settings, home, &masks, &own, err);
-    if (status < 0 || kind == POLICY_HOME_SCRATCH || !home)
-        return status;
+    __attribute__((cleanup(hidden_done))) struct hidden hidden = {0};
     uid_t owner;
-    return settle_identity(policy, identity, &owner, err);
+    int status = 0;
+    if (kind != POLICY_HOME_SCRATCH && identity->host_home)
+        status = settle_identity(policy, identity, &owner, err);
+    return status < 0 ? status : hide_as_user(settings, identity, true, &hidden, err);
 }
 
 int home_enter(const struct settings *settings, const struct identity *identity,
@@ -282,9 +439,15 @@ int home_enter(const struct settings *settings, const struct identity *identity,
 {
     struct brig_policy *policy = settings->policy;
     const char *home = identity->host_home;
-    __attribute__((cleanup(masks_done))) struct masks masks = {0};
-    __attribute__((cleanup(own_done))) struct own own = {0};
-    int status = hide(settings, home, &masks, &own, err);
+    bool kept = policy_mode_row(policy->mode)->home != POLICY_HOME_SCRATCH;
+    __attribute__((cleanup(hidden_done))) struct hidden hidden = {0};
+    uid_t owner = 0;
+    if (kept && !home)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "this user has no home directory; use -m sealed, which needs none");
+    int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
+    if (status == 0)
+        status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);
     if (settings->script) /* in the jail's /tmp, where only the jail can read it */
         policy->file = (struct policy_file){
@@ -293,18 +456,12 @@ int home_enter(const struct settings *settings, const struct identity *identity,
             .length = settings->script_length,
             .mode = 0400,
         };
-    if (status < 0 || policy_mode_row(policy->mode)->home == POLICY_HOME_SCRATCH)
+    if (status < 0 || !kept)
         return status;
-    if (!home)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "this user has no home directory; use -m sealed, which needs none");
-    uid_t owner;
     struct home_mounts mounts = HOME_MOUNTS_INIT;
-    status = settle_identity(policy, identity, &owner, err);
+    status = initjail_run(settings, identity, owner, err);
     if (status == 0)
-        status = initjail_run(settings, identity, owner, err);
-    if (status == 0)
-        status = join(settings, home, owner, &masks, &own, &mounts, err);
+        status = join(settings, &hidden.sightings, owner, &hidden.masks, &hidden.own, &mounts, err);
     if (status < 0) {
         home_mounts_done(&mounts);
         return status;

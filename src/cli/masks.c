@@ -2,6 +2,7 @@
 /* What is hidden of the home directory, from the rules in their order. */
 #include "cli/masks.h"
 
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <glob.h>
 #include <stdio.h>
@@ -13,12 +14,9 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "cli/settings.h"
+#include "cli/sightings.h"
+#include "home/hide.h"
 #include "policy/policy.h"
-
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
 
 static bool is_below(const char *parent, const char *path)
 {
@@ -78,6 +76,9 @@ void masks_done(struct masks *masks)
     free(masks->hidden);
     free(masks->origins);
     free(masks->shown);
+    for (size_t i = 0; i < masks->owned_count; i++)
+        free(masks->owned[i]);
+    free(masks->owned);
     *masks = (struct masks){0};
 }
 
@@ -127,113 +128,151 @@ void masks_look(struct settings *settings, const char *home)
     }
 }
 
-/* ---- grants ---- */
+/* ---- wherever they show ---- */
 
-static bool is_granted(const struct brig_policy *policy, const char *path)
+struct applying {
+    const struct masks *masks;
+    const size_t *which; /* of each rule its index in masks->hidden */
+    const struct sightings *sightings;
+};
+
+static int hide_place(void *context, const struct hide_place *place, struct brig_error *err)
 {
-    for (size_t i = 0; i < policy->grant_count; i++) {
-        const struct policy_grant *grant = &policy->grants[i];
-        /* By its source: it may be granted at another place, and the engine hides it there too. */
-        if (grant->access != BRIG_MASK && grant->fd < 0 && path_is_beneath(grant->source, path) &&
-            strcmp(grant->source, path) != 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_shown(const struct masks *masks, const char *relative)
-{
-    for (size_t i = 0; i < masks->shown_count; i++)
-        if (strcmp(masks->shown[i], relative) == 0 || is_below(masks->shown[i], relative))
-            return true;
-    return false;
-}
-
-/* Which of the masks to apply. */
-typedef bool (*masks_wanted)(const struct brig_policy *policy, const char *path);
-
-static int apply_one(const struct masks *masks, size_t which, const char *home, const char *path,
-                     masks_wanted wanted, struct brig_policy *policy, struct brig_error *err)
-{
-    if (!wanted(policy, path) || is_shown(masks, path + strlen(home) + 1))
+    const struct applying *applying = context;
+    const struct sightings *sightings = applying->sightings;
+    char path[PATH_LENGTH_MAX + 1];
+    int length = place->outside
+                     ? snprintf(path, sizeof path, "%s", place->path)
+                     : snprintf(path, sizeof path, "%s/%s", sightings->home, place->path);
+    if (length < 0 || (size_t)length >= sizeof path)
         return 0;
-    const char *origin = masks->origins[which];
-    int status = brig_policy_origin(policy, origin ? origin : "masks", err);
-    if (status < 0)
-        return status;
-    return brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+    const char *origin = applying->masks->origins[applying->which[place->rule]];
+    return sightings_hide(sightings, path, origin ? origin : "masks", err);
 }
 
-static bool exists(const struct brig_policy *policy, const char *path)
+/* Whether a granted directory, by one of its names, could hold what a pattern stands for: all of it
+ * lies below the first `length` bytes of it. */
+static bool may_hold(const char *home, const char *granted, const char *mask, size_t length)
 {
-    (void)policy;
-    struct stat info;
-    return lstat(path, &info) == 0;
+    if (path_is_beneath(granted, home))
+        return true;
+    if (!path_is_beneath(home, granted))
+        return false;
+    const char *inside = granted + strlen(home) + 1;
+    size_t size = strlen(inside);
+    if (size <= length)
+        return strncmp(inside, mask, size) == 0 && (mask[size] == '/' || size == length);
+    /* It may be, or lie in, one of several directories that a wildcard stands for. */
+    return (length == 0 || (strncmp(inside, mask, length) == 0 && inside[length] == '/')) &&
+           strchr(mask + length + (length > 0), '/');
 }
 
-/* Whether anything of the home directory is granted, or all of it. */
-static bool is_home_granted(const struct brig_policy *policy, const char *home)
+/* The part of a pattern that is above its first wildcard. */
+static size_t fixed_length(const char *mask)
 {
-    for (size_t i = 0; i < policy->grant_count; i++) {
-        const struct policy_grant *grant = &policy->grants[i];
-        if (grant->access != BRIG_MASK && grant->fd < 0 &&
-            (path_is_beneath(home, grant->source) || path_is_beneath(grant->source, home)))
+    size_t length = strcspn(mask, "*?[");
+    while (mask[length] && length > 0 && mask[length - 1] != '/')
+        length--;
+    return mask[length] && length > 0 ? length - 1 : length;
+}
+
+/* What cannot show by the names of its own need not be looked for. */
+static bool matters(const struct sightings *sightings, const char *mask)
+{
+    size_t length = fixed_length(mask);
+    if (sightings->twins || sightings->home_shows)
+        return true;
+    for (size_t i = 0; i < sightings->grant_count; i++) {
+        const struct sightings_grant *grant = &sightings->grants[i];
+        if (may_hold(sightings->home, grant->source, mask, length) ||
+            may_hold(sightings->real_home, grant->source, mask, length) ||
+            (grant->real && may_hold(sightings->real_home, grant->real, mask, length)))
             return true;
     }
     return false;
 }
 
-/* Whether something granted could hold what a pattern stands for. */
-static bool may_be_granted(const struct brig_policy *policy, const char *path)
+int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
+                struct brig_error *err)
 {
-    char fixed[PATH_LENGTH_MAX + 1];
-    (void)snprintf(fixed, sizeof fixed, "%.*s", (int)strcspn(path, "*?["), path);
-    char *slash = strrchr(fixed, '/');
-    if (slash)
-        *slash = 0;
-    for (size_t i = 0; i < policy->grant_count; i++) {
-        const struct policy_grant *grant = &policy->grants[i];
-        if (grant->access != BRIG_MASK && grant->fd < 0 &&
-            (path_is_beneath(grant->source, fixed) ||
-             (strchr(path + strlen(fixed) + 1, '/') && path_is_beneath(fixed, grant->source))))
-            return true;
-    }
-    return false;
+    size_t first = 0;
+    while (first < masks->hidden_count && !links && !matters(sightings, masks->hidden[first]))
+        first++;
+    if (first == masks->hidden_count)
+        return 0;
+    autofree const char **hidden = calloc(masks->hidden_count + 1, sizeof *hidden);
+    autofree size_t *which = calloc(masks->hidden_count + 1, sizeof *which);
+    if (!hidden || !which)
+        return brig_fail_nomem(err);
+    size_t count = 0;
+    for (size_t i = first; i < masks->hidden_count; i++)
+        if (links || matters(sightings, masks->hidden[i])) {
+            which[count] = i;
+            hidden[count++] = masks->hidden[i];
+        }
+    const struct hide_rules rules = {.hidden = hidden,
+                                     .hidden_count = count,
+                                     .shown = masks->shown,
+                                     .shown_count = masks->shown_count};
+    autoclose int fd = count > 0 ? open(sightings->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    const struct links_home home = {
+        .fd = fd, .path = sightings->home, .real = sightings->real_home, .ignore = !links};
+    struct applying applying = {masks, which, sightings};
+    return fd < 0 ? 0 : hide_each(&home, &rules, hide_place, &applying, err);
 }
 
-static int apply_all(const struct masks *masks, const char *home, masks_wanted wanted,
-                     struct brig_policy *policy, struct brig_error *err)
+int masks_apply_places(const char *places, size_t length, const struct sightings *sightings,
+                       struct brig_error *err)
 {
     int status = 0;
-    for (size_t i = 0; i < masks->hidden_count && status == 0; i++) {
+    for (size_t at = 0; at < length && status == 0; at += strlen(places + at) + 1) {
         char path[PATH_LENGTH_MAX + 1];
-        int length = snprintf(path, sizeof path, "%s/%s", home, masks->hidden[i]);
-        if (length < 0 || (size_t)length >= sizeof path)
-            continue;
-        if (!strpbrk(masks->hidden[i], "*?[")) {
-            status = apply_one(masks, i, home, path, wanted, policy, err);
-            continue;
-        }
-        if (wanted == is_granted && !may_be_granted(policy, path))
-            continue;
-        glob_t found = {0};
-        if (glob(path, GLOB_NOSORT | GLOB_PERIOD, NULL, &found) == 0)
-            for (size_t j = 0; j < found.gl_pathc && status == 0; j++)
-                if (!is_dots(strrchr(found.gl_pathv[j], '/') + 1))
-                    status = apply_one(masks, i, home, found.gl_pathv[j], wanted, policy, err);
-        globfree(&found);
+        const char *place = places + at;
+        (void)snprintf(path, sizeof path, "%s%s%s", *place == '/' ? "" : sightings->home,
+                       *place == '/' ? "" : "/", place);
+        status = sightings_hide(sightings, path, "masks, by a symbolic link", err);
     }
     return status;
 }
 
-int masks_apply_to_grants(const struct masks *masks, const char *home, struct brig_policy *policy,
-                          struct brig_error *err)
+/* ---- for whoever asks ---- */
+
+static int add_linked(void *context, const struct hide_place *place, struct brig_error *err)
 {
-    return is_home_granted(policy, home) ? apply_all(masks, home, is_granted, policy, err) : 0;
+    struct masks *masks = context;
+    if (!place->linked || place->outside)
+        return 0;
+    size_t count = masks->hidden_count;
+    const char **hidden = reallocarray(masks->hidden, count + 1, sizeof *hidden);
+    masks->hidden = hidden ? hidden : masks->hidden;
+    const char **origins = reallocarray(masks->origins, count + 1, sizeof *origins);
+    masks->origins = origins ? origins : masks->origins;
+    char **owned = reallocarray(masks->owned, masks->owned_count + 1, sizeof *owned);
+    masks->owned = owned ? owned : masks->owned;
+    char *copy = strdup(place->path);
+    if (!hidden || !origins || !owned || !copy) {
+        free(copy);
+        return brig_fail_nomem(err);
+    }
+    masks->owned[masks->owned_count++] = copy;
+    masks->hidden[count] = copy;
+    masks->origins[count] = masks->origins[place->rule];
+    masks->hidden_count++;
+    return 0;
 }
 
-int masks_apply_to_home(const struct masks *masks, const char *home, struct brig_policy *policy,
-                        struct brig_error *err)
+int masks_follow_links(struct masks *masks, const char *home, struct brig_error *err)
 {
-    return apply_all(masks, home, exists, policy, err);
+    autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofree char *real = realpath(home, NULL);
+    const struct links_home where = {.fd = fd, .path = home, .real = real};
+    autofree const char **hidden = calloc(masks->hidden_count + 1, sizeof *hidden);
+    if (!hidden)
+        return brig_fail_nomem(err);
+    memcpy(hidden, masks->hidden, masks->hidden_count * sizeof *hidden);
+    const struct hide_rules rules = {.hidden = hidden,
+                                     .hidden_count = masks->hidden_count,
+                                     .shown = masks->shown,
+                                     .shown_count = masks->shown_count};
+    return fd < 0 ? 0 : hide_each(&where, &rules, add_linked, masks, err);
 }

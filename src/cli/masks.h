@@ -7,6 +7,7 @@
 #include <brig/brig.h>
 
 struct settings;
+struct sightings;
 
 /* What the rules come to: patterns to hide, and what is shown all the same. Release with
  * masks_done. Texts are borrowed from the settings. */
@@ -16,6 +17,8 @@ struct masks {
     size_t hidden_count;
     const char **shown; /* below something hidden */
     size_t shown_count;
+    char **owned; /* texts of its own */
+    size_t owned_count;
 };
 
 int masks_resolve(const struct settings *settings, struct masks *ret_masks, struct brig_error *err);
@@ -28,10 +31,14 @@ int masks_find(const struct masks *masks, const char *path);
 void masks_look(struct settings *settings, const char *home);
 
 /* Masks hold wherever the path would show: adds them to the policy where they lie inside of what is
- * granted. */
-int masks_apply_to_grants(const struct masks *masks, const char *home, struct brig_policy *policy,
-                          struct brig_error *err);
+ * granted, or can be seen by another name. With `links` also what they lead to by symbolic links;
+ * else the jail's holder has told that. With the rights of the user. */
+int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
+                struct brig_error *err);
 
-/* Adds all that exist to the policy: for a home that is mounted without them. */
-int masks_apply_to_home(const struct masks *masks, const char *home, struct brig_policy *policy,
-                        struct brig_error *err);
+/* Adds what the holder has told: places that masks lead to by links. */
+int masks_apply_places(const char *places, size_t length, const struct sightings *sightings,
+                       struct brig_error *err);
+
+/* Has places in the home directory that masks lead to by links among those hidden. */
+int masks_follow_links(struct masks *masks, const char *home, struct brig_error *err);

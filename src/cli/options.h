@@ -175,7 +175,10 @@
       "those of the mode.")                                                                        \
     X(UNSETENV, 0, "unsetenv", "PATTERN", VARIABLE, ENVIRONMENT,                                   \
       "remove variables; * stands for any",                                                        \
-      "The last of --setenv and --unsetenv that matches a name decides.")                          \
+      "The last of --setenv and --unsetenv that matches a name decides. The case of letters does " \
+      "not matter. A pattern with \"://\" in it is for addresses in values, as \"*://*:*@*\" is "  \
+      "for "                                                                                       \
+      "those with a password.")                                                                    \
     X(WORKDIR, 0, "workdir", "PATH", PATH, ENVIRONMENT, "where the command starts, in the jail",   \
       "Default: the working directory if the jail has it, else the home directory.")               \
     X(HOSTNAME, 0, "hostname", "NAME", TEXT, ENVIRONMENT, "the host name inside", "")              \

@@ -272,10 +272,10 @@ int places_find(const struct setup *setup, int argc, char *const *argv, struct p
     int status = add_view(&f, err);
     if (status == 0)
         status = add_private(&f, err);
-    for (size_t i = 0; i < policy->grant_count && status == 0; i++)
-        status = add_grant(&f, &policy->grants[i], err);
     if (status == 0)
         status = add_kept(&f, err);
+    for (size_t i = 0; i < policy->grant_count && status == 0; i++)
+        status = add_grant(&f, &policy->grants[i], err);
     if (status < 0)
         places_done(&places);
     else

@@ -68,14 +68,26 @@ static int set_first(struct brig_policy *policy, const char *name, const char *v
     return 0;
 }
 
-/* Runs of one jail share its /tmp, so each has a name that nobody can have taken before. */
-static int choose_path(char **ret_path, struct brig_error *err)
+/* Whether the jail's /tmp is the host's. */
+static bool has_host_tmp(const struct brig_policy *policy)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (strcmp(policy->grants[i].dest, "/tmp") == 0 ||
+            strcmp(policy->grants[i].dest, "/var/tmp") == 0)
+            return true;
+    return false;
+}
+
+/* Runs of one jail share its /tmp, so each has a name that nobody can have taken before. Where /tmp is
+ * not the jail's, the script would be left on the host. */
+static int choose_path(const struct brig_policy *policy, char **ret_path, struct brig_error *err)
 {
     uint64_t number = 0;
     if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "no random numbers");
     autostr struct str path = {0};
-    str_appendf(&path, "/tmp/.brig-script.%016" PRIx64, number);
+    str_appendf(&path, "%s/.brig-script.%016" PRIx64, has_host_tmp(policy) ? "/run" : "/tmp",
+                number);
     return str_take(&path, ret_path, err);
 }
 
@@ -99,7 +111,7 @@ int script_prepare(struct settings *settings, const struct identity *identity,
     if (status <= 0)
         return status;
     autofree char *path = NULL;
-    status = choose_path(&path, err);
+    status = choose_path(settings->policy, &path, err);
     if (status < 0)
         return status;
     /* The first thing a script does is to remove itself. */

@@ -128,7 +128,18 @@ static int set_percent(struct settings *settings, const struct setter *setter, c
     return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, percent, err);
 }
 
-/* A pattern alone takes back the filter that is exactly the same. */
+/* Whether a filter is for all that a pattern is for. */
+static bool is_filtered(const struct brig_policy *policy, const char *pattern)
+{
+    for (size_t i = 0; i < policy->env_count; i++)
+        if (policy->env[i].kind == POLICY_ENV_UNSET &&
+            policy_pattern_matches(policy->env[i].name, pattern))
+            return true;
+    return false;
+}
+
+/* A pattern alone takes back the filter that is exactly the same, or shows a part of what a wider one
+ * takes away. */
 static int drop_filter(struct brig_policy *policy, const char *pattern, struct brig_error *err)
 {
     size_t kept = 0;
@@ -142,6 +153,8 @@ static int drop_filter(struct brig_policy *policy, const char *pattern, struct b
             policy->env[kept++] = *rule;
         }
     }
+    if (kept == policy->env_count && is_filtered(policy, pattern))
+        return brig_policy_setenv(policy, pattern, NULL, err);
     if (kept == policy->env_count)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "no earlier filter is exactly '%s'; name the variables to pass on",

@@ -79,8 +79,54 @@ static void text_home(struct str *out, const struct settings *settings)
     str_append_char(out, '\n');
 }
 
+/* ---- variables that are not passed on because of their value ---- */
+
+/* One that was passed on after all, by its name, is not told. */
+static bool is_withheld(const struct brig_policy *policy, const char *variable)
+{
+    const char *equals = strchr(variable, '=');
+    size_t length = equals ? (size_t)(equals - variable) : 0;
+    bool withheld = false;
+    for (size_t i = 0; i < policy->env_count && length > 0; i++) {
+        const struct policy_env *rule = &policy->env[i];
+        bool named = strlen(rule->name) == length && memcmp(rule->name, variable, length) == 0;
+        if (rule->kind == POLICY_ENV_UNSET)
+            withheld =
+                withheld || (strstr(rule->name, "://") &&
+                             policy_filter_matches(rule->name, variable, length, equals + 1));
+        else if (named)
+            withheld = false;
+    }
+    return withheld;
+}
+
+static void text_withheld(struct str *out, const struct settings *settings)
+{
+    for (char **variable = environ; *variable; variable++)
+        if (is_withheld(settings->policy, *variable)) {
+            size_t length = strcspn(*variable, "=");
+            str_appendf(out,
+                        "%-*s%.*s: its value has an address with a password; --setenv %.*s "
+                        "passes it on\n",
+                        LABEL_WIDTH, "not passed on", (int)length, *variable, (int)length,
+                        *variable);
+        }
+}
+
+static void json_withheld(struct json *j, const struct settings *settings)
+{
+    json_open_array(j, "withheld_by_value");
+    for (char **variable = environ; *variable; variable++) {
+        autofree char *name = strndup(*variable, strcspn(*variable, "="));
+        if (name && is_withheld(settings->policy, *variable))
+            json_string(j, NULL, name);
+    }
+    json_close_array(j);
+}
+
 static void add_text(struct str *out, const struct settings *settings)
 {
+    text_withheld(out, settings);
     if (settings->mode != BRIG_MODE_SEALED) {
         str_appendf(out, "%-*s%s\n", LABEL_WIDTH, "jail", str_shown(settings->jail).text);
         str_appendf(out, "%-*s%s\n", LABEL_WIDTH, "storage", str_shown(settings->storage).text);
@@ -125,6 +171,7 @@ static void add_json(struct str *out, const struct settings *settings)
         json_close_object(&j);
     }
     json_close_array(&j);
+    json_withheld(&j, settings);
     json_programs(&j, "scripts", &settings->scripts);
     json_programs(&j, "initjails", &settings->initjails);
     str_append(out, JSON_END);

@@ -63,7 +63,9 @@ void starter_append_defaults(struct str *text)
     str_append(text, defaults_head);
     for (const char *const *mask = policy_default_masks; *mask; mask++)
         str_appendf(text, "mask? %s\n", *mask);
-    str_append(text, "\n# Not passed on.\n");
+    str_append(text, "\n# Not passed on: variables by their name, whatever the case of letters, "
+                     "and such that have\n"
+                     "# an address of this kind in their value.\n");
     for (const char *const *filter = policy_default_filters; *filter; filter++)
         str_appendf(text, "unsetenv %s\n", *filter);
 }

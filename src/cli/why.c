@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "cli/home.h"
+#include "cli/identity.h"
 #include "cli/lookup.h"
 #include "cli/options.h"
 #include "cli/setup.h"
@@ -33,6 +34,10 @@ int why_init(struct why *why, struct setup *setup, int argc, char *const *argv,
     const struct brig_policy *policy = setup->settings.policy;
     *why = (struct why){.setup = setup};
     int status = masks_resolve(&setup->settings, &why->masks, err);
+    identity_enter(&setup->identity);
+    if (status == 0 && setup->identity.host_home)
+        status = masks_follow_links(&why->masks, setup->identity.host_home, err);
+    identity_leave(&setup->identity);
     if (status == 0)
         status = home_foresee(&setup->settings, &setup->identity, err);
     if (status == 0)

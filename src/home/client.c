@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "home/home.h"
+#include "home/sockets.h"
 #include "home/storage.h"
 #include "home/wire.h"
 #include "jail/prepared.h"
@@ -27,6 +29,7 @@
 /* A holder that is being started by another run answers soon. */
 #define PATIENCE_SECONDS 5
 #define RETRY_MS 20
+#define RETRIES 5
 #define ANSWER_SECONDS 10
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 
@@ -37,6 +40,7 @@ void home_mounts_done(struct home_mounts *mounts)
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
+    free(mounts->places);
     *mounts = HOME_MOUNTS_INIT;
 }
 
@@ -174,16 +178,18 @@ static pid_t peer_of(int socket)
     return peer.pid;
 }
 
-static int receive_reply(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT],
-                         struct brig_error *err)
+/* The text that follows goes to `text`, of HOME_PLACES_MAX bytes, if that is not NULL. */
+static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
+                         int fds[HOME_FD_COUNT], struct brig_error *err)
 {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
     } control;
-    struct iovec part = {.iov_base = ret_reply, .iov_len = sizeof *ret_reply};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
+    struct iovec parts[] = {{.iov_base = ret_reply, .iov_len = sizeof *ret_reply},
+                            {.iov_base = text, .iov_len = text ? HOME_PLACES_MAX : 0}};
+    struct msghdr message = {.msg_iov = parts,
+                             .msg_iovlen = ARRAY_LENGTH(parts),
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
     ssize_t length;
@@ -195,7 +201,9 @@ static int receive_reply(int socket, struct home_reply *ret_reply, int fds[HOME_
     const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
         memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-    if (length != (ssize_t)sizeof *ret_reply) {
+    size_t rest = length < (ssize_t)sizeof *ret_reply ? 0 : (size_t)length - sizeof *ret_reply;
+    if (length < (ssize_t)sizeof *ret_reply || rest != ret_reply->length ||
+        (rest > 0 && text[rest - 1] != 0)) {
         pid_t peer = peer_of(socket);
         return brig_fail(err, BRIG_E_SETUP, length < 0 ? errno : 0,
                          "the jail's holder, process %d, is gone or of another version of brig. If "
@@ -210,32 +218,40 @@ static int receive_reply(int socket, struct home_reply *ret_reply, int fds[HOME_
 
 /* ---- finding or starting it ---- */
 
-/* A connected socket, -ENOENT if there is no holder, or a code. */
-static int connect_to(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+/* At one of the places for sockets: a connected socket, -ENOENT if nobody listens there, or a code. */
+static int connect_at(int directory, const char *key, const char *name, struct brig_error *err)
 {
-    char runtime[STORAGE_PATH_MAX], key[STORAGE_KEY_MAX];
-    struct stat info;
-    if (stat(storage, &info) < 0 && errno == ENOENT)
-        return -ENOENT;
-    autoclose int runtime_fd = storage_runtime(uid, runtime, err);
-    if (runtime_fd < 0)
-        return runtime_fd;
-    int status = storage_key(storage, name, key, err);
+    struct sockaddr_un address;
+    int status = sockets_address(directory, key, &address, err);
     if (status < 0)
         return status;
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/%s.sock", runtime, key);
-    if (length < 0 || (size_t)length >= sizeof address.sun_path)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the jail's name '%s' is too long", name);
     autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket");
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
-        if (errno == ENOENT || errno == ECONNREFUSED)
-            return -ENOENT;
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'",
-                         name);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return take_fd(&fd);
+    if (errno == ENOENT || errno == ECONNREFUSED)
+        return -ENOENT;
+    return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'", name);
+}
+
+/* A connected socket, -ENOENT if there is no holder, or a code. */
+static int connect_to(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+{
+    char key[STORAGE_KEY_MAX];
+    struct stat info;
+    if (stat(storage, &info) < 0 && errno == ENOENT)
+        return -ENOENT;
+    int status = storage_key(storage, name, key, err);
+    if (status < 0)
+        return status;
+    autoclose int fd = -ENOENT;
+    for (unsigned i = 0; i < SOCKETS_PLACES && fd == -ENOENT; i++) {
+        autoclose int directory = sockets_open(i, uid, storage);
+        fd = directory < 0 ? -ENOENT : connect_at(directory, key, name, err);
     }
+    if (fd < 0)
+        return fd;
     const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     struct ucred peer;
@@ -291,8 +307,9 @@ static int start_holder(const struct home_spec *spec, struct brig_error *err)
     autostr struct str text = {0};
     char key[STORAGE_KEY_MAX] = "";
     int status = 0;
-    if (spec->owner != spec->uid) { /* it could not even look at it */
-        autoclose int storage = open_storage(spec, err);
+    if (spec->owner != spec->uid) { /* it could not even look at it, nor make a place for itself */
+        autoclose int sockets = sockets_make(spec->uid, NULL, err);
+        autoclose int storage = sockets < 0 ? sockets : open_storage(spec, err);
         status = storage < 0 ? storage : storage_key(spec->storage, spec->name, key, err);
     }
     add_text(&text, spec->name);
@@ -303,7 +320,7 @@ static int start_holder(const struct home_spec *spec, struct brig_error *err)
     if (status == 0)
         status = send_request(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, err);
     if (status == 0)
-        status = receive_reply(ours, &reply, fds, err);
+        status = receive_reply(ours, &reply, NULL, fds, err);
     return status < 0 ? status : take_fd(&ours);
 }
 
@@ -331,19 +348,12 @@ static int find_holder(const struct home_spec *spec, struct brig_error *err)
     }
 }
 
-int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err)
+static int join_once(const struct home_spec *spec, const struct str *text,
+                     struct home_mounts *ret_mounts, struct brig_error *err)
 {
     autoclose int socket = find_holder(spec, err);
     if (socket < 0)
         return socket;
-    autostr struct str text = {0};
-    add_text(&text, spec->user_home);
-    for (size_t i = 0; i < spec->mask_count; i++)
-        add_text(&text, spec->masks[i]);
-    for (size_t i = 0; i < spec->shown_count; i++)
-        add_text(&text, spec->shown[i]);
-    for (size_t i = 0; i < spec->own_count; i++)
-        add_text(&text, spec->own[i]);
     const struct home_request head = {.op = HOME_JOIN,
                                       .kind = spec->kind,
                                       .mask_count = (uint32_t)spec->mask_count,
@@ -354,11 +364,14 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT];
     __attribute__((cleanup(given_done))) struct given given = {.count = 0};
+    autofree char *places = malloc(HOME_PLACES_MAX);
+    if (!places)
+        return brig_fail_nomem(err);
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
     if (status == 0)
-        status = send_request(socket, head, &text, &given, err);
+        status = send_request(socket, head, text, &given, err);
     if (status == 0)
-        status = receive_reply(socket, &reply, fds, err);
+        status = receive_reply(socket, &reply, places, fds, err);
     if (status < 0)
         return status;
     *ret_mounts = (struct home_mounts){
@@ -370,13 +383,42 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
         .lock = fds[HOME_FD_LOCK],
         .lease = take_fd(&socket),
         .created = reply.created != 0,
-        .stale = reply.stale != 0,
         .crowded = reply.crowded != 0,
         .disk_errno = reply.disk_errno,
         .disk_bytes = reply.disk_bytes,
         .disk_inodes = reply.disk_inodes,
+        .places = take_ptr(&places),
+        .places_length = reply.length,
     };
     return 0;
+}
+
+/* Whether the holder ended while it was asked: another one will answer. */
+static bool is_gone(const struct brig_error *err)
+{
+    return err->sys_errno == ECONNRESET || err->sys_errno == EPIPE;
+}
+
+int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    add_text(&text, spec->user_home);
+    for (size_t i = 0; i < spec->mask_count; i++)
+        add_text(&text, spec->masks[i]);
+    for (size_t i = 0; i < spec->shown_count; i++)
+        add_text(&text, spec->shown[i]);
+    for (size_t i = 0; i < spec->own_count; i++)
+        add_text(&text, spec->own[i]);
+    struct brig_error local = {0};
+    int status = join_once(spec, &text, ret_mounts, &local);
+    for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
+        local = (struct brig_error){0};
+        status = join_once(spec, &text, ret_mounts, &local);
+    }
+    if (status < 0 && err)
+        *err = local;
+    return status;
 }
 
 static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
@@ -393,7 +435,7 @@ static int ask(enum home_op op, const char *storage, const char *name, uid_t uid
     int fds[HOME_FD_COUNT];
     int status = send_request(socket, (struct home_request){.op = op}, &nothing, NULL, err);
     if (status == 0)
-        status = receive_reply(socket, &reply, fds, err);
+        status = receive_reply(socket, &reply, NULL, fds, err);
     for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
         ret_state->pids[ret_state->pid_count++] = reply.pids[i];
     return status;

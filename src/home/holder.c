@@ -18,10 +18,11 @@
 
 #include "base/error.h"
 #include "base/own.h"
-#include "home/hide.h"
 #include "home/home.h"
+#include "home/masking.h"
 #include "home/mounts.h"
 #include "home/private.h"
+#include "home/sockets.h"
 #include "home/storage.h"
 #include "home/wire.h"
 
@@ -31,7 +32,7 @@
 
 #define OVERFLOW_UID 65534
 #define BUSY_MS 50
-#define REFRESH_SECONDS 2
+#define BLIND_MS 2000
 
 struct run {
     int socket;
@@ -39,20 +40,14 @@ struct run {
     struct private_limits disk;
 };
 
-struct request {
-    struct home_request head;
-    char text[HOME_TEXT_MAX + 1];
-};
-
 struct holder {
     char name[HOME_NAME_MAX + 1];
     char key[STORAGE_KEY_MAX]; /* of its socket and its lock */
-    char runtime[STORAGE_PATH_MAX];
     char socket_name[STORAGE_KEY_MAX + 8];
-    int runtime_fd, storage, listener, lock;
+    int sockets, storage, listener, lock;
     bool has_overlay, has_home;
-    time_t refreshed;
-    struct request masked; /* the request whose masks it was mounted with */
+    struct masking masking; /* of the overlay */
+    struct masking links;   /* of the home that a private one stands for: where masks lead */
     struct run runs[RUNS_MAX];
     size_t run_count;
 };
@@ -71,63 +66,21 @@ static void given_done(struct given *given)
             (void)close(given->fds[i]);
 }
 
+/* What is found out for an answer. */
+struct answer {
+    bool created;                  /* the home is new */
+    bool news;                     /* there are masks to be watched */
+    const struct masking_set *set; /* the run's masks; NULL: it has none */
+};
+
 /* The next string of a request; NULL when there is none. */
-static const char *next_text(const struct request *request, size_t *at)
+static const char *next_text(const struct home_message *request, size_t *at)
 {
     if (*at >= request->head.length)
         return NULL;
     const char *text = request->text + *at;
     *at += strlen(text) + 1;
     return text;
-}
-
-static int apply_masks(int home, const struct request *request, size_t at, struct brig_error *err)
-{
-    const struct home_request *head = &request->head;
-    const char *texts[HOME_RULES_MAX];
-    size_t count = 0;
-    while (count < HOME_RULES_MAX && (texts[count] = next_text(request, &at)))
-        count++;
-    if ((uint64_t)head->mask_count + head->shown_count + head->own_count != count)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: at most %d",
-                         HOME_RULES_MAX);
-    const struct hide_rules rules = {
-        .hidden = texts,
-        .hidden_count = head->mask_count,
-        .shown = texts + head->mask_count,
-        .shown_count = head->shown_count,
-        .own = texts + head->mask_count + head->shown_count,
-        .own_count = head->own_count,
-    };
-    return hide_apply(home, &rules, err);
-}
-
-/* Whether these are the masks the overlay was mounted with. */
-static bool has_same_masks(const struct holder *holder, const struct request *request)
-{
-    const struct home_request *head = &request->head, *mounted = &holder->masked.head;
-    return head->mask_count == mounted->mask_count && head->shown_count == mounted->shown_count &&
-           head->own_count == mounted->own_count && head->length == mounted->length &&
-           memcmp(holder->masked.text, request->text, head->length) == 0;
-}
-
-/* What was not there when the overlay was mounted, nor the directory above it, may be there now. It
- * takes a while, so it is not waited for, and not done for each of many runs. */
-static void refresh_masks(struct holder *holder, const struct request *request,
-                          const struct given *given)
-{
-    size_t at = 0;
-    const char *home_path = next_text(request, &at);
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    if (!home_path || now.tv_sec - holder->refreshed < REFRESH_SECONDS)
-        return;
-    holder->refreshed = now.tv_sec;
-    int lower = given->fds[HOME_GIVEN_LOWER];
-    autoclose int opened = lower >= 0 ? -1 : open(home_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int home = lower >= 0 ? lower : opened;
-    if (home >= 0)
-        (void)apply_masks(home, request, at, NULL);
 }
 
 static int own_overlay(struct holder *holder, int home, const char *label, bool *ret_created,
@@ -141,41 +94,86 @@ static int own_overlay(struct holder *holder, int home, const char *label, bool 
     if (work < 0)
         return work;
     int status = storage_check_upper(changes, holder->name, err);
-    return status < 0 ? status : mounts_overlay(home, changes, work, label, err);
+    if (status == 0)
+        status = mounts_overlay(home, changes, work, label, err);
+    if (status == 0)
+        masking_mounted(&holder->masking, changes);
+    return status;
 }
 
-static int need_overlay(struct holder *holder, const struct request *request,
-                        const struct given *given, bool *ret_created, bool *ret_stale,
-                        struct brig_error *err)
+/* The home directory a request names, or the one that came with it. */
+static int open_home(const struct home_message *request, const struct given *given, int *ret_fd,
+                     struct brig_error *err)
 {
     size_t at = 0;
-    const char *home_path = next_text(request, &at);
-    const int *fds = given->fds;
-    autoclose int opened = !home_path || fds[HOME_GIVEN_LOWER] >= 0
-                               ? -1
-                               : open(home_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int home = fds[HOME_GIVEN_LOWER] >= 0 ? fds[HOME_GIVEN_LOWER] : opened;
-    if (home < 0)
+    const char *path = next_text(request, &at);
+    int fd = given->fds[HOME_GIVEN_LOWER] >= 0
+                 ? fcntl(given->fds[HOME_GIVEN_LOWER], F_DUPFD_CLOEXEC, 0)
+             : path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                    : -1;
+    if (fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the home directory '%s'",
-                         home_path ? home_path : "");
+                         path ? path : "");
+    *ret_fd = fd;
+    return 0;
+}
+
+static int mount_overlay(struct holder *holder, const struct home_message *request, int home,
+                         const struct given *given, struct answer *answer, struct brig_error *err)
+{
+    const int *fds = given->fds;
     char label[HOME_NAME_MAX + 16];
     (void)snprintf(label, sizeof label, "brig-%s", holder->name);
-    bool same = holder->has_overlay && has_same_masks(holder, request);
-    if (holder->has_overlay && !same && holder->run_count == 1) {
-        mounts_drop_overlay(); /* nobody else would miss it */
-        holder->has_overlay = false;
-    }
-    *ret_stale = holder->has_overlay && !same;
-    int status = same ? 0 : apply_masks(home, request, at, err);
-    if (status < 0 || holder->has_overlay)
+    mounts_drop_overlay(); /* and what is left of a failed attempt */
+    int status = masking_begin(&holder->masking, home, request->text, true, err);
+    if (status == 0)
+        status = masking_add(&holder->masking, request, &answer->set, err);
+    if (status < 0)
         return status;
-    memcpy(&holder->masked, request, sizeof request->head + request->head.length);
-    status = fds[HOME_GIVEN_STORE] < 0
-                 ? own_overlay(holder, home, label, ret_created, err)
-                 : mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
-                                        fds[HOME_GIVEN_WORK], label, err);
+    if (fds[HOME_GIVEN_STORE] < 0)
+        return own_overlay(holder, home, label, &answer->created, err);
+    status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
+                                  fds[HOME_GIVEN_WORK], label, err);
+    if (status == 0)
+        masking_mounted(&holder->masking, fds[HOME_GIVEN_CHANGES]);
+    return status;
+}
+
+static int need_overlay(struct holder *holder, const struct home_message *request,
+                        const struct given *given, struct answer *answer, struct brig_error *err)
+{
+    if (holder->has_overlay) {
+        answer->set = masking_find(&holder->masking, request);
+        if (answer->set)
+            return 0;
+        answer->news = true;
+        if (holder->run_count > 1)
+            return masking_add(&holder->masking, request, &answer->set, err);
+        holder->has_overlay = false; /* nobody else would miss it */
+    }
+    autoclose int home = -1;
+    int status = open_home(request, given, &home, err);
+    if (status == 0)
+        status = mount_overlay(holder, request, home, given, answer, err);
+    answer->news = true;
     holder->has_overlay = status == 0;
     return status;
+}
+
+/* Where masks lead by links, of a home that is not in the jail at all. */
+static int find_links(struct holder *holder, const struct home_message *request,
+                      const struct given *given, struct answer *answer, struct brig_error *err)
+{
+    if (request->head.mask_count == 0)
+        return 0;
+    answer->set = masking_find(&holder->links, request);
+    if (answer->set)
+        return 0;
+    autoclose int home = -1;
+    int status = open_home(request, given, &home, err);
+    if (status == 0)
+        status = masking_begin(&holder->links, home, request->text, false, err);
+    return status < 0 ? status : masking_add(&holder->links, request, &answer->set, err);
 }
 
 static int need_home(struct holder *holder, const struct given *given, bool *ret_created,
@@ -196,14 +194,16 @@ static int need_home(struct holder *holder, const struct given *given, bool *ret
 
 /* ---- answers ---- */
 
-static void send_reply(int socket, const struct home_reply *reply, const int *fds, size_t count)
+static void send_reply(int socket, const struct home_reply *reply, const char *text, const int *fds,
+                       size_t count)
 {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
     } control = {0};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)reply, .iov_len = sizeof *reply};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    struct iovec parts[] = {{.iov_base = (void *)(uintptr_t)reply, .iov_len = sizeof *reply},
+                            {.iov_base = (void *)(uintptr_t)text, .iov_len = reply->length}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LENGTH(parts)};
     if (count > 0) {
         message.msg_control = &control;
         message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
@@ -240,15 +240,18 @@ static void limit_disk(struct holder *holder, struct run *run, const struct home
     reply->crowded = holder->run_count > 1;
 }
 
-static void join(struct holder *holder, struct run *run, const struct request *request,
+static void join(struct holder *holder, struct run *run, const struct home_message *request,
                  const struct given *given)
 {
     struct home_reply reply = {0};
     struct brig_error err = {0};
-    bool created = false, stale = false, overlay = request->head.kind == POLICY_HOME_OVERLAY;
+    struct answer answer = {0};
+    bool overlay = request->head.kind == POLICY_HOME_OVERLAY;
     int fds[HOME_FD_COUNT] = {-1, -1, -1, -1, -1, holder->lock};
-    int status = overlay ? need_overlay(holder, request, given, &created, &stale, &err)
-                         : need_home(holder, given, &created, &err);
+    int status = overlay ? need_overlay(holder, request, given, &answer, &err)
+                         : need_home(holder, given, &answer.created, &err);
+    if (status == 0 && !overlay)
+        status = find_links(holder, request, given, &answer, &err);
     const enum mounts_part wanted[] = {
         [HOME_FD_HOME] = overlay ? MOUNTS_OVERLAY : MOUNTS_PRIVATE_HOME,
         [HOME_FD_TMP] = MOUNTS_TMP,
@@ -263,14 +266,20 @@ static void join(struct holder *holder, struct run *run, const struct request *r
     if (status == 0)
         limit_disk(holder, run, &request->head, &reply);
     reply.code = status;
-    reply.created = created;
-    reply.stale = stale;
+    reply.created = answer.created;
+    reply.length = status == 0 && answer.set ? (uint32_t)answer.set->places.length : 0;
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, err.message, sizeof reply.message);
-    send_reply(run->socket, &reply, fds, status == 0 ? HOME_FD_COUNT : 0);
+    send_reply(run->socket, &reply, reply.length > 0 ? answer.set->places.data : NULL, fds,
+               status == 0 ? HOME_FD_COUNT : 0);
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
+    /* It takes a while, so it is not waited for. */
+    if (status == 0 && overlay && answer.news)
+        masking_watch(&holder->masking);
+    else if (status == 0)
+        masking_refresh(overlay ? &holder->masking : &holder->links);
 }
 
 static void list(const struct holder *holder, const struct run *asking, struct home_reply *reply)
@@ -282,12 +291,12 @@ static void list(const struct holder *holder, const struct run *asking, struct h
 
 static void leave(struct holder *holder, int status)
 {
-    (void)unlinkat(holder->runtime_fd, holder->socket_name, 0);
+    (void)unlinkat(holder->sockets, holder->socket_name, 0);
     mounts_end(); /* before the lock is gone: who has it next may mount the same again */
     _exit(status);
 }
 
-static ssize_t receive(int socket, struct request *request, struct given *given)
+static ssize_t receive(int socket, struct home_message *request, struct given *given)
 {
     union {
         struct cmsghdr header;
@@ -308,7 +317,7 @@ static ssize_t receive(int socket, struct request *request, struct given *given)
 /* Serves one request; false when the connection is of no more use. */
 static bool serve(struct holder *holder, struct run *run)
 {
-    static struct request request; /* too large for the stack */
+    static struct home_message request; /* too large for the stack */
     __attribute__((cleanup(given_done))) struct given given = {{-1, -1, -1, -1}};
     ssize_t length = receive(run->socket, &request, &given);
     if (length < 0)
@@ -321,8 +330,6 @@ static bool serve(struct holder *holder, struct run *run)
     switch ((enum home_op)request.head.op) {
     case HOME_JOIN:
         join(holder, run, &request, &given);
-        if (holder->has_overlay && request.head.kind == POLICY_HOME_OVERLAY)
-            refresh_masks(holder, &request, &given);
         return true;
     case HOME_LIST:
         list(holder, run, &reply);
@@ -337,7 +344,7 @@ static bool serve(struct holder *holder, struct run *run)
         }
         break;
     }
-    send_reply(run->socket, &reply, NULL, 0);
+    send_reply(run->socket, &reply, NULL, NULL, 0);
     if (request.head.op == HOME_STOP && reply.code == 0)
         leave(holder, 0);
     return true;
@@ -390,15 +397,24 @@ static void drop_run(struct holder *holder, size_t which)
 
 static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
-    static struct pollfd fds[RUNS_MAX + 1];
+    static struct pollfd fds[RUNS_MAX + 2];
     for (;;) {
+        size_t count = holder->run_count, events = count + 1;
         fds[0] = (struct pollfd){.fd = holder->listener, .events = POLLIN};
-        for (size_t i = 0; i < holder->run_count; i++)
+        for (size_t i = 0; i < count; i++)
             fds[i + 1] = (struct pollfd){.fd = holder->runs[i].socket, .events = POLLIN};
-        size_t count = holder->run_count;
-        int ready = poll(fds, count + 1, count > 0 ? -1 : LINGER_MS);
-        if (ready == 0 || (ready < 0 && errno != EINTR))
+        fds[events] =
+            (struct pollfd){.fd = count > 0 ? holder->masking.inotify : -1, .events = POLLIN};
+        int ready = poll(fds, count + 2,
+                         count == 0              ? LINGER_MS
+                         : holder->masking.blind ? BLIND_MS
+                                                 : -1);
+        if ((ready == 0 && count == 0) || (ready < 0 && errno != EINTR))
             leave(holder, 0);
+        if (ready == 0)
+            masking_refresh(&holder->masking);
+        if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
+            masking_process(&holder->masking);
         for (size_t i = count; i-- > 0;) /* from the end: dropping moves the last one here */
             if (fds[i + 1].revents &&
                 (!(fds[i + 1].revents & POLLIN) || !serve(holder, &holder->runs[i])))
@@ -415,7 +431,7 @@ static int take_lock(struct holder *holder, int storage, struct brig_error *err)
 {
     char name[STORAGE_KEY_MAX + 8];
     (void)snprintf(name, sizeof name, "%s.lock", storage >= 0 ? holder->name : holder->key);
-    holder->lock = openat(storage >= 0 ? storage : holder->runtime_fd, name,
+    holder->lock = openat(storage >= 0 ? storage : holder->sockets, name,
                           O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (holder->lock < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", name);
@@ -427,17 +443,16 @@ static int take_lock(struct holder *holder, int storage, struct brig_error *err)
 static int start_listening(struct holder *holder, struct brig_error *err)
 {
     (void)snprintf(holder->socket_name, sizeof holder->socket_name, "%s.sock", holder->key);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int length = snprintf(address.sun_path, sizeof address.sun_path, "%s/%s", holder->runtime,
-                          holder->socket_name);
-    if (length < 0 || (size_t)length >= sizeof address.sun_path)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the jail's name '%s' is too long", holder->name);
-    (void)unlink(address.sun_path); /* we have the lock: it is nobody's */
+    struct sockaddr_un address;
+    int status = sockets_address(holder->sockets, holder->key, &address, err);
+    if (status < 0)
+        return status;
+    (void)unlinkat(holder->sockets, holder->socket_name, 0); /* we have the lock: it is nobody's */
     holder->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (holder->listener < 0 ||
         bind(holder->listener, (struct sockaddr *)&address, sizeof address) < 0 ||
         listen(holder->listener, 64) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot listen on '%s'", address.sun_path);
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot listen on '%s'", holder->socket_name);
     return 0;
 }
 
@@ -457,19 +472,29 @@ static void settle_down(void)
         (void)signal(ignored[i], SIG_IGN);
 }
 
+static int open_sockets(struct holder *holder, const char *storage, struct brig_error *err)
+{
+    holder->sockets = sockets_make(geteuid(), storage, err);
+    return holder->sockets < 0 ? holder->sockets : 0;
+}
+
 /* By the storage as it is in the namespace we are about to leave; without one by the key alone. */
 static int lock_jail(struct holder *holder, const char *storage, struct brig_error *err)
 {
-    if (*holder->key)
-        return take_lock(holder, -1, err);
+    if (*holder->key) {
+        int opened = open_sockets(holder, NULL, err);
+        return opened < 0 ? opened : take_lock(holder, -1, err);
+    }
     autoclose int made = storage_open(storage, geteuid(), err);
     if (made < 0)
         return made;
     int status = storage_key(storage, holder->name, holder->key, err);
-    return status < 0 ? status : take_lock(holder, made, err);
+    if (status == 0)
+        status = take_lock(holder, made, err);
+    return status < 0 ? status : open_sockets(holder, storage, err);
 }
 
-static int begin(struct holder *holder, const struct request *request, struct brig_error *err)
+static int begin(struct holder *holder, const struct home_message *request, struct brig_error *err)
 {
     size_t at = 0;
     const char *name = next_text(request, &at), *storage = next_text(request, &at);
@@ -478,9 +503,6 @@ static int begin(struct holder *holder, const struct request *request, struct br
         return brig_fail(err, BRIG_E_INVALID, 0, "the holder was told nothing");
     (void)snprintf(holder->name, sizeof holder->name, "%s", name);
     (void)snprintf(holder->key, sizeof holder->key, "%s", key);
-    holder->runtime_fd = storage_runtime(geteuid(), holder->runtime, err);
-    if (holder->runtime_fd < 0)
-        return holder->runtime_fd;
     int status = lock_jail(holder, storage, err);
     if (status == 0)
         status = start_listening(holder, err);
@@ -498,9 +520,10 @@ static int begin(struct holder *holder, const struct request *request, struct br
 int home_holder_main(void)
 {
     static struct holder holder; /* large, and all zeros in the program's file */
-    static struct request request;
+    static struct home_message request;
     const int first = 3;
-    holder.runtime_fd = holder.storage = holder.listener = holder.lock = -1;
+    holder.sockets = holder.storage = holder.listener = holder.lock = -1;
+    holder.masking = holder.links = MASKING_INIT;
     settle_down();
     ssize_t length = recv(first, &request, sizeof request - 1, 0);
     if (length < (ssize_t)sizeof request.head || request.head.version != HOME_WIRE_VERSION ||
@@ -512,7 +535,7 @@ int home_holder_main(void)
     reply.code = begin(&holder, &request, &err);
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, err.message, sizeof reply.message);
-    send_reply(first, &reply, NULL, 0);
+    send_reply(first, &reply, NULL, NULL, 0);
     if (reply.code < 0)
         return 1;
     add_run(&holder, first);

@@ -44,11 +44,13 @@ struct home_spec {
 /* What a run got: detached mounts, and its place in the jail. */
 struct home_mounts {
     int home, tmp, var_tmp, shm, run; /* -1: none */
-    int lease;      /* the connection: the holder counts it as a run while it is open */
-    int lock;       /* keeps others from mounting the same again, should the holder die */
-    bool created;   /* the home is new */
-    bool stale;     /* others run in the jail, with other masks: what they have seen of the home may
-                   * show although it is hidden now, unless this run covers it */
+    int lease;    /* the connection: the holder counts it as a run while it is open */
+    int lock;     /* keeps others from mounting the same again, should the holder die */
+    bool created; /* the home is new */
+    /* What masks lead to by symbolic links, each ended by a NUL: relative to the home, or absolute if
+     * it is not in it. The home has it hidden; grants and the host's view have not. */
+    char *places;
+    size_t places_length;
     bool crowded;   /* others run in the jail */
     int disk_errno; /* why the private directories are not limited as asked; 0: they are */
     uint64_t disk_bytes, disk_inodes; /* the least that somebody in the jail asks for */

@@ -5,12 +5,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -27,12 +30,19 @@
 #ifndef MOVE_MOUNT_F_EMPTY_PATH
 #define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
 #endif
+#ifndef MOVE_MOUNT_T_EMPTY_PATH
+#define MOVE_MOUNT_T_EMPTY_PATH 0x00000040
+#endif
 
 #define BASE MOUNTS_BASE
 #define MASKS BASE "/masks"
 #define LOWER BASE "/lower"
 #define STORE BASE "/store"
+#define NOTHING BASE "/nothing"
+#define EMPTY BASE "/empty"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
+#define PROPAGATION_SLAVE (1U << 19)   /* MS_SLAVE */
+#define PROPAGATION_SHARED (1U << 20)  /* MS_SHARED */
 
 static const char *const parts[] = {
     [MOUNTS_OVERLAY] = BASE "/overlay",   [MOUNTS_PRIVATE_HOME] = BASE "/home",
@@ -126,12 +136,14 @@ int mounts_begin(struct brig_error *err)
     static const struct {
         const char *path;
         mode_t mode;
-    } directories[] = {{MASKS, 0755},           {LOWER, 0700},        {STORE, 0700},
-                       {BASE "/overlay", 0700}, {BASE "/home", 0700}, {MOUNTS_PRIVATE, 0700}};
+    } directories[] = {
+        {MASKS, 0755},        {LOWER, 0700},          {STORE, 0700}, {BASE "/overlay", 0700},
+        {BASE "/home", 0700}, {MOUNTS_PRIVATE, 0700}, {EMPTY, 0555}};
     mode_t mask = umask(0);
     for (size_t i = 0; i < ARRAY_LENGTH(directories) && status == 0; i++)
         if (mkdir(directories[i].path, directories[i].mode) < 0)
             status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
+    autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
     (void)umask(mask);
     return status < 0 ? status : private_begin(MOUNTS_PRIVATE, err);
 }
@@ -179,7 +191,14 @@ static int new_overlay(const char *lower, int changes, int work, const char *lab
         {"workdir", scratch}, {"userxattr", NULL}, {"index", "off"},
     };
     autoclose int mount = new_filesystem("overlay", options, ARRAY_LENGTH(options), err);
-    return mount < 0 ? mount : attach(mount, parts[MOUNTS_OVERLAY], err);
+    int status = mount < 0 ? mount : attach(mount, parts[MOUNTS_OVERLAY], err);
+    if (status < 0)
+        return status;
+    /* What is mounted on it later, to hide something, is to reach the clones that runs have. */
+    struct mount_attr attr = {.propagation = PROPAGATION_SHARED};
+    long result = SYS(mount_setattr, AT_FDCWD, parts[MOUNTS_OVERLAY], 0, &attr, sizeof attr);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot share the home's mount")
+                      : 0;
 }
 
 int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err)
@@ -229,16 +248,42 @@ int mounts_private_home(int home, struct brig_error *err)
 
 /* ---- masks ---- */
 
-/* A whiteout is a device that no driver has; a directory that hides the one below it is marked. */
-static int hide(int above, const char *name, bool for_good)
+/* A whiteout is a device that no driver has. Its mode says whether it was there when the overlay was
+ * mounted. */
+enum { WHITEOUT_EARLY = 0400, WHITEOUT_LATE = 0 };
+
+static bool is_mounted(void)
 {
-    if (for_good && mkdirat(above, name, 0755) == 0) {
+    struct statfs system;
+    return statfs(parts[MOUNTS_OVERLAY], &system) == 0 && system.f_type == OVERLAYFS_SUPER_MAGIC;
+}
+
+static bool is_early(int above, const char *name)
+{
+    struct stat info;
+    return fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(info.st_mode) &&
+           (info.st_mode & WHITEOUT_EARLY);
+}
+
+/* 1 if it has been there from the beginning. */
+static int hide(int above, const char *name)
+{
+    mode_t mode = is_mounted() ? WHITEOUT_LATE : WHITEOUT_EARLY;
+    if (mknodat(above, name, S_IFCHR | mode, makedev(0, 0)) < 0 && errno != EEXIST)
+        return -errno;
+    return is_early(above, name);
+}
+
+/* A directory that hides the one below it is marked. */
+static int hide_own(int above, const char *name)
+{
+    if (mkdirat(above, name, 0755) == 0) {
         autoclose int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd >= 0 && fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) == 0)
             return 0;
         (void)unlinkat(above, name, AT_REMOVEDIR); /* before 6.6 */
     }
-    return mknodat(above, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -errno : 0;
+    return hide(above, name);
 }
 
 /* Of directories in two layers the upper one's mode and times are seen: so they are the home's. */
@@ -263,7 +308,8 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int mounts_mask(int home, const char *path, bool for_good, struct brig_error *err)
+static int mask(int home, const char *path, int (*hide_name)(int, const char *),
+                struct brig_error *err)
 {
     autoclose int masks = open(MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int real = open_directory(home, ".");
@@ -275,21 +321,106 @@ int mounts_mask(int home, const char *path, bool for_good, struct brig_error *er
         if (copy_directory(masks, real, name) < 0)
             return 0; /* there is nothing below what is not there, or is a link to elsewhere */
         int next = open_directory(masks, name), next_real = open_directory(real, name);
+        bool hidden = next < 0 && errno == ENOTDIR && is_early(masks, name);
         (void)close(masks);
         (void)close(real);
         masks = next;
         real = next_real;
-        if (masks < 0 && errno == ENOTDIR)
-            return 0; /* what is above it is hidden already */
+        if (masks < 0 && real >= 0)
+            return hidden; /* what is above it is hidden already */
     }
-    int result = masks < 0 || real < 0 ? -errno : hide(masks, rest, for_good);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : 0;
+    int result = masks < 0 || real < 0 ? -errno : hide_name(masks, rest);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
 }
+
+int mounts_mask(int home, const char *path, struct brig_error *err)
+{
+    return mask(home, path, hide, err);
+}
+
+int mounts_mask_own(int home, const char *path, struct brig_error *err)
+{
+    return mask(home, path, hide_own, err);
+}
+
+/* ---- masks in what is mounted already ---- */
+
+static bool is_opaque(int directory)
+{
+    char value[4];
+    return fgetxattr(directory, "user.overlay.opaque", value, sizeof value) > 0 && value[0] == 'y';
+}
+
+/* Whether what is seen at a path is all a run's own: nothing of the home's shows through. */
+static bool is_of_run(int changes, const char *path)
+{
+    autoclose int above = open_directory(changes, ".");
+    for (const char *rest = path; above >= 0 && *rest;) {
+        char name[256];
+        size_t length = strcspn(rest, "/");
+        struct stat info;
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, rest);
+        if (is_opaque(above))
+            return true;
+        if (fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+            return false;
+        if (!S_ISDIR(info.st_mode))
+            return true;
+        int next = open_directory(above, name);
+        (void)close(above);
+        above = next;
+        rest += length + (rest[length] == '/');
+    }
+    return above >= 0 && is_opaque(above);
+}
+
+/* Opens a path below a directory, following no link; -1 if there is one. */
+static int open_plain(int directory, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    long fd = SYS(openat2, directory, path, &how, sizeof how);
+    return fd < 0 ? -1 : (int)fd;
+}
+
+int mounts_cover(int home, int changes, const char *path, struct brig_error *err)
+{
+    autoclose int real = open_plain(home, path);
+    autoclose int overlay = open(parts[MOUNTS_OVERLAY], O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autoclose int seen = real < 0 || overlay < 0 ? -1 : open_plain(overlay, path);
+    struct stat all, info;
+    if (seen < 0 || fstat(overlay, &all) < 0 || fstat(seen, &info) < 0)
+        return 0; /* it is not there, or hidden */
+    struct statfs system, covered;
+    if (fstatfs(overlay, &system) < 0 || fstatfs(seen, &covered) < 0 ||
+        system.f_type != covered.f_type || is_of_run(changes, path))
+        return 0; /* it is covered */
+    const char *cover = S_ISDIR(info.st_mode) ? EMPTY : NOTHING;
+    long tree = SYS(open_tree, AT_FDCWD, cover, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    autoclose int owned = (int)tree;
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                                          MOUNT_ATTR_NOEXEC};
+    long result =
+        tree < 0 ? tree : SYS(mount_setattr, owned, "", AT_EMPTY_PATH, &attr, sizeof attr);
+    if (result >= 0)
+        result =
+            SYS(move_mount, owned, "", seen, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot hide '%s'", path) : 0;
+}
+
+/* ---- for runs ---- */
 
 int mounts_clone(enum mounts_part part, struct brig_error *err)
 {
-    long tree = SYS(open_tree, AT_FDCWD, parts[part], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    return tree < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone '%s' for a run",
-                                parts[part])
-                    : (int)tree;
+    long tree =
+        SYS(open_tree, AT_FDCWD, parts[part], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    autoclose int owned = (int)tree;
+    /* What a run mounts on its clone is its own affair; what is mounted here is everybody's. */
+    struct mount_attr attr = {.propagation = PROPAGATION_SLAVE};
+    long result = tree < 0 || part != MOUNTS_OVERLAY
+                      ? tree
+                      : SYS(mount_setattr, owned, "", AT_EMPTY_PATH, &attr, sizeof attr);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot clone '%s' for a run",
+                                  parts[part])
+                      : take_fd(&owned);
 }

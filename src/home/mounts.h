@@ -29,10 +29,16 @@ int mounts_given_overlay(int lower, int store, int changes, int work, const char
                          struct brig_error *err);
 int mounts_given_home(int tree, struct brig_error *err);
 
-/* Hides a path, relative to the home (a directory's fd), also if it does not exist yet; but not if
- * the directory above it does not. With `for_good` an empty directory takes its place, for a mount
- * to cover. */
-int mounts_mask(int home, const char *path, bool for_good, struct brig_error *err);
+/* Hides a path, relative to the home (a directory's fd), in the layer of masks, also if it does not
+ * exist yet; but not if the directory above it does not. Returns 1 if it is hidden so for certain:
+ * what came into the layer after the overlay was mounted may have no effect. */
+int mounts_mask(int home, const char *path, struct brig_error *err);
+/* The same with an empty directory in its place, for a mount to cover. */
+int mounts_mask_own(int home, const char *path, struct brig_error *err);
+
+/* Hides a path of the overlay in all runs that have a clone of it, at once, if the home has it and it
+ * can be seen. `changes` is the upper directory: what a run made itself is left alone. */
+int mounts_cover(int home, int changes, const char *path, struct brig_error *err);
 
 enum mounts_part { MOUNTS_OVERLAY, MOUNTS_PRIVATE_HOME, MOUNTS_TMP, MOUNTS_SHM, MOUNTS_RUN };
 /* A clone of a part for a run: the fd of a detached mount. */

@@ -137,41 +137,6 @@ int storage_check_upper(int changes, const char *name, struct brig_error *err)
                        name);
 }
 
-/* ---- where sockets are ---- */
-
-static bool is_private(const char *path, uid_t uid)
-{
-    struct stat info;
-    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == uid &&
-           !(info.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* The same for root acting for a user as for the user: not by the environment. */
-static int choose_base(uid_t uid, char *path, size_t size)
-{
-    (void)snprintf(path, size, "/run/user/%u", uid);
-    if (is_private(path, uid)) {
-        (void)snprintf(path, size, "/run/user/%u/brig", uid);
-        return 0;
-    }
-    (void)snprintf(path, size, "/tmp/brig-%u", uid);
-    return 0;
-}
-
-int storage_runtime(uid_t uid, char ret_path[STORAGE_PATH_MAX], struct brig_error *err)
-{
-    (void)choose_base(uid, ret_path, STORAGE_PATH_MAX);
-    if (mkdir(ret_path, 0700) == 0 && geteuid() != uid && lchown(ret_path, uid, (gid_t)-1) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot give '%s' to uid %u", ret_path, uid);
-    if (!is_private(ret_path, uid))
-        return brig_fail(err, BRIG_E_SETUP, 0,
-                         "'%s' is needed for the sockets of jails, but is not a directory of yours "
-                         "alone. Remove it, or have it removed",
-                         ret_path);
-    int fd = open(ret_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 ? fd : brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", ret_path);
-}
-
 int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_MAX],
                 struct brig_error *err)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a jail keeps on disk, and where the sockets of holders are. All of it is done as the user
- * whose jail it is. */
+/* What a jail keeps on disk. All of it is done as the user whose jail it is. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,12 +27,8 @@ int storage_remove_work(int changes, const char *name, struct brig_error *err);
 /* Whether the filesystem of a directory can hold changes: whiteouts and extended attributes. */
 int storage_check_upper(int changes, const char *name, struct brig_error *err);
 
-/* The directory of the sockets, for a user, made if it is missing: an fd or a code. */
-#define STORAGE_PATH_MAX 108
-int storage_runtime(uid_t uid, char ret_path[STORAGE_PATH_MAX], struct brig_error *err);
-
-/* What the names of a jail's socket and lock in that directory begin with: a storage directory is
- * told from another by its inode. */
+/* What the names of a jail's socket, and of a lock that is not in the storage, begin with: a storage
+ * directory is told from another by its inode. */
 #define STORAGE_KEY_MAX 128
 int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_MAX],
                 struct brig_error *err);

@@ -7,9 +7,10 @@
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 2
-#define HOME_TEXT_MAX 65536 /* of a request's strings */
-#define HOME_RULES_MAX 4096 /* masks and the like */
+#define HOME_WIRE_VERSION 3
+#define HOME_TEXT_MAX 65536   /* of a request's strings */
+#define HOME_RULES_MAX 4096   /* masks and the like */
+#define HOME_PLACES_MAX 16384 /* bytes of places that masks lead to by links */
 
 enum home_op {
     HOME_JOIN, /* the jail's home and private directories, for one run */
@@ -26,6 +27,11 @@ struct home_request {
     uint32_t mask_count, shown_count, own_count;
     uint32_t length;
     uint64_t disk_bytes, disk_inodes; /* HOME_JOIN: of the private directories; 0: no limit */
+};
+
+struct home_message {
+    struct home_request head;
+    char text[HOME_TEXT_MAX + 1];
 };
 
 /* With HOME_JOIN from root, whose holder is a stranger to the files: what it could not open. */
@@ -53,11 +59,12 @@ enum home_fd {
 struct home_reply {
     int32_t code;                     /* 0, or an enum brig_code with the message */
     int32_t sys_errno;                /* behind it */
-    uint32_t created;                 /* HOME_JOIN: the home is new, */
-    uint32_t stale;                   /* or mounted with other masks, and in use */
+    uint32_t created;                 /* HOME_JOIN: the home is new */
     uint32_t crowded;                 /* others are in the jail */
     uint64_t disk_bytes, disk_inodes; /* the least that somebody in the jail asks for, */
     int32_t disk_errno;               /* and why it could not be made so */
+    uint32_t length; /* of what follows: places that masks lead to by symbolic links, each ended by
+                        * a NUL; relative to the home, or absolute if they are not in it */
     uint32_t pid_count;
     int32_t pids[HOME_PIDS_MAX]; /* of the runs in the jail */
     char message[BRIG_MESSAGE_MAX];

@@ -33,23 +33,32 @@ struct variables {
     size_t count;
 };
 
-/* "*_TOKEN" and its kind, which most patterns are: only the end has to be compared. */
-static bool ends_with(const char *text, const char *end, size_t length)
+/* ---- patterns ---- */
+
+static char folded(char c, bool fold)
 {
-    size_t all = strlen(text);
-    return all >= length && memcmp(text + all - length, end, length) == 0;
+    return fold && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-bool policy_pattern_matches(const char *pattern, const char *text)
+static bool same(const char *a, const char *b, size_t length, bool fold)
+{
+    for (size_t i = 0; i < length; i++)
+        if (folded(a[i], fold) != folded(b[i], fold))
+            return false;
+    return true;
+}
+
+/* Of a text of so many bytes. "*_TOKEN" and its kind are what most patterns are: of these only the
+ * end has to be compared. */
+static bool matches_text(const char *pattern, const char *text, size_t length, bool fold)
 {
     size_t plain = pattern[0] == '*' ? strcspn(pattern + 1, "*\\") : 0;
     if (plain > 0 && pattern[1 + plain] == '\0')
-        return ends_with(text, pattern + 1, plain);
+        return length >= plain && same(text + length - plain, pattern + 1, plain, fold);
     /* The last '*' seen and the text it was tried on: on a mismatch it takes one character more.
      * Earlier ones need not be tried again, so this is at most pattern times text. */
-    const char *star = NULL;
-    const char *retry = NULL;
-    while (*text) {
+    const char *star = NULL, *retry = NULL, *end = text + length;
+    while (text < end) {
         if (*pattern == '*') {
             star = ++pattern;
             retry = text;
@@ -57,7 +66,7 @@ bool policy_pattern_matches(const char *pattern, const char *text)
         }
         /* A backslash at the very end stands for itself. */
         size_t quoted = pattern[0] == '\\' && pattern[1] ? 1 : 0;
-        if (*pattern && pattern[quoted] == *text) {
+        if (*pattern && folded(pattern[quoted], fold) == folded(*text, fold)) {
             pattern += quoted + 1;
             text++;
         } else if (star) {
@@ -69,6 +78,42 @@ bool policy_pattern_matches(const char *pattern, const char *text)
     }
     return pattern[strspn(pattern, "*")] == '\0';
 }
+
+bool policy_pattern_matches(const char *pattern, const char *text)
+{
+    return matches_text(pattern, text, strlen(text), false);
+}
+
+#define SCHEME_MARK "://"
+
+/* Whether one of the addresses in a value, such as scheme://user:secret@host, matches: each from its
+ * scheme to the end of its host, as a '@' or a ':' further on means something else. */
+static bool has_address(const char *pattern, const char *value)
+{
+    static const char scheme[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.";
+    const char *from = value;
+    for (const char *mark; (mark = strstr(from, SCHEME_MARK));) {
+        const char *start = mark;
+        while (start > from && strchr(scheme, start[-1]))
+            start--;
+        const char *rest = mark + strlen(SCHEME_MARK);
+        size_t length = (size_t)(rest - start) + strcspn(rest, "/?# \t\r\n,;|<>\"'");
+        if (matches_text(pattern, start, length, true))
+            return true;
+        from = start + length;
+    }
+    return false;
+}
+
+bool policy_filter_matches(const char *pattern, const char *name, size_t name_length,
+                           const char *value)
+{
+    return strstr(pattern, SCHEME_MARK) ? has_address(pattern, value)
+                                        : matches_text(pattern, name, name_length, true);
+}
+
+/* ---- variables ---- */
 
 static struct variable *find(const struct variables *all, const char *name, size_t length)
 {
@@ -87,37 +132,25 @@ static void set(struct variables *all, const char *name, size_t length, const ch
     *found = (struct variable){name, length, value};
 }
 
-/* A pattern is matched against a C string; names from envp end in '='. */
-static bool matches(const char *pattern, const struct variable *variable, char *scratch)
+/* The caller's variables, each once with its last value. */
+static void read_caller(const char *const *envp, struct variables *all)
 {
-    memcpy(scratch, variable->name, variable->name_length);
-    scratch[variable->name_length] = '\0';
-    return policy_pattern_matches(pattern, scratch);
-}
-
-/* The caller's variables, each once with its last value. Returns the longest name's length. */
-static size_t read_caller(const char *const *envp, struct variables *all)
-{
-    size_t longest = 0;
     for (; envp && *envp; envp++) {
         const char *equals = strchr(*envp, '=');
         if (!equals || equals == *envp)
             continue;
-        size_t length = (size_t)(equals - *envp);
-        set(all, *envp, length, equals + 1);
-        longest = length > longest ? length : longest;
+        set(all, *envp, (size_t)(equals - *envp), equals + 1);
     }
-    return longest;
 }
 
-static void apply_mode(const struct policy_mode *mode, struct variables *all, char *scratch)
+static void apply_mode(const struct policy_mode *mode, struct variables *all)
 {
     if (!mode->env_keep)
         return;
     for (size_t i = 0; i < all->count; i++) {
         bool kept = false;
         for (const char *const *pattern = mode->env_keep; *pattern && !kept; pattern++)
-            kept = matches(*pattern, &all->items[i], scratch);
+            kept = matches_text(*pattern, all->items[i].name, all->items[i].name_length, false);
         if (!kept)
             all->items[i].value = NULL;
     }
@@ -144,8 +177,31 @@ static void apply_jail(const struct brig_policy *policy, const char *default_hom
     set_named(all, "TMPDIR", "/tmp");
 }
 
+static void apply_filter(const char *pattern, struct variables *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        struct variable *variable = &all->items[i];
+        if (variable->value &&
+            policy_filter_matches(pattern, variable->name, variable->name_length, variable->value))
+            variable->value = NULL;
+    }
+}
+
+/* What the caller does not have cannot be exposed: then the rule says nothing. */
+static void expose(const char *name, const struct variables *caller, struct variables *all)
+{
+    bool pattern = strchr(name, '*');
+    for (size_t i = 0; i < caller->count; i++) {
+        const struct variable *had = &caller->items[i];
+        if (pattern ? matches_text(name, had->name, had->name_length, true)
+                    : had->name_length == strlen(name) &&
+                          memcmp(had->name, name, had->name_length) == 0)
+            set(all, had->name, had->name_length, had->value);
+    }
+}
+
 static void apply_rules(const struct brig_policy *policy, const struct variables *caller,
-                        struct variables *all, char *scratch)
+                        struct variables *all)
 {
     for (size_t r = 0; r < policy->env_count; r++) {
         const struct policy_env *rule = &policy->env[r];
@@ -153,17 +209,11 @@ static void apply_rules(const struct brig_policy *policy, const struct variables
         case POLICY_ENV_SET:
             set_named(all, rule->name, rule->value);
             break;
-        case POLICY_ENV_EXPOSE: {
-            /* What the caller does not have cannot be exposed: then the rule says nothing. */
-            const struct variable *had = find(caller, rule->name, strlen(rule->name));
-            if (had)
-                set_named(all, rule->name, had->value);
+        case POLICY_ENV_EXPOSE:
+            expose(rule->name, caller, all);
             break;
-        }
         case POLICY_ENV_UNSET:
-            for (size_t i = 0; i < all->count; i++)
-                if (all->items[i].value && matches(rule->name, &all->items[i], scratch))
-                    all->items[i].value = NULL;
+            apply_filter(rule->name, all);
             break;
         }
     }
@@ -217,23 +267,15 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
         return brig_fail_nomem(err);
     struct variables caller = {caller_items, 0};
     struct variables all = {items, 0};
-    size_t longest = read_caller(envp, &caller);
-    for (size_t r = 0; r < policy->env_count; r++) {
-        size_t length = strlen(policy->env[r].name);
-        longest = length > longest ? length : longest;
-    }
-    autofree char *scratch = malloc(longest + sizeof "LOGNAME");
-    if (!scratch)
-        return brig_fail_nomem(err);
-
+    read_caller(envp, &caller);
     memcpy(items, caller_items, caller.count * sizeof *items);
     all.count = caller.count;
-    apply_mode(mode, &all, scratch);
+    apply_mode(mode, &all);
     char home[HOME_SIZE];
     (void)snprintf(home, sizeof home, HOME_FORMAT,
                    policy->user_name ? policy->user_name : DEFAULT_USER);
     apply_jail(policy, home, &all);
-    apply_rules(policy, &caller, &all, scratch);
+    apply_rules(policy, &caller, &all);
     char **env = pack(&all);
     if (!env)
         return brig_fail_nomem(err);

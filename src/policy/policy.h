@@ -28,7 +28,7 @@ struct policy_grant {
 
 enum policy_env_kind {
     POLICY_ENV_SET,    /* name=value */
-    POLICY_ENV_EXPOSE, /* name, past earlier patterns */
+    POLICY_ENV_EXPOSE, /* name, or a pattern, past earlier patterns */
     POLICY_ENV_UNSET,  /* a pattern */
 };
 
@@ -119,6 +119,11 @@ int policy_validate(const struct brig_policy *policy, struct brig_error *err);
  * last value. Malformed entries of envp (no '=') are dropped. */
 int policy_environment(const struct brig_policy *policy, const char *const *envp, char ***ret_env,
                        struct brig_error *err);
+
+/* True if a filter of the environment is for this variable: a pattern for its name, whatever the case
+ * of letters, or one with "://" in it, for an address in its value. */
+bool policy_filter_matches(const char *pattern, const char *name, size_t name_length,
+                           const char *value);
 
 /* True if pattern, in which '*' stands for any characters and '\' quotes, matches text. */
 bool policy_pattern_matches(const char *pattern, const char *text);

@@ -180,7 +180,7 @@ conf() {
 @test "defaults hold without being included, and can be turned off" {
     conf default.conf 'setenv OTHER=1'
     must brig --dry-run
-    output_has "unset       *_TOKEN  [built-in defaults]"
+    output_has "unset       *TOKEN  [built-in defaults]"
     must brig --no-defaults --dry-run
     output_lacks "*_TOKEN"
     conf default.conf 'no-defaults'

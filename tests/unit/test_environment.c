@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The environment a command gets, and the patterns that name variables. */
 #include "base/own.h"
+#include "policy/defaults.h"
 #include "policy/policy.h"
 #include "tap.h"
 
@@ -182,9 +183,125 @@ static void keeps_to_the_limit(void)
     brig_policy_free(p);
 }
 
+static bool is_filtered(const char *variable)
+{
+    const char *equals = strchr(variable, '=');
+    for (const char *const *filter = policy_default_filters; *filter; filter++)
+        if (policy_filter_matches(*filter, variable, (size_t)(equals - variable), equals + 1))
+            return true;
+    return false;
+}
+
+static void default_filters(void)
+{
+    static const char *const secret[] = {
+        "SSHPASS=x",
+        "BW_SESSION=x",
+        "DOCKER_AUTH_CONFIG=x",
+        "npm_config__auth=x",
+        "npm_config__authToken=x",
+        "npm_config_//registry.npmjs.org/:_authToken=x",
+        "my_api_key=x",
+        "OPENAI_API_KEY_2=x",
+        "SESSION_COOKIE_VALUE=x",
+        "CI_JWT_V2=x",
+        "BEARER=x",
+        "MYSQL_PASS=x",
+        "REGISTRY_AUTH=x",
+        "DB_CREDS_JSON=x",
+        "AZURE_STORAGE_CONNECTION_STRING=x",
+        "WALLET_MNEMONIC=x",
+        "SENTRY_DSN=x",
+        "SENTRYDSN=x",
+        "STRIPE_SK_LIVE=x",
+        "RESTIC_PASSWORD_COMMAND=x",
+        "RESTIC_PASSWORD_FILE=x",
+        "BORG_PASSCOMMAND=x",
+        "github_token=x",
+        "GITHUB_TOKEN_RO=x",
+        "Client_Secret=x",
+        "PGPASSWORD=x",
+        "MYSQL_PWD=x",
+        "GIT_ASKPASS=x",
+        "GOOGLE_APPLICATION_CREDENTIALS=x",
+        "AWS_PROFILE=x",
+        "SSH_AUTH_SOCK=x",
+        "XAUTHORITY=x",
+        "SLACK_WEBHOOK_URL=x",
+        "BB_AUTH_STRING=x",
+        "DATABASE_URL=x",
+        "MONGODB_URI=x",
+        "HTTPS_PROXY=http://me:pw@proxy:3128",
+        "http_proxy=HTTP://me:pw@proxy:3128/",
+        "PIP_INDEX_URL=https://me:pw@pypi.example/simple",
+        "PIP_EXTRA_INDEX_URL=https://pypi.org/simple https://me:pw@pypi.example/simple",
+        "GOPROXY=https://me:pw@go.example,direct",
+        "SOMETHING=see postgresql+asyncpg://u:p@h:5432/db",
+        "CLONE_FROM=https://ghp_0123456789@github.com/x/y",
+    };
+    static const char *const plain[] = {
+        "AUTHOR=x",
+        "GIT_AUTHOR_NAME=x",
+        "GIT_AUTHOR_EMAIL=me@example.org",
+        "GIT_COMMITTER_NAME=x",
+        "npm_config_init_author_name=x",
+        "TOKENIZERS_PARALLELISM=false",
+        "MAX_THINKING_TOKENS=1000",
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS=1000",
+        "PATH=/bin",
+        "PWD=/",
+        "OLDPWD=/",
+        "HOME=/",
+        "TERM=xterm",
+        "LS_COLORS=x",
+        "LD_LIBRARY_PATH=x",
+        "DESKTOP_SESSION=x",
+        "XDG_SESSION_TYPE=x",
+        "DBUS_X=x",
+        "EDITOR=vi",
+        "LESSKEY=x",
+        "PASSENGER_APP_ENV=x",
+        "COMPOSER_HOME=x",
+        "PYTHONPATH=x",
+        "CARGO_HOME=x",
+        "GOPATH=x",
+        "GOPROXY=https://proxy.golang.org,direct",
+        "HTTPS_PROXY=http://proxy:3128",
+        "NO_PROXY=localhost,10.0.0.0/8",
+        "PIP_INDEX_URL=https://pypi.example:8443/simple",
+        "GIT_REMOTE=ssh://git@github.com:22/x/y",
+        "SCP=git@github.com:x/y.git",
+        "SCOPED=https://registry.example/@scope/a:b@c",
+        "IMAGE=docker://registry:5000/x@sha256:0123",
+        "URL=https://example.org/?q=a:b@c",
+        "TIMES=10:30@home",
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(secret); i++)
+        tap_ok(is_filtered(secret[i]), "%s is not passed on", secret[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(plain); i++)
+        tap_ok(!is_filtered(plain[i]), "%s is", plain[i]);
+}
+
+static void filters_by_value(void)
+{
+    static const char *const envp[] = {"HTTPS_PROXY=http://u:p@h:1", "OTHER=http://h:1", NULL};
+    struct brig_policy *p = brig_policy_new(BRIG_MODE_CASUAL);
+    brig_policy_unsetenv(p, "*://*:*@*", &err);
+    brig_policy_unsetenv(p, "oTHe*", &err);
+    autofree char **env = made(p, envp);
+    tap_ok(!value(env, "HTTPS_PROXY"), "a value with a password in an address is removed");
+    tap_ok(!value(env, "OTHER"), "a name in whatever case is, too");
+    brig_policy_setenv(p, "HTTPS_PROXY", NULL, &err);
+    autofree char **again = made(p, envp);
+    tap_is_str(value(again, "HTTPS_PROXY"), "http://u:p@h:1", "unless it is asked for by name");
+    brig_policy_free(p);
+}
+
 int main(void)
 {
     patterns();
+    default_filters();
+    filters_by_value();
     sealed_keeps_little();
     empty_gets_defaults();
     rules_apply_in_order();

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What rules about the home directory come to, and which of them a grant would undo. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/own.h"
-#include "cli/masks.c" /* the program's parts are no library */
+/* The program's parts are no library. */
+#include "cli/masks.c" /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings.h"
+#include "cli/sightings.c" /* NOLINT(bugprone-suspicious-include) */
+#include "home/hide.c"     /* NOLINT(bugprone-suspicious-include) */
+#include "home/links.c"    /* NOLINT(bugprone-suspicious-include) */
 #include "policy/policy.h"
 #include "tap.h"
 
@@ -66,30 +75,209 @@ static size_t count_masks(const struct brig_policy *policy, const char *dest)
     return count;
 }
 
+/* ---- a home with links ---- */
+
+static char scratch[] = "/tmp/brig-test-masks.XXXXXX";
+static char home[64];
+
+static void make(const char *path, const char *link)
+{
+    char full[256];
+    (void)snprintf(full, sizeof full, "%s/%s", scratch, path);
+    if ((link ? symlink(link, full) : mkdir(full, 0700)) < 0)
+        tap_bail("cannot make a home to look at");
+}
+
+static void make_home(void)
+{
+    static const char *const directories[] = {
+        "home",         "home/.config",    "home/.config/open", "home/dotfiles", "home/dotfiles/gh",
+        "home/.wild-a", "outside",         "outside/gh",        "home/deep",     "home/deep/er",
+        "home/.ssh",    "home/dotfiles/x",
+    };
+    if (!mkdtemp(scratch))
+        tap_bail("no directory to work in");
+    (void)snprintf(home, sizeof home, "%s/home", scratch);
+    for (size_t i = 0; i < ARRAY_LENGTH(directories); i++)
+        make(directories[i], NULL);
+    make("home/.linked", "dotfiles");
+    make("home/.far", "../outside");
+    make("home/.itself", "dotfiles/gh");
+    make("home/.twice", ".again");
+    make("home/.again", "deep/../dotfiles/x");
+    make("home/.loop", ".loop");
+    make("home/.all", ".");
+    make("home/.root", "/");
+    make("home/.wild-b", "outside-of-nothing");
+    make("home/deep/up", "../.ssh");
+    make("other", "home");
+}
+
+static void remove_home(void)
+{
+    const char *const argv[] = {"rm", "-r", scratch, NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execv("/bin/rm", (char *const *)(uintptr_t)argv);
+        _exit(1);
+    }
+    (void)waitpid(pid, NULL, 0);
+}
+
+static void leads(const char *path, bool last, enum links_found wanted, const char *to,
+                  const char *name)
+{
+    char found[LINKS_PATH_MAX] = "", expected[LINKS_PATH_MAX];
+    autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofree char *real = realpath(home, NULL);
+    const struct links_home where = {.fd = fd, .path = home, .real = real};
+    enum links_found result = links_follow(&where, path, last, found);
+    if (wanted == LINKS_OUTSIDE)
+        (void)snprintf(expected, sizeof expected, "%s/%s", scratch, to);
+    else
+        (void)snprintf(expected, sizeof expected, "%s", to ? to : found);
+    tap_ok(result == wanted && strcmp(found, expected) == 0, "%s", name);
+    if (result != wanted || strcmp(found, expected) != 0)
+        tap_diag("%s: %d '%s', not %d '%s'", path, result, found, wanted, expected);
+}
+
+static void links(void)
+{
+    char absolute[128];
+    (void)snprintf(absolute, sizeof absolute, "%s/dotfiles", home);
+    make("home/.absolute", absolute);
+    leads(".config/gh", false, LINKS_NONE, ".config/gh", "without links a path is itself");
+    leads("none/at/all", true, LINKS_NONE, "none/at/all", "also if there is nothing");
+    leads(".linked/gh", false, LINKS_INSIDE, "dotfiles/gh", "a link on the way is followed");
+    leads(".linked/new", false, LINKS_INSIDE, "dotfiles/new", "to what is missing as well");
+    leads(".absolute/gh", false, LINKS_INSIDE, "dotfiles/gh", "so is an absolute one");
+    leads(".far/gh", false, LINKS_OUTSIDE, "outside/gh", "a link may lead out of the home");
+    leads(".itself", false, LINKS_NONE, ".itself", "a link at the end is left alone");
+    leads(".itself", true, LINKS_INSIDE, "dotfiles/gh", "unless it is asked for");
+    leads(".twice", true, LINKS_INSIDE, "dotfiles/x", "links lead to links, and up again");
+    leads("deep/up/key", false, LINKS_INSIDE, ".ssh/key", "from a directory below");
+    leads(".loop/x", false, LINKS_NOWHERE, NULL, "a loop leads nowhere");
+    leads(".all", true, LINKS_NOWHERE, NULL, "the home itself is nothing to hide");
+    leads(".root", true, LINKS_NOWHERE, NULL, "nor what holds it");
+}
+
+/* ---- grants ---- */
+
+static size_t count_at(const struct brig_policy *policy, const char *path)
+{
+    char dest[256];
+    (void)snprintf(dest, sizeof dest, "%s/%s", scratch, path);
+    return count_masks(policy, dest);
+}
+
+static void grant(struct brig_policy *policy, enum brig_access access, const char *path)
+{
+    char source[256];
+    (void)snprintf(source, sizeof source, "%s/%s", scratch, path);
+    if (brig_policy_grant(policy, access, source, NULL, 0, NULL) < 0)
+        tap_bail("cannot grant");
+}
+
+static struct brig_policy *apply(enum brig_mode mode, const struct settings_mask *list,
+                                 size_t count, const char *first, const char *second)
+{
+    struct masks masks = resolve(list, count);
+    struct brig_policy *policy = brig_policy_new(mode);
+    struct sightings sightings;
+    grant(policy, BRIG_READ_WRITE, first);
+    if (second)
+        grant(policy, BRIG_READ_ONLY, second);
+    tap_ok(sightings_init(&sightings, policy, home, NULL) == 0 &&
+               masks_apply(&masks, &sightings, true, NULL) == 0,
+           "masks are applied");
+    sightings_done(&sightings);
+    masks_done(&masks);
+    return policy;
+}
+
 static void grants(void)
 {
     const struct settings_mask list[] = {{.path = ".config/gh"},
                                          {.path = ".ssh"},
                                          {.path = ".aws"},
+                                         {.path = ".linked/gh"},
+                                         {.path = ".far/gh"},
+                                         {.path = ".wild-*"},
                                          {.path = ".config/open", .unmask = true}};
-    struct masks masks = resolve(list, ARRAY_LENGTH(list));
-    struct brig_policy *policy = brig_policy_new(BRIG_MODE_CASUAL);
-    tap_is_int(brig_policy_grant(policy, BRIG_READ_WRITE, "/home/u/.config", NULL, 0, NULL), 0,
-               "a directory that holds something hidden is granted");
-    tap_is_int(brig_policy_grant(policy, BRIG_READ_ONLY, "/home/u/.aws", NULL, 0, NULL), 0,
-               "and something hidden itself");
-    tap_is_int(masks_apply_to_grants(&masks, "/home/u", policy, NULL), 0, "masks are applied");
-    tap_is_int(count_masks(policy, "/home/u/.config/gh"), 1,
-               "what is hidden stays so inside a grant");
-    tap_is_int(count_masks(policy, "/home/u/.aws"), 0, "what is granted by name is granted");
-    tap_is_int(count_masks(policy, "/home/u/.ssh"), 0, "what no grant shows needs no rule");
+    struct brig_policy *policy =
+        apply(BRIG_MODE_STRICT, list, ARRAY_LENGTH(list), "home/.config", "home/.ssh");
+    tap_is_int(count_at(policy, "home/.config/gh"), 1, "what is hidden stays so inside a grant");
+    tap_is_int(count_at(policy, "home/.ssh"), 0, "what is granted by name is granted");
+    tap_is_int(count_at(policy, "home/.aws"), 0, "what no grant shows needs no rule");
+    tap_is_int(count_at(policy, "outside/gh"), 0, "wherever it is");
     brig_policy_free(policy);
-    masks_done(&masks);
+
+    policy = apply(BRIG_MODE_STRICT, list, ARRAY_LENGTH(list), "home/dotfiles", "outside");
+    tap_is_int(count_at(policy, "home/dotfiles/gh"), 1, "a grant that a link leads into");
+    tap_is_int(count_at(policy, "outside/gh"), 1, "also outside of the home");
+    brig_policy_free(policy);
+
+    policy = apply(BRIG_MODE_STRICT, list, ARRAY_LENGTH(list), "other", NULL);
+    tap_is_int(count_at(policy, "other/.ssh"), 1, "the home granted by another name");
+    tap_is_int(count_at(policy, "other/.wild-a"), 1, "with what wildcards stand for");
+    tap_is_int(count_at(policy, "other/dotfiles/gh"), 1, "and where links lead");
+    brig_policy_free(policy);
+
+    policy = apply(BRIG_MODE_CASUAL, list, ARRAY_LENGTH(list), "home/deep", NULL);
+    tap_is_int(count_at(policy, "outside/gh"), 1, "in the host's view what a link leads to");
+    tap_is_int(count_at(policy, "home/.ssh"), 0, "but not what the jail's home has hidden");
+    brig_policy_free(policy);
+}
+
+static void patterns(void)
+{
+    static const struct {
+        const char *granted, *mask;
+        bool may;
+    } rows[] = {
+        {"/home/u", ".ssh", true},
+        {"/home", ".ssh", true},
+        {"/", "*.kdbx", true},
+        {"/srv", ".ssh", false},
+        {"/home/user", ".ssh", false},
+        {"/home/u/project", ".ssh", false},
+        {"/home/u/project", "*.kdbx", false},
+        {"/home/u/project", "project/.env", true},
+        {"/home/u/project", "project/.env*", true},
+        {"/home/u/project", "projects/.env", false},
+        {"/home/u/project", "*/.env", true},
+        {"/home/u/project/deep", "*/.env", true},
+        {"/home/u/.config", ".config/a*", true},
+        {"/home/u/.config/a", ".config/a*", false},
+        {"/home/u/.config/a", ".config/*/b", true},
+        {"/home/u/.cache", ".config/*/b", false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        tap_ok(may_hold("/home/u", rows[i].granted, rows[i].mask, fixed_length(rows[i].mask)) ==
+                   rows[i].may,
+               "%s may%s hold %s", rows[i].granted, rows[i].may ? "" : " not", rows[i].mask);
+}
+
+/* A part of what is hidden is shown, behind a link. */
+static void exceptions(void)
+{
+    const struct settings_mask list[] = {{.path = ".linked"},
+                                         {.path = ".linked/x", .unmask = true}};
+    struct brig_policy *policy =
+        apply(BRIG_MODE_STRICT, list, ARRAY_LENGTH(list), "home/dotfiles", NULL);
+    tap_is_int(count_at(policy, "home/dotfiles/gh"), 1, "what is beside an exception is hidden");
+    tap_is_int(count_at(policy, "home/dotfiles/x"), 0, "the exception is not");
+    brig_policy_free(policy);
 }
 
 int main(void)
 {
     rules();
+    make_home();
+    links();
+    patterns();
     grants();
+    exceptions();
+    remove_home();
     return tap_done();
 }

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Under which names a file of the host's would be seen in a jail. */
+#include "cli/sightings.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/mountinfo.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "policy/modes.h"
+#include "policy/policy.h"
+
+#define TABLE_MAX (16 << 20) /* bytes of the table of mounts */
+
+/* The rest of a path below a directory, from its slash on; NULL if it is not below it. */
+static const char *rest_below(const char *directory, const char *path)
+{
+    if (strcmp(directory, "/") == 0)
+        return path[1] ? path : NULL;
+    return path_is_beneath(directory, path) && path[strlen(directory)] ? path + strlen(directory)
+                                                                       : NULL;
+}
+
+/* ---- mounts ---- */
+
+static int read_mounts(struct sightings *sightings, struct brig_error *err)
+{
+    autoclose int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    autostr struct str text = {0};
+    char chunk[16384];
+    ssize_t length;
+    while (fd >= 0 && text.length < TABLE_MAX && (length = read(fd, chunk, sizeof chunk)) > 0)
+        str_append_bytes(&text, chunk, (size_t)length);
+    int status = str_take(&text, &sightings->table, err);
+    if (status < 0)
+        return status;
+    size_t lines = 0;
+    for (const char *at = sightings->table; (at = strchr(at, '\n')); at++)
+        lines++;
+    sightings->mounts = calloc(lines + 1, sizeof *sightings->mounts);
+    if (!sightings->mounts)
+        return brig_fail_nomem(err);
+    char *rest = sightings->table;
+    while (sightings->mount_count <= lines &&
+           mountinfo_next(&rest, &sightings->mounts[sightings->mount_count]))
+        sightings->mount_count++;
+    return 0;
+}
+
+/* The mount that a path is on: of several at one place the last. */
+static const struct mountinfo *mount_of(const struct sightings *sightings, const char *path)
+{
+    const struct mountinfo *best = NULL;
+    for (size_t i = 0; i < sightings->mount_count; i++) {
+        const struct mountinfo *mount = &sightings->mounts[i];
+        if (path_is_beneath(mount->point, path) &&
+            (!best || strlen(mount->point) >= strlen(best->point)))
+            best = mount;
+    }
+    return best;
+}
+
+static bool same_device(const struct mountinfo *a, const struct mountinfo *b)
+{
+    return a->device_major == b->device_major && a->device_minor == b->device_minor;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return lstat(a, &one) == 0 && lstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* A directory and what is below it, as one path; false if it is too long. */
+static bool join_path(const char *directory, const char *rest, char path[PATH_LENGTH_MAX + 1])
+{
+    int length = snprintf(path, PATH_LENGTH_MAX + 1, "%s%s",
+                          strcmp(directory, "/") == 0 && *rest ? "" : directory, rest);
+    return length > 0 && length <= PATH_LENGTH_MAX;
+}
+
+int sightings_each_twin(const struct sightings *sightings, const char *path, sightings_visit visit,
+                        void *context, struct brig_error *err)
+{
+    char inside[PATH_LENGTH_MAX + 1], twin[PATH_LENGTH_MAX + 1];
+    const struct mountinfo *own = mount_of(sightings, path);
+    const char *rest = !own                            ? NULL
+                       : strcmp(own->point, path) == 0 ? ""
+                                                       : rest_below(own->point, path);
+    if (!rest || !join_path(own->root, rest, inside))
+        return 0;
+    int status = 0;
+    for (size_t i = 0; i < sightings->mount_count && status == 0; i++) {
+        const struct mountinfo *mount = &sightings->mounts[i];
+        if (mount == own || !same_device(mount, own) || !path_is_beneath(mount->root, inside))
+            continue;
+        const char *shown = strcmp(mount->root, inside) == 0 ? "" : rest_below(mount->root, inside);
+        if (join_path(mount->point, shown, twin) && strcmp(twin, path) != 0 &&
+            same_file(twin, path))
+            status = visit(context, twin, err);
+    }
+    return status;
+}
+
+/* Whether the home's own names are all there are to look for. */
+static bool has_twins(const struct sightings *sightings)
+{
+    const struct mountinfo *own = mount_of(sightings, sightings->real_home);
+    for (size_t i = 0; i < sightings->mount_count && own; i++) {
+        const struct mountinfo *mount = &sightings->mounts[i];
+        if (mount != own && (rest_below(sightings->real_home, mount->point) ||
+                             (same_device(mount, own) && strcmp(mount->point, own->point) != 0)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- beginning ---- */
+
+static int find_grants(struct sightings *sightings, struct brig_error *err)
+{
+    const struct brig_policy *policy = sightings->policy;
+    sightings->grants = calloc(policy->grant_count + 1, sizeof *sightings->grants);
+    if (!sightings->grants)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT || grant->fd >= 0)
+            continue;
+        autofree char *real = realpath(grant->source, NULL);
+        sightings->grants[sightings->grant_count++] = (struct sightings_grant){
+            .source = grant->source,
+            .real = real && strcmp(real, grant->source) != 0 ? take_ptr(&real) : NULL,
+        };
+    }
+    return 0;
+}
+
+int sightings_init(struct sightings *sightings, struct brig_policy *policy, const char *home,
+                   struct brig_error *err)
+{
+    bool kept = policy_mode_row(policy->mode)->home != POLICY_HOME_SCRATCH;
+    *sightings = (struct sightings){
+        .policy = policy,
+        .home = home,
+        .home_shows = policy->view == BRIG_VIEW_HOST && !kept,
+    };
+    sightings->real_home = realpath(home, NULL);
+    int status = sightings->real_home ? 0 : str_copy(home, &sightings->real_home, err);
+    if (status == 0)
+        status = find_grants(sightings, err);
+    if (status == 0 && (sightings->grant_count > 0 || policy->view == BRIG_VIEW_HOST))
+        status = read_mounts(sightings, err);
+    sightings->twins = status == 0 && has_twins(sightings);
+    return status;
+}
+
+void sightings_done(struct sightings *sightings)
+{
+    for (size_t i = 0; i < sightings->grant_count; i++)
+        free(sightings->grants[i].real);
+    free(sightings->grants);
+    free(sightings->mounts);
+    free(sightings->table);
+    free(sightings->real_home);
+    *sightings = (struct sightings){0};
+}
+
+/* ---- hiding ---- */
+
+static int add_mask(struct brig_policy *policy, const char *path, const char *origin,
+                    struct brig_error *err)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_MASK && strcmp(policy->grants[i].dest, path) == 0)
+            return 0;
+    int status = brig_policy_origin(policy, origin, err);
+    return status < 0 ? status
+                      : brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+}
+
+/* In the host's tree only what can hold a secret: a history may well be a link to /dev/null, and a
+ * link to a directory of the system's must not take that away. */
+static bool is_worth_hiding(const char *path)
+{
+    static const char *const of_system[] = {"/usr", "/proc", "/sys", "/dev", "/nix/store"};
+    struct stat info;
+    if (lstat(path, &info) < 0)
+        return false;
+    if (!S_ISDIR(info.st_mode))
+        return S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
+    for (size_t i = 0; i < ARRAY_LENGTH(of_system); i++)
+        if (path_is_beneath(of_system[i], path))
+            return false;
+    return path_depth(path) > 1;
+}
+
+static bool is_in_home(const struct sightings *sightings, const char *path)
+{
+    return path_is_beneath(sightings->home, path) || path_is_beneath(sightings->real_home, path);
+}
+
+struct concealing {
+    const struct sightings *sightings;
+    const char *origin;
+};
+
+/* One name: inside of each grant that has it, and else in the host's tree. */
+static int hide_name(void *context, const char *path, struct brig_error *err)
+{
+    const struct concealing *hiding = context;
+    const struct sightings *sightings = hiding->sightings;
+    struct brig_policy *policy = sightings->policy;
+    bool granted = false;
+    int status = 0;
+    for (size_t i = 0; i < sightings->grant_count && status == 0; i++) {
+        const struct sightings_grant *grant = &sightings->grants[i];
+        char name[PATH_LENGTH_MAX + 1];
+        const char *rest = rest_below(grant->source, path);
+        if (!rest && grant->real)
+            rest = rest_below(grant->real, path);
+        bool whole = strcmp(grant->source, path) == 0;
+        granted = granted || rest || whole;
+        if (rest && join_path(grant->source, rest, name))
+            status = add_mask(policy, name, hiding->origin, err);
+    }
+    if (status < 0 || granted || policy->view != BRIG_VIEW_HOST ||
+        (!sightings->home_shows && is_in_home(sightings, path)) || !is_worth_hiding(path))
+        return status;
+    return add_mask(policy, path, hiding->origin, err);
+}
+
+int sightings_hide(const struct sightings *sightings, const char *path, const char *origin,
+                   struct brig_error *err)
+{
+    struct concealing hiding = {sightings, origin};
+    char real[PATH_LENGTH_MAX + 1];
+    int status = hide_name(&hiding, path, err);
+    const char *rest = rest_below(sightings->home, path);
+    bool moved = rest && strcmp(sightings->home, sightings->real_home) != 0 &&
+                 join_path(sightings->real_home, rest, real);
+    if (status == 0 && moved)
+        status = hide_name(&hiding, real, err);
+    if (status == 0 && (sightings->twins || !rest))
+        status = sightings_each_twin(sightings, moved ? real : path, hide_name, &hiding, err);
+    return status;
+}
+
+/* A home at another place, which is hidden as a whole: somebody may put a secret there later. */
+static int hide_twin(void *context, const char *path, struct brig_error *err)
+{
+    const struct concealing *hiding = context;
+    const struct sightings *sightings = hiding->sightings;
+    for (size_t i = 0; i < sightings->grant_count; i++)
+        if (strcmp(sightings->grants[i].source, path) == 0)
+            return 0;
+    return is_in_home(sightings, path) ? 0 : add_mask(sightings->policy, path, hiding->origin, err);
+}
+
+int sightings_hide_home(const struct sightings *sightings, struct brig_error *err)
+{
+    struct concealing hiding = {sightings, "another mount of the home directory"};
+    if (!sightings->twins || sightings->home_shows ||
+        (sightings->policy->view != BRIG_VIEW_HOST && sightings->grant_count == 0))
+        return 0;
+    return sightings_each_twin(sightings, sightings->real_home, hide_twin, &hiding, err);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the sockets of holders are. The same for root acting for a user as for the user: not by the
+ * environment. */
+#include "home/sockets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+
+/* Of a user that is logged in; root's, for jails with an id of their own; one that anybody can take
+ * first; and one that nobody else can reach. */
+static bool name_place(unsigned which, uid_t uid, const char *storage,
+                       char path[PATH_LENGTH_MAX + 1])
+{
+    static const struct {
+        const char *before, *after; /* the uid */
+    } places[] = {{"/run/user/", "/brig"}, {"/run/brig-", ""}, {"/tmp/brig-", ""}};
+    int length = which < ARRAY_LENGTH(places)
+                     ? snprintf(path, PATH_LENGTH_MAX + 1, "%s%u%s", places[which].before, uid,
+                                places[which].after)
+                 : which < SOCKETS_PLACES && storage && *storage
+                     ? snprintf(path, PATH_LENGTH_MAX + 1, "%s/.sockets", storage)
+                     : -1;
+    return length > 0 && length <= PATH_LENGTH_MAX;
+}
+
+static int open_place(const char *path, uid_t uid)
+{
+    struct stat info;
+    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &info) < 0 || info.st_uid != uid ||
+        (info.st_mode & (S_IWGRP | S_IWOTH)))
+        return -1;
+    return take_fd(&fd);
+}
+
+int sockets_open(unsigned which, uid_t uid, const char *storage)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    return name_place(which, uid, storage, path) ? open_place(path, uid) : -1;
+}
+
+/* What root makes is given away by its fd: by its name it could be something else by now. */
+static void make_place(const char *path, uid_t uid)
+{
+    if (mkdir(path, 0700) < 0 || geteuid() == uid)
+        return;
+    autoclose int fd = open_place(path, geteuid());
+    if (fd >= 0 && fchown(fd, uid, (gid_t)-1) < 0)
+        (void)rmdir(path);
+}
+
+int sockets_make(uid_t uid, const char *storage, struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1] = "";
+    for (unsigned i = 0; i < SOCKETS_PLACES; i++) {
+        if (!name_place(i, uid, storage, path))
+            continue;
+        int fd = open_place(path, uid);
+        if (fd >= 0)
+            return fd;
+        make_place(path, uid);
+        fd = open_place(path, uid);
+        if (fd >= 0)
+            return fd;
+    }
+    return brig_fail(err, BRIG_E_SETUP, 0,
+                     "a directory is needed for the sockets of jails, but '/tmp/brig-%u' is not "
+                     "one of yours alone. Remove it, or have it removed",
+                     uid);
+}
+
+int sockets_address(int directory, const char *key, struct sockaddr_un *ret_address,
+                    struct brig_error *err)
+{
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int length = snprintf(ret_address->sun_path, sizeof ret_address->sun_path,
+                          "/proc/self/fd/%d/%s.sock", directory, key);
+    return length < 0 || (size_t)length >= sizeof ret_address->sun_path
+               ? brig_fail(err, BRIG_E_INVALID, 0, "the jail's name is too long")
+               : 0;
+}

@@ -1,0 +1,489 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What is hidden of a home: behind links, at other mounts, in what is granted, and while a jail runs.
+# Each secret is also read where nothing hides it: otherwise a test that finds nothing proves nothing.
+# shellcheck disable=SC2154 # status and output are set by `run`
+# shellcheck disable=SC2016 # what is in single quotes is for the shell in the jail
+
+load lib
+
+setup() {
+    JAILS=
+    scratch_make user
+    run_as_user mkdir "$SCRATCH/project"
+    cd "$SCRATCH/project" || return
+    if lib_is_root; then
+        H=$(lib_user_home)
+    else
+        H=$HOME
+    fi
+    MADE=
+}
+
+teardown() {
+    local name
+    for name in $JAILS; do
+        run_as_user "$BRIG" stop "$name" >/dev/null 2>&1 || true
+        run_as_user "$BRIG" rm "$name" >/dev/null 2>&1 || true
+    done
+    cd /
+    for name in $MADE; do
+        rm -rf -- "${H:?}/$name"
+    done
+    scratch_remove
+}
+
+# jail NAME: to be stopped and removed in the end.
+jail() {
+    JAILS="$JAILS $1"
+}
+
+# made NAME…: of the home, to be removed in the end.
+made() {
+    MADE="$MADE $*"
+}
+
+# wait_for FILE: until somebody has made it.
+wait_for() {
+    local try
+    for ((try = 0; try < 100; try++)); do
+        [ ! -e "$1" ] || return 0
+        sleep 0.1
+    done
+    echo "nobody made $1" >&2
+    return 1
+}
+
+by_sudo() {
+    env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
+        HOME="$H" "$BRIG" "$@"
+}
+
+# ---- links -----------------------------------------------------------------------------------------
+
+@test "a mask below a link holds where the link leads, in the home" {
+    made .mcfg mdot
+    jail links
+    run_as_user sh -c "mkdir -p $H/mdot/cfg/gh; echo token >$H/mdot/cfg/gh/hosts; echo open >$H/mdot/cfg/open; ln -s mdot/cfg $H/.mcfg"
+    # The twin: without the mask it can be read by both names.
+    must run_as_user "$BRIG" -m casual -j links -- cat "$H/.mcfg/gh/hosts" "$H/mdot/cfg/gh/hosts"
+    output_has token
+    must run_as_user "$BRIG" -m casual -j links --mask .mcfg/gh -- sh -c 'cat ~/.mcfg/gh/hosts ~/mdot/cfg/gh/hosts 2>/dev/null; cat ~/.mcfg/open'
+    output_lacks token
+    output_has open
+    # And for root acting for the user, and by an absolute link.
+    run_as_user ln -sfn "$H/mdot/cfg" "$H/.mcfg"
+    must run_as_user "$BRIG" -u -j links
+    must run_as_user "$BRIG" -m casual -j links --mask .mcfg/gh -- sh -c 'cat ~/.mcfg/gh/hosts ~/mdot/cfg/gh/hosts 2>/dev/null; cat ~/.mcfg/open'
+    output_lacks token
+    output_has open
+    ! lib_is_root || {
+        jail links-sudo
+        must by_sudo -m casual -j links-sudo --mask .mcfg/gh -- sh -c 'cat ~/.mcfg/gh/hosts ~/mdot/cfg/gh/hosts 2>/dev/null; cat ~/.mcfg/open'
+        output_lacks token
+        output_has open
+    }
+}
+
+@test "a masked link is hidden with what it points to" {
+    made .mrc mdot
+    jail target
+    run_as_user sh -c "mkdir -p $H/mdot; echo token >$H/mdot/rc; ln -s mdot/rc $H/.mrc"
+    must run_as_user "$BRIG" -m casual -j target -- cat "$H/.mrc" "$H/mdot/rc"
+    must_fail run_as_user "$BRIG" -m casual -j target --mask .mrc -- cat "$H/mdot/rc"
+    must_fail run_as_user "$BRIG" -m casual -j target --mask .mrc -- cat "$H/.mrc"
+}
+
+@test "a mask holds where a link leads out of the home, in every mode where that shows" {
+    made .mcfg .mrc
+    local outside mode
+    outside=$(run_as_user mktemp -d /var/tmp/brigtest.XXXXXXXX)
+    lib_is_root || cannot "needs a directory that is neither in the home nor in /tmp"
+    mv "$outside" "/var/lib/"
+    outside=/var/lib/${outside##*/}
+    LIB_SCRATCHES="$LIB_SCRATCHES $outside"
+    run_as_user sh -c "mkdir -p $outside/gh; echo token >$outside/gh/hosts; echo open >$outside/open; echo token >$outside/rc; ln -s $outside $H/.mcfg; ln -s $outside/rc $H/.mrc"
+    for mode in casual bare; do
+        jail "out-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" -- cat "$outside/gh/hosts" "$outside/rc"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" --mask .mcfg/gh --mask .mrc -- sh -c "cat $outside/gh/hosts ~/.mcfg/gh/hosts $outside/rc ~/.mrc 2>/dev/null; cat $outside/open"
+        output_lacks token
+        output_has open
+    done
+    # Granted, it shows in modes that have nothing else of the host.
+    for mode in strict sealed; do
+        jail "out-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" -d "$outside" -- cat "$outside/gh/hosts" "$outside/rc"
+        must run_as_user "$BRIG" -m "$mode" -j "out-$mode" --mask .mcfg/gh --mask .mrc -d "$outside" -- sh -c "cat $outside/gh/hosts $outside/rc 2>/dev/null; cat $outside/open"
+        output_lacks token
+        output_has open
+    done
+    jail out-sudo
+    for mode in casual strict; do
+        must by_sudo -m "$mode" -j out-sudo --mask .mcfg/gh --mask .mrc -r "$outside" -- sh -c "cat $outside/gh/hosts $outside/rc 2>/dev/null; cat $outside/open"
+        output_lacks token
+        output_has open
+    done
+    by_sudo -u >/dev/null 2>&1 || true
+}
+
+@test "a masked link to a device or to the system takes nothing away" {
+    made .mhist .mlib
+    jail null
+    run_as_user sh -c "ln -s /dev/null $H/.mhist; ln -s /usr $H/.mlib"
+    must run_as_user "$BRIG" -m casual -j null --mask .mhist --mask .mlib -- sh -c 'echo x >/dev/null; test -c /dev/null && ls /usr/bin/env'
+}
+
+@test "a mask holds inside a grant that a link leads into, or that is spelt otherwise" {
+    made .mcfg mdot mlink
+    local mode
+    run_as_user sh -c "mkdir -p $H/mdot/gh; echo token >$H/mdot/gh/hosts; echo open >$H/mdot/open; ln -s mdot $H/.mcfg; ln -s . $H/mlink"
+    for mode in casual strict sealed; do
+        jail "into-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "into-$mode" -D -d "$H/mdot" -- cat "$H/mdot/gh/hosts"
+        must run_as_user "$BRIG" -m "$mode" -j "into-$mode" -D -d "$H/mdot" --mask .mcfg/gh -- sh -c "cat $H/mdot/gh/hosts 2>/dev/null; cat $H/mdot/open"
+        output_lacks token
+        output_has open
+        must run_as_user "$BRIG" -m "$mode" -j "into-$mode" -D -d "$H/mlink/mdot" --mask mdot/gh -- sh -c "cat $H/mlink/mdot/gh/hosts 2>/dev/null; cat $H/mlink/mdot/open"
+        output_lacks token
+        output_has open
+    done
+}
+
+@test "what is granted by a link is the real thing, and protected as such" {
+    made mlink mproj
+    jail bylink
+    run_as_user sh -c "mkdir -p $H/mproj; cd $H/mproj; git init -q . 2>/dev/null; ln -s mproj $H/mlink"
+    [ -d "$H/mproj/.git/hooks" ]
+    must run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo real >~/mlink/file; cat ~/mproj/file'
+    output_has real
+    [ "$(cat "$H/mproj/file")" = real ]
+    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mlink/.git/hooks/pre-commit'
+    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mproj/.git/hooks/pre-commit'
+    [ ! -e "$H/mproj/.git/hooks/pre-commit" ]
+    must run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" --no-protect -- sh -c 'echo x >~/mlink/.git/hooks/pre-commit'
+    [ -e "$H/mproj/.git/hooks/pre-commit" ]
+}
+
+@test "why knows of links" {
+    made .mcfg mdot
+    jail why
+    run_as_user sh -c "mkdir -p $H/mdot/gh; echo token >$H/mdot/gh/hosts; ln -s mdot $H/.mcfg"
+    must_fail run_as_user "$BRIG" why -m casual -j why --mask .mcfg/gh -- "$H/.mcfg/gh/hosts"
+    output_has hidden
+    must_fail run_as_user "$BRIG" why -m casual -j why --mask .mcfg/gh -- "$H/mdot/gh/hosts"
+    output_has hidden
+    must run_as_user "$BRIG" why -m casual -j why -- "$H/mdot/gh/hosts"
+}
+
+# ---- grants of what the jail has of its own ----------------------------------------------------------
+
+@test "who grants /tmp, /var/tmp or /dev/shm has the host's, and not the jail's" {
+    local mode place file
+    for mode in casual bare strict; do
+        jail "own-$mode"
+        for place in /tmp /var/tmp /dev/shm; do
+            file=$place/brigtest.$BASHPID.$mode
+            run_as_user sh -c "echo host >$file"
+            # The twin: otherwise they are the jail's own.
+            must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -- cat "$file"
+            must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- cat "$file"
+            output_has host
+            must_fail run_as_user "$BRIG" -m "$mode" -j "own-$mode" -r "$place" -- touch "$file.made"
+            must run_as_user "$BRIG" -m "$mode" -j "own-$mode" -d "$place" -- sh -c "echo jail >$file"
+            [ "$(cat "$file")" = jail ]
+            rm "$file"
+        done
+    done
+}
+
+@test "who grants /run has the host's, also where the user has no runtime directory" {
+    local mode
+    jail run-strict
+    must_exit 125 run_as_user "$BRIG" -m strict -j run-strict -r /run -- true
+    output_has "-m bare"
+    for mode in casual bare; do
+        jail "run-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "run-$mode" -r /run -- sh -c 'ls -i -d /run'
+        [ "${output%% *}" = "$(stat -c %i /run)" ]
+        must run_as_user "$BRIG" -m "$mode" -j "run-$mode" -- sh -c 'ls -i -d /run'
+        [ "${output%% *}" != "$(stat -c %i /run)" ]
+    done
+}
+
+@test "the whole home is granted to who insists, with its secrets hidden, and to nobody else" {
+    made .mfile .ssh
+    local mode
+    run_as_user sh -c "echo real >$H/.mfile; mkdir -p $H/.ssh; echo token >$H/.ssh/id_test"
+    for mode in casual bare strict; do
+        jail "whole-$mode"
+        # By identity, whatever it is called.
+        run_as_user ln -sfn "$H" "$SCRATCH/link"
+        cd "$SCRATCH/link"
+        must_exit 125 run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -- true
+        output_has "whole home"
+        output_has "to insist"
+        cd "$SCRATCH/project"
+        must run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -r "$H" -- cat "$H/.mfile"
+        output_has real
+        must_fail run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -D -r "$H" -- sh -c 'echo x >~/.mfile'
+        must run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -d "$H" -- sh -c "echo $mode >~/.mfile; cat ~/.ssh/id_test 2>/dev/null; true"
+        output_lacks token
+        [ "$(cat "$H/.mfile")" = "$mode" ]
+        run_as_user sh -c "echo real >$H/.mfile"
+        must run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -d "$H" --unmask .ssh -- cat "$H/.ssh/id_test"
+        output_has token
+    done
+    # And a script has a place of its own.
+    run_as_user sh -c 'echo "echo from-script" >script'
+    must run_as_user "$BRIG" -m casual -j whole-casual -d /tmp --script script -- true
+    output_has from-script
+}
+
+# ---- while a jail runs -------------------------------------------------------------------------------
+
+# watcher JAIL OPTIONS… -- SCRIPT: a run in the background that tells it has begun, waits for `go` and
+# runs the script; its pid is in WATCHER.
+watcher() {
+    local name=$1
+    shift
+    rm -f begun go
+    local options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    run_as_user "$BRIG" -m casual -j "$name" "${options[@]}" -- sh -c "
+        ls -aR ~/mlive* >/dev/null 2>&1; cat ~/mlive*/* ~/mlive* >/dev/null 2>&1
+        echo >begun; for i in \$(seq 100); do [ -e go ] && break; sleep 0.1; done; $2" 3>&- &
+    WATCHER=$!
+    wait_for begun
+}
+
+# The holder hears of what was done a moment later.
+settle() {
+    sleep 0.3
+}
+
+@test "what comes to match a mask while a jail runs is hidden in it, and its own files are not" {
+    made mlive-1 mlive-2 mliveopen
+    jail glob
+    # The twin: without the mask the jail sees what the host makes.
+    watcher glob -- 'cat ~/mlive-1 >seen 2>/dev/null; true'
+    run_as_user sh -c "echo token >$H/mlive-1"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = token ]
+    rm "$H/mlive-1"
+    watcher glob --mask 'mlive-*' -- 'echo own >~/mlive-own; for i in 1 2; do cat ~/mlive-$i; done >seen 2>/dev/null; cat ~/mlive-own ~/mliveopen >open'
+    run_as_user sh -c "echo token >$H/mlive-1; echo open >$H/mliveopen; echo token >$H/.tmp-mlive; mv $H/.tmp-mlive $H/mlive-2"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = "own
+open" ]
+    # What hides it is no change of the jail's.
+    [ ! -e "$H/.local/share/brig/glob.changes/mlive-1" ]
+}
+
+@test "a mask whose directory is missing holds as soon as that is made, also where it was seen before" {
+    made mlive mlive2
+    jail parent
+    watcher parent --mask mlive/deep/secret --mask 'mlive2/*/secret' -- 'cat ~/mlive/deep/secret ~/mlive2/x/secret >seen 2>/dev/null; cat ~/mlive/deep/open >open'
+    run_as_user sh -c "mkdir $H/mlive"
+    settle
+    run_as_user sh -c "mkdir -p $H/mlive/deep $H/mlive2/x; echo token >$H/mlive/deep/secret; echo token >$H/mlive2/x/secret; echo open >$H/mlive/deep/open"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = open ]
+    # Replaced as a whole, it holds as well.
+    watcher parent --mask mlive/deep/secret --mask 'mlive2/*/secret' -- 'cat ~/mlive/deep/secret ~/mlive2/x/secret >seen 2>/dev/null; cat ~/mlive/deep/open >open'
+    run_as_user sh -c "cp -a $H/mlive $H/mlive.new; mv $H/mlive $H/mlive.old; mv $H/mlive.new $H/mlive; rm -r $H/mlive.old; echo token >$H/mlive/deep/secret"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = open ]
+}
+
+@test "a masked name that becomes a link hides what it leads to" {
+    made mlive mlivedot
+    jail relink
+    run_as_user sh -c "mkdir $H/mlivedot; echo token >$H/mlivedot/rc; echo open >$H/mlivedot/open"
+    watcher relink --mask mlive -- 'cat ~/mlive ~/mlivedot/rc >seen 2>/dev/null; cat ~/mlivedot/open >open'
+    run_as_user ln -s mlivedot/rc "$H/mlive"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = open ]
+}
+
+@test "a new mask holds at once in the runs there are, but for open files; taken back at the next mount" {
+    made mlive mlivedir
+    jail atonce
+    run_as_user sh -c "echo token >$H/mlive; mkdir $H/mlivedir; echo token >$H/mlivedir/file; echo open >$H/mlivedir.open"
+    made mlivedir.open
+    watcher atonce -- 'exec 4<~/mlive; cat ~/mlive >before; touch ready; for i in $(seq 100); do [ -e on ] && break; sleep 0.1; done; cat ~/mlive ~/mlivedir/file >seen 2>/dev/null; cat <&4 >held; cat ~/mlivedir.open >open; mv ~/mlivedir ~/moved 2>/dev/null; rm -rf ~/mlivedir ~/mlive 2>/dev/null; cat ~/mlive ~/mlivedir/file ~/moved/file >again 2>/dev/null; true'
+    rm -f on ready
+    run_as_user touch go
+    wait_for ready
+    # By a line in the jail's own file, as by an option.
+    run_as_user sh -c "echo 'mask mlivedir' >>$H/.local/share/brig/atonce.jail"
+    must_fail run_as_user "$BRIG" -m casual -j atonce --mask mlive -- grep token "$H/mlive" "$H/mlivedir/file"
+    run_as_user touch on
+    wait "$WATCHER"
+    [ "$(cat before)" = token ]
+    [ "$(cat seen)" = "" ]
+    [ "$(cat held)" = token ]
+    [ "$(cat open)" = open ]
+    [ "$(cat again)" = "" ]
+    [ "$(cat "$H/mlive" "$H/mlivedir/file")" = "token
+token" ]
+    must run_as_user "$BRIG" -m casual -j atonce --unmask mlivedir -- cat "$H/mlive" "$H/mlivedir/file"
+    output_has token
+}
+
+@test "what was shown below a masked directory stays shown, and what comes beside it is hidden" {
+    made mlive
+    jail beside
+    run_as_user sh -c "mkdir -p $H/mlive/open $H/mlive/shut; echo token >$H/mlive/shut/x; echo open >$H/mlive/open/x"
+    watcher beside --mask mlive --unmask mlive/open -- 'cat ~/mlive/shut/x ~/mlive/new >seen 2>/dev/null; cat ~/mlive/open/* >open'
+    run_as_user sh -c "echo token >$H/mlive/new; echo later >$H/mlive/open/y"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(cat open)" = "open
+later" ]
+}
+
+@test "more directories than are watched are looked at now and then" {
+    made mlive
+    jail many
+    run_as_user sh -c "mkdir $H/mlive; cd $H/mlive; mkdir \$(seq 600)"
+    watcher many --mask 'mlive/*/secret' -- 'cat ~/mlive/*/secret >seen 2>/dev/null; cat ~/mlive/*/open >open'
+    run_as_user sh -c "cd $H/mlive; for i in \$(seq 600); do echo open >\$i/open; echo token >\$i/secret; done"
+    sleep 5
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    [ "$(wc -l <open)" = 600 ]
+}
+
+# ---- other mounts ------------------------------------------------------------------------------------
+
+# elsewhere COMMAND…: as the user, where /mnt/twin shows what the home is on, and /mnt/part a part of it.
+elsewhere() {
+    unshare -m --propagation private sh -c '
+        mount -t tmpfs none /mnt && mkdir /mnt/twin /mnt/part &&
+        mount --bind "${1%/*}" /mnt/twin && mount --bind "$1/mpart" /mnt/part && user=$2 && home=$1 && shift 2 &&
+        exec setpriv --reuid="$user" --regid="$user" --init-groups env HOME="$home" "$@"' - "$H" "$LIB_USER" "$@"
+}
+
+@test "another mount of the home shows neither it nor its secrets nor brig's own" {
+    lib_is_root || cannot "mounts need root"
+    made mpart .ssh
+    local mode name=${H##*/}
+    run_as_user sh -c "mkdir -p $H/.ssh $H/mpart/gh; echo token >$H/.ssh/id_test; echo token >$H/mpart/gh/hosts; echo open >$H/mpart/open"
+    for mode in casual bare; do
+        jail "twin-$mode"
+        # The twin of the test: they are there, and can be read outside and where nothing hides them.
+        must elsewhere cat "/mnt/twin/$name/.ssh/id_test" /mnt/part/gh/hosts
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" --unmask .ssh -- cat /mnt/part/gh/hosts
+        output_has token
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" --mask mpart/gh -- sh -c "cat /mnt/twin/$name/.ssh/id_test /mnt/part/gh/hosts 2>/dev/null; ls -A /mnt/twin/$name /mnt/twin/$name/.local/share/brig 2>/dev/null | grep -v :; cat /mnt/part/open"
+        [ "$output" = open ]
+        must elsewhere "$BRIG" -u -j "twin-$mode"
+    done
+    # Granted by such a name: who insists has it, without its secrets.
+    for mode in casual strict; do
+        jail "twin-$mode"
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" -D -d "/mnt/twin/$name" --mask mpart/gh -- sh -c "cat /mnt/twin/$name/.ssh/id_test /mnt/twin/$name/mpart/gh/hosts 2>/dev/null; ls -A /mnt/twin/$name/.local/share/brig 2>/dev/null; cat /mnt/twin/$name/mpart/open"
+        [ "$output" = open ]
+        must elsewhere "$BRIG" -m "$mode" -j "twin-$mode" -D -d /mnt/part --mask mpart/gh -- sh -c "cat /mnt/part/gh/hosts 2>/dev/null; cat /mnt/part/open; echo made >/mnt/part/made"
+        [ "$output" = open ]
+        [ "$(cat "$H/mpart/made")" = made ]
+        must elsewhere "$BRIG" -u -j "twin-$mode"
+    done
+    # And the working directory is refused by identity.
+    run elsewhere sh -c "cd /mnt/twin/$name && exec '$BRIG' -m casual -j twin-casual -- true"
+    [ "$status" -eq 125 ]
+    output_has "whole home"
+}
+
+# ---- where holders are found -------------------------------------------------------------------------
+
+@test "somebody else who has taken the place for sockets in /tmp stops nobody" {
+    lib_is_root || cannot "needs a second user"
+    local place who
+    jail squat
+    must run_as_user "$BRIG" -u
+    for who in "$(id -u "$LIB_USER")" "$((1900000000 + $(id -u "$LIB_USER")))"; do
+        place=/tmp/brig-$who
+        rm -rf "$place"
+        setpriv --reuid=65534 --regid=65534 --clear-groups mkdir "$place"
+        LIB_SCRATCHES="$LIB_SCRATCHES $place"
+    done
+    must run_as_user "$BRIG" -m casual -j squat -- sh -c 'echo kept >/tmp/kept'
+    must run_as_user "$BRIG" -m casual -j squat -- cat /tmp/kept
+    output_has kept
+    must run_as_user "$BRIG" list
+    output_has "(kept)"
+    # Found as well when the place is free again.
+    rmdir "/tmp/brig-$(id -u "$LIB_USER")"
+    must run_as_user "$BRIG" -m casual -j squat -- cat /tmp/kept
+    must by_sudo -m casual -j squat -- cat /tmp/kept
+    output_has kept
+    must by_sudo -m strict -j squat -D -- sh -c 'echo strict >/tmp/kept'
+    must by_sudo -m strict -j squat -D -- cat /tmp/kept
+    output_has strict
+    must by_sudo -u
+}
+
+# ---- the environment ---------------------------------------------------------------------------------
+
+@test "variables with a secret are not passed on, by name in any case or by value, and explain says so" {
+    local secrets=(SSHPASS=1s BW_SESSION=2s npm_config__auth=3s my_api_key=4s "HTTPS_PROXY=http://me:5s@proxy:1"
+        "PIP_INDEX_URL=https://me:6s@pypi.example/simple")
+    local plain=(GIT_AUTHOR_NAME=7p MAX_THINKING_TOKENS=8p "http_proxy=http://proxy:1/9p")
+    jail environment
+    must run_as_user env "${secrets[@]}" "${plain[@]}" "$BRIG" -m bare -j environment -- env
+    for i in 1s 2s 3s 4s 5s 6s; do
+        output_lacks "$i"
+    done
+    for i in 7p 8p 9p; do
+        output_has "$i"
+    done
+    # The twin.
+    must run_as_user env "${secrets[@]}" "$BRIG" -m bare -j environment --setenv HTTPS_PROXY --setenv my_api_key -- env
+    output_has 5s
+    output_has 4s
+    output_lacks 6s
+    must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment
+    output_has "HTTPS_PROXY: its value has an address with a password"
+    output_has "PIP_INDEX_URL: its value"
+    output_lacks 5s
+    must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment --setenv HTTPS_PROXY
+    output_lacks "HTTPS_PROXY: its value"
+    must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment --json
+    output_has '"withheld_by_value":["HTTPS_PROXY","PIP_INDEX_URL"]'
+}
+
+@test "what a run makes in the place of something hidden is its own, whatever happens outside" {
+    made mlive mlive-2
+    jail instead
+    run_as_user sh -c "mkdir $H/mlive; echo token >$H/mlive/file"
+    watcher instead --mask mlive --mask 'mlive-*' -- 'cat ~/mlive/file ~/mlive/own >seen 2>/dev/null; cat ~/mlive-own/file >>seen'
+    must run_as_user "$BRIG" -m casual -j instead --mask mlive --mask 'mlive-*' -- sh -c 'mkdir ~/mlive ~/mlive-own; echo own | tee ~/mlive/own ~/mlive-own/file'
+    run_as_user sh -c "echo token >$H/mlive-2"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "own
+own" ]
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of mounts: what is read of it. */
+#include "base/mountinfo.h"
+
+#include <string.h>
+
+#include "tap.h"
+
+int main(void)
+{
+    char table[] = "22 1 254:1 / / rw,relatime - ext4 /dev/vda1 rw\n"
+                   "not a line\n"
+                   "23 22 0:21 /a\\040b /mnt/c\\134d\\011 rw shared:1 - tmpfs none rw\n"
+                   "24 22 x:1 / /wrong rw - tmpfs none rw\n"
+                   "25 22 0:22 net:[4026531840] /run/netns/x rw - nsfs nsfs rw\n"
+                   "26 22 0:23 /odd\\9 /last rw";
+    char *rest = table;
+    struct mountinfo mount;
+    tap_ok(mountinfo_next(&rest, &mount), "there is a first mount");
+    tap_ok(mount.device_major == 254 && mount.device_minor == 1, "with its device");
+    tap_is_str(mount.root, "/", "what of it is shown");
+    tap_is_str(mount.point, "/", "and where");
+    tap_ok(mountinfo_next(&rest, &mount), "lines that are none are passed over");
+    tap_is_str(mount.root, "/a b", "blanks are escaped in a root");
+    tap_is_str(mount.point, "/mnt/c\\d\t", "backslashes and others in a mount point");
+    tap_ok(mountinfo_next(&rest, &mount), "so are those without a device or a directory");
+    tap_is_str(mount.root, "/odd\\9", "what is no escape stays");
+    tap_is_str(mount.point, "/last", "the last line needs no end");
+    tap_ok(!mountinfo_next(&rest, &mount), "then there are no more");
+    char empty[] = "";
+    rest = empty;
+    tap_ok(!mountinfo_next(&rest, &mount), "an empty table has none");
+    return tap_done();
+}
