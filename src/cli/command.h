@@ -27,6 +27,7 @@ extern const struct command cmd_run;
 extern const struct command cmd_explain;
 extern const struct command cmd_why;
 extern const struct command cmd_list;
+extern const struct command cmd_enter;
 extern const struct command cmd_stop;
 extern const struct command cmd_rm;
 extern const struct command cmd_cp;
