@@ -65,6 +65,9 @@ static void close_others(const struct start *start)
         if (next > at)
             close_from_to((unsigned)at, (unsigned)next - 1);
     close_from_to((unsigned)at, ~0U);
+    /* What is opened from here on must not have the numbers of the command's streams. */
+    for (long fd = 0; fd >= 0 && fd <= 2;)
+        fd = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
 }
 
 /* A namespace that is joined need not be open any more. */
