@@ -157,6 +157,8 @@ static void lose_patience(struct brig_job *job, uint64_t now)
         return;
     }
     tree_kill(job->pid);
+    if (job->plan.enters) /* what somebody inside holds on to, traced, ends with the jail */
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
     if (job->limits.group)
         (void)cgroup_kill(job->limits.group);
     job->kill_deadline_us = now + KILL_AGAIN_US;
