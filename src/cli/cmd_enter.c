@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -26,6 +27,9 @@
 
 /* How long the end of the run is waited for, when what was entered was killed. */
 #define END_PATIENCE_MS 1000
+/* How long one that cannot be found yet is looked for. */
+#define SOON_MS 300
+#define AGAIN_MS 20
 
 static int run_enter(const struct app *app, int argc, char **argv);
 
@@ -138,23 +142,46 @@ static int say_none(const struct jails_place *place, const char *jail, struct br
                      jail);
 }
 
+static int find_as_we_are(const struct jails_place *place, const struct wanted *wanted,
+                          struct entry *ret_entry, struct brig_error *err)
+{
+    int status = find(place, wanted, ret_entry, err);
+    /* A number that is no jail's name. */
+    pid_t pid = 0;
+    if (status != 0 || !wanted->jail || parse_pid(wanted->jail, &pid, NULL) < 0)
+        return status;
+    const struct wanted process = {.pid = pid};
+    return find(place, &process, ret_entry, err);
+}
+
+/* A run that has just begun says so a moment after its command did. */
+static int find_soon(const struct jails_place *place, const struct wanted *wanted,
+                     struct entry *ret_entry, struct brig_error *err)
+{
+    for (int waited = 0;; waited += AGAIN_MS) {
+        struct brig_error local = {0};
+        int status = find_as_we_are(place, wanted, ret_entry, &local);
+        if ((status != 0 && status != BRIG_E_NOT_FOUND) || waited >= SOON_MS) {
+            *err = local;
+            return status;
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);
+    }
+}
+
 /* Root looks at its own runs as root. For those of the user it acts for, it becomes that user: what
  * they tell is the user's word. */
-static int find_run(struct jails_place *place, struct wanted *wanted, struct entry *ret_entry,
+static int find_run(struct jails_place *place, const struct wanted *wanted, struct entry *ret_entry,
                     struct brig_error *err)
 {
     int status = wanted->jail ? jails_check_name(wanted->jail, err) : 0;
     if (status == 0)
-        status = find(place, wanted, ret_entry, err);
-    if (status <= 0 && geteuid() != place->uid && (status == 0 || wanted->pid != 0)) {
+        status = find_soon(place, wanted, ret_entry, err);
+    bool other = status == 0 || status == BRIG_E_NOT_FOUND || status == BRIG_E_SYSTEM;
+    if (other && geteuid() != place->uid) {
         status = jails_become_user(place, err);
         if (status == 0)
-            status = find(place, wanted, ret_entry, err);
-    }
-    if (status == 0 && wanted->jail && wanted->jail[strspn(wanted->jail, "0123456789")] == '\0' &&
-        parse_pid(wanted->jail, &wanted->pid, NULL) == 0) {
-        wanted->jail = NULL;
-        status = find(place, wanted, ret_entry, err);
+            status = find_soon(place, wanted, ret_entry, err);
     }
     return status == 0 ? say_none(place, wanted->jail, err) : status < 0 ? status : 0;
 }
