@@ -37,6 +37,7 @@ const struct command cmd_enter = {
     .name = "enter",
     .summary = "open a shell in a jail in which something runs",
     .usage = "JAIL|--pid PID [--] [CMD...]",
+    .words = COMMAND_WORDS_JAIL_COMMAND,
     .run = run_enter,
 };
 

@@ -37,6 +37,7 @@ const struct command cmd_run = {
     .name = "run",
     .summary = "run a command in a jail (the default)",
     .usage = "[OPTIONS] [--] [CMD...]",
+    .words = COMMAND_WORDS_RUN,
     .run = run_run,
 };
 
