@@ -70,7 +70,8 @@ static int parse_words(int argc, char **argv, struct wanted *ret_wanted, struct 
         else if (strcmp(argv[i], "--pid") == 0 && i + 1 < argc)
             status = parse_pid(argv[++i], &ret_wanted->pid, err);
         else if (strcmp(argv[i], "--pid") == 0)
-            return brig_fail(err, BRIG_E_INVALID, 0, "--pid needs the pid of a brig; see brig list");
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "--pid needs the pid of a brig; see brig list");
         else
             return i;
     }
@@ -93,8 +94,9 @@ static void choose(struct runs *runs, const char *jail, struct entry *ret_entry)
     for (size_t i = 1; i < runs->count; i++)
         str_appendf(&others, " %d", runs->items[i].supervisor);
     if (runs->count > 1 && !others.failed)
-        message_note("%zu runs go on in the jail '%s': this is the newest, %d; others with --pid:%s",
-                     runs->count, jail, runs->items[0].supervisor, others.data);
+        message_note(
+            "%zu runs go on in the jail '%s': this is the newest, %d; others with --pid:%s",
+            runs->count, jail, runs->items[0].supervisor, others.data);
     str_done(&others);
     *ret_entry = runs->items[0];
     runs->items[0] = ENTRY_INIT;
@@ -176,8 +178,9 @@ static int find_run(struct jails_place *place, const struct wanted *wanted, stru
                     struct brig_error *err)
 {
     int status = wanted->jail ? jails_check_name(wanted->jail, err) : 0;
-    if (status == 0)
-        status = find_soon(place, wanted, ret_entry, err);
+    if (status < 0)
+        return status;
+    status = find_soon(place, wanted, ret_entry, err);
     bool other = status == 0 || status == BRIG_E_NOT_FOUND || status == BRIG_E_SYSTEM;
     if (other && geteuid() != place->uid) {
         status = jails_become_user(place, err);

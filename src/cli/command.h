@@ -24,9 +24,9 @@ enum command_words {
 };
 
 struct command {
-    const char *name;    /* the verb, recognised as the first word only */
-    const char *summary; /* one line for --help, no full stop */
-    const char *usage;   /* what follows the verb, e.g. "[--json]" */
+    const char *name;         /* the verb, recognised as the first word only */
+    const char *summary;      /* one line for --help, no full stop */
+    const char *usage;        /* what follows the verb, e.g. "[--json]" */
     enum command_words words; /* what that is, for completions */
     /* argv[0] is the verb (or the program, for `run` left out); what it was given follows. Prints
      * its own errors and returns the exit status. */

@@ -240,22 +240,21 @@ static void generate_bash(struct str *out)
                     "        case ${COMP_WORDS[i]} in\n"
                     "        ");
     bash_value_pattern(out);
-    str_append(out,
-               ")\n"
-               "            if ((i + 1 == COMP_CWORD)); then\n"
-               "                compopt -o filenames\n"
-               "                _brig_value \"${COMP_WORDS[i]}\"\n"
-               "                return\n"
-               "            fi\n"
-               "            ((i++))\n"
-               "            ;;\n"
-               "        --)\n"
-               "            [[ $why ]] && break\n"
-               "            _brig_command $((i + 1))\n"
-               "            return\n"
-               "            ;;\n"
-               "        -*) ;;\n"
-               "        ");
+    str_append(out, ")\n"
+                    "            if ((i + 1 == COMP_CWORD)); then\n"
+                    "                compopt -o filenames\n"
+                    "                _brig_value \"${COMP_WORDS[i]}\"\n"
+                    "                return\n"
+                    "            fi\n"
+                    "            ((i++))\n"
+                    "            ;;\n"
+                    "        --)\n"
+                    "            [[ $why ]] && break\n"
+                    "            _brig_command $((i + 1))\n"
+                    "            return\n"
+                    "            ;;\n"
+                    "        -*) ;;\n"
+                    "        ");
     append_verbs_with(out, COMMAND_WORDS_JAILS, " | ");
     str_append(out, ")\n"
                     "            ((i == 1)) || { _brig_command \"$i\"; return; }\n"
@@ -544,7 +543,8 @@ static void generate_fish(struct str *out)
     str_append(out, "complete -c brig -n '__brig_awaits_jail' -f -a \"(__brig_ask '--jail')\"\n");
     for (int i = 0; i < OPTION_COUNT_; i++)
         fish_option(out, &option_rows[i]);
-    str_append(out, "complete -c brig -n 'not __brig_awaits_jail' -f -a '(__fish_complete_subcommand --fcs-skip=1)'\n");
+    str_append(out, "complete -c brig -n 'not __brig_awaits_jail' -f -a "
+                    "'(__fish_complete_subcommand --fcs-skip=1)'\n");
 }
 
 int generate(const char *what)

@@ -38,8 +38,8 @@ static int compare(const void *left, const void *right)
     return a->supervisor > b->supervisor ? -1 : a->supervisor < b->supervisor;
 }
 
-static int add_held(const struct jails_place *place, uid_t uid, const char *jail,
-                    struct runs *runs, struct brig_error *err)
+static int add_held(const struct jails_place *place, uid_t uid, const char *jail, struct runs *runs,
+                    struct brig_error *err)
 {
     struct home_state state;
     int status = home_ask(place->storage, jail, uid, &state, err);

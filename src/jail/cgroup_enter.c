@@ -29,7 +29,8 @@ static int open_there(int process, int number, const char *name, int flags, stru
     autoclose int dir = openat(process, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int fd = dir < 0 ? -1 : openat(dir, name, flags | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the group that has the run's limits");
+        return brig_fail(err, BRIG_E_SETUP, errno,
+                         "cannot open the group that has the run's limits");
     return fd;
 }
 

@@ -102,8 +102,9 @@ static int check_supervisor(int process)
     int same_pid = entry_proc_same_namespace(process, "ns/pid");
     if (same_user < 0 || same_pid < 0)
         return same_user < 0 ? same_user : same_pid;
-    return same_user && same_pid && (!held || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) ? 0
-                                                                                           : -ENOENT;
+    return same_user && same_pid && (!held || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+               ? 0
+               : -ENOENT;
 }
 
 /* ---- the record ---- */

@@ -139,8 +139,7 @@ static int plan_join(struct plan *plan, int init, struct brig_error *err)
 static int plan_group(struct plan *plan, const struct entry *entry, struct brig_error *err)
 {
     struct cgroup_joining joining;
-    int result =
-        cgroup_open_published(entry->process, &entry->record.facts.group, &joining, err);
+    int result = cgroup_open_published(entry->process, &entry->record.facts.group, &joining, err);
     plan->cgroup_fd = joining.clone_fd;
     if (joining.clone_fd >= 0)
         plan_own_fd(plan, joining.clone_fd);
@@ -196,9 +195,9 @@ static int plan_walls(struct plan *plan, const struct entry_record *record, stru
     const struct entry_facts *facts = &record->facts;
     const struct brig_policy *policy = record->policy;
     plan->drop_caps = facts->drop_caps;
-    plan->seccomp = facts->has_seccomp ? seccomp_program(policy->seccomp, policy->network,
-                                                         policy->allow_nested)
-                                       : NULL;
+    plan->seccomp = facts->has_seccomp
+                        ? seccomp_program(policy->seccomp, policy->network, policy->allow_nested)
+                        : NULL;
     if (facts->has_seccomp && !plan->seccomp)
         return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "no syscall filter for this architecture");
     plan->landlock = facts->has_landlock;

@@ -36,7 +36,7 @@ static struct entry_facts facts_of(const struct plan *plan, const struct brig_po
         .init = init,
         .host_uid = plan->host_uid,
         .host_gid = plan->host_gid,
-        .owner = policy->stranger                  ? policy->owner
+        .owner = policy->stranger                ? policy->owner
                  : policy->host_uid != (uid_t)-1 ? policy->host_uid
                                                  : geteuid(),
         .has_namespaces = plan->rung == PLAN_FULL,

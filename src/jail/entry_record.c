@@ -124,8 +124,8 @@ static void read_texts(struct reader *reader, struct entry_record *record)
     policy->home = get_text(reader);
     policy->shell = get_text(reader);
     policy->workdir = get_text(reader);
-    reader->failed |= !jail || strlen(jail) > ENTRY_NAME_MAX || !policy->workdir ||
-                      policy->workdir[0] != '/';
+    reader->failed |=
+        !jail || strlen(jail) > ENTRY_NAME_MAX || !policy->workdir || policy->workdir[0] != '/';
     if (!reader->failed)
         memcpy(record->jail, jail, strlen(jail) + 1);
 }

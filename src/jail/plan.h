@@ -43,12 +43,12 @@ enum plan_op {
     PLAN_ATTACH, /* slot at path in the root `from`; mode: the way there is all ours; data: the
                        * directory (of length bytes) above it that others can write to */
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
-    PLAN_OPEN, /* slot = what is at path in the root `from`, a directory if mode says so; data: as
+    PLAN_OPEN,   /* slot = what is at path in the root `from`, a directory if mode says so; data: as
                        * for PLAN_ATTACH. What is not there leaves a slot without anything */
-    PLAN_PIVOT,     /* the root becomes /, with the host's tree stacked on it */
-    PLAN_DETACH,    /* the host's tree is gone */
-    PLAN_LISTEN,    /* make the socket for tools at path, send it out */
-    PLAN_PTY,       /* open the jail's pty, send its master out; the slave is for fds 0–2 */
+    PLAN_PIVOT,  /* the root becomes /, with the host's tree stacked on it */
+    PLAN_DETACH, /* the host's tree is gone */
+    PLAN_LISTEN, /* make the socket for tools at path, send it out */
+    PLAN_PTY,    /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };
 
 enum plan_attr {
@@ -145,7 +145,7 @@ struct plan {
     uid_t host_uid;
     gid_t host_gid;
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
-    bool enters; /* a jail that runs already; those, and: */
+    bool enters;                             /* a jail that runs already; those, and: */
     int join_more[PLAN_JOIN_MAX];
     size_t join_more_count;
     bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */

@@ -284,6 +284,23 @@ WAIT='echo ready; while :; do sleep 1; done'
     must by sudo enter roots true
 }
 
+@test "a group that the run has not, and that cannot be dropped, keeps out" {
+    lib_is_root || cannot "it takes root to have any group"
+    local ids
+    ids="--reuid $(id -u "$LIB_USER") --regid $(id -g "$LIB_USER") --inh-caps=-all"
+    JAILS="$JAILS user:groups"
+    # shellcheck disable=SC2086
+    HOME=$HOME_OF_USER setpriv $ids --clear-groups "$BRIG" -j groups -m casual -- sh -c "$WAIT" \
+        </dev/null >"$SCRATCH/out-groups" 2>&1 3>&- &
+    until_true grep -qs ^ready "$SCRATCH/out-groups"
+    find_run groups
+    # shellcheck disable=SC2086
+    must_exit 125 env HOME="$HOME_OF_USER" setpriv $ids --groups 54321 "$BRIG" enter groups true
+    output_has "has not the group 54321"
+    # shellcheck disable=SC2086
+    must env HOME="$HOME_OF_USER" setpriv $ids --clear-groups "$BRIG" enter groups true
+}
+
 @test "errors say what to do" {
     must_exit 125 by user enter
     output_has "brig enter JAIL"

@@ -137,7 +137,8 @@ static void test_entering(void)
     (void)enter_shell(&entry, "(sleep 1000; :) & echo $!; exit 3", &result);
     is_exit(&result, 3, "one that leaves something behind");
     char script[64];
-    (void)snprintf(script, sizeof script, "test -e /proc/%d", result.out.data ? atoi(result.out.data) : 0);
+    (void)snprintf(script, sizeof script, "test -e /proc/%d",
+                   result.out.data ? atoi(result.out.data) : 0);
     brig_result_done(&result);
     (void)enter_shell(&entry, script, &result);
     is_exit(&result, 1, "what it left is gone");
@@ -215,7 +216,8 @@ static void test_cancelling(void)
     size_t count = 0; /* two inits, the run's sleep, this shell */
     for (const char *at = result.out.data; at && (at = strstr(at, "/exe")); at++)
         count++;
-    tap_is_int((int)count, 4, "letting go of a command ends it with its children, and nothing else");
+    tap_is_int((int)count, 4,
+               "letting go of a command ends it with its children, and nothing else");
     brig_result_done(&result);
     brig_job_free(job);
     entry_done(&entry);
