@@ -301,6 +301,35 @@ WAIT='echo ready; while :; do sleep 1; done'
     must env HOME="$HOME_OF_USER" setpriv $ids --clear-groups "$BRIG" enter groups true
 }
 
+lesser() { # lesser WHO CMD…
+    if [ "$1" = root ]; then
+        BRIG_CONFIG_DIR=$ROOT_STORE as "$@"
+    else
+        as "$@"
+    fi
+}
+
+@test "on a lesser kernel it enters all the same, or not at all" {
+    [ -x "$WITHOUT" ] || cannot "no without in $BRIG_PROBES: build the test tools"
+    local who call
+    for who in $(each_user); do
+        start "$who" "lesser-$who" -m sealed -- sh -c "grep -E '^(Cap|NoNew|Seccomp:|Uid)' /proc/self/status; $WAIT"
+        for call in clone3 openat2 close_range clone3,openat2,close_range pidfd_open; do
+            must lesser "$who" "$WITHOUT" "$call" -- \
+                "$BRIG" enter --pid "$RUN" sh -c "grep -E '^(Cap|NoNew|Seccomp:|Uid)' /proc/self/status; ls /proc/self/fd >&2; echo ready"
+            [ "$(grep -v '^[0-9]' <<<"$output")" = "$(cat "$SCRATCH/out-lesser-$who")" ]
+            [ "$(grep '^[0-9]' <<<"$output" | tr '\n' ' ')" = "0 1 2 3 " ]
+        done
+        # A wall that the run has and that cannot be raised: nothing is started.
+        for call in setns=EPERM landlock seccomp capset=EPERM; do
+            must_exit 125 lesser "$who" "$WITHOUT" "$call" -- \
+                "$BRIG" enter --pid "$RUN" touch "$SCRATCH/project/made"
+            [ ! -e "$SCRATCH/project/made" ]
+        done
+        kill "$RUN"
+    done
+}
+
 @test "errors say what to do" {
     must_exit 125 by user enter
     output_has "brig enter JAIL"
