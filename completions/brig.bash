@@ -230,6 +230,16 @@ _brig() {
             return
             ;;
         -*) ;;
+        stop | rm)
+            ((i == 1)) || { _brig_command "$i"; return; }
+            _brig_ask -j
+            return
+            ;;
+        enter)
+            ((i == 1 && COMP_CWORD == 2)) || { _brig_command $((i == 1 ? 3 : i)); return; }
+            _brig_ask -j
+            return
+            ;;
         run | explain | why) ((i == 1)) || { _brig_command "$i"; return; } ;;
         *)
             [[ $why ]] && break
@@ -249,7 +259,7 @@ _brig() {
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list stop rm cp init doctor help version' -- "$cur")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp init doctor help version' -- "$cur")
     fi
 }
 

@@ -29,10 +29,24 @@ function __brig_before_command
     end
 end
 
+# True where the name of a jail is to follow.
+function __brig_awaits_jail
+    set -l words (commandline -opc)
+    switch "$words[2]"
+        case stop rm
+            return 0
+        case enter
+            test (count $words) = 2
+            return
+    end
+    return 1
+end
+
 complete -c brig -n __fish_use_subcommand -f -a run -d 'run a command in a jail (the default)'
 complete -c brig -n __fish_use_subcommand -f -a explain -d 'print what a run would be allowed, and why (--dry-run)'
 complete -c brig -n __fish_use_subcommand -f -a why -d 'tell whether a path or host is within a jail\'s reach, and by which rule'
 complete -c brig -n __fish_use_subcommand -f -a list -d 'list jails, what they keep and who is in them'
+complete -c brig -n __fish_use_subcommand -f -a enter -d 'open a shell in a jail in which something runs'
 complete -c brig -n __fish_use_subcommand -f -a stop -d 'end what runs in a jail'
 complete -c brig -n __fish_use_subcommand -f -a rm -d 'remove a jail with all it keeps'
 complete -c brig -n __fish_use_subcommand -f -a cp -d 'copy files into a jail or out of it'
@@ -40,6 +54,7 @@ complete -c brig -n __fish_use_subcommand -f -a init -d 'write files to start a 
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'say what this system can enforce, and the remedy where it cannot'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
 complete -c brig -n __fish_use_subcommand -f -a version -d 'print the version'
+complete -c brig -n '__brig_awaits_jail' -f -a "(__brig_ask '--jail')"
 complete -c brig -n __brig_before_command -s m -l 'mode' -x -a 'casual bare strict sealed' -d 'the preset to start from (default: casual)'
 complete -c brig -n __brig_before_command -s j -l 'jail' -x -a "(__brig_ask '--jail')" -d 'the jail to use (default: default)'
 complete -c brig -n __brig_before_command -s C -l 'conf' -x -a "(__brig_ask '--conf')" -d 'the configuration file to use'
@@ -108,4 +123,4 @@ complete -c brig -n __brig_before_command -l 'json' -d 'with --dry-run, explain 
 complete -c brig -n __brig_before_command -s v -l 'verbose' -d 'say how it ended and what it used'
 complete -c brig -n __brig_before_command -s h -l 'help' -d 'print this help'
 complete -c brig -n __brig_before_command -l 'version' -d 'print the version'
-complete -c brig -f -a '(__fish_complete_subcommand --fcs-skip=1)'
+complete -c brig -n 'not __brig_awaits_jail' -f -a '(__fish_complete_subcommand --fcs-skip=1)'

@@ -26,5 +26,6 @@ const struct command cmd_explain = {
     .name = "explain",
     .summary = "print what a run would be allowed, and why (--dry-run)",
     .usage = "[OPTIONS] [--] [CMD...]",
+    .words = COMMAND_WORDS_RUN,
     .run = run_explain,
 };

@@ -50,5 +50,6 @@ const struct command cmd_rm = {
     .name = "rm",
     .summary = "remove a jail with all it keeps",
     .usage = "JAIL...",
+    .words = COMMAND_WORDS_JAILS,
     .run = run_rm,
 };

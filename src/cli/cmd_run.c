@@ -37,6 +37,7 @@ const struct command cmd_run = {
     .name = "run",
     .summary = "run a command in a jail (the default)",
     .usage = "[OPTIONS] [--] [CMD...]",
+    .words = COMMAND_WORDS_RUN,
     .run = run_run,
 };
 
@@ -233,6 +234,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
         return jails_unmount(settings->storage, settings->jail_given ? settings->jail : NULL,
                              identity, err);
     struct home_mounts mounts = HOME_MOUNTS_INIT;
+    settings->policy->jail_name = settings->jail;
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
         status = home_enter(settings, identity, &mounts, err);

@@ -89,5 +89,6 @@ const struct command cmd_stop = {
     .name = "stop",
     .summary = "end what runs in a jail",
     .usage = "JAIL...",
+    .words = COMMAND_WORDS_JAILS,
     .run = run_stop,
 };

@@ -169,5 +169,6 @@ const struct command cmd_why = {
     .name = "why",
     .summary = "tell whether a path or host is within a jail's reach, and by which rule",
     .usage = "[OPTIONS] [--] PATH|HOST...",
+    .words = COMMAND_WORDS_PATHS,
     .run = run_why,
 };

@@ -8,7 +8,7 @@
 #include "cli/message.h"
 
 const struct command *const commands[] = {
-    &cmd_run, &cmd_explain, &cmd_why,    &cmd_list, &cmd_stop,    &cmd_rm,
+    &cmd_run, &cmd_explain, &cmd_why,    &cmd_list, &cmd_enter,   &cmd_stop, &cmd_rm,
     &cmd_cp,  &cmd_init,    &cmd_doctor, &cmd_help, &cmd_version, NULL,
 };
 

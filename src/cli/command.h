@@ -14,10 +14,20 @@ struct app {
     char **envp;
 };
 
+/* What the words behind a verb are. */
+enum command_words {
+    COMMAND_WORDS_NONE,         /* nothing that could be completed */
+    COMMAND_WORDS_RUN,          /* options of a run, and a command */
+    COMMAND_WORDS_PATHS,        /* options of a run, and paths */
+    COMMAND_WORDS_JAILS,        /* names of jails */
+    COMMAND_WORDS_JAIL_COMMAND, /* the name of a jail, and a command */
+};
+
 struct command {
-    const char *name;    /* the verb, recognised as the first word only */
-    const char *summary; /* one line for --help, no full stop */
-    const char *usage;   /* what follows the verb, e.g. "[--json]" */
+    const char *name;         /* the verb, recognised as the first word only */
+    const char *summary;      /* one line for --help, no full stop */
+    const char *usage;        /* what follows the verb, e.g. "[--json]" */
+    enum command_words words; /* what that is, for completions */
     /* argv[0] is the verb (or the program, for `run` left out); what it was given follows. Prints
      * its own errors and returns the exit status. */
     int (*run)(const struct app *app, int argc, char **argv);
@@ -27,6 +37,7 @@ extern const struct command cmd_run;
 extern const struct command cmd_explain;
 extern const struct command cmd_why;
 extern const struct command cmd_list;
+extern const struct command cmd_enter;
 extern const struct command cmd_stop;
 extern const struct command cmd_rm;
 extern const struct command cmd_cp;

@@ -199,18 +199,36 @@ static void complete_last(struct completion *c, const struct option_row *row, co
         str_appendf(&c->out, "_command_offset %d\n", index + 1);
 }
 
-/* Verbs that take the options of a run. */
-static bool takes_options(const char *word)
+/* What follows a verb, if it is one. */
+static enum command_words words_of(const char *word)
 {
     const struct command *command = command_find(word);
-    return command == &cmd_run || command == &cmd_explain || command == &cmd_why;
+    return command ? command->words : COMMAND_WORDS_NONE;
+}
+
+/* Behind a verb that takes no options of a run; false if the words are for others. */
+static bool complete_jail(struct completion *c, int count, char *const *words)
+{
+    enum command_words kind = count > 1 ? words_of(words[0]) : COMMAND_WORDS_NONE;
+    bool command = kind == COMMAND_WORDS_JAIL_COMMAND;
+    if (kind != COMMAND_WORDS_JAILS && !command)
+        return false;
+    c->typed = words[count - 1];
+    if (command && count > 2)
+        str_append(&c->out, "_command_offset 3\n");
+    else
+        offer_stems(c, c->files.storage, ".jail");
+    return true;
 }
 
 static void complete_words(struct completion *c, int count, char *const *words)
 {
     const struct option_row *row = NULL;
-    int from = count > 1 && takes_options(words[0]) ? 1 : 0;
-    c->paths = from > 0 && command_find(words[0]) == &cmd_why;
+    if (complete_jail(c, count, words))
+        return;
+    enum command_words kind = count > 1 ? words_of(words[0]) : COMMAND_WORDS_NONE;
+    c->paths = kind == COMMAND_WORDS_PATHS;
+    int from = c->paths || kind == COMMAND_WORDS_RUN ? 1 : 0;
     for (int i = from; i < count - 1; i++) {
         bool is_value = row != NULL;
         row = is_value ? NULL : awaits_value(words[i]);

@@ -140,6 +140,18 @@ static void append_verbs(struct str *out)
         str_appendf(out, "%s%s", command == commands ? "" : " ", (*command)->name);
 }
 
+/* The verbs with such words behind them, as a pattern. */
+static void append_verbs_with(struct str *out, enum command_words words, const char *between)
+{
+    bool first = true;
+    for (const struct command *const *command = commands; *command; command++) {
+        if ((*command)->words != words)
+            continue;
+        str_appendf(out, "%s%s", first ? "" : between, (*command)->name);
+        first = false;
+    }
+}
+
 /* The words of a choice, separated by spaces. */
 static void append_words(struct str *out, const char *metavar)
 {
@@ -228,21 +240,36 @@ static void generate_bash(struct str *out)
                     "        case ${COMP_WORDS[i]} in\n"
                     "        ");
     bash_value_pattern(out);
+    str_append(out, ")\n"
+                    "            if ((i + 1 == COMP_CWORD)); then\n"
+                    "                compopt -o filenames\n"
+                    "                _brig_value \"${COMP_WORDS[i]}\"\n"
+                    "                return\n"
+                    "            fi\n"
+                    "            ((i++))\n"
+                    "            ;;\n"
+                    "        --)\n"
+                    "            [[ $why ]] && break\n"
+                    "            _brig_command $((i + 1))\n"
+                    "            return\n"
+                    "            ;;\n"
+                    "        -*) ;;\n"
+                    "        ");
+    append_verbs_with(out, COMMAND_WORDS_JAILS, " | ");
+    str_append(out, ")\n"
+                    "            ((i == 1)) || { _brig_command \"$i\"; return; }\n"
+                    "            _brig_ask -j\n"
+                    "            return\n"
+                    "            ;;\n"
+                    "        ");
+    append_verbs_with(out, COMMAND_WORDS_JAIL_COMMAND, " | ");
     str_append(out,
                ")\n"
-               "            if ((i + 1 == COMP_CWORD)); then\n"
-               "                compopt -o filenames\n"
-               "                _brig_value \"${COMP_WORDS[i]}\"\n"
-               "                return\n"
-               "            fi\n"
-               "            ((i++))\n"
-               "            ;;\n"
-               "        --)\n"
-               "            [[ $why ]] && break\n"
-               "            _brig_command $((i + 1))\n"
+               "            ((i == 1 && COMP_CWORD == 2)) || { _brig_command $((i == 1 ? 3 : i)); "
+               "return; }\n"
+               "            _brig_ask -j\n"
                "            return\n"
                "            ;;\n"
-               "        -*) ;;\n"
                "        run | explain | why) ((i == 1)) || { _brig_command \"$i\"; return; } ;;\n"
                "        *)\n"
                "            [[ $why ]] && break\n"
@@ -370,6 +397,21 @@ static void generate_zsh(struct str *out)
                     "}\n\n"
                     "_brig() {\n"
                     "    local first=_brig_first rest=_normal\n"
+                    "    if ((CURRENT > 2)) && [[ $words[2] == (");
+    append_verbs_with(out, COMMAND_WORDS_JAILS, "|");
+    str_append(out, ") ]]; then\n"
+                    "        _brig_ask --jail\n"
+                    "        return\n"
+                    "    fi\n"
+                    "    if ((CURRENT > 2)) && [[ $words[2] == (");
+    append_verbs_with(out, COMMAND_WORDS_JAIL_COMMAND, "|");
+    str_append(out, ") ]]; then\n"
+                    "        ((CURRENT == 3)) && { _brig_ask --jail; return; }\n"
+                    "        shift 3 words\n"
+                    "        ((CURRENT -= 3))\n"
+                    "        _normal\n"
+                    "        return\n"
+                    "    fi\n"
                     "    [[ $words[2] == why && CURRENT -gt 2 ]] && first=_files rest=_files\n"
                     "    [[ $words[2] == (run|explain|why) && CURRENT -gt 2 ]] && "
                     "{ shift words; ((CURRENT--)); }\n"
@@ -475,6 +517,22 @@ static void generate_fish(struct str *out)
                     "                return 1\n"
                     "        end\n"
                     "    end\n"
+                    "end\n\n"
+                    "# True where the name of a jail is to follow.\n"
+                    "function __brig_awaits_jail\n"
+                    "    set -l words (commandline -opc)\n"
+                    "    switch \"$words[2]\"\n"
+                    "        case ");
+    append_verbs_with(out, COMMAND_WORDS_JAILS, " ");
+    str_append(out, "\n"
+                    "            return 0\n"
+                    "        case ");
+    append_verbs_with(out, COMMAND_WORDS_JAIL_COMMAND, " ");
+    str_append(out, "\n"
+                    "            test (count $words) = 2\n"
+                    "            return\n"
+                    "    end\n"
+                    "    return 1\n"
                     "end\n\n");
     for (const struct command *const *command = commands; *command; command++) {
         str_appendf(out, "complete -c brig -n __fish_use_subcommand -f -a %s -d ",
@@ -482,9 +540,11 @@ static void generate_fish(struct str *out)
         fish_quoted(out, (*command)->summary);
         str_append_char(out, '\n');
     }
+    str_append(out, "complete -c brig -n '__brig_awaits_jail' -f -a \"(__brig_ask '--jail')\"\n");
     for (int i = 0; i < OPTION_COUNT_; i++)
         fish_option(out, &option_rows[i]);
-    str_append(out, "complete -c brig -f -a '(__fish_complete_subcommand --fcs-skip=1)'\n");
+    str_append(out, "complete -c brig -n 'not __brig_awaits_jail' -f -a "
+                    "'(__fish_complete_subcommand --fcs-skip=1)'\n");
 }
 
 int generate(const char *what)

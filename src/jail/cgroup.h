@@ -121,6 +121,23 @@ int cgroup_open_procs(const struct cgroup *group);
 /* Nobody will be cloned into the group any more: closes what only joining needed. */
 void cgroup_joined(struct cgroup *group);
 
+/* For who joins a group that another process has: under which numbers that one has its directories
+ * open, -1 where it has none. In cgroup_enter.c. */
+struct cgroup_numbers {
+    int32_t has_main;
+    int32_t dirs[CGROUP_JOIN_MAX];
+};
+void cgroup_publish(const struct cgroup *group, struct cgroup_numbers *ret_numbers);
+/* Opens what cgroup_clone_fd() and cgroup_join_fds() would give, of a process whose directory in
+ * /proc is given. The caller closes them, also after a failure. */
+struct cgroup_joining {
+    int clone_fd; /* or -1 */
+    int join_fds[CGROUP_JOIN_MAX];
+    size_t join_count;
+};
+int cgroup_open_published(int process, const struct cgroup_numbers *numbers,
+                          struct cgroup_joining *ret_joining, struct brig_error *err);
+
 /* Reads the counters: of the whole group, leaves included. */
 void cgroup_usage(const struct cgroup *group, struct cgroup_usage *ret_usage);
 /* CPU time used so far, in microseconds; false where it is not counted. Cheap. */

@@ -423,8 +423,8 @@ static int take_ids(const struct plan *plan)
     if (result == 0)
         result = SYS(setresuid, plan->host_uid, plan->host_uid, plan->host_uid);
     /* Changing ids made this memory (a copy of the caller's, not shared) undumpable and so
-     * /proc/self root's; the id maps below could not be written. */
-    if (result == 0)
+     * /proc/self root's; the id maps below could not be written. Who enters a jail writes none. */
+    if (result == 0 && !plan->enters)
         result = SYS(prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
     return (int)result;
 }
@@ -451,7 +451,7 @@ static int intermediate_main(void *argument)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->become && (result = take_ids(plan)) < 0)
         return child_failed(start, PLAN_STEP_IDS, result);
-    if ((result = join_namespaces(plan)) < 0)
+    if ((result = plan->enters ? child_enter(start) : join_namespaces(plan)) < 0)
         return child_failed(start, PLAN_STEP_JOIN, result);
     if (plan->only_steps)
         return build(start);
@@ -482,8 +482,10 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
         .plan = plan, .wire = wire_fd, .stack = memory, .pidfd = -1, .command_pidfd = -1};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (has_intermediate(plan)) {
-        if (plan->become) /* changing ids would make the caller undumpable */
+        if (plan->become || plan->enters) /* changing ids would make the caller undumpable */
             clone.flags = CLONE_VFORK;
+        if (plan->enters) /* what it clones ends like it: see job_enter() */
+            clone.exit_signal = SIGNAL_CHILD;
         clone.function = intermediate_main;
         long intermediate = child_clone(start, &clone);
         *ret_first = start->first;

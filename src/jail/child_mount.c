@@ -23,6 +23,8 @@ enum {
     ERR_ENOSYS = 38,
     ERR_ESTALE = 116,
     MODE_REGULAR = 0100000,
+    MODE_DIRECTORY = 0040000,
+    MODE_TYPE = 0170000,
     MOUNT_PRIVATE = 1 << 18,
     MOUNT_DETACH = 2,
 };
@@ -196,6 +198,25 @@ static int attach(const struct plan *plan, const struct plan_step *step)
     return (int)result;
 }
 
+static bool is_directory(int fd)
+{
+    struct statx stat;
+    return SYS(statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &stat) >= 0 &&
+           (stat.stx_mode & MODE_TYPE) == MODE_DIRECTORY;
+}
+
+/* What is to be named by a Landlock rule. In a jail that runs, a directory on the way may have been
+ * moved, and something else put into its place: what is there then needs no right. */
+static int open_place(const struct plan *plan, const struct plan_step *step)
+{
+    long fd = open_target(plan->slots[step->from], step);
+    bool usable = fd >= 0 && (!step->mode || is_directory((int)fd));
+    if (fd >= 0 && !usable)
+        (void)SYS(close, fd);
+    plan->slots[step->slot] = usable ? (int)fd : -ERR_ENOENT;
+    return 0;
+}
+
 /* All parents are made by steps of their own, so one name at a time is enough. */
 static int make_file(int dir, const struct plan_step *step)
 {
@@ -318,6 +339,8 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
         return attach(plan, step);
     if (step->op == PLAN_OPEN_ROOT)
         return keep(plan, step->slot, (int)SYS(openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0));
+    if (step->op == PLAN_OPEN)
+        return open_place(plan, step);
     if (step->op == PLAN_PIVOT)
         return pivot(plan, step);
     if (step->op == PLAN_DETACH)

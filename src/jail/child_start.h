@@ -94,6 +94,11 @@ int child_enter_group(const struct start *start);
  * is. 0 or -errno. */
 int child_join_groups(const struct plan *plan);
 
+/* ---- child_enter.c ---- */
+
+/* Joins the namespaces of a jail that runs, where hostile processes are waiting. 0 or -errno. */
+int child_enter(const struct start *start);
+
 /* ---- child_command.c ---- */
 
 /* The command's process, from its clone to its exec. */

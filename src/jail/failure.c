@@ -14,7 +14,7 @@ static const struct {
     const char *what;
 } command_steps[] = {
     {PLAN_STEP_IDS, "take the jail's user and group id"},
-    {PLAN_STEP_JOIN, "join the template's namespaces"},
+    {PLAN_STEP_JOIN, "join the namespaces that are there already"},
     {PLAN_STEP_CGROUP, "join the group that has the jail's limits"},
     {PLAN_STEP_CLONE, "make the jail's namespaces"},
     {PLAN_STEP_LOOPBACK, "bring the loopback interface up"},
@@ -75,6 +75,7 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_ATTACH:
         return sys_errno == ENOSYS;
     case PLAN_OPEN_ROOT:
+    case PLAN_OPEN:
     case PLAN_MKDIR:
     case PLAN_MKFILE:
     case PLAN_MKPATH:
@@ -105,6 +106,12 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
                         plan->workdir);
         return brig_advise(err, BRIG_E_SETUP,
                            "Grant it with --dir, or choose another with --workdir");
+    }
+    if (step == PLAN_STEP_CLONE && plan->enters) {
+        (void)brig_fail(err, BRIG_E_SETUP, sys_errno,
+                        "cannot start a process in the group that has the run's limits");
+        return brig_advise(err, BRIG_E_SETUP,
+                           "Enter it from the session it was started in, or as root");
     }
     int code = is_unsupported(plan, step, sys_errno) ? BRIG_E_UNSUPPORTED : BRIG_E_SETUP;
     (void)brig_fail(err, code, sys_errno, "cannot %s", step_text(plan, step));

@@ -40,6 +40,11 @@ uint64_t job_deadline_us(const struct brig_job *job)
     return job->wall_deadline_us;
 }
 
+bool job_has_namespace(const struct brig_job *job)
+{
+    return job->plan.rung == PLAN_FULL && !job->plan.enters;
+}
+
 bool job_is_timed(const struct brig_job *job)
 {
     return job->wall_deadline_us != 0 || job->cpu_limit_us != 0;
@@ -144,7 +149,7 @@ static void check_cpu(struct brig_job *job, uint64_t now)
 static void lose_patience(struct brig_job *job, uint64_t now)
 {
     limits_unthrottle(&job->limits);
-    if (job->plan.rung == PLAN_FULL) {
+    if (job_has_namespace(job)) {
         if (job->stuck_deadline_us == 0)
             job->stuck_deadline_us = now + STUCK_PATIENCE_US;
         job->kill_deadline_us = 0;
@@ -152,6 +157,8 @@ static void lose_patience(struct brig_job *job, uint64_t now)
         return;
     }
     tree_kill(job->pid);
+    if (job->plan.enters) /* what somebody inside holds on to, traced, ends with the jail */
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
     if (job->limits.group)
         (void)cgroup_kill(job->limits.group);
     job->kill_deadline_us = now + KILL_AGAIN_US;
@@ -471,7 +478,7 @@ void brig_job_free(struct brig_job *job)
         return;
     if (job->pid > 0) {
         limits_unthrottle(&job->limits);
-        if (job->plan.rung == PLAN_FULL)
+        if (job_has_namespace(job))
             (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
         close_if_open(job->wire); /* for init, the end of its socket is an order to end */
         job->wire = -1;
@@ -481,6 +488,7 @@ void brig_job_free(struct brig_job *job)
     close_if_open(job->pidfd);
     close_if_open(job->wire);
     close_if_open(job->terminal);
+    close_if_open(job->entry_fd);
     close_if_open(job->epoll);
     close_if_open(job->timer);
     capture_done(&job->captures[0]);

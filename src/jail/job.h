@@ -24,6 +24,7 @@ struct brig_job {
     struct tools *tools;             /* bounded apart, or NULL */
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
+    int entry_fd; /* what is published for job_enter(), or -1 */
     struct capture captures[2];
     struct watch watch;
     struct brig_unenforced notices;
@@ -44,6 +45,8 @@ uint64_t job_now_us(void);
  * any limit on time, also of the CPU's. */
 uint64_t job_deadline_us(const struct brig_job *job);
 bool job_is_timed(const struct brig_job *job);
+/* Whether its first process has a pid namespace to itself, so that with it everything ends. */
+bool job_has_namespace(const struct brig_job *job);
 /* Arms the timer for the next thing due; one is made when there is something. */
 int job_arm_timer(struct brig_job *job, struct brig_error *err);
 

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/entry.h"
 #include "jail/job.h"
 #include "jail/limits.h"
 #include "jail/spawn.h"
@@ -247,6 +248,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
+    job->entry_fd = entry_publish(&job->plan, policy, job->pid, job->limits.group);
     return plan_trim(&job->plan, err);
 }
 
@@ -330,6 +332,14 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
         template_refill(template);
     }
     return result;
+}
+
+static int start_in_jail(struct brig_job *job, const struct entry *entry,
+                         const struct brig_command *command, struct streams *streams,
+                         struct brig_error *err)
+{
+    int result = entry_plan(entry, &job->plan, err);
+    return result < 0 ? result : launch(job, entry->record.policy, command, streams, NULL, err);
 }
 
 /* Down the ladder as far as the policy lets us; what was lost on the way is in the plan's list. */
@@ -423,9 +433,10 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
     return 0;
 }
 
+/* A jail of the policy's, one of a template, or with an entry the one that is there. */
 static int start(const struct brig_policy *policy, struct brig_template *template,
-                 const struct brig_command *command, struct brig_job **ret_job,
-                 struct brig_error *err)
+                 const struct entry *entry, const struct brig_command *command,
+                 struct brig_job **ret_job, struct brig_error *err)
 {
     int result = check_command(command, err);
     if (result < 0)
@@ -437,6 +448,7 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
                              .pidfd = -1,
                              .wire = -1,
                              .terminal = -1,
+                             .entry_fd = -1,
                              .epoll = -1,
                              .timer = -1,
                              .captures = {{.fd = -1}, {.fd = -1}},
@@ -448,9 +460,11 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
         .owned = {-1, -1, -1}, .terminal = -1, .pty_master = -1, .pty_slave = -1};
     for (int i = 0; i < 3 && result == 0; i++)
         result = open_stream(job, policy, &command->stdio[i], i, &streams, err);
-    if (result == 0)
+    if (result == 0 && !entry)
         result = settle_limits(job, policy, template, err);
-    if (result == 0)
+    if (result == 0 && entry)
+        result = start_in_jail(job, entry, command, &streams, err);
+    else if (result == 0)
         result = template && template->ready
                      ? start_from_template(job, template, command, &streams, err)
                      : climb_down(job, policy, command, &streams, err);
@@ -471,11 +485,17 @@ int brig_start(const struct brig_policy *policy, const struct brig_command *comm
                struct brig_job **ret_job, struct brig_error *err)
 {
     int result = policy_validate(policy, err);
-    return result < 0 ? result : start(policy, NULL, command, ret_job, err);
+    return result < 0 ? result : start(policy, NULL, NULL, command, ret_job, err);
 }
 
 int brig_template_start(struct brig_template *template, const struct brig_command *command,
                         struct brig_job **ret_job, struct brig_error *err)
 {
-    return start(template->policy, template, command, ret_job, err);
+    return start(template->policy, template, NULL, command, ret_job, err);
+}
+
+int job_enter(const struct entry *entry, const struct brig_command *command,
+              struct brig_job **ret_job, struct brig_error *err)
+{
+    return start(entry->record.policy, NULL, entry, command, ret_job, err);
 }

@@ -84,6 +84,7 @@ int plan_trim(struct plan *plan, struct brig_error *err)
 {
     struct plan rest = PLAN_INIT;
     rest.rung = plan->rung;
+    rest.enters = plan->enters;
     rest.unenforced = plan->unenforced;
     if (plan->mask_count > 0)
         copy_masks(&rest, plan);

@@ -43,10 +43,12 @@ enum plan_op {
     PLAN_ATTACH, /* slot at path in the root `from`; mode: the way there is all ours; data: the
                        * directory (of length bytes) above it that others can write to */
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
-    PLAN_PIVOT,     /* the root becomes /, with the host's tree stacked on it */
-    PLAN_DETACH,    /* the host's tree is gone */
-    PLAN_LISTEN,    /* make the socket for tools at path, send it out */
-    PLAN_PTY,       /* open the jail's pty, send its master out; the slave is for fds 0–2 */
+    PLAN_OPEN,   /* slot = what is at path in the root `from`, a directory if mode says so; data: as
+                       * for PLAN_ATTACH. What is not there leaves a slot without anything */
+    PLAN_PIVOT,  /* the root becomes /, with the host's tree stacked on it */
+    PLAN_DETACH, /* the host's tree is gone */
+    PLAN_LISTEN, /* make the socket for tools at path, send it out */
+    PLAN_PTY,    /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };
 
 enum plan_attr {
@@ -102,6 +104,7 @@ enum { PLAN_FD_PTY = -1, PLAN_FD_NULL = -2 };
 
 #define PLAN_FD_MAX (3 + BRIG_PASS_FD_MAX)
 #define PLAN_RLIMIT_MAX 8
+#define PLAN_JOIN_MAX 4 /* namespaces for pids, IPC, the host name and groups */
 
 /* What is mounted over a path, and is lost when the host replaces it. */
 enum plan_cover {
@@ -142,6 +145,9 @@ struct plan {
     uid_t host_uid;
     gid_t host_gid;
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
+    bool enters;                             /* a jail that runs already; those, and: */
+    int join_more[PLAN_JOIN_MAX];
+    size_t join_more_count;
     bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */
     gid_t map_inside_gid, map_host_gid, map_subordinate_gid;
     bool loopback;   /* to be brought up in the network namespace */

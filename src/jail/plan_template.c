@@ -33,6 +33,7 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_MKPATH:
     case PLAN_ATTACH:
     case PLAN_OPEN_ROOT:
+    case PLAN_OPEN:
     case PLAN_PIVOT:
     case PLAN_DETACH:
         return false;

@@ -106,7 +106,8 @@ static void block_signals(sigset_t *ret_before)
 static long clone_jail(const struct plan *plan, int wire, int *ret_pidfd, pid_t *ret_first,
                        struct brig_error *err)
 {
-    void *memory = map_memory(plan->become ? MAP_SHARED : MAP_PRIVATE);
+    /* With who enters a jail nothing is shared at all. */
+    void *memory = map_memory(plan->become && !plan->enters ? MAP_SHARED : MAP_PRIVATE);
     if (!memory)
         return brig_fail(err, BRIG_E_NOMEM, errno, "cannot allocate a stack");
     sigset_t before;

@@ -59,8 +59,9 @@ struct brig_policy {
     size_t env_count;
     uid_t host_uid, inside_uid; /* (uid_t)-1: choose */
     gid_t host_gid, inside_gid;
-    bool stranger; /* host_uid owns nothing: what is granted is mounted as if it did, */
-    uid_t owner;   /* if it belongs to this user; root's own jail may have anything so */
+    const char *jail_name; /* under which a run can be entered, borrowed; NULL: it cannot be */
+    bool stranger;         /* host_uid owns nothing: what is granted is mounted as if it did, */
+    uid_t owner;           /* if it belongs to this user; root's own jail may have anything so */
     char *user_name, *home, *shell; /* NULL: choose */
     enum brig_network network;
     enum brig_seccomp seccomp;

@@ -17,6 +17,11 @@ setup() {
 
 teardown() {
     screen kill-server 2>/dev/null || true
+    local jail
+    for jail in ${TERMINAL_JAILS:-}; do
+        run_as_user "$BRIG" stop "$jail" >/dev/null 2>&1 || true
+        run_as_user "$BRIG" rm "$jail" >/dev/null 2>&1 || true
+    done
     cd /
     scratch_remove
 }
@@ -225,6 +230,249 @@ prompt() {
     local i
     for ((i = 0; i < 300; i++)); do
         [ ! -e "$SCRATCH/hup" ] || return 0
+        read -r -t 0.1 <> <(:) || true
+    done
+    return 1
+}
+
+# ---- in a home: the modes for people ----
+
+# in_each_mode CALLBACK: it is called with a mode whose command has the project and a home.
+in_each_mode() {
+    local mode
+    for mode in casual bare; do
+        MODE=$mode
+        TERMINAL_JAILS="${TERMINAL_JAILS:-} term-$mode"
+        type_line "clear; J='-m $mode -j term-$mode'"
+        "$1"
+        prompt
+    done
+}
+
+edit_a_file() {
+    type_line '$BRIG $J -- vi edited; cat edited; echo end'
+    shows '^~'
+    keys i
+    screen send-keys -t t -l "by vi in $MODE"
+    keys Escape
+    type_line ':wq'
+    shows '^end$'
+    shows "^by vi in $MODE\$"
+    [ "$(cat "$SCRATCH/edited")" = "by vi in $MODE" ]
+    # And in the home, which is the jail's.
+    type_line 'clear; $BRIG $J -- vi "$HOME/.edited"; $BRIG $J -- cat "$HOME/.edited"; ls "$HOME/.edited"; echo end'
+    shows '^~'
+    keys i
+    screen send-keys -t t -l "private $MODE"
+    keys Escape
+    type_line ':x'
+    shows '^end$'
+    shows "^private $MODE\$"
+    shows 'cannot access'
+    rm -f "$SCRATCH/edited"
+}
+
+@test "casual and bare: vi edits and saves, in the project and in the jail's home" {
+    needs vi
+    in_each_mode edit_a_file
+}
+
+page_a_file() {
+    seq 1 300 >"$SCRATCH/numbers"
+    type_line '$BRIG $J -- less numbers; echo "status $?"'
+    shows '^29$'
+    keys Space
+    shows '^58$'
+    keys G
+    shows '^300$'
+    screen send-keys -t t -l '/^77'
+    keys Enter
+    keys g
+    shows '^1$'
+    screen send-keys -t t -l '/^77'
+    keys Enter
+    shows '^77$'
+    keys q
+    shows '^status 0$'
+    type_line 'stty -a | grep -o " icanon"'
+    shows '^ icanon'
+}
+
+@test "casual and bare: less pages, searches and gives the terminal back" {
+    needs less
+    in_each_mode page_a_file
+}
+
+interrupt() {
+    type_line "\$BRIG \$J -- sh -c 'trap \"echo caught\" INT; echo ready; while ! read x; do :; done; echo \"read \$x\"; exit 6'"
+    shows '^ready$'
+    keys C-c
+    shows 'caught'
+    type_line one
+    shows '^read one$'
+    prompt
+    type_line 'echo "status $?"'
+    shows '^status 6$'
+    type_line "clear; \$BRIG \$J -- sh -c 'echo ready; exec sleep 1000'"
+    shows '^ready$'
+    keys C-c
+    prompt
+    type_line 'echo "status $?"'
+    shows '^status 130$'
+}
+
+@test "casual and bare: Ctrl-C is for the program" {
+    in_each_mode interrupt
+}
+
+stop_and_go() {
+    type_line '$BRIG $J -- cat'
+    type_line 'first'
+    shows '^first$'
+    keys C-z
+    shows 'Stopped'
+    type_line 'echo shell-$((1 + 1))'
+    shows '^shell-2$'
+    type_line 'clear; fg'
+    shows 'cat'
+    type_line 'second'
+    shows '^second$'
+    keys C-d
+    prompt
+    type_line 'echo "status $?"'
+    shows '^status 0$'
+}
+
+@test "casual and bare: Ctrl-Z stops it and gives the shell back, fg goes on" {
+    in_each_mode stop_and_go
+}
+
+@test "casual: the jail's own shell has job control of its own" {
+    TERMINAL_JAILS=term-shell
+    type_line "\$BRIG -m casual -j term-shell -- env PS1='in> ' bash --norc --noprofile -i"
+    shows '^in> *$'
+    type_line 'sleep 1000'
+    keys C-z
+    shows 'Stopped +sleep 1000'
+    type_line 'jobs; kill %1; fg; echo "inner $?"'
+    shows '^inner [0-9]+$'
+    type_line 'exit 4'
+    prompt
+    type_line 'echo "status $?"'
+    shows '^status 4$'
+}
+
+resize() {
+    type_line "\$BRIG \$J -- bash -c 'trap \"stty size; exit\" WINCH; echo ready; while sleep 0.1; do :; done'"
+    shows '^ready$'
+    screen resize-window -t t -x 77 -y 22
+    shows '^22 77$'
+    screen resize-window -t t -x 90 -y 30
+}
+
+@test "casual and bare: changes of the window's size arrive" {
+    in_each_mode resize
+}
+
+# ---- brig enter ----
+
+# A run to be entered, in the background and with no terminal.
+start_run() {
+    MODE=$1
+    TERMINAL_JAILS="${TERMINAL_JAILS:-} enter-$MODE"
+    type_line "clear; (\$BRIG -m $MODE -j enter-$MODE -- sh -c 'echo began >began-$MODE; exec sleep 1000' </dev/null >/dev/null 2>&1 &)"
+    local i
+    for ((i = 0; i < 100; i++)); do
+        [ ! -e "$SCRATCH/began-$MODE" ] || break
+        read -r -t 0.1 <> <(:) || true
+    done
+    prompt
+    type_line "clear; J=enter-$MODE"
+    prompt
+}
+
+@test "brig enter: a shell with a terminal of the jail's, job control, keys and sizes" {
+    local mode
+    for mode in casual bare; do
+        start_run "$mode"
+        type_line "\$BRIG enter \$J env PS1='in> ' bash --norc --noprofile -i"
+        shows '^in> *$'
+        type_line 'tty; stty size; echo "jail $BRIG_JAIL"'
+        shows '^/dev/pts/[0-9]+$'
+        shows '^30 90$'
+        shows "^jail enter-$mode\$"
+        type_line 'clear; sleep 1000'
+        keys C-c
+        type_line 'echo "inner $?"'
+        shows '^inner 130$'
+        type_line 'sleep 1000'
+        keys C-z
+        shows 'Stopped +sleep 1000'
+        type_line 'kill %1; clear'
+        screen resize-window -t t -x 77 -y 22
+        type_line 'until [ "$(stty size)" = "22 77" ]; do sleep 0.1; done; echo sized'
+        shows '^sized$'
+        screen resize-window -t t -x 90 -y 30
+        type_line 'exit 5'
+        prompt
+        type_line 'echo "status $?"; stty -a | grep -o " icanon"'
+        shows '^status 5$'
+        shows '^ icanon'
+    done
+}
+
+@test "brig enter: Ctrl-Z gives the outer shell back, fg goes on, and vi works" {
+    needs vi
+    start_run casual
+    type_line '$BRIG enter $J cat'
+    type_line 'first'
+    shows '^first$'
+    keys C-z
+    shows 'Stopped'
+    type_line 'echo shell-$((1 + 1))'
+    shows '^shell-2$'
+    type_line 'clear; fg'
+    type_line 'second'
+    shows '^second$'
+    keys C-d
+    prompt
+    type_line 'clear; $BRIG enter $J vi edited; cat edited; echo end'
+    shows '^~'
+    keys i
+    screen send-keys -t t -l "by vi, entered"
+    keys Escape
+    type_line ':wq'
+    shows '^end$'
+    shows '^by vi, entered$'
+}
+
+@test "brig enter: when the run ends, the shell ends and the terminal is as it was" {
+    start_run casual
+    type_line "\$BRIG enter \$J env PS1='in> ' bash --norc --noprofile -i"
+    shows '^in> *$'
+    run_as_user "$BRIG" stop enter-casual
+    prompt
+    shows 'run of process [0-9]+ has ended'
+    type_line 'echo "status $?"; stty -a | grep -o " icanon"'
+    shows '^status 137$'
+    shows '^ icanon'
+    # Also one that was stopped meanwhile: the run does not wait for it.
+    start_run bare
+    type_line '$BRIG enter $J sleep 1000'
+    shows 'enter .J sleep'
+    sleep_started
+    keys C-z
+    shows 'Stopped'
+    run_as_user "$BRIG" stop enter-bare
+    type_line 'clear; fg; echo "status $?"'
+    shows '^status 137$'
+}
+
+# Waits for the command that was entered.
+sleep_started() {
+    local i
+    for ((i = 0; i < 100; i++)); do
+        ! pgrep -u "$LIB_USER" -f '^sleep 1000' -c | grep -q '[2-9]' || return 0
         read -r -t 0.1 <> <(:) || true
     done
     return 1

@@ -64,3 +64,8 @@ class Row:
     leaks: bool = False  # file descriptors are left open for brig to inherit
     needs: tuple = ()  # what must be there on the host; see World.lacks()
     theme: str = field(default="", compare=False)
+
+    def can_enter(self):
+        """Whether it makes sense in a jail that runs already: not if it is about what a run is given, or
+        about how it ends."""
+        return not self.caller and not self.during and not self.options

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig enter`: a shell, or a command, in a jail in which something runs.
+ *
+ * Theory of operation: the run is found by its supervisor, and the engine starts one more command in
+ * its jail, behind the same walls (jail/entry.h). Processes of the jail have our uid and meet what we
+ * start there before it has become the command. The engine sees to it that they cannot look into it;
+ * what they could look for besides, secrets in our environment, is wiped here before. */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/jails.h"
+#include "cli/message.h"
+#include "cli/report.h"
+#include "cli/run_loop.h"
+#include "cli/runs.h"
+#include "home/jails.h"
+#include "jail/sys.h"
+
+/* How long the end of the run is waited for, when what was entered was killed. */
+#define END_PATIENCE_MS 1000
+/* How long one that cannot be found yet is looked for. */
+#define SOON_MS 300
+#define AGAIN_MS 20
+
+static int run_enter(const struct app *app, int argc, char **argv);
+
+const struct command cmd_enter = {
+    .name = "enter",
+    .summary = "open a shell in a jail in which something runs",
+    .usage = "JAIL|--pid PID [--] [CMD...]",
+    .words = COMMAND_WORDS_JAIL_COMMAND,
+    .run = run_enter,
+};
+
+/* ---- which run ---- */
+
+/* The command line taken apart. */
+struct wanted {
+    const char *jail; /* or NULL */
+    pid_t pid;        /* or 0 */
+    const char *const *argv;
+};
+
+static int parse_pid(const char *text, pid_t *ret_pid, struct brig_error *err)
+{
+    uint64_t pid;
+    int status = parse_uint(text, INT32_MAX, 0, &pid, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--pid");
+    *ret_pid = (pid_t)pid;
+    return 0;
+}
+
+/* The index of what it does not know; 0 if it knows all, and a negative code for a bad value. */
+static int parse_words(int argc, char **argv, struct wanted *ret_wanted, struct brig_error *err)
+{
+    int i = 1, status = 0;
+    for (; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0 && status == 0; i++) {
+        if (strncmp(argv[i], "--pid=", 6) == 0)
+            status = parse_pid(argv[i] + 6, &ret_wanted->pid, err);
+        else if (strcmp(argv[i], "--pid") == 0 && i + 1 < argc)
+            status = parse_pid(argv[++i], &ret_wanted->pid, err);
+        else if (strcmp(argv[i], "--pid") == 0)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "--pid needs the pid of a brig; see brig list");
+        else
+            return i;
+    }
+    if (status < 0)
+        return status;
+    if (ret_wanted->pid == 0 && i < argc && strcmp(argv[i], "--") != 0)
+        ret_wanted->jail = argv[i++];
+    if (ret_wanted->pid == 0 && !ret_wanted->jail)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "enter needs the name of a jail: brig enter JAIL; see brig list");
+    i += i < argc && strcmp(argv[i], "--") == 0;
+    ret_wanted->argv = (const char *const *)argv + i;
+    return 0;
+}
+
+/* Of several the newest; the others are named. */
+static void choose(struct runs *runs, const char *jail, struct entry *ret_entry)
+{
+    struct str others = {0};
+    for (size_t i = 1; i < runs->count; i++)
+        str_appendf(&others, " %d", runs->items[i].supervisor);
+    if (runs->count > 1 && !others.failed)
+        message_note(
+            "%zu runs go on in the jail '%s': this is the newest, %d; others with --pid:%s",
+            runs->count, jail, runs->items[0].supervisor, others.data);
+    str_done(&others);
+    *ret_entry = runs->items[0];
+    runs->items[0] = ENTRY_INIT;
+}
+
+/* 1 if there is one. */
+static int find_by_name(const struct jails_place *place, const char *jail, struct entry *ret_entry,
+                        struct brig_error *err)
+{
+    static struct runs runs; /* too large for the stack */
+    int status = runs_find(place, jail, &runs, err);
+    if (status < 0)
+        return status;
+    if (runs.count > 0) {
+        choose(&runs, jail, ret_entry);
+        status = 1;
+    }
+    runs_done(&runs);
+    return status;
+}
+
+static int find(const struct jails_place *place, const struct wanted *wanted,
+                struct entry *ret_entry, struct brig_error *err)
+{
+    if (wanted->jail)
+        return find_by_name(place, wanted->jail, ret_entry, err);
+    int status = entry_find(wanted->pid, ret_entry, err);
+    return status == 0 ? 1 : status;
+}
+
+static int say_none(const struct jails_place *place, const char *jail, struct brig_error *err)
+{
+    struct jail_info info;
+    int known = jails_find(place->storage, jail, place->uid, &info, NULL);
+    if (known <= 0)
+        return brig_fail(err, BRIG_E_NOT_FOUND, 0,
+                         "there is no jail '%s', and nothing runs under that name; see brig list",
+                         jail);
+    if (info.state.pid_count > 0)
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "what runs in the jail '%s', process %d, cannot be entered. If root "
+                         "started it: sudo brig enter %s",
+                         jail, info.state.pids[0], jail);
+    return brig_fail(err, BRIG_E_STATE, 0,
+                     "nothing runs in the jail '%s'; to start a shell in it: brig -j %s", jail,
+                     jail);
+}
+
+static int find_as_we_are(const struct jails_place *place, const struct wanted *wanted,
+                          struct entry *ret_entry, struct brig_error *err)
+{
+    int status = find(place, wanted, ret_entry, err);
+    /* A number that is no jail's name. */
+    pid_t pid = 0;
+    if (status != 0 || !wanted->jail || parse_pid(wanted->jail, &pid, NULL) < 0)
+        return status;
+    const struct wanted process = {.pid = pid};
+    return find(place, &process, ret_entry, err);
+}
+
+/* A run that has just begun says so a moment after its command did. */
+static int find_soon(const struct jails_place *place, const struct wanted *wanted,
+                     struct entry *ret_entry, struct brig_error *err)
+{
+    for (int waited = 0;; waited += AGAIN_MS) {
+        struct brig_error local = {0};
+        int status = find_as_we_are(place, wanted, ret_entry, &local);
+        if ((status != 0 && status != BRIG_E_NOT_FOUND) || waited >= SOON_MS) {
+            *err = local;
+            return status;
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = AGAIN_MS * 1000000L}, NULL);
+    }
+}
+
+/* Root looks at its own runs as root. For those of the user it acts for, it becomes that user: what
+ * they tell is the user's word. */
+static int find_run(struct jails_place *place, const struct wanted *wanted, struct entry *ret_entry,
+                    struct brig_error *err)
+{
+    int status = wanted->jail ? jails_check_name(wanted->jail, err) : 0;
+    if (status < 0)
+        return status;
+    status = find_soon(place, wanted, ret_entry, err);
+    bool other = status == 0 || status == BRIG_E_NOT_FOUND || status == BRIG_E_SYSTEM;
+    if (other && geteuid() != place->uid) {
+        status = jails_become_user(place, err);
+        if (status == 0)
+            status = find_soon(place, wanted, ret_entry, err);
+    }
+    return status == 0 ? say_none(place, wanted->jail, err) : status < 0 ? status : 0;
+}
+
+/* ---- the command ---- */
+
+/* What the jail does not get, it shall not find in our memory either. What we still ask is no
+ * secret. */
+static void wipe_environment(char **envp)
+{
+    for (; *envp; envp++)
+        if (strncmp(*envp, "NO_COLOR=", strlen("NO_COLOR=")) != 0)
+            explicit_bzero(*envp, strlen(*envp));
+}
+
+/* A group that an ordinary user's systemd delegated can be joined from a group beside it only. */
+static void enter_scope(const struct entry *entry)
+{
+    struct cgroup_support support;
+    if (!entry->record.facts.group.has_main || geteuid() == 0)
+        return;
+    cgroup_probe(false, &support);
+    if (support.kind == CGROUP_NONE && support.ask_systemd)
+        (void)cgroup_systemd_join(NULL);
+}
+
+static int run_job(const struct entry *entry, const struct brig_command *command,
+                   struct brig_result *ret_result, struct brig_error *err)
+{
+    struct brig_job *job = NULL;
+    struct run_loop loop = {.signal_fd = -1};
+    int status = run_loop_init(&loop, err);
+    if (status == 0)
+        status = job_enter(entry, command, &job, err);
+    if (status == 0)
+        status = run_loop_run(&loop, job, entry->record.policy->limits[BRIG_LIMIT_GRACE_MS], err);
+    if (status == 0)
+        status = brig_job_result(job, ret_result, err);
+    brig_job_free(job);
+    run_loop_done(&loop);
+    if (status < 0)
+        *ret_result =
+            (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = *err};
+    return status;
+}
+
+static void report(const struct entry *entry, const struct brig_result *result, int init)
+{
+    struct pollfd ended = {.fd = init, .events = POLLIN};
+    if (result->outcome == BRIG_SIGNALLED && result->signal == SIGKILL && init >= 0 &&
+        poll(&ended, 1, END_PATIENCE_MS) > 0)
+        message_note("the run of process %d has ended, and with it everything in its jail",
+                     entry->supervisor);
+    else
+        report_result(result, entry->record.policy, false);
+}
+
+static int enter(const struct entry *entry, const char *const *argv, char **envp,
+                 struct brig_error *err)
+{
+    const struct brig_policy *policy = entry->record.policy;
+    const char *const shell[] = {policy->shell ? policy->shell : "/bin/sh", NULL};
+    char **filtered = NULL;
+    int status = policy_environment(policy, (const char *const *)envp, &filtered, err);
+    if (status < 0)
+        return status;
+    enter_scope(entry);
+    wipe_environment(envp);
+    const struct brig_command command = {
+        .argv = argv[0] ? argv : shell,
+        .envp = (const char *const *)filtered,
+        .stdio = {{.kind = BRIG_STDIO_INHERIT},
+                  {.kind = BRIG_STDIO_INHERIT},
+                  {.kind = BRIG_STDIO_INHERIT}},
+    };
+    autoclose int init = (int)SYS(pidfd_open, entry->record.facts.init, 0);
+    struct brig_result result = {0};
+    (void)run_job(entry, &command, &result, err); /* the result holds the error */
+    free(filtered);
+    report(entry, &result, init);
+    status = brig_result_status(&result);
+    brig_result_done(&result);
+    return status;
+}
+
+static int run_enter(const struct app *app, int argc, char **argv)
+{
+    struct brig_error err = {0};
+    struct wanted wanted = {0};
+    struct jails_place place;
+    struct entry entry = ENTRY_INIT;
+    int status = parse_words(argc, argv, &wanted, &err);
+    if (status > 0)
+        return command_refuse(&cmd_enter, argc, argv, status);
+    (void)signal(SIGCHLD, SIG_IGN); /* see job_enter() */
+    if (status == 0)
+        status = jails_place_find(&place, &err);
+    if (status == 0)
+        status = find_run(&place, &wanted, &entry, &err);
+    if (status == 0)
+        status = enter(&entry, wanted.argv, app->envp, &err);
+    entry_done(&entry);
+    if (status >= 0)
+        return status;
+    message_error("%s", err.message);
+    return APP_FAILED;
+}
