@@ -66,22 +66,42 @@ static int open_storage(const struct home_spec *spec, struct brig_error *err)
     return storage;
 }
 
+/* Whether a part is a directory of the one it should belong to; what root has just made is given to
+ * him. By its fd: the directory above belongs to a user, who may have put something else there. */
+static int give_part(int fd, const char *part, bool made, uid_t uid, gid_t gid,
+                     struct brig_error *err)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot look at '%s'", part);
+    if (info.st_uid == uid)
+        return 0;
+    if (!made || info.st_uid != geteuid())
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "'%s' in the storage directory belongs to uid %u and not to uid %u, as "
+                         "whom this jail lives. Move it away",
+                         part, info.st_uid, uid);
+    if (fchown(fd, uid, gid) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot give '%s' to uid %u", part, uid);
+    return 0;
+}
+
 static int make_stranger_part(int storage, const struct home_spec *spec, const char *kind,
                               struct brig_error *err)
 {
     char part[HOME_NAME_MAX + 16];
     (void)snprintf(part, sizeof part, "%s.%s", spec->name, kind);
     bool overlay = spec->kind == POLICY_HOME_OVERLAY;
-    if (mkdirat(storage, part, 0700) == 0) {
-        uid_t uid = overlay ? spec->uid : spec->owner;
-        if (fchownat(storage, part, uid, overlay ? spec->gid : (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot give '%s' to uid %u", part, uid);
-    } else if (errno != EEXIST) {
+    bool made = mkdirat(storage, part, 0700) == 0;
+    if (!made && errno != EEXIST)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s' in the storage directory",
                          part);
-    }
-    int fd = openat(storage, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 ? fd : brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", part);
+    autoclose int fd = openat(storage, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", part);
+    int status = give_part(fd, part, made, overlay ? spec->uid : spec->owner,
+                           overlay ? spec->gid : (gid_t)-1, err);
+    return status < 0 ? status : take_fd(&fd);
 }
 
 static int clone_tree(const char *path, const struct home_spec *spec, struct brig_error *err)

@@ -38,6 +38,7 @@ struct run {
     int socket;
     pid_t pid;
     struct private_limits disk;
+    bool unwelcome;
 };
 
 struct holder {
@@ -285,7 +286,8 @@ static void join(struct holder *holder, struct run *run, const struct home_messa
 static void list(const struct holder *holder, const struct run *asking, struct home_reply *reply)
 {
     for (size_t i = 0; i < holder->run_count; i++)
-        if (holder->runs[i].socket != asking->socket && reply->pid_count < HOME_PIDS_MAX)
+        if (holder->runs[i].socket != asking->socket && !holder->runs[i].unwelcome &&
+            reply->pid_count < HOME_PIDS_MAX)
             reply->pids[reply->pid_count++] = holder->runs[i].pid;
 }
 
@@ -327,6 +329,15 @@ static bool serve(struct holder *holder, struct run *run)
         return false;
     request.text[request.head.length] = 0;
     struct home_reply reply = {0};
+    if (run->unwelcome) {
+        reply.code = BRIG_E_STATE;
+        (void)snprintf(reply.message, sizeof reply.message,
+                       "the jail '%s' is held outside of this container or jail, and cannot be "
+                       "joined from here",
+                       holder->name);
+        send_reply(run->socket, &reply, NULL, NULL, 0);
+        return false;
+    }
     switch ((enum home_op)request.head.op) {
     case HOME_JOIN:
         join(holder, run, &request, &given);
@@ -352,6 +363,20 @@ static bool serve(struct holder *holder, struct run *run)
 
 /* ---- connections ---- */
 
+/* Whether a process is in a namespace of process ids below ours, as everything in a jail is. */
+static bool is_nested(pid_t pid)
+{
+    char path[64], line[256];
+    (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
+    autofile FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        int ours, nested;
+        if (strncmp(line, "NSpid:", 6) == 0)
+            return sscanf(line + 6, "%d %d", &ours, &nested) != 1 || ours != pid;
+    }
+    return true; /* it is gone, or cannot be seen */
+}
+
 static bool is_welcome(int socket, pid_t *ret_pid)
 {
     struct ucred peer;
@@ -361,17 +386,21 @@ static bool is_welcome(int socket, pid_t *ret_pid)
     *ret_pid = peer.pid;
     /* Root, acting for the user, is nobody in our user namespace. Others than these two cannot come
      * here at all: the directory of the socket is the user's alone. */
-    return peer.uid == geteuid() || peer.uid == OVERFLOW_UID;
+    return peer.pid > 0 &&
+           (peer.uid == OVERFLOW_UID || (peer.uid == geteuid() && !is_nested(peer.pid)));
 }
 
-static void add_run(struct holder *holder, int socket)
+/* The first run has started us, through a socket that nobody else could have. Who is not welcome is
+ * told so when he has asked: of a socket that is closed with something unread nothing can be read. */
+static void add_run(struct holder *holder, int socket, bool first)
 {
     pid_t pid = 0;
-    if (holder->run_count == RUNS_MAX || !is_welcome(socket, &pid)) {
+    bool welcome = is_welcome(socket, &pid) || first;
+    if (holder->run_count == RUNS_MAX)
         (void)close(socket);
-        return;
-    }
-    holder->runs[holder->run_count++] = (struct run){.socket = socket, .pid = pid};
+    else
+        holder->runs[holder->run_count++] =
+            (struct run){.socket = socket, .pid = pid, .unwelcome = !welcome};
 }
 
 static void accept_run(struct holder *holder)
@@ -379,7 +408,7 @@ static void accept_run(struct holder *holder)
     /* cppcheck-suppress nullPointer */
     int socket = accept4(holder->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket >= 0)
-        add_run(holder, socket);
+        add_run(holder, socket, false);
     else if (errno == EMFILE || errno == ENFILE) /* until a run is over */
         (void)nanosleep(&(struct timespec){.tv_nsec = BUSY_MS * 1000000L}, NULL);
 }
@@ -538,6 +567,6 @@ int home_holder_main(void)
     send_reply(first, &reply, NULL, NULL, 0);
     if (reply.code < 0)
         return 1;
-    add_run(&holder, first);
+    add_run(&holder, first, true);
     serve_all(&holder);
 }

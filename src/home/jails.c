@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,12 +76,33 @@ static size_t find_names(int storage, jail_name *names)
     return kept;
 }
 
-static uint64_t size_of_part(int storage, const char *name, const char *part)
+/* With the rights of the jail's owner: the storage, and each part of a jail, may be a link to anywhere,
+ * which is his to make. What he may not read is neither listed nor counted. */
+static int open_as(uid_t uid, int above, const char *path)
+{
+    bool other = geteuid() == 0 && uid != 0;
+    if (other)
+        (void)setfsuid(uid);
+    int fd = openat(above, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int failed = errno;
+    if (other)
+        (void)setfsuid(geteuid());
+    errno = failed;
+    return fd;
+}
+
+static uint64_t size_of_part(int storage, const char *name, const char *part, uid_t uid)
 {
     char file[HOME_NAME_MAX + 16];
     (void)snprintf(file, sizeof file, "%s.%s", name, part);
-    autoclose int fd = openat(storage, file, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? 0 : tree_size(fd);
+    autoclose int fd = open_as(uid, storage, file);
+    bool other = fd >= 0 && geteuid() == 0 && uid != 0;
+    if (other)
+        (void)setfsuid(uid);
+    uint64_t size = fd < 0 ? 0 : tree_size(fd);
+    if (other)
+        (void)setfsuid(geteuid());
+    return size;
 }
 
 static int look_at(int storage, const char *path, const char *name, uid_t uid, bool sizes,
@@ -89,8 +111,8 @@ static int look_at(int storage, const char *path, const char *name, uid_t uid, b
     struct jail_info jail = {0};
     (void)snprintf(jail.name, sizeof jail.name, "%s", name);
     if (sizes) {
-        jail.changes = size_of_part(storage, name, "changes");
-        jail.home = size_of_part(storage, name, "home");
+        jail.changes = size_of_part(storage, name, "changes", uid);
+        jail.home = size_of_part(storage, name, "home", uid);
     }
     int status = home_ask(path, name, uid, &jail.state, err);
     *ret_jail = jail;
@@ -100,7 +122,7 @@ static int look_at(int storage, const char *path, const char *name, uid_t uid, b
 int jails_each(const char *storage, uid_t uid, bool sizes, jails_visit visit, void *context,
                struct brig_error *err)
 {
-    autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int fd = open_as(sizes ? uid : geteuid(), AT_FDCWD, storage);
     if (fd < 0)
         return errno == ENOENT ? 0
                                : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", storage);

@@ -110,7 +110,11 @@ static int open_anyhow(int above, const char *name)
     int fd = open_directory(above, name);
     if (fd >= 0 || errno != EACCES)
         return fd;
-    return fchmodat(above, name, 0700, 0) < 0 ? -1 : open_directory(above, name);
+    autoclose int place = openat(above, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d",
+                   place); /* not by a name: it may be a link */
+    return place < 0 || chmod(path, 0700) < 0 ? -1 : open_directory(above, name);
 }
 
 static int remove_below(struct removal *removal, int above, const char *name, int depth)

@@ -487,3 +487,94 @@ elsewhere() {
     [ "$(cat seen)" = "own
 own" ]
 }
+
+# ---- homes and jails of an odd kind ------------------------------------------------------------------
+
+# linked COMMAND…: as the user, whose home is a link to the real one according to the passwd file.
+linked() {
+    unshare -m --propagation private sh -c '
+        mount -t tmpfs none /mnt && ln -s "$1" /mnt/home && sed "s|^\($2:.*\):$1:|\1:/mnt/home:|" /etc/passwd >/mnt/passwd &&
+        mount --bind /mnt/passwd /etc/passwd && user=$2 && shift 2 &&
+        exec setpriv --reuid="$user" --regid="$user" --init-groups env HOME=/mnt/home "$@"' - "$H" "$LIB_USER" "$@"
+}
+
+@test "a home that is a link is like any other" {
+    lib_is_root || cannot "needs another passwd file"
+    made .ssh mproj
+    local mode
+    run_as_user sh -c "mkdir -p $H/.ssh $H/mproj; echo token >$H/.ssh/id_test; echo token >$H/mproj/secret; echo real >$H/mproj/file"
+    must linked sh -c 'cat ~/mproj/file ~/.ssh/id_test; grep :/mnt/home: /etc/passwd'
+    output_has token
+    cd "$H/mproj"
+    for mode in casual bare strict; do
+        jail "linked-$mode"
+        must linked "$BRIG" -m "$mode" -j "linked-$mode" --mask mproj/secret -- sh -c 'echo $HOME; cat ~/.ssh/id_test secret 2>/dev/null; cat file; echo new >file; echo mine >~/mine; cat ~/mine'
+        output_lacks token
+        output_has /mnt/home
+        output_has real
+        output_has mine
+        [ "$(cat "$H/mproj/file")" = new ]
+        [ ! -e "$H/mine" ]
+        run_as_user sh -c 'echo real >file'
+        # By the name of the link as by the real one.
+        must linked "$BRIG" -m "$mode" -j "linked-$mode" -D -d /mnt/home/mproj --mask mproj/secret -- sh -c 'cat ~/mproj/secret 2>/dev/null; echo new >~/mproj/file'
+        output_lacks token
+        [ "$(cat "$H/mproj/file")" = new ]
+        run_as_user sh -c 'echo real >file'
+        must linked "$BRIG" -u -j "linked-$mode"
+        linked "$BRIG" rm "linked-$mode" >/dev/null 2>&1 || true
+    done
+}
+
+@test "root lists jails with the rights of their user" {
+    lib_is_root || cannot "this is about root"
+    jail listed
+    local secret=/var/lib/brigtest.secret.$BASHPID
+    mkdir -m 0700 "$secret"
+    LIB_SCRATCHES="$LIB_SCRATCHES $secret"
+    head -c 300000 /dev/zero >"$secret/large"
+    must run_as_user "$BRIG" -m bare -j listed -D -- sh -c 'head -c 200000 /dev/zero >~/file'
+    must by_sudo list
+    [[ $output =~ listed\ +bare\ +-\ +19[0-9]\.[0-9]K ]] || [[ $output =~ listed\ +bare\ +-\ +20[0-9]\.[0-9]K ]]
+    run_as_user ln -s "$secret" "$H/.local/share/brig/listed.changes"
+    must by_sudo list
+    [[ $output =~ listed\ +bare\ +-\  ]]
+    rm "$H/.local/share/brig/listed.changes"
+}
+
+@test "as root: what somebody puts in the place of a jail's parts is neither given away nor used" {
+    lib_is_root || cannot "only root can give a jail an id of its own"
+    local storage=$SCRATCH/store
+    run_as_user mkdir -p -m 0700 "$storage"
+    # A directory of the user's where the jail's own should be, and a link.
+    mkdir -m 0700 "$SCRATCH/victim"
+    ln -s "$SCRATCH/victim" "$storage/odd.home"
+    must_exit 125 by_sudo -m strict -j odd --storage "$storage" -D -- true
+    [ "$(stat -c %U "$SCRATCH/victim")" = root ]
+    rm "$storage/odd.home"
+    mkdir -m 0700 "$storage/odd.home"
+    must_exit 125 by_sudo -m strict -j odd --storage "$storage" -D -- true
+    output_has "belongs to uid 0"
+    [ "$(stat -c %U "$storage/odd.home")" = root ]
+    rmdir "$storage/odd.home"
+    must by_sudo -m strict -j odd --storage "$storage" -D -- sh -c 'echo kept >~/kept'
+    [ "$(stat -c %U "$storage/odd.home/kept")" = "$LIB_USER" ]
+    must by_sudo --storage "$storage" -u
+}
+
+@test "removing a jail changes nothing that a link in it points to" {
+    jail chmods
+    run_as_user mkdir -m 0500 "$SCRATCH/outside"
+    must run_as_user "$BRIG" -m bare -j chmods -D -- sh -c "mkdir ~/d; ln -s '$SCRATCH/outside' ~/d/link; mkdir ~/d/none; touch ~/d/none/x; chmod 0 ~/d/none"
+    must run_as_user "$BRIG" rm chmods
+    [ ! -e "$H/.local/share/brig/chmods.home" ]
+    [ "$(stat -c %a "$SCRATCH/outside")" = 500 ]
+}
+
+@test "nobody joins a jail from inside another namespace of processes" {
+    jail nested
+    must run_as_user "$BRIG" -m casual -j nested -- true
+    must_exit 125 run_as_user unshare --user --map-current-user --pid --fork --mount-proc "$BRIG" -m casual -j nested -- true
+    output_has "cannot be joined from here"
+    must run_as_user "$BRIG" -m casual -j nested -- true
+}
