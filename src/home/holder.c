@@ -49,6 +49,7 @@ struct holder {
     bool has_overlay, has_home;
     struct masking masking; /* of the overlay */
     struct masking links;   /* of the home that a private one stands for: where masks lead */
+    struct private_limits disk; /* as it is now */
     struct run runs[RUNS_MAX];
     size_t run_count;
 };
@@ -227,12 +228,22 @@ static struct private_limits least_disk(const struct holder *holder)
     return least;
 }
 
+static int set_disk(struct holder *holder, const struct private_limits *limits)
+{
+    if (limits->bytes == holder->disk.bytes && limits->inodes == holder->disk.inodes)
+        return 0;
+    int result = private_limit(MOUNTS_PRIVATE, limits);
+    if (result == 0)
+        holder->disk = *limits;
+    return result;
+}
+
 static void limit_disk(struct holder *holder, struct run *run, const struct home_request *head,
                        struct home_reply *reply)
 {
     run->disk = (struct private_limits){head->disk_bytes, head->disk_inodes};
     struct private_limits least = least_disk(holder);
-    int result = private_limit(MOUNTS_PRIVATE, &least);
+    int result = set_disk(holder, &least);
     if (result < 0) /* then it is as it was */
         run->disk = (struct private_limits){0};
     reply->disk_errno = -result;
@@ -415,13 +426,10 @@ static void accept_run(struct holder *holder)
 
 static void drop_run(struct holder *holder, size_t which)
 {
-    bool limited = holder->runs[which].disk.bytes || holder->runs[which].disk.inodes;
     (void)close(holder->runs[which].socket);
     holder->runs[which] = holder->runs[--holder->run_count];
-    if (!limited)
-        return;
     struct private_limits least = least_disk(holder);
-    (void)private_limit(MOUNTS_PRIVATE, &least);
+    (void)set_disk(holder, &least);
 }
 
 static __attribute__((noreturn)) void serve_all(struct holder *holder)

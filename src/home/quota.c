@@ -45,24 +45,31 @@ bool quota_is_ours(int directory)
     return project != 0 && current_project(directory) == project;
 }
 
-static int put_into(int fd, uint32_t project, bool is_directory)
+/* What becomes of a tree: whose files they are, as nothing else is taken in, and which project. */
+struct tagging {
+    uint32_t project;
+    uid_t owner;
+};
+
+static int put_into(int fd, const struct tagging *tagging)
 {
+    struct stat info;
     struct fsxattr attributes;
-    if (ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0)
+    if (fstat(fd, &info) < 0 || ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0)
         return -errno;
-    if (attributes.fsx_projid == project &&
-        (!is_directory || attributes.fsx_xflags & FS_XFLAG_PROJINHERIT))
+    uint32_t wanted = attributes.fsx_xflags | (S_ISDIR(info.st_mode) ? FS_XFLAG_PROJINHERIT : 0U);
+    if (info.st_uid != tagging->owner ||
+        (attributes.fsx_projid == tagging->project && attributes.fsx_xflags == wanted))
         return 0;
-    attributes.fsx_projid = project;
-    if (is_directory)
-        attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+    attributes.fsx_projid = tagging->project;
+    attributes.fsx_xflags = wanted;
     return ioctl(fd, FS_IOC_FSSETXATTR, &attributes) < 0 ? -errno : 0;
 }
 
-static int put_below(int fd, uint32_t project, int depth);
+static int put_below(int fd, const struct tagging *tagging, int depth);
 
 /* Links and devices cannot be opened for it, and have next to no size. */
-static int put_entry(int above, const char *name, uint32_t project, int depth)
+static int put_entry(int above, const char *name, const struct tagging *tagging, int depth)
 {
     struct stat info;
     if (fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
@@ -73,27 +80,27 @@ static int put_entry(int above, const char *name, uint32_t project, int depth)
     if (fd < 0)
         return -errno;
     if (S_ISDIR(info.st_mode))
-        return put_below(fd, project, depth + 1);
-    int result = put_into(fd, project, false);
+        return put_below(fd, tagging, depth + 1);
+    int result = put_into(fd, tagging);
     (void)close(fd);
     return result;
 }
 
-/* Takes the fd over. */
-static int put_below(int fd, uint32_t project, int depth)
+/* Takes the fd over. The directory comes last: if it is in the project, all below it is. */
+static int put_below(int fd, const struct tagging *tagging, int depth)
 {
-    int result = depth > DEPTH_MAX ? -ENAMETOOLONG : put_into(fd, project, true);
-    autodir DIR *dir = result < 0 ? NULL : fdopendir(fd);
+    int result = 0;
+    autodir DIR *dir = depth > DEPTH_MAX ? NULL : fdopendir(fd);
     if (!dir) {
         (void)close(fd);
-        return result < 0 ? result : -ENOMEM;
+        return depth > DEPTH_MAX ? -ENAMETOOLONG : -ENOMEM;
     }
     const struct dirent *item;
     while (result == 0 && (item = readdir(dir)))
         if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
-            result =
-                put_entry(dirfd(dir), item->d_name, project, depth); /* NOLINT(misc-no-recursion) */
-    return result;
+            /* NOLINTNEXTLINE(misc-no-recursion): bounded */
+            result = put_entry(dirfd(dir), item->d_name, tagging, depth);
+    return result < 0 ? result : put_into(dirfd(dir), tagging);
 }
 
 static int set_quota(int directory, uint32_t project, uint64_t bytes, uint64_t inodes)
@@ -112,12 +119,18 @@ int quota_limit(const int *directories, size_t count, uint64_t bytes, uint64_t i
     uint32_t project = project_of(directories[0]), now = current_project(directories[0]);
     if (project == 0 || (now != 0 && now != project))
         return -ENOTSUP;
-    int result = set_quota(directories[0], project, bytes, inodes);
+    struct stat info;
+    int result = fstat(directories[0], &info) < 0
+                     ? -errno
+                     : set_quota(directories[0], project, bytes, inodes);
     if (result < 0)
         return -ENOTSUP;
-    for (size_t i = 0; i < count && result == 0; i++) {
+    const struct tagging tagging = {.project = project, .owner = info.st_uid};
+    for (size_t i = count; i-- > 0 && result == 0;) {
+        if (current_project(directories[i]) == project)
+            continue; /* and so is all below */
         int fd = openat(directories[i], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        result = fd < 0 ? -errno : put_below(fd, project, 0);
+        result = fd < 0 ? -errno : put_below(fd, &tagging, 0);
     }
     return result;
 }
