@@ -97,6 +97,17 @@ static const char *step_text(const struct plan *plan, int step)
     return "build the jail";
 }
 
+/* Of who enters a jail no namespaces are asked, but a process in its group and its pid namespace. */
+static int explain_entering(int sys_errno, struct brig_error *err)
+{
+    if (sys_errno == ENOMEM) /* what a pid namespace says whose first process is gone */
+        return brig_fail(err, BRIG_E_STATE, 0, "the run has just ended");
+    (void)brig_fail(err, BRIG_E_SETUP, sys_errno,
+                    "cannot start a process in the group that has the run's limits");
+    return brig_advise(err, BRIG_E_SETUP,
+                       "Enter it from the session it was started in, or as root");
+}
+
 int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struct brig_error *err)
 {
     if (step == PLAN_STEP_EXEC)
@@ -107,12 +118,8 @@ int plan_explain_failure(const struct plan *plan, int step, int sys_errno, struc
         return brig_advise(err, BRIG_E_SETUP,
                            "Grant it with --dir, or choose another with --workdir");
     }
-    if (step == PLAN_STEP_CLONE && plan->enters) {
-        (void)brig_fail(err, BRIG_E_SETUP, sys_errno,
-                        "cannot start a process in the group that has the run's limits");
-        return brig_advise(err, BRIG_E_SETUP,
-                           "Enter it from the session it was started in, or as root");
-    }
+    if (step == PLAN_STEP_CLONE && plan->enters)
+        return explain_entering(sys_errno, err);
     int code = is_unsupported(plan, step, sys_errno) ? BRIG_E_UNSUPPORTED : BRIG_E_SETUP;
     (void)brig_fail(err, code, sys_errno, "cannot %s", step_text(plan, step));
     if (sys_errno == ESTALE)
