@@ -48,6 +48,7 @@ struct home_mounts {
      * it is not in it. The home has it hidden; grants and the host's view have not. */
     char *places;
     size_t places_length;
+    char notice[BRIG_MESSAGE_MAX]; /* what the user should know; may be empty */
 };
 #define HOME_MOUNTS_INIT                                                                           \
     (struct home_mounts)                                                                           \
