@@ -75,6 +75,27 @@ static void add_directory(struct own *own, const char *home, const char *path)
         add_path(own, real_home, real);
 }
 
+/* What is beside changes that a link leads to: see storage_set_aside() and storage_work(). */
+static void add_beside(struct own *own, const char *home, const char *real, const char *part)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    const char *end = strrchr(part, '.');
+    int above = (int)(strrchr(real, '/') - real);
+    if (!end || strcmp(end, ".changes") != 0)
+        return;
+    (void)snprintf(path, sizeof path, "%.*s/%.*s.work", above, real, (int)(end - part), part);
+    add_path(own, home, path);
+    bool there = true; /* one more than there are: this run may be the one that makes it */
+    for (int i = 1; i < OWN_MAX && there; i++) {
+        int length = snprintf(path, sizeof path, "%s.aside-%d", real, i);
+        if (length < 0 || (size_t)length >= sizeof path)
+            break;
+        there = access(path, F_OK) == 0;
+        if (there || !path_is_beneath(home, path)) /* in the home the holder hides what it makes */
+            add_path(own, home, path);
+    }
+}
+
 static void find_own(const struct settings *settings, const char *home, struct own *own)
 {
     add_directory(own, home, settings->config_dir);
@@ -99,8 +120,10 @@ static void find_own(const struct settings *settings, const char *home, struct o
             continue;
         (void)snprintf(path, sizeof path, "%s/%s", settings->storage, item->d_name);
         autofree char *real = realpath(path, NULL);
-        if (real)
-            add_directory(own, home, real);
+        if (!real)
+            continue;
+        add_directory(own, home, real);
+        add_beside(own, home, real, item->d_name);
     }
 }
 
@@ -467,6 +490,8 @@ int home_enter(const struct settings *settings, const struct identity *identity,
         return status;
     }
     remember_jail(settings, identity);
+    if (*mounts.notice)
+        message_warning("%s", mounts.notice);
     *ret_mounts = mounts;
     return 0;
 }

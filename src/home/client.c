@@ -410,6 +410,8 @@ static int join_once(const struct home_spec *spec, const struct str *text,
         .places = take_ptr(&places),
         .places_length = reply.length,
     };
+    memcpy(ret_mounts->notice, reply.message, sizeof ret_mounts->notice);
+    ret_mounts->notice[sizeof ret_mounts->notice - 1] = 0;
     return 0;
 }
 

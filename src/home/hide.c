@@ -70,7 +70,7 @@ static int tell_all(struct hiding *hiding, size_t rule, const char *path, struct
 {
     char real[PATH_SIZE], target[PATH_SIZE];
     int status = tell(hiding, rule, path, LINKS_NONE, err);
-    if (hiding->home->ignore)
+    if (hiding->home->ignore || links_are_none(hiding->home, path))
         return status;
     enum links_found found = links_follow(hiding->home, path, false, real);
     if (status == 0 && found != LINKS_NONE)

@@ -18,6 +18,8 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/path.h"
+#include "home/fuse.h"
 #include "home/home.h"
 #include "home/masking.h"
 #include "home/mounts.h"
@@ -47,8 +49,8 @@ struct holder {
     char socket_name[STORAGE_KEY_MAX + 8];
     int sockets, storage, listener, lock;
     bool has_overlay, has_home;
-    struct masking masking; /* of the overlay */
-    struct masking links;   /* of the home that a private one stands for: where masks lead */
+    struct masking masking;     /* of the overlay */
+    struct masking links;       /* of the home that a private one stands for: where masks lead */
     struct private_limits disk; /* as it is now */
     struct run runs[RUNS_MAX];
     size_t run_count;
@@ -73,6 +75,7 @@ struct answer {
     bool created;                  /* the home is new */
     bool news;                     /* there are masks to be watched */
     const struct masking_set *set; /* the run's masks; NULL: it has none */
+    char notice[BRIG_MESSAGE_MAX]; /* what the user should know of it */
 };
 
 /* The next string of a request; NULL when there is none. */
@@ -85,22 +88,70 @@ static const char *next_text(const struct home_message *request, size_t *at)
     return text;
 }
 
-static int own_overlay(struct holder *holder, int home, const char *label, bool *ret_created,
-                       struct brig_error *err)
+/* Changes that do not fit are neither used nor deleted. */
+static int find_changes(struct holder *holder, enum storage_layers layers, struct answer *answer,
+                        int *ret_changes, struct brig_error *err)
 {
     autoclose int changes =
-        storage_part(holder->storage, holder->name, "changes", ret_created, err);
+        storage_part(holder->storage, holder->name, "changes", &answer->created, err);
+    const char *reason;
     if (changes < 0)
         return changes;
+    if (storage_misfits(changes, layers, &reason)) {
+        char name[STORAGE_NAME_MAX];
+        int fresh = storage_set_aside(changes, name, err);
+        if (fresh < 0)
+            return fresh;
+        (void)close(changes);
+        changes = fresh;
+        answer->created = true;
+        const struct links_home *home = &holder->masking.home;
+        if (home->real && path_is_beneath(home->real, name))
+            (void)mounts_mask(home->fd, name + strlen(home->real) + 1, NULL);
+        (void)snprintf(
+            answer->notice, sizeof answer->notice,
+            "the changes of the jail '%s' are set aside in '%.512s', and it has new ones: "
+            "%s",
+            holder->name, name, reason);
+    }
+    *ret_changes = take_fd(&changes);
+    return 0;
+}
+
+static int refuse_mount(const char *point, struct brig_error *err)
+{
+    (void)brig_fail(err, BRIG_E_SETUP, 0,
+                    "the home directory cannot be copied on writing, because '%s' is mounted below "
+                    "it",
+                    point);
+    return brig_advise(err, BRIG_E_SETUP, "Unmount it, or install fuse-overlayfs, or use -m bare");
+}
+
+/* In a user namespace the kernel does not lay anything over a directory with mounts in it. */
+static int own_overlay(struct holder *holder, int home, const char *label, struct answer *answer,
+                       struct brig_error *err)
+{
+    char point[4096];
+    bool below = mounts_has_below(home, point, sizeof point);
+    enum storage_layers layers = below ? STORAGE_FUSE : STORAGE_KERNEL;
+    if (below && !fuse_is_installed())
+        return refuse_mount(point, err);
+    autoclose int changes = -1;
+    int status = find_changes(holder, layers, answer, &changes, err);
+    if (status < 0)
+        return status;
     autoclose int work = storage_work(changes, holder->name, err);
     if (work < 0)
         return work;
-    int status = storage_check_upper(changes, holder->name, err);
+    status = storage_check_upper(changes, holder->name, err);
     if (status == 0)
-        status = mounts_overlay(home, changes, work, label, err);
-    if (status == 0)
-        masking_mounted(&holder->masking, changes);
-    return status;
+        status = below ? mounts_fuse_overlay(home, changes, holder->name, holder->lock, err)
+                       : mounts_overlay(home, changes, work, label, err);
+    if (status < 0)
+        return status;
+    storage_mark(changes, layers);
+    masking_mounted(&holder->masking, changes);
+    return 0;
 }
 
 /* The home directory a request names, or the one that came with it. */
@@ -133,7 +184,7 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
     if (status < 0)
         return status;
     if (fds[HOME_GIVEN_STORE] < 0)
-        return own_overlay(holder, home, label, &answer->created, err);
+        return own_overlay(holder, home, label, answer, err);
     status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
                                   fds[HOME_GIVEN_WORK], label, err);
     if (status == 0)
@@ -281,7 +332,7 @@ static void join(struct holder *holder, struct run *run, const struct home_messa
     reply.created = answer.created;
     reply.length = status == 0 && answer.set ? (uint32_t)answer.set->places.length : 0;
     reply.sys_errno = err.sys_errno;
-    memcpy(reply.message, err.message, sizeof reply.message);
+    memcpy(reply.message, status < 0 ? err.message : answer.notice, sizeof reply.message);
     send_reply(run->socket, &reply, reply.length > 0 ? answer.set->places.data : NULL, fds,
                status == 0 ? HOME_FD_COUNT : 0);
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)

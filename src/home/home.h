@@ -51,7 +51,8 @@ struct home_mounts {
      * it is not in it. The home has it hidden; grants and the host's view have not. */
     char *places;
     size_t places_length;
-    bool crowded;   /* others run in the jail */
+    char notice[BRIG_MESSAGE_MAX]; /* what the user should know; may be empty */
+    bool crowded;                  /* others run in the jail */
     int disk_errno; /* why the private directories are not limited as asked; 0: they are */
     uint64_t disk_bytes, disk_inodes; /* the least that somebody in the jail asks for */
 };

@@ -4,6 +4,8 @@
 #include "home/links.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 
 #include "base/own.h"
 #include "base/path.h"
+#include "jail/sys.h"
 
 #define LINKS_MAX 40 /* as many as the kernel follows */
 
@@ -118,6 +121,15 @@ static bool make_real(const char *path, char ret_path[LINKS_PATH_MAX])
     }
     int length = real ? snprintf(ret_path, LINKS_PATH_MAX, "%s%s", real, name) : -1;
     return length > 0 && length < LINKS_PATH_MAX;
+}
+
+bool links_are_none(const struct links_home *home, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+    long fd = SYS(openat2, home->fd, path, &how, sizeof how);
+    if (fd >= 0)
+        (void)close((int)fd);
+    return fd >= 0 || fd == -ENOENT || fd == -ENOTDIR;
 }
 
 enum links_found links_follow(const struct links_home *home, const char *path, bool last,

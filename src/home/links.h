@@ -22,6 +22,8 @@ enum links_found {
     LINKS_NOWHERE, /* to nothing that could be found, or to what holds the home directory */
 };
 
+/* Whether there is no link on the way, nor at its end: one question for most paths. */
+bool links_are_none(const struct links_home *home, const char *path);
 /* Follows the links on the way to `path`, relative to the home directory, and with `last` also one
  * at its very end. What is missing at the end is kept as it is spelt, so that it can be hidden before
  * it is there. */

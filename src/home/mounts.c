@@ -18,7 +18,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/mountinfo.h"
 #include "base/own.h"
+#include "base/path.h"
+#include "home/fuse.h"
+#include "home/links.h"
 #include "home/private.h"
 #include "home/tree.h"
 #include "jail/sys.h"
@@ -38,6 +42,7 @@
 #define MASKS BASE "/masks"
 #define LOWER BASE "/lower"
 #define STORE BASE "/store"
+#define PATH_SIZE 4096
 #define NOTHING BASE "/nothing"
 #define EMPTY BASE "/empty"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
@@ -163,21 +168,42 @@ void mounts_end(void)
     (void)SYS(umount2, BASE, 2 /* MNT_DETACH */);
 }
 
-/* The first mount below a directory, if there is one. */
-static bool has_mount_below(const char *path, char *ret_mount, size_t size)
+/* Where a directory is, as the kernel says. */
+static void name_of(int fd, char path[PATH_SIZE])
 {
+    char link[64];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, PATH_SIZE - 1);
+    path[length > 0 ? length : 0] = 0;
+}
+
+bool mounts_has_below(int directory, char *ret_mount, size_t size)
+{
+    char path[PATH_SIZE];
     autofile FILE *file = fopen("/proc/self/mountinfo", "re");
     autofree char *line = NULL;
-    size_t room = 0, length = strlen(path);
+    size_t room = 0;
+    name_of(directory, path);
     while (file && getline(&line, &room, file) > 0) {
-        char point[4096];
-        if (sscanf(line, "%*d %*d %*s %*s %4095s", point) == 1 &&
-            strncmp(point, path, length) == 0 && point[length] == '/') {
-            (void)snprintf(ret_mount, size, "%s", point);
+        char *rest = line;
+        struct mountinfo mount;
+        if (mountinfo_next(&rest, &mount) && path_is_beneath(path, mount.point) &&
+            strcmp(path, mount.point) != 0) {
+            (void)snprintf(ret_mount, size, "%s", mount.point);
             return true;
         }
     }
     return false;
+}
+
+/* What is mounted on it later, to hide something, is to reach the clones that runs have. */
+static int share_overlay(struct brig_error *err)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                              .propagation = PROPAGATION_SHARED};
+    long result = SYS(mount_setattr, AT_FDCWD, parts[MOUNTS_OVERLAY], 0, &attr, sizeof attr);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot share the home's mount")
+                      : 0;
 }
 
 static int new_overlay(const char *lower, int changes, int work, const char *label,
@@ -192,31 +218,48 @@ static int new_overlay(const char *lower, int changes, int work, const char *lab
     };
     autoclose int mount = new_filesystem("overlay", options, ARRAY_LENGTH(options), err);
     int status = mount < 0 ? mount : attach(mount, parts[MOUNTS_OVERLAY], err);
-    if (status < 0)
-        return status;
-    /* What is mounted on it later, to hide something, is to reach the clones that runs have. */
-    struct mount_attr attr = {.propagation = PROPAGATION_SHARED};
-    long result = SYS(mount_setattr, AT_FDCWD, parts[MOUNTS_OVERLAY], 0, &attr, sizeof attr);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot share the home's mount")
-                      : 0;
+    return status < 0 ? status : share_overlay(err);
 }
 
 int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err)
 {
-    char lower[96], link[64], path[4096], point[4096];
+    char lower[96], path[PATH_SIZE];
     (void)snprintf(lower, sizeof lower, MASKS ":/proc/self/fd/%d", home);
     int status = new_overlay(lower, changes, work, label, err);
+    name_of(home, path);
+    return status == 0 ? 0
+                       : brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
+}
+
+static int attach_clone(int directory, const char *place, struct brig_error *err)
+{
+    long tree = SYS(open_tree, directory, "",
+                    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone a directory for '%s'", place);
+    autoclose int owned = (int)tree;
+    return attach(owned, place, err);
+}
+
+int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err)
+{
+    char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
+    autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    name_of(changes, path);
+    const char *last = strrchr(path, '/');
+    if (above < 0 || !last || strpbrk(last, ":,\\") || strpbrk(name, ":,\\"))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "fuse-overlayfs cannot use '%s', as it has a colon, a comma or a "
+                         "backslash in its name",
+                         path);
+    (void)snprintf(upper, sizeof upper, STORE "%s", last);
+    (void)snprintf(work, sizeof work, STORE "/%s.work", name);
+    int status = attach_clone(home, LOWER, err);
     if (status == 0)
-        return 0;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", home);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
-    if (has_mount_below(path, point, sizeof point))
-        return brig_fail(err, BRIG_E_SETUP, 0,
-                         "the home directory '%s' cannot be copied on writing, because '%s' is "
-                         "mounted below it. Unmount it, or use -m bare",
-                         path, point);
-    return brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
+        status = attach_clone(above, STORE, err);
+    if (status == 0)
+        status = fuse_mount(MASKS ":" LOWER, upper, work, parts[MOUNTS_OVERLAY], lock, err);
+    return status < 0 ? status : share_overlay(err);
 }
 
 int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
@@ -255,7 +298,7 @@ enum { WHITEOUT_EARLY = 0400, WHITEOUT_LATE = 0 };
 static bool is_mounted(void)
 {
     struct statfs system;
-    return statfs(parts[MOUNTS_OVERLAY], &system) == 0 && system.f_type == OVERLAYFS_SUPER_MAGIC;
+    return statfs(parts[MOUNTS_OVERLAY], &system) == 0 && system.f_type != TMPFS_MAGIC;
 }
 
 static bool is_early(int above, const char *name)
@@ -308,10 +351,25 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Most masks are for what most people do not have. */
+static bool has_directory_for(int home, const char *path)
+{
+    char above[LINKS_PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    struct stat info;
+    if (!slash)
+        return true;
+    int length = snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
+    return length > 0 && (size_t)length < sizeof above &&
+           fstatat(home, above, &info, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int mask(int home, const char *path, int (*hide_name)(int, const char *),
                 struct brig_error *err)
 {
-    autoclose int masks = open(MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!has_directory_for(home, path))
+        return 0;
+    autoclose int masks = openat(AT_FDCWD, MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int real = open_directory(home, ".");
     const char *rest = path;
     for (const char *slash; masks >= 0 && real >= 0 && (slash = strchr(rest, '/'));
@@ -348,7 +406,9 @@ int mounts_mask_own(int home, const char *path, struct brig_error *err)
 static bool is_opaque(int directory)
 {
     char value[4];
-    return fgetxattr(directory, "user.overlay.opaque", value, sizeof value) > 0 && value[0] == 'y';
+    return (fgetxattr(directory, "user.overlay.opaque", value, sizeof value) > 0 &&
+            value[0] == 'y') ||
+           faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* Whether what is seen at a path is all a run's own: nothing of the home's shows through. */

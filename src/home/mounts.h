@@ -20,6 +20,11 @@ void mounts_end(void);
 /* Mounts the overlay of a user's home: `home` and `changes` and `work` are directories, opened by
  * path after mounts_begin(). Everything named in masks is hidden first. */
 int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err);
+/* The same by fuse-overlayfs, for a home with mounts below it. The work directory is beside the
+ * changes; `lock` stays open for as long as the program lives. */
+int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err);
+/* Whether something is mounted below a directory, and what is the first. */
+bool mounts_has_below(int directory, char *ret_mount, size_t size);
 /* Lets go of the overlay and forgets all masks. */
 void mounts_drop_overlay(void);
 /* Keeps a directory of the jail's as its home. */

@@ -2,8 +2,10 @@
 /* Directories of a jail: found, made, checked. */
 #include "home/storage.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "home/tree.h"
+#include "jail/sys.h"
 
 #define NAME_SIZE 128
 
@@ -135,6 +138,90 @@ int storage_check_upper(int changes, const char *name, struct brig_error *err)
                        "Keep it on a local disk: --storage DIR, or make '%s.changes' a symbolic "
                        "link to a directory there",
                        name);
+}
+
+/* ---- changes that do not fit ---- */
+
+#define MARK "user.brig.layers"
+#define MARK_FUSE "fuse"
+#define ASIDE_MAX 1000
+
+/* Attributes of the topmost directory that no overlay of ours gives it. */
+static bool has_foreign_attributes(int changes)
+{
+    static const char *const names[] = {
+        "user.overlay.opaque",    "user.overlay.redirect",    "user.overlay.metacopy",
+        "trusted.overlay.opaque", "trusted.overlay.redirect", "trusted.overlay.metacopy",
+        "trusted.overlay.impure", "trusted.overlay.origin",
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (fgetxattr(changes, names[i], NULL, 0) >= 0)
+            return true;
+    return false;
+}
+
+/* What an overlay of root's has removed belongs to root; its other marks only root can see. */
+static bool has_foreign_whiteouts(int changes)
+{
+    int fd = openat(changes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *item;
+    while (dir && (item = readdir(dir))) {
+        struct stat info;
+        if ((item->d_type == DT_CHR || item->d_type == DT_UNKNOWN) &&
+            fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISCHR(info.st_mode) && info.st_rdev == 0 && info.st_uid != geteuid())
+            return true;
+    }
+    return false;
+}
+
+int storage_misfits(int changes, enum storage_layers layers, const char **ret_reason)
+{
+    char mark[16];
+    ssize_t length = fgetxattr(changes, MARK, mark, sizeof mark);
+    bool fuse =
+        length == (ssize_t)strlen(MARK_FUSE) && memcmp(mark, MARK_FUSE, (size_t)length) == 0;
+    if (fuse && layers == STORAGE_KERNEL)
+        *ret_reason =
+            "they were made by fuse-overlayfs, while something was mounted below the home";
+    else if (has_foreign_attributes(changes) || has_foreign_whiteouts(changes))
+        *ret_reason = "another program, or root, has made them, with marks that do not hold here";
+    else
+        return 0;
+    return 1;
+}
+
+void storage_mark(int changes, enum storage_layers layers)
+{
+    if (layers == STORAGE_FUSE)
+        (void)fsetxattr(changes, MARK, MARK_FUSE, strlen(MARK_FUSE), 0);
+}
+
+int storage_set_aside(int changes, char ret_name[STORAGE_NAME_MAX], struct brig_error *err)
+{
+    char link[64], path[STORAGE_NAME_MAX], aside[STORAGE_NAME_MAX + 32];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", changes);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *last = strrchr(path, '/');
+    int number = 1, result = -ENOENT;
+    for (; above >= 0 && last && number < ASIDE_MAX && result < 0; number++) {
+        (void)snprintf(aside, sizeof aside, "%s.aside-%d", last + 1, number);
+        result = (int)SYS(renameat2, above, last + 1, above, aside, RENAME_NOREPLACE);
+        if (result < 0 && result != -EEXIST)
+            break;
+    }
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SETUP, -result, "cannot set '%s' aside", path);
+    if (mkdirat(above, last + 1, 0700) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s' anew", path);
+    int fd = openat(above, last + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", path);
+    (void)snprintf(ret_name, STORAGE_NAME_MAX, "%.*s/%s", (int)(last - path), path, aside);
+    return fd;
 }
 
 int storage_key(const char *storage, const char *name, char ret_key[STORAGE_KEY_MAX],

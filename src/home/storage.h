@@ -27,6 +27,17 @@ int storage_remove_work(int changes, const char *name, struct brig_error *err);
 /* Whether the filesystem of a directory can hold changes: whiteouts and extended attributes. */
 int storage_check_upper(int changes, const char *name, struct brig_error *err);
 
+/* How changes are laid over a home, and so what marks what was removed. */
+enum storage_layers { STORAGE_KERNEL, STORAGE_FUSE };
+/* Whether what is in the changes directory can be laid over by this: 0, or 1 and the reason why not. */
+int storage_misfits(int changes, enum storage_layers layers, const char **ret_reason);
+/* Notes by what it was. */
+void storage_mark(int changes, enum storage_layers layers);
+/* Moves the changes out of the way, to a name beside them that is free, and opens new ones in their
+ * place. What they are called now is in *ret_name. An fd or a code. */
+#define STORAGE_NAME_MAX 4096
+int storage_set_aside(int changes, char ret_name[STORAGE_NAME_MAX], struct brig_error *err);
+
 /* What the names of a jail's socket, and of a lock that is not in the storage, begin with: a storage
  * directory is told from another by its inode. */
 #define STORAGE_KEY_MAX 128

@@ -57,7 +57,7 @@ enum home_fd {
 #define HOME_PIDS_MAX 64
 
 struct home_reply {
-    int32_t code;                     /* 0, or an enum brig_code with the message */
+    int32_t code;                     /* 0, or an enum brig_code; with a message in either case */
     int32_t sys_errno;                /* behind it */
     uint32_t created;                 /* HOME_JOIN: the home is new */
     uint32_t crowded;                 /* others are in the jail */

@@ -389,10 +389,11 @@ home_hash() {
     lib_is_root || cannot "mounts need root"
     jail user mounted
     mkdir -p "$HOME_OF_USER/.mounted"
-    run unshare -m --propagation private sh -c "mount -t tmpfs none '$HOME_OF_USER/.mounted' && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j mounted -D -- true"
+    run unshare -m --propagation private sh -c "mount -t tmpfs none '$HOME_OF_USER/.mounted' && { [ ! -e /usr/bin/fuse-overlayfs ] || mount --bind /dev/null /usr/bin/fuse-overlayfs; } && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j mounted -D -- true"
     [ "$status" -eq 125 ]
     output_has "$HOME_OF_USER/.mounted"
     output_has "-m bare"
+    output_has "fuse-overlayfs"
     run unshare -m --propagation private sh -c "mkdir -p /mnt && mount -t ramfs none /mnt && chown $LIB_USER /mnt && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j ramfs --storage /mnt/store -D -- true"
     [ "$status" -eq 125 ]
     output_has "--storage"

@@ -27,6 +27,7 @@ teardown() {
         run_as_user "$BRIG" rm "$name" >/dev/null 2>&1 || true
     done
     cd /
+    rm -rf -- "$H"/.local/share/brig/*.aside-*
     for name in $MADE; do
         rm -rf -- "${H:?}/$name"
     done
@@ -577,4 +578,87 @@ linked() {
     must_exit 125 run_as_user unshare --user --map-current-user --pid --fork --mount-proc "$BRIG" -m casual -j nested -- true
     output_has "cannot be joined from here"
     must run_as_user "$BRIG" -m casual -j nested -- true
+}
+
+# ---- what changes are laid over with -----------------------------------------------------------------
+
+# mounted COMMAND…: as the user, with something mounted below the home.
+mounted() {
+    unshare -m --propagation private sh -c '
+        mount -t tmpfs -o "mode=0755,uid=$(id -u "$2"),gid=$(id -g "$2")" none "$1/mmounted" && echo below >"$1/mmounted/file" && chown "$2:" "$1/mmounted/file" && user=$2 && home=$1 && shift 2 &&
+        exec setpriv --reuid="$user" --regid="$user" --init-groups env HOME="$home" "$@"' - "$H" "$LIB_USER" "$@"
+}
+
+@test "a home with a mount below it is laid over by fuse-overlayfs, and its changes are not mixed with others" {
+    lib_is_root || cannot "mounts need root"
+    needs fuse-overlayfs
+    made mmounted mlive mdir .ssh
+    jail fuse
+    run_as_user sh -c "mkdir -p $H/mmounted $H/mdir $H/.ssh; echo real >$H/mlive; echo old >$H/mdir/old; echo token >$H/.ssh/id_test"
+    must mounted "$BRIG" -m casual -j fuse -- sh -c 'cat ~/mmounted/file ~/mlive; cat ~/.ssh/id_test 2>/dev/null; echo changed >~/mlive; echo changed >~/mmounted/file; rm -r ~/mdir; mkdir ~/mdir; ls -A ~/mdir; touch here; cat ~/mlive'
+    output_lacks token
+    output_lacks old
+    [ "$output" = "below
+real
+changed" ]
+    [ "$(cat "$H/mlive" "$H/mdir/old")" = "real
+old" ]
+    [ -e here ]
+    # The same jail, a second run at the same time and a mask that holds at once.
+    rm -f begun go
+    mounted "$BRIG" -m casual -j fuse -- sh -c 'cat ~/mlive; echo >begun; for i in $(seq 100); do [ -e go ] && break; sleep 0.1; done; cat ~/mlive ~/mmounted/file >seen 2>/dev/null; true' 3>&- &
+    local run=$!
+    wait_for begun
+    must mounted "$BRIG" -m casual -j fuse --mask mmounted -- sh -c 'cat ~/mmounted/file 2>/dev/null; cat ~/mlive'
+    [ "$output" = changed ]
+    run_as_user touch go
+    wait "$run"
+    [ "$(cat seen)" = changed ]
+    must mounted "$BRIG" -u -j fuse
+    # Without the mount the kernel does it, which does not know the other's marks.
+    must run_as_user "$BRIG" -m casual -j fuse -- sh -c 'cat ~/mlive ~/mdir/old'
+    output_has real
+    output_has old
+    output_has "set aside in '$H/.local/share/brig/fuse.changes.aside-1'"
+    [ "$(cat "$H/.local/share/brig/fuse.changes.aside-1/mlive")" = changed ]
+    must run_as_user "$BRIG" -m casual -j fuse -- true
+    output_lacks "set aside"
+    must run_as_user "$BRIG" -u -j fuse
+}
+
+@test "changes with marks that do not hold are set aside, never deleted" {
+    needs python3
+    local changes
+    jail marks
+    changes=$H/.local/share/brig/marks.changes
+    must run_as_user "$BRIG" -m casual -j marks -- sh -c 'echo first >~/mkept'
+    must run_as_user "$BRIG" -u -j marks
+    run_as_user python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.overlay.opaque", b"y")' "$changes"
+    must run_as_user "$BRIG" -m casual -j marks -- sh -c 'test ! -e ~/mkept; echo second >~/mkept'
+    output_has "set aside in '$changes.aside-1'"
+    [ "$(cat "$changes.aside-1/mkept")" = first ]
+    must run_as_user "$BRIG" -u -j marks
+    # The twin: what fits stays.
+    must run_as_user "$BRIG" -m casual -j marks -- sh -c 'cat ~/mkept; rm ~/.bashrc 2>/dev/null; true'
+    [ "$output" = second ]
+    must run_as_user "$BRIG" -u -j marks
+    ! lib_is_root || { # as an overlay of root's leaves them
+        mknod "$changes/.gone" c 0 0
+        must run_as_user "$BRIG" -m casual -j marks -- sh -c 'test ! -e ~/mkept'
+        output_has "set aside in '$changes.aside-2'"
+        [ "$(cat "$changes.aside-2/mkept")" = second ]
+        must run_as_user "$BRIG" -u -j marks
+    }
+    # Where they are elsewhere by a link, they are set aside there.
+    run_as_user mkdir "$SCRATCH/disk"
+    run_as_user rm -r "$changes"
+    run_as_user ln -s "$SCRATCH/disk" "$changes"
+    must run_as_user "$BRIG" -m casual -j marks -- sh -c 'echo third >~/mkept'
+    must run_as_user "$BRIG" -u -j marks
+    run_as_user python3 -c 'import os, sys; os.setxattr(sys.argv[1], "user.overlay.redirect", b"x")' "$SCRATCH/disk"
+    must run_as_user "$BRIG" -m casual -j marks -- sh -c "test ! -e ~/mkept; ls -A '$SCRATCH/disk.aside-1' '$SCRATCH/disk' 2>/dev/null | grep -v :; true"
+    output_has "set aside in '$SCRATCH/disk.aside-1'"
+    output_lacks mkept
+    [ "$(cat "$SCRATCH/disk.aside-1/mkept")" = third ]
+    must run_as_user "$BRIG" -u -j marks
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* A home laid over by fuse-overlayfs. */
+#include "home/fuse.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/sys.h"
+
+#define WAIT_MS 5000
+#define STEP_MS 5
+#define CAPABILITIES 64
+
+/* Where distributions put it: a holder has no PATH. */
+static const char *find_program(void)
+{
+    static const char *const places[] = {"/usr/bin/fuse-overlayfs", "/usr/local/bin/fuse-overlayfs",
+                                         "/bin/fuse-overlayfs"};
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+        if (access(places[i], X_OK) == 0)
+            return places[i];
+    return NULL;
+}
+
+bool fuse_is_installed(void)
+{
+    return find_program() != NULL && access("/dev/fuse", R_OK | W_OK) == 0;
+}
+
+/* A program keeps what it may do in our user namespace only if it is said so. */
+static void keep_capabilities(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    if (SYS(capget, &header, data) < 0)
+        return;
+    for (size_t i = 0; i < ARRAY_LENGTH(data); i++)
+        data[i].inheritable = data[i].permitted;
+    (void)SYS(capset, &header, data);
+    for (unsigned long i = 0; i < CAPABILITIES; i++)
+        (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0);
+}
+
+static __attribute__((noreturn)) void become_program(const char *program, const char *options,
+                                                     const char *place, int lock)
+{
+    const char *const argv[] = {"fuse-overlayfs", "-f", "-o", options, place, NULL};
+    char *const envp[] = {NULL};
+    keep_capabilities();
+    (void)fcntl(lock, F_SETFD, 0);
+    (void)execve(program, (char *const *)(uintptr_t)argv, envp);
+    _exit(127);
+}
+
+static bool is_fuse(const char *place)
+{
+    struct statfs system;
+    return statfs(place, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC;
+}
+
+int fuse_mount(const char *lower, const char *upper, const char *work, const char *place, int lock,
+               struct brig_error *err)
+{
+    char options[4096];
+    const char *program = find_program();
+    int length =
+        snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s", lower, upper, work);
+    if (!program || length < 0 || (size_t)length >= sizeof options)
+        return brig_fail(err, BRIG_E_SETUP, 0, "fuse-overlayfs cannot be used");
+    pid_t pid = fork();
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start fuse-overlayfs");
+    if (pid == 0)
+        become_program(program, options, place, lock);
+    for (int waited = 0; waited < WAIT_MS; waited += STEP_MS) {
+        if (is_fuse(place)) {
+            (void)signal(SIGCHLD, SIG_IGN); /* it ends when it is unmounted everywhere */
+            return 0;
+        }
+        if (waitpid(pid, NULL, WNOHANG) != 0)
+            return brig_fail(err, BRIG_E_SETUP, 0, "fuse-overlayfs could not mount");
+        (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+    }
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+    return brig_fail(err, BRIG_E_SETUP, 0, "fuse-overlayfs did not mount within %d seconds",
+                     WAIT_MS / 1000);
+}
