@@ -386,6 +386,8 @@ static bool serve(struct holder *holder, const struct run *run)
 
 /* ---- connections ---- */
 
+#define NSPID "NSpid:"
+
 /* Whether a process is in a namespace of process ids below ours, as everything in a jail is. */
 static bool is_nested(pid_t pid)
 {
@@ -393,9 +395,10 @@ static bool is_nested(pid_t pid)
     (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
     autofile FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
-        int ours, nested;
-        if (strncmp(line, "NSpid:", 6) == 0)
-            return sscanf(line + 6, "%d %d", &ours, &nested) != 1 || ours != pid;
+        if (strncmp(line, NSPID, strlen(NSPID)) != 0)
+            continue;
+        const char *first = line + strlen(NSPID) + strspn(line + strlen(NSPID), " \t");
+        return first[strcspn(first, " \t")] != '\0'; /* one number for each namespace */
     }
     return true; /* it is gone, or cannot be seen */
 }

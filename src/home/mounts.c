@@ -148,6 +148,8 @@ int mounts_begin(struct brig_error *err)
             status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
     autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
     (void)umask(old);
+    if (status == 0 && nothing < 0)
+        status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", NOTHING);
     return status;
 }
 
