@@ -67,6 +67,7 @@ int config_apply(const struct config *config, const struct config_world *world,
     settings->storage = config->storage;
     bool sealed = config->mode == BRIG_MODE_SEALED;
     bool defaults = !sealed && !config->no_defaults;
+    settings->late_masks = sealed && !config->no_defaults; /* mostly there is nothing to hide */
     int status = sealed ? 0 : set_variables(config, world, settings, err);
     if (status == 0 && defaults)
         status = settings_apply_defaults(settings, err);

@@ -195,10 +195,11 @@ static bool has_place(const struct brig_policy *policy, const char *dest)
             (!best || strlen(grant->dest) >= strlen(best->dest)))
             best = grant;
     }
+    if (!best)
+        return true;
     char path[PATH_LENGTH_MAX + 1];
-    if (best)
-        (void)snprintf(path, sizeof path, "%s%s", best->source, dest + strlen(best->dest));
-    return !best || access(path, F_OK) == 0;
+    (void)snprintf(path, sizeof path, "%s%s", best->source, dest + strlen(best->dest));
+    return access(path, F_OK) == 0;
 }
 
 /* In a root of the jail's own /dev/shm is in /run. */
@@ -424,6 +425,8 @@ static int hide(const struct settings *settings, const char *home, bool links,
     status = sightings_init(&hidden->sightings, policy, home, err);
     if (status == 0 && (policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST)) {
         status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
+        if (status == 0)
+            status = masks_apply_late(settings, &hidden->sightings, err);
         find_own(settings, home, &hidden->own);
         if (status == 0)
             status = cover_own(&hidden->own, &hidden->sightings, err);

@@ -16,6 +16,7 @@
 #include "cli/settings.h"
 #include "cli/sightings.h"
 #include "home/hide.h"
+#include "policy/defaults.h"
 #include "policy/policy.h"
 
 static bool is_below(const char *parent, const char *path)
@@ -219,6 +220,30 @@ int masks_apply(const struct masks *masks, const struct sightings *sightings, bo
         .fd = fd, .path = sightings->home, .real = sightings->real_home, .ignore = !links};
     struct applying applying = {masks, which, sightings};
     return fd < 0 ? 0 : hide_each(&home, &rules, hide_place, &applying, err);
+}
+
+int masks_apply_late(const struct settings *settings, const struct sightings *sightings,
+                     struct brig_error *err)
+{
+    const char *const *first = policy_default_masks;
+    while (settings->late_masks && *first && !matters(sightings, *first))
+        first++;
+    if (!settings->late_masks || !*first)
+        return 0;
+    size_t count = 0;
+    while (first[count])
+        count++;
+    autofree struct settings_mask *rules = calloc(count + settings->mask_count + 1, sizeof *rules);
+    if (!rules)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < count; i++)
+        rules[i] = (struct settings_mask){.path = first[i], .origin = SETTINGS_BUILT_IN};
+    for (size_t i = 0; i < settings->mask_count; i++)
+        rules[count + i] = settings->masks[i];
+    const struct settings all = {.masks = rules, .mask_count = count + settings->mask_count};
+    __attribute__((cleanup(masks_done))) struct masks masks = {0};
+    int status = masks_resolve(&all, &masks, err);
+    return status < 0 ? status : masks_apply(&masks, sightings, false, err);
 }
 
 int masks_apply_places(const char *places, size_t length, const struct sightings *sightings,

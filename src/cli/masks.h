@@ -36,6 +36,11 @@ void masks_look(struct settings *settings, const char *home);
 int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
                 struct brig_error *err);
 
+/* The same with the default masks for a mode that has nothing of the home but what is granted, if they
+ * are wanted there; links are not followed. */
+int masks_apply_late(const struct settings *settings, const struct sightings *sightings,
+                     struct brig_error *err);
+
 /* Adds what the holder has told: places that masks lead to by links. */
 int masks_apply_places(const char *places, size_t length, const struct sightings *sightings,
                        struct brig_error *err);

@@ -99,7 +99,9 @@
       "it. May be repeated.")                                                                      \
     X(DIR, 'd', "dir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-write",        \
       "It appears in the jail at DEST, or at its own path. A colon in a name is written \"\\:\". " \
-      "The most specific rule wins whatever the order.")                                           \
+      "The most specific rule wins whatever the order, and a grant wins over what the jail has "   \
+      "of "                                                                                        \
+      "its own at that place, as the home and /tmp.")                                              \
     X(DIR_CREATE, 0, "dir!", "PATH[:DEST]", PATH, FILES,                                           \
       "the same; create a directory if missing", "")                                               \
     X(DIR_OPTIONAL, 0, "dir?", "PATH[:DEST]", PATH, FILES, "the same; nothing if missing", "")     \
@@ -109,10 +111,14 @@
       "A relative path begins at your home directory; * and ? stand for any characters. One that " \
       "begins with ./ or ../ on the command line begins at the working directory, and an "         \
       "absolute one is what it is: there an empty file or directory stands in its place, also "    \
-      "when the host replaces the file while the jail runs.")                                      \
+      "when the host replaces the file while the jail runs. What symbolic links lead to is "       \
+      "hidden "                                                                                    \
+      "with them. A mask that a new run brings holds at once in those there are.")                 \
     X(MASK_OPTIONAL, 0, "mask?", "PATH", HOME, FILES, "the same; nothing if missing", "")          \
     X(UNMASK, 0, "unmask", "PATH", HOME, FILES, "show again what an earlier mask hides",           \
-      "Takes back the same mask, or shows a part of what a wider one hides.")                      \
+      "Takes back the same mask, or shows a part of what a wider one hides. What runs in the "     \
+      "jail "                                                                                      \
+      "already sees it when all have ended.")                                                      \
     X(DEVICE, 0, "device", "PATH", PATH, FILES, "grant a device or a directory of them", "")       \
     X(DEVICE_OPTIONAL, 0, "device?", "PATH", PATH, FILES, "the same; nothing if missing", "")      \
     X(XDIR, 'x', "xdir", "PATH", PATH, FILES, "take back an earlier rule for exactly this path",   \

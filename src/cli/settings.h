@@ -79,6 +79,7 @@ struct settings {
 
     struct settings_mask *masks; /* owned */
     size_t mask_count;
+    bool late_masks; /* the default masks are not among them, but hold in what is granted */
     struct settings_programs scripts;   /* owned; in order, without duplicates */
     struct settings_programs initjails; /* owned */
     char *command;                      /* a line of shell; NULL: none was given, "": none */

@@ -109,14 +109,23 @@ int sightings_each_twin(const struct sightings *sightings, const char *path, sig
     return status;
 }
 
-/* Whether the home's own names are all there are to look for. */
+/* Whether there are more names of the home to look for than its own: it, or a part of it, is mounted
+ * elsewhere, or something is mounted in it. */
 static bool has_twins(const struct sightings *sightings)
 {
-    const struct mountinfo *own = mount_of(sightings, sightings->real_home);
-    for (size_t i = 0; i < sightings->mount_count && own; i++) {
+    const char *home = sightings->real_home;
+    const struct mountinfo *own = mount_of(sightings, home);
+    char inside[PATH_LENGTH_MAX + 1];
+    const char *rest = !own                            ? NULL
+                       : strcmp(own->point, home) == 0 ? ""
+                                                       : rest_below(own->point, home);
+    if (!rest || !join_path(own->root, rest, inside))
+        return false;
+    for (size_t i = 0; i < sightings->mount_count; i++) {
         const struct mountinfo *mount = &sightings->mounts[i];
-        if (mount != own && (rest_below(sightings->real_home, mount->point) ||
-                             (same_device(mount, own) && strcmp(mount->point, own->point) != 0)))
+        bool shows = same_device(mount, own) &&
+                     (path_is_beneath(mount->root, inside) || path_is_beneath(inside, mount->root));
+        if (mount != own && (shows || rest_below(home, mount->point)))
             return true;
     }
     return false;
@@ -190,16 +199,22 @@ static int add_mask(struct brig_policy *policy, const char *path, const char *or
  * link to a directory of the system's must not take that away. */
 static bool is_worth_hiding(const char *path)
 {
-    static const char *const of_system[] = {"/usr", "/proc", "/sys", "/dev", "/nix/store"};
+    static const char *const with_all[] = {"/usr", "/proc", "/sys", "/dev", "/nix/store"};
+    static const char *const alone[] = {"/",      "/bin",   "/boot",  "/etc", "/home", "/lib",
+                                        "/lib32", "/lib64", "/media", "/mnt", "/nix",  "/opt",
+                                        "/root",  "/run",   "/sbin",  "/srv", "/tmp",  "/var"};
     struct stat info;
     if (lstat(path, &info) < 0)
         return false;
     if (!S_ISDIR(info.st_mode))
         return S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
-    for (size_t i = 0; i < ARRAY_LENGTH(of_system); i++)
-        if (path_is_beneath(of_system[i], path))
+    for (size_t i = 0; i < ARRAY_LENGTH(with_all); i++)
+        if (path_is_beneath(with_all[i], path))
             return false;
-    return path_depth(path) > 1;
+    for (size_t i = 0; i < ARRAY_LENGTH(alone); i++)
+        if (strcmp(alone[i], path) == 0)
+            return false;
+    return true;
 }
 
 static bool is_in_home(const struct sightings *sightings, const char *path)

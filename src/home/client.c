@@ -223,7 +223,7 @@ static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
         memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     size_t rest = length < (ssize_t)sizeof *ret_reply ? 0 : (size_t)length - sizeof *ret_reply;
     if (length < (ssize_t)sizeof *ret_reply || rest != ret_reply->length ||
-        (rest > 0 && text[rest - 1] != 0)) {
+        (rest > 0 && (!text || text[rest - 1] != 0))) {
         pid_t peer = peer_of(socket);
         return brig_fail(err, BRIG_E_SETUP, length < 0 ? errno : 0,
                          "the jail's holder, process %d, is gone or of another version of brig. If "

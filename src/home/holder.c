@@ -35,6 +35,7 @@
 #define OVERFLOW_UID 65534
 #define BUSY_MS 50
 #define BLIND_MS 2000
+#define WATCH_DELAY_MS 50 /* until a jail is made */
 
 struct run {
     int socket;
@@ -52,6 +53,7 @@ struct holder {
     struct masking masking;     /* of the overlay */
     struct masking links;       /* of the home that a private one stands for: where masks lead */
     struct private_limits disk; /* as it is now */
+    uint64_t watch_due_ms; /* when names are to be watched, by the monotonic clock; 0: they are */
     struct run runs[RUNS_MAX];
     size_t run_count;
 };
@@ -269,6 +271,13 @@ static void send_reply(int socket, const struct home_reply *reply, const char *t
     (void)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 /* All runs have the same private directories, so the least that one of them asks for holds for all;
  * what only those asked for that are gone does not. */
 static struct private_limits least_disk(const struct holder *holder)
@@ -338,10 +347,10 @@ static void join(struct holder *holder, struct run *run, const struct home_messa
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
-    /* It takes a while, so it is not waited for. */
-    if (status == 0 && overlay && answer.news)
-        masking_watch(&holder->masking);
-    else if (status == 0)
+    /* It takes a while, so it is not waited for, nor done while the jail is being made. */
+    if (status == 0 && overlay && answer.news && holder->watch_due_ms == 0)
+        holder->watch_due_ms = now_ms() + WATCH_DELAY_MS;
+    else if (status == 0 && (!overlay || holder->masking.blind))
         masking_refresh(overlay ? &holder->masking : &holder->links);
 }
 
@@ -425,6 +434,8 @@ static bool serve(struct holder *holder, struct run *run)
 
 /* ---- connections ---- */
 
+#define NSPID "NSpid:"
+
 /* Whether a process is in a namespace of process ids below ours, as everything in a jail is. */
 static bool is_nested(pid_t pid)
 {
@@ -432,9 +443,10 @@ static bool is_nested(pid_t pid)
     (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
     autofile FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file)) {
-        int ours, nested;
-        if (strncmp(line, "NSpid:", 6) == 0)
-            return sscanf(line + 6, "%d %d", &ours, &nested) != 1 || ours != pid;
+        if (strncmp(line, NSPID, strlen(NSPID)) != 0)
+            continue;
+        const char *first = line + strlen(NSPID) + strspn(line + strlen(NSPID), " \t");
+        return first[strcspn(first, " \t")] != '\0'; /* one number for each namespace */
     }
     return true; /* it is gone, or cannot be seen */
 }
@@ -483,6 +495,16 @@ static void drop_run(struct holder *holder, size_t which)
     (void)set_disk(holder, &least);
 }
 
+/* How long to wait for something to happen. */
+static int patience_ms(const struct holder *holder)
+{
+    if (holder->watch_due_ms != 0)
+        return WATCH_DELAY_MS;
+    if (holder->run_count == 0)
+        return LINGER_MS;
+    return holder->masking.blind ? BLIND_MS : -1;
+}
+
 static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
     static struct pollfd fds[RUNS_MAX + 2];
@@ -493,14 +515,16 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
             fds[i + 1] = (struct pollfd){.fd = holder->runs[i].socket, .events = POLLIN};
         fds[events] =
             (struct pollfd){.fd = count > 0 ? holder->masking.inotify : -1, .events = POLLIN};
-        int ready = poll(fds, count + 2,
-                         count == 0              ? LINGER_MS
-                         : holder->masking.blind ? BLIND_MS
-                                                 : -1);
-        if ((ready == 0 && count == 0) || (ready < 0 && errno != EINTR))
+        int ready = poll(fds, count + 2, patience_ms(holder));
+        if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
+            (ready < 0 && errno != EINTR))
             leave(holder, 0);
-        if (ready == 0)
+        if (holder->watch_due_ms != 0 && now_ms() >= holder->watch_due_ms) {
+            holder->watch_due_ms = 0;
+            masking_watch(&holder->masking);
+        } else if (ready == 0) {
             masking_refresh(&holder->masking);
+        }
         if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
             masking_process(&holder->masking);
         for (size_t i = count; i-- > 0;) /* from the end: dropping moves the last one here */

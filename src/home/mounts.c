@@ -150,6 +150,8 @@ int mounts_begin(struct brig_error *err)
             status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
     autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
     (void)umask(mask);
+    if (status == 0 && nothing < 0)
+        status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", NOTHING);
     return status < 0 ? status : private_begin(MOUNTS_PRIVATE, err);
 }
 
@@ -312,9 +314,9 @@ static bool is_early(int above, const char *name)
 static int hide(int above, const char *name)
 {
     mode_t mode = is_mounted() ? WHITEOUT_LATE : WHITEOUT_EARLY;
-    if (mknodat(above, name, S_IFCHR | mode, makedev(0, 0)) < 0 && errno != EEXIST)
-        return -errno;
-    return is_early(above, name);
+    if (mknodat(above, name, S_IFCHR | mode, makedev(0, 0)) == 0)
+        return mode == WHITEOUT_EARLY;
+    return errno == EEXIST ? is_early(above, name) : -errno;
 }
 
 /* A directory that hides the one below it is marked. */
@@ -364,30 +366,46 @@ static bool has_directory_for(int home, const char *path)
            fstatat(home, above, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Goes down to the directory of the last name, in both; 0 where that ends before, and then
+ * *ret_hidden says whether because all of it is hidden. */
+static int descend(int *masks, int *real, const char **rest, bool *ret_hidden)
+{
+    for (const char *slash; *masks >= 0 && *real >= 0 && (slash = strchr(*rest, '/'));
+         *rest = slash + 1) {
+        char name[256];
+        (void)snprintf(name, sizeof name, "%.*s", (int)(slash - *rest), *rest);
+        if (copy_directory(*masks, *real, name) < 0)
+            return 0; /* there is nothing below what is not there, or is a link to elsewhere */
+        int next = open_directory(*masks, name), next_real = open_directory(*real, name);
+        *ret_hidden = next < 0 && errno == ENOTDIR && is_early(*masks, name);
+        (void)close(*masks);
+        (void)close(*real);
+        *masks = next;
+        *real = next_real;
+        if (next < 0 && next_real >= 0)
+            return 0; /* what is above it is hidden already */
+    }
+    return *masks < 0 || *real < 0 ? -errno : 1;
+}
+
 static int mask(int home, const char *path, int (*hide_name)(int, const char *),
                 struct brig_error *err)
 {
     if (!has_directory_for(home, path))
         return 0;
     autoclose int masks = openat(AT_FDCWD, MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclose int real = open_directory(home, ".");
+    autoclose int real = -1;
+    bool hidden = false;
     const char *rest = path;
-    for (const char *slash; masks >= 0 && real >= 0 && (slash = strchr(rest, '/'));
-         rest = slash + 1) {
-        char name[256];
-        (void)snprintf(name, sizeof name, "%.*s", (int)(slash - rest), rest);
-        if (copy_directory(masks, real, name) < 0)
-            return 0; /* there is nothing below what is not there, or is a link to elsewhere */
-        int next = open_directory(masks, name), next_real = open_directory(real, name);
-        bool hidden = next < 0 && errno == ENOTDIR && is_early(masks, name);
-        (void)close(masks);
-        (void)close(real);
-        masks = next;
-        real = next_real;
-        if (masks < 0 && real >= 0)
-            return hidden; /* what is above it is hidden already */
+    int result = masks < 0 ? -errno : 1;
+    if (masks >= 0 && strchr(path, '/')) {
+        real = open_directory(home, ".");
+        result = descend(&masks, &real, &rest, &hidden);
+        if (result == 0)
+            return hidden;
     }
-    int result = masks < 0 || real < 0 ? -errno : hide_name(masks, rest);
+    if (result > 0)
+        result = hide_name(masks, rest);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
 }
 

@@ -241,6 +241,26 @@ by_sudo() {
     output_has from-script
 }
 
+@test "default masks hold in every mode where the path would show" {
+    made .ssh .mopen
+    local mode
+    run_as_user sh -c "mkdir -p $H/.ssh; echo token >$H/.ssh/id_test; echo open >$H/.mopen"
+    for mode in casual bare strict sealed; do
+        jail "every-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "every-$mode" -D -r "$H" -- sh -c "cat $H/.ssh/id_test 2>/dev/null; cat $H/.mopen"
+        [ "$output" = open ]
+        must run_as_user "$BRIG" -m "$mode" -j "every-$mode" -D -r "$H" --unmask .ssh -- cat "$H/.ssh/id_test"
+        output_has token
+        must run_as_user "$BRIG" -m "$mode" -j "every-$mode" -D -r "$H" --no-defaults -- cat "$H/.ssh/id_test"
+        output_has token
+    done
+    # Where the host is shown to a jail without a home of its own.
+    must run_as_user "$BRIG" -m sealed -D --view host -- sh -c "cat $H/.ssh/id_test 2>/dev/null; cat $H/.mopen"
+    [ "$output" = open ]
+    must run_as_user "$BRIG" -m sealed -D --view host --unmask .ssh -- cat "$H/.ssh/id_test"
+    output_has token
+}
+
 # ---- while a jail runs -------------------------------------------------------------------------------
 
 # watcher JAIL OPTIONS… -- SCRIPT: a run in the background that tells it has begun, waits for `go` and
