@@ -55,6 +55,12 @@ static const char *const parts[] = {
     [MOUNTS_RUN] = MOUNTS_PRIVATE "/run",
 };
 
+/* What is asked for with every mask. */
+static struct {
+    int root;            /* of the layer of masks, or -1 */
+    bool known, mounted; /* whether the overlay is */
+} layer = {.root = -1};
+
 static int write_text(const char *path, const char *text)
 {
     autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -113,6 +119,7 @@ static int new_filesystem(const char *type, const struct option *options, size_t
 
 static int attach(int mount, const char *path, struct brig_error *err)
 {
+    layer.known = false;
     long result = SYS(move_mount, mount, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot mount at '%s'", path)
                       : 0;
@@ -163,6 +170,10 @@ void mounts_drop_overlay(void)
     autoclose int base = open(BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)tree_remove(base, "masks", NULL);
     (void)mkdirat(base, "masks", 0755);
+    if (layer.root >= 0)
+        (void)close(layer.root);
+    layer.root = -1;
+    layer.known = false;
 }
 
 void mounts_end(void)
@@ -245,6 +256,7 @@ static int attach_clone(int directory, const char *place, struct brig_error *err
 
 int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err)
 {
+    layer.known = false;
     char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     name_of(changes, path);
@@ -300,7 +312,17 @@ enum { WHITEOUT_EARLY = 0400, WHITEOUT_LATE = 0 };
 static bool is_mounted(void)
 {
     struct statfs system;
-    return statfs(parts[MOUNTS_OVERLAY], &system) == 0 && system.f_type != TMPFS_MAGIC;
+    if (!layer.known)
+        layer.mounted = statfs(parts[MOUNTS_OVERLAY], &system) == 0 && system.f_type != TMPFS_MAGIC;
+    layer.known = true;
+    return layer.mounted;
+}
+
+static bool open_layer(void)
+{
+    if (layer.root < 0)
+        layer.root = openat(AT_FDCWD, MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return layer.root >= 0;
 }
 
 static bool is_early(int above, const char *name)
@@ -393,19 +415,22 @@ static int mask(int home, const char *path, int (*hide_name)(int, const char *),
 {
     if (!has_directory_for(home, path))
         return 0;
-    autoclose int masks = openat(AT_FDCWD, MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!open_layer())
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", MASKS);
+    int result = 1;
+    autoclose int masks = -1;
     autoclose int real = -1;
-    bool hidden = false;
     const char *rest = path;
-    int result = masks < 0 ? -errno : 1;
-    if (masks >= 0 && strchr(path, '/')) {
+    if (strchr(path, '/')) {
+        bool hidden = false;
+        masks = fcntl(layer.root, F_DUPFD_CLOEXEC, 0);
         real = open_directory(home, ".");
         result = descend(&masks, &real, &rest, &hidden);
         if (result == 0)
             return hidden;
     }
     if (result > 0)
-        result = hide_name(masks, rest);
+        result = hide_name(masks >= 0 ? masks : layer.root, rest);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
 }
 
