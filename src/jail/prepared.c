@@ -22,6 +22,8 @@
 #define OPEN_TREE_CLOEXEC O_CLOEXEC
 #endif
 
+#define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
+
 /* A mount's map is a user namespace's map: this process lends one and does nothing else. */
 static pid_t lend_namespace(void)
 {
@@ -106,7 +108,10 @@ int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid
     if (space < 0)
         return refused(err, -space, "cannot make an id map for", path);
     autoclose int space_owned = space;
+    /* A clone is a peer of what it was cloned from: unless it is made private, whatever the jail has
+     * mounted on it appears on the host as well, and stays there. */
     struct mount_attr attr = {.attr_set = attributes | MOUNT_ATTR_IDMAP,
+                              .propagation = PROPAGATION_PRIVATE,
                               .userns_fd = (uint64_t)space_owned};
     long result = SYS(mount_setattr, owned, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr);
     if (result == -ENOSYS)

@@ -597,6 +597,23 @@ start() { # start WHO SCRIPT
     [ "$(listing)" = "$before" ]
 }
 
+@test "what root's jail has mounted is not mounted on the host" {
+    lib_is_root || skip "needs root"
+    project root
+    # As systemd has it: whatever is mounted in one namespace appears in the other.
+    cat >"$SCRATCH/twice" <<'SCRIPT'
+mount --bind "$PWD" "$PWD" && mount --make-shared "$PWD" && cd "$PWD" || exit
+for run in 1 2; do
+    "$@" || exit
+    ! grep -F "$PWD/" /proc/self/mountinfo || exit 1
+done
+mount --bind .git/hooks .git/hooks && grep -qF "$PWD/.git/hooks" /proc/self/mountinfo
+SCRIPT
+    must env XDG_DATA_HOME="$SCRATCH/data" unshare -m --propagation private \
+        sh "$SCRATCH/twice" "$BRIG" -m sealed -- sh -c 'test -d .vscode && ! mkdir .vscode/x'
+    [ ! -e .vscode ]
+}
+
 @test "it holds in every mode" {
     for who in $(everyone); do
         project "$who"
