@@ -216,10 +216,33 @@ bool protect_is_wanted(const struct settings *settings)
     return false;
 }
 
+/* What nobody could make is in no danger, and its rules may be about nothing. */
+static void excuse_impossible(const struct protect *protect)
+{
+    for (size_t i = 0; i < protect->held.count; i++) {
+        const struct placeholder *item = &protect->held.items[i];
+        for (size_t j = 0; j < item->rule_count && item->state == PLACEHOLDER_IMPOSSIBLE; j++)
+            protect->policy->grants[item->first_rule + j].flags |= BRIG_GRANT_OPTIONAL;
+    }
+}
+
+/* Takes up the names, when the engine is about to look for them. */
+static int take_up(void *arg, struct brig_error *err)
+{
+    struct protect *protect = arg;
+    identity_enter(protect->identity);
+    int status = placeholders_make(&protect->held, err);
+    identity_leave(protect->identity);
+    excuse_impossible(protect);
+    return status;
+}
+
 int protect_apply(struct settings *settings, const struct identity *identity, int journal_dir,
                   struct protect *ret_protect, struct brig_error *err)
 {
     *ret_protect = PROTECT_INIT;
+    ret_protect->policy = settings->policy;
+    ret_protect->identity = identity;
     for (size_t i = 0; i < settings->unprotect_count; i++) {
         int status = protect_check_name(settings->unprotect[i], err);
         if (status < 0)
@@ -242,6 +265,8 @@ int protect_apply(struct settings *settings, const struct identity *identity, in
     for (size_t i = 0; i < scan.root_count && status == 0 && !settings->no_protect; i++)
         status = look_at(&scan, &scan.roots[i], err);
     scan_done(&scan);
+    if (ret_protect->held.count > 0)
+        policy->errand = (struct policy_errand){.run = take_up, .arg = ret_protect};
     return status;
 }
 

@@ -9,6 +9,8 @@
 
 #include <brig/brig.h>
 
+#include "base/path.h"
+
 struct policy_grant;
 struct protect;
 struct settings;
@@ -58,6 +60,8 @@ struct protect_scan {
 const struct policy_grant *protect_rule_of(const struct brig_policy *policy, const char *dest);
 /* Whether a path of the host can be written in the jail, by the rules so far. */
 bool protect_can_be_written(const struct protect_scan *scan, const char *path);
+/* One path and another right behind it, which begins with a slash; false if it is too long. */
+bool protect_join(char ret_path[PATH_LENGTH_MAX + 1], const char *dir_path, const char *rest);
 /* Protects a path wherever it can be written. */
 int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flags,
                       struct brig_error *err);
@@ -68,7 +72,8 @@ bool protect_is_excepted(const struct protect_scan *scan, const char *name, cons
 int protect_check_name(const char *name, struct brig_error *err);
 
 bool protect_is_empty(int dir_fd, const char *name);
-/* Takes up a name, or shares it with another run that has, and adds the rules. */
+/* Adds the rules for a name, and remembers to take it up if there are any, or to share it with
+ * another run that has. */
 int protect_hold_name(struct protect_scan *scan, int dir_fd, const char *dir_path, const char *name,
                       enum protect_hold hold, unsigned flags, struct brig_error *err);
 /* Protects the paths of a table in a directory; `prefix` is what stands before them in their names.
