@@ -14,6 +14,7 @@
 struct policy_grant;
 struct protect;
 struct settings;
+struct str;
 
 /* What becomes of a name that is missing. */
 enum protect_hold {
@@ -66,6 +67,9 @@ bool protect_join(char ret_path[PATH_LENGTH_MAX + 1], const char *dir_path, cons
 int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flags,
                       struct brig_error *err);
 
+/* What a git directory, or the name of one, is called for --unprotect: its path from the top of the
+ * granted directory on; ".git" if it is granted itself. */
+const char *protect_git_name(const struct protect_scan *scan, const char *path);
 /* Whether a path was taken out, by its name from the top of the project, or by its own path. */
 bool protect_is_excepted(const struct protect_scan *scan, const char *name, const char *path);
 /* Fails if --unprotect was given a name that means nothing. */
@@ -88,15 +92,25 @@ int protect_add_path(struct protect_scan *scan, const char *dir_path, const char
                      const char *name, enum protect_hold hold, struct brig_error *err);
 
 /* Protects what the settings in a git directory name in the granted directories: core.hooksPath, from
- * the top of the working tree on, and included files. Not what they name by "~". */
+ * the top of the working tree on, and included files. */
 int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,
                    struct brig_error *err);
 
-/* Remembers what a granted directory and its repository are like before the run; git_dir is empty if
- * there is none. And after the run, tells of what git outside would obey. */
-int protect_remember(struct protect *protect, const struct protect_root *root, const char *git_dir,
-                     struct brig_error *err);
-void protect_compare(struct protect *protect);
+/* Remembers what a working tree and its repository are like before the run; git_dir is empty if there
+ * is none. `submodules` says whether new ones are looked for after the run. */
+int protect_remember(struct protect *protect, int top_fd, const char *path, const char *git_dir,
+                     bool submodules, struct brig_error *err);
+/* The submodules in the index of what was remembered as number `index`: the one after `link`, or the
+ * first; NULL after the last. And says that one has a repository. */
+const char *protect_next_link(const struct protect *protect, size_t index, const char *link,
+                              int *ret_top_fd);
+void protect_has_repository(struct protect *protect, size_t index, const char *link);
+/* Forgets all of it; after a run, tells of what git outside would obey, and puts repositories aside
+ * that the run has made where git would. */
+void protect_compare(struct protect *protect, bool tell);
+
+/* The repositories in a git directory's `modules`, each from there on and ended by a NUL. */
+void protect_list_modules(int git_fd, struct str *list);
 
 /* Protects a git directory with its submodules' and its worktrees'. */
 int protect_git_dir(struct protect_scan *scan, const char *path, struct brig_error *err);

@@ -101,7 +101,7 @@ bool protect_join(char ret_path[PATH_LENGTH_MAX + 1], const char *dir_path, cons
     size_t before = strlen(dir_path), length = strlen(rest);
     if (before + length > PATH_LENGTH_MAX)
         return false;
-    memmove(ret_path, dir_path, before);
+    memmove(ret_path, dir_path, before + 1);
     memcpy(ret_path + before, rest, length + 1);
     return true;
 }
@@ -146,6 +146,17 @@ int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flag
 }
 
 /* ---- exceptions ---- */
+
+const char *protect_git_name(const struct protect_scan *scan, const char *path)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < scan->root_count; i++) {
+        const char *rest = rest_below(scan->roots[i].path, path);
+        if (rest && (!name || strlen(rest + 1) < strlen(name)))
+            name = rest + 1;
+    }
+    return name ? name : ".git"; /* granted itself */
+}
 
 /* Whether a path was taken out, by its name from the top of the project, or by its own path. */
 bool protect_is_excepted(const struct protect_scan *scan, const char *name, const char *path)

@@ -384,8 +384,8 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
               int landlock_abi, struct brig_error *err)
 {
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
-    int result = add_root(&view, err);
-    if (result < 0)
+    int result = policy->errand.run ? policy->errand.run(policy->errand.arg, err) : 0;
+    if (result < 0 || (result = add_root(&view, err)) < 0)
         return result;
     if ((result = add_scratch(&view, err)) < 0)
         return result;

@@ -390,11 +390,12 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
             return 0;
     }
     hold_parents(view, entry->dest);
-    if (!exists && of_host && is_mistyped(entry))
+    const struct policy_grant *grant = entry->grant;
+    if (!exists && of_host && grant && is_mistyped(entry))
         return brig_fail(err, BRIG_E_SETUP, 0,
                          "cannot hide '%s', which does not exist [%s]. Check the name, or use "
                          "--mask? to hide it as soon as it does",
-                         entry->dest, entry->grant->origin);
+                         entry->dest, grant->origin);
     if (!exists)
         return 0;
     bool directory = S_ISDIR(info.st_mode);
@@ -485,10 +486,6 @@ static int lay(struct view *view, const struct view_entry *entry, struct brig_er
 int view_add_entries(struct view *view, struct brig_error *err)
 {
     struct view_entries entries = {0};
-    const struct policy_errand *errand = &view->policy->errand;
-    int done = errand->run ? errand->run(errand->arg, err) : 0;
-    if (done < 0)
-        return done;
     add_private(view, &entries);
     view_add_hidden(view, &entries);
     for (size_t i = 0; i < view->policy->grant_count; i++) {

@@ -433,13 +433,103 @@ PLANT='mkdir objects refs; mkdir -p refs/heads; echo "ref: refs/heads/m" >HEAD
     must jail user -- true # not again
     output_lacks "rebase-merge"
     must jail user "${GIT[@]}" -- sh -c 'git init -q evil && git -C evil commit -q --allow-empty -m x && git add evil 2>/dev/null'
-    output_has "new submodule, 'evil'"
+    output_has "evil' a submodule with a repository of its own"
     must jail user "${GIT[@]}" -- sh -c 'echo a >a && git add a && git commit -q -m a'
     output_lacks "warning"
     must jail user "${GIT[@]}" -- git update-index --index-version 4
+    output_lacks "warning"
+    must jail user "${GIT[@]}" -- git update-index --split-index
     output_has "cannot be searched"
     must jail user --unprotect refs --unprotect objects -- sh -c 'mkdir objects refs && echo "ref: refs/heads/m" >HEAD'
     output_has "itself a repository"
+}
+
+# plant DIR: in the jail, a repository in DIR whose settings run something for who asks for its status.
+WITH_PLANT='plant() { git init -q "$1" && git -C "$1" commit -q --allow-empty -m x &&
+    git -C "$1" config core.fsmonitor "touch $PWD/planted; false"; };'
+
+# obeyed: whether git outside, asked for the status of the project, runs what was planted.
+obeyed() {
+    rm -f planted
+    run_as_user env GIT_CONFIG_GLOBAL=/dev/null git status >/dev/null 2>&1
+    [ -e planted ]
+}
+
+@test "a submodule that a run makes is not obeyed outside, whatever the index is like" {
+    for version in 2 4; do
+        project user
+        run_as_user git config index.version "$version"
+        must jail user "${GIT[@]}" --no-protect -- sh -c "$WITH_PLANT plant evil && git add evil"
+        obeyed
+        rm -rf "$SCRATCH"
+        project user
+        run_as_user git config index.version "$version"
+        must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant evil && git add evil"
+        output_has "its .git is now '.git.made-in-jail'"
+        [ -d evil/.git.made-in-jail ] && [ ! -e evil/.git ]
+        run obeyed
+        [ "$status" -ne 0 ]
+        # A second run cannot put it back, nor write what was there before.
+        must_fail jail user -- sh -c 'mv evil/.git.made-in-jail evil/.git'
+        must_fail jail user -- sh -c 'mv evil e'
+        # Where its directory is missing it can be made, and is put aside.
+        rm -rf evil
+        must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant evil"
+        output_has "its .git is now '.git.made-in-jail'"
+        run obeyed
+        [ "$status" -ne 0 ]
+        rm -rf "$SCRATCH"
+    done
+}
+
+@test "a submodule with a repository of its own is protected" {
+    project user
+    run_as_user sh -c '
+        g() { git -c user.name=n -c user.email=e "$@"; }
+        git init -q own && g -C own commit -q --allow-empty -m x && g add own 2>/dev/null &&
+        git init -q own/inner && g -C own/inner commit -q --allow-empty -m x && g -C own add inner 2>/dev/null &&
+        g commit -q -m own && mkdir -p own/hooks && git -C own config core.hooksPath hooks'
+    for git in own/.git own/inner/.git; do
+        must_fail jail user -- sh -c "echo x >>$git/config"
+        must_fail jail user -- sh -c "echo x >$git/hooks/pre-commit"
+        must_fail jail user -- sh -c "mv $git $git.x"
+        must jail user --unprotect "$PWD/$git" -- sh -c "echo '# x' >>$git/config"
+    done
+    must_fail jail user -- sh -c 'echo x >own/hooks/pre-commit'
+    must jail user "${GIT[@]}" -- git -C own commit -q --allow-empty -m y
+    # In the submodule's own index a new one is no more obeyed than at the top.
+    must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT cd own && plant evil && git add evil"
+    output_has "own/evil' a submodule"
+    run obeyed
+    [ "$status" -ne 0 ] && [ ! -e own/planted ]
+}
+
+@test "where submodules' repositories are, a run adds none" {
+    project user
+    run_as_user sh -c 'git init -q --bare .git/modules/mine'
+    must jail user "${GIT[@]}" --unprotect .git/modules -- git init -q --bare .git/modules/wanted
+    output_lacks "warning"
+    [ -e .git/modules/wanted/HEAD ]
+    must jail user "${GIT[@]}" -- sh -c 'git init -q --bare .git/modules/a/evil; ln -s /x .git/modules/link'
+    output_has "modules/a/evil"
+    output_has "modules/link"
+    [ ! -e .git/modules/a/evil ] && [ ! -L .git/modules/link ] && [ -e .git/modules/mine/HEAD ]
+    [ "$(find .git -maxdepth 1 -name 'modules.made-in-jail*' | wc -l)" -eq 2 ]
+    must jail user -- true
+    output_lacks "warning"
+}
+
+@test "settings that git finds by the home are protected where they can be written" {
+    project user
+    home=$(lib_user_home)
+    [ "${PWD#"$home"/}" != "$PWD" ]
+    run_as_user git config --add include.path "~/${PWD#"$home"/}/settings"
+    run_as_user git config --add include.path ':(optional)opt'
+    for file in settings .git/opt; do
+        must_fail jail user -- sh -c "echo x >$file"
+        must jail user --unprotect "$PWD/$file" -- sh -c "echo '# x' >$file"
+        must_fail jail user -- sh -c "echo x >$file"
+    done
 }
 
 @test "what git's settings name is protected: hooks elsewhere, and included settings" {
