@@ -30,9 +30,8 @@ void placeholders_begin(struct placeholders *placeholders, int journal_dir)
     *placeholders = PLACEHOLDERS_INIT;
     if (journal_dir >= 0)
         placeholders->journal = journal_open(journal_dir);
-    struct stat info;
     int journal = placeholders->journal;
-    if (journal >= 0 && fstat(journal, &info) == 0 && info.st_size > 0 && journal_lock(journal)) {
+    if (journal >= 0 && !journal_is_empty(journal) && journal_lock(journal)) {
         journal_clean(journal);
         journal_unlock(journal);
     }
@@ -174,39 +173,40 @@ static int settle(struct placeholder_dir *dir, struct placeholder *item, struct 
     return brig_advise(err, failed, "Use --unprotect '%s' to do without", item->name);
 }
 
-/* The records of what is not settled yet, or is from `first` on. */
-static void format_records(const struct placeholders *placeholders, size_t first, struct str *text)
+/* Makes them, and fills their inodes in. */
+static int settle_all(struct placeholders *placeholders, struct str *records, struct brig_error *err)
 {
-    for (size_t i = first; i < placeholders->count; i++) {
-        const struct placeholder *item = &placeholders->items[i];
-        const char *path = placeholders->dirs[item->dir].path;
-        if (item->state == PLACEHOLDER_WANTED || item->state == PLACEHOLDER_MADE)
-            journal_format(text, item->kind, item->ino, path, item->name);
-        else
-            journal_format_none(text, path, item->name);
+    size_t at = 0;
+    int status = 0;
+    for (; placeholders->settled < placeholders->count && status == 0; placeholders->settled++) {
+        struct placeholder *item = &placeholders->items[placeholders->settled];
+        status = settle(&placeholders->dirs[item->dir], item, err);
+        if (records->failed)
+            continue;
+        journal_settle(records->data + at, item->state == PLACEHOLDER_MADE ? item->ino : 0);
+        at += strlen(records->data + at) + 1;
     }
+    return status;
 }
 
 /* Without a journal a crash leaves an empty directory behind, which is no reason not to run. */
 int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
 {
-    size_t first = placeholders->settled;
-    if (first == placeholders->count)
-        return 0;
-    bool locked = journal_lock(placeholders->journal);
-    autostr struct str before = {0}, after = {0};
-    format_records(placeholders, first, &before);
-    off_t at = locked ? journal_append(placeholders->journal, &before) : -1;
-    int status = 0;
-    for (; placeholders->settled < placeholders->count && status == 0; placeholders->settled++) {
-        struct placeholder *item = &placeholders->items[placeholders->settled];
-        status = settle(&placeholders->dirs[item->dir], item, err);
+    autostr struct str records = {0};
+    for (size_t i = placeholders->settled; i < placeholders->count; i++) {
+        const struct placeholder *item = &placeholders->items[i];
+        (void)journal_format(&records, item->kind, placeholders->dirs[item->dir].path, item->name);
     }
-    format_records(placeholders, first, &after);
-    if (at >= 0 && !after.failed) {
-        (void)!pwrite(placeholders->journal, after.data, after.length, at);
-        placeholders->records_at = at;
-        placeholders->records_end = at + (off_t)after.length;
+    if (records.length == 0)
+        return 0;
+    str_append_char(&records, '\0'); /* the last */
+    bool locked = journal_lock(placeholders->journal);
+    off_t start = locked ? journal_append(placeholders->journal, &records) : -1;
+    int status = settle_all(placeholders, &records, err);
+    if (start >= 0) {
+        journal_rewrite(placeholders->journal, &records, start);
+        placeholders->records_at = start;
+        placeholders->records_end = start + (off_t)records.length - 1;
     }
     if (locked)
         journal_unlock(placeholders->journal);
@@ -215,33 +215,19 @@ int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
 
 /* ---- removing ---- */
 
-/* Whether the name is still of what we have opened. */
-static bool is_in_place(int dir_fd, const struct placeholder *item)
-{
-    struct stat now;
-    return fstatat(dir_fd, item->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-           (uint64_t)now.st_ino == item->ino;
-}
-
 /* Removes one that we made. False if others have to be asked, through the journal. */
 static bool remove_made(const struct placeholder_dir *dir, const struct placeholder *item)
 {
+    struct stat now;
     if (item->state == PLACEHOLDER_IMPOSSIBLE)
         return true;
     if (item->state != PLACEHOLDER_MADE || item->lock < 0 ||
         (flock(item->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK))
         return false;
-    if (is_in_place(dir->fd, item) && journal_is_untouched(item->lock, item->kind))
+    if (fstatat(dir->fd, item->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (uint64_t)now.st_ino == item->ino && journal_is_untouched(item->lock, &now, item->kind))
         (void)unlinkat(dir->fd, item->name, placeholder_unlink_flags(item->kind));
     return true;
-}
-
-/* Whether the journal holds what we wrote, and nothing else. */
-static bool is_all_ours(const struct placeholders *placeholders)
-{
-    struct stat info;
-    return placeholders->records_at == 0 && fstat(placeholders->journal, &info) == 0 &&
-           info.st_size == placeholders->records_end;
 }
 
 static void release(struct placeholders *placeholders)
@@ -267,8 +253,9 @@ void placeholders_done(struct placeholders *placeholders)
         all &= remove_made(&placeholders->dirs[item->dir], item);
     }
     release(placeholders);
-    if (locked && all && is_all_ours(placeholders))
-        (void)!ftruncate(placeholders->journal, 0);
+    if (locked && all && placeholders->records_at == 0 &&
+        journal_ends(placeholders->journal, placeholders->records_end))
+        journal_forget(placeholders->journal);
     else if (locked)
         journal_clean(placeholders->journal);
     if (placeholders->journal >= 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The journal of placeholders: records "KIND INODE PATH", each ended by a NUL. */
+/* The journal of placeholders: records "KIND INODE PATH", each ended by a NUL, and an empty one after the
+ * last. What follows that is old: the file is not made shorter, which costs more than to write it. */
 #include "cli/placeholder_journal.h"
 
 #include <errno.h>
@@ -21,7 +22,9 @@
 #define JOURNAL_MAX (1024 * 1024)
 #define JOURNAL_TRIES 200 /* of 5 ms: others have it for much less */
 #define JOURNAL_WAIT_MS 5
-#define PREFIX_LENGTH 23 /* kind, blank, inode, blank */
+#define PREFIX "0 00000000000000000000 /" /* kind, inode, and how a path begins */
+#define INODE_AT 2
+#define INODE_DIGITS 20
 
 struct record {
     enum placeholder_kind kind;
@@ -54,26 +57,25 @@ void journal_unlock(int journal)
 
 /* ---- records ---- */
 
-static void append_record(struct str *text, const char *prefix, const char *dir_path,
-                          const char *name)
+size_t journal_format(struct str *text, enum placeholder_kind kind, const char *dir_path,
+                      const char *name)
 {
-    str_append(text, prefix);
+    char prefix[] = PREFIX;
+    size_t at = text->length;
+    prefix[0] = (char)('0' + (int)kind);
+    str_append_bytes(text, prefix, sizeof prefix - 2);
     str_append(text, dir_path);
     str_append_char(text, '/');
     str_append_bytes(text, name, strlen(name) + 1);
+    return at;
 }
 
-void journal_format(struct str *text, enum placeholder_kind kind, uint64_t ino,
-                    const char *dir_path, const char *name)
+void journal_settle(char *record, uint64_t ino)
 {
-    char prefix[PREFIX_LENGTH + 1];
-    (void)snprintf(prefix, sizeof prefix, "%u %020" PRIu64 " ", (unsigned)kind & 7, ino);
-    append_record(text, prefix, dir_path, name);
-}
-
-void journal_format_none(struct str *text, const char *dir_path, const char *name)
-{
-    append_record(text, "- -------------------- ", dir_path, name);
+    if (ino == 0)
+        record[0] = '-';
+    for (size_t i = INODE_DIGITS; i > 0; i--, ino /= 10)
+        record[INODE_AT + i - 1] = (char)('0' + ino % 10);
 }
 
 static bool parse_record(const char *text, struct record *ret_record)
@@ -90,42 +92,77 @@ static bool parse_record(const char *text, struct record *ret_record)
     return true;
 }
 
-off_t journal_append(int journal, const struct str *text)
+bool journal_is_empty(int journal)
+{
+    char first = '\0';
+    return pread(journal, &first, 1, 0) <= 0 || first == '\0';
+}
+
+/* All of it, for the caller to free, and where the last record ends; NULL if it cannot be read. */
+static char *read_journal(int journal, size_t *ret_length)
 {
     struct stat info;
-    if (text->failed || fstat(journal, &info) < 0 ||
-        pwrite(journal, text->data, text->length, info.st_size) != (ssize_t)text->length)
+    if (fstat(journal, &info) < 0 || info.st_size > JOURNAL_MAX)
+        return NULL;
+    autofree char *text = calloc(1, (size_t)info.st_size + 2); /* an end, if there is none */
+    if (!text || pread(journal, text, (size_t)info.st_size, 0) < 0)
+        return NULL;
+    size_t length = 0;
+    while (text[length])
+        length += strlen(text + length) + 1;
+    *ret_length = length;
+    return take_ptr(&text);
+}
+
+void journal_rewrite(int journal, const struct str *text, off_t at)
+{
+    if (!text->failed)
+        (void)!pwrite(journal, text->data, text->length, at);
+}
+
+off_t journal_append(int journal, const struct str *text)
+{
+    size_t at = 0;
+    if (!journal_is_empty(journal)) {
+        autofree char *all = read_journal(journal, &at);
+        if (!all)
+            return -1;
+    }
+    if (text->failed ||
+        pwrite(journal, text->data, text->length, (off_t)at) != (ssize_t)text->length)
         return -1;
-    return info.st_size;
+    return (off_t)at;
+}
+
+bool journal_ends(int journal, off_t at)
+{
+    char next = '\0';
+    return pread(journal, &next, 1, at) <= 0 || next == '\0';
+}
+
+void journal_forget(int journal)
+{
+    (void)!pwrite(journal, "", 1, 0);
 }
 
 /* ---- removing ---- */
 
-bool journal_is_untouched(int fd, enum placeholder_kind kind)
+bool journal_is_untouched(int fd, const struct stat *info, enum placeholder_kind kind)
 {
-    struct stat info;
     char text[sizeof PLACEHOLDER_SELF_TEXT];
     const size_t length = sizeof PLACEHOLDER_SELF_TEXT - 1;
-    if (fstat(fd, &info) < 0)
-        return false;
     switch (kind) {
     case PLACEHOLDER_CLOSED:
     case PLACEHOLDER_DIRECTORY: /* rmdir() itself asks whether it is empty */
-        return S_ISDIR(info.st_mode);
+        return S_ISDIR(info->st_mode);
     case PLACEHOLDER_FILE:
-        return S_ISREG(info.st_mode) && info.st_size == 0;
+        return S_ISREG(info->st_mode) && info->st_size == 0;
     case PLACEHOLDER_SELF: /* if we died while we made it, it is empty */
-        return S_ISREG(info.st_mode) &&
-               (info.st_size == 0 || (pread(fd, text, sizeof text, 0) == (ssize_t)length &&
-                                      memcmp(text, PLACEHOLDER_SELF_TEXT, length) == 0));
+        return S_ISREG(info->st_mode) &&
+               (info->st_size == 0 || (pread(fd, text, sizeof text, 0) == (ssize_t)length &&
+                                       memcmp(text, PLACEHOLDER_SELF_TEXT, length) == 0));
     }
     return false;
-}
-
-static bool has_inode(int fd, uint64_t ino)
-{
-    struct stat info;
-    return ino == 0 || (fstat(fd, &info) == 0 && (uint64_t)info.st_ino == ino);
 }
 
 /* True if the record is to be kept: somebody holds the placeholder still. */
@@ -140,7 +177,10 @@ static bool remove_one(const struct record *record)
     if (path_open_in_root(root, dir_path, O_PATH | O_DIRECTORY, 0, &dir, NULL) < 0)
         return false;
     autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || !has_inode(fd, record->ino) || !journal_is_untouched(fd, record->kind))
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 ||
+        (record->ino != 0 && (uint64_t)info.st_ino != record->ino) ||
+        !journal_is_untouched(fd, &info, record->kind))
         return false;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
         return true;
@@ -150,22 +190,16 @@ static bool remove_one(const struct record *record)
 
 void journal_clean(int journal)
 {
-    struct stat info;
-    if (fstat(journal, &info) < 0 || info.st_size == 0 || info.st_size > JOURNAL_MAX)
-        return;
-    autofree char *text = malloc((size_t)info.st_size + 1);
-    ssize_t length = text ? pread(journal, text, (size_t)info.st_size, 0) : -1;
-    if (length < 0)
-        return;
-    text[length] = '\0';
+    size_t length = 0;
+    autofree char *text = read_journal(journal, &length);
     autostr struct str kept = {0};
-    for (char *at = text; at < text + length; at += strlen(at) + 1) {
+    for (const char *at = text; text && at < text + length; at += strlen(at) + 1) {
         struct record record;
         if (parse_record(at, &record) && remove_one(&record))
             str_append_bytes(&kept, at, strlen(at) + 1);
     }
     /* What is kept is never longer: if we die in between, some records are there twice. */
-    if (!kept.failed &&
-        (kept.length == 0 || pwrite(journal, kept.data, kept.length, 0) == (ssize_t)kept.length))
-        (void)!ftruncate(journal, (off_t)kept.length);
+    str_append_char(&kept, '\0');
+    if (text)
+        journal_rewrite(journal, &kept, 0);
 }
