@@ -174,7 +174,8 @@ static int settle(struct placeholder_dir *dir, struct placeholder *item, struct 
 }
 
 /* Makes them, and fills their inodes in. */
-static int settle_all(struct placeholders *placeholders, struct str *records, struct brig_error *err)
+static int settle_all(struct placeholders *placeholders, struct str *records,
+                      struct brig_error *err)
 {
     size_t at = 0;
     int status = 0;

@@ -197,15 +197,16 @@ static int read_config(struct protect_scan *scan, const char *top, const char *f
                        struct config_todo *todo, struct brig_error *err)
 {
     autoclose int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    autofree char *text = malloc(GITFILE_CONFIG_MAX + 1);
-    autofree char *dir = strndup(file, (size_t)(strrchr(file, '/') - file));
     struct stat info;
-    if (!text || !dir)
-        return brig_fail_nomem(err);
     if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
         return 0;
-    ssize_t length = pread(fd, text, GITFILE_CONFIG_MAX + 1, 0);
-    if (length < 0 || length > GITFILE_CONFIG_MAX) {
+    bool fits = info.st_size <= GITFILE_CONFIG_MAX;
+    autofree char *text = malloc(fits ? (size_t)info.st_size + 1 : 1);
+    autofree char *dir = strndup(file, (size_t)(strrchr(file, '/') - file));
+    if (!text || !dir)
+        return brig_fail_nomem(err);
+    ssize_t length = fits ? pread(fd, text, (size_t)info.st_size + 1, 0) : -1;
+    if (length != info.st_size) {
         message_warning("'%s' cannot be read, or is too long: what it names is not protected",
                         file);
         return 0;

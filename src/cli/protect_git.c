@@ -26,8 +26,8 @@ struct git_dir {
 };
 
 struct git_todo {
-    struct git_dir items[GIT_DIRS_MAX];
-    size_t count;
+    struct git_dir *items;
+    size_t count, room;
 };
 
 static bool push(struct git_todo *todo, const char *path, const char *name, const char *below,
@@ -35,6 +35,14 @@ static bool push(struct git_todo *todo, const char *path, const char *name, cons
 {
     if (todo->count == GIT_DIRS_MAX)
         return false;
+    if (todo->count == todo->room) {
+        size_t room = todo->room ? 4 * todo->room : 4;
+        struct git_dir *items = reallocarray(todo->items, room, sizeof *items);
+        if (!items)
+            return false;
+        todo->items = items;
+        todo->room = room;
+    }
     struct git_dir item = {.kind = (unsigned)kind};
     if (asprintf(&item.path, "%s%s", path, below) < 0)
         item.path = NULL;
@@ -212,23 +220,23 @@ void protect_list_modules(int git_fd, struct str *list)
  * at, what holds them is protected as a whole. */
 int protect_git_dir(struct protect_scan *scan, const char *path, struct brig_error *err)
 {
-    autofree struct git_todo *todo = calloc(1, sizeof *todo);
-    if (!todo || !push(todo, path, protect_git_name(scan, path), "", GIT_DIR))
-        return brig_fail_nomem(err);
-    int status = 0;
-    for (size_t i = 0; i < todo->count; i++) {
+    struct git_todo todo = {0};
+    int status =
+        push(&todo, path, protect_git_name(scan, path), "", GIT_DIR) ? 0 : brig_fail_nomem(err);
+    for (size_t i = 0; i < todo.count && status == 0; i++) {
+        struct git_dir part = todo.items[i]; /* the array may move */
         bool all = true;
-        if (status == 0)
-            status = protect_git_part(scan, &todo->items[i], todo, &all, err);
+        status = protect_git_part(scan, &part, &todo, &all, err);
         if (status == 0 && !all) {
             message_warning("'%s' holds more than %d repositories: all of it is read-only",
-                            todo->items[i].path, GIT_DIRS_MAX);
-            status = protect_add_rules(scan, todo->items[i].path, 0, err);
+                            part.path, GIT_DIRS_MAX);
+            status = protect_add_rules(scan, part.path, 0, err);
         }
     }
-    for (size_t i = 0; i < todo->count; i++) {
-        free(todo->items[i].path);
-        free(todo->items[i].name);
+    for (size_t i = 0; i < todo.count; i++) {
+        free(todo.items[i].path);
+        free(todo.items[i].name);
     }
+    free(todo.items);
     return status;
 }

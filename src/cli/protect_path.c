@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -19,20 +20,21 @@
 
 #define LINKS_MAX 8 /* symbolic links on the way to one path */
 
+/* Without readdir(), which asks for more memory than the answer needs. */
 bool protect_is_empty(int dir_fd, const char *name)
 {
-    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        if (fd >= 0)
-            (void)close(fd);
-        return false;
+    autoclose int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    _Alignas(struct dirent) char entries[1024];
+    long length = fd < 0 ? -1 : syscall(SYS_getdents64, fd, entries, sizeof entries);
+    bool empty = length >= 0;
+    for (; length > 0 && empty; length = syscall(SYS_getdents64, fd, entries, sizeof entries)) {
+        for (long at = 0; at < length && empty;) {
+            const struct dirent *entry = (const struct dirent *)(const void *)(entries + at);
+            empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+            at += entry->d_reclen;
+        }
     }
-    const struct dirent *entry;
-    while ((entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            return false;
-    return true;
+    return empty;
 }
 
 int protect_hold_name(struct protect_scan *scan, int dir_fd, const char *dir_path, const char *name,
