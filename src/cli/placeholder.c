@@ -96,6 +96,8 @@ int placeholders_want(struct placeholders *placeholders, int dir_fd, const char 
     if (!reserve(placeholders) || !(item.name = strdup(name)))
         return brig_fail_nomem(err);
     placeholders->items[placeholders->count++] = item;
+    /* Now, and not when they are made: memory is dear while the engine shares it with a child. */
+    (void)journal_format(&placeholders->records, kind, dir_path, name);
     return 0;
 }
 
@@ -174,9 +176,9 @@ static int settle(struct placeholder_dir *dir, struct placeholder *item, struct 
 }
 
 /* Makes them, and fills their inodes in. */
-static int settle_all(struct placeholders *placeholders, struct str *records,
-                      struct brig_error *err)
+static int settle_all(struct placeholders *placeholders, struct brig_error *err)
 {
+    const struct str *records = &placeholders->records;
     size_t at = 0;
     int status = 0;
     for (; placeholders->settled < placeholders->count && status == 0; placeholders->settled++) {
@@ -193,24 +195,23 @@ static int settle_all(struct placeholders *placeholders, struct str *records,
 /* Without a journal a crash leaves an empty directory behind, which is no reason not to run. */
 int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
 {
-    autostr struct str records = {0};
-    for (size_t i = placeholders->settled; i < placeholders->count; i++) {
-        const struct placeholder *item = &placeholders->items[i];
-        (void)journal_format(&records, item->kind, placeholders->dirs[item->dir].path, item->name);
-    }
-    if (records.length == 0)
+    struct str *records = &placeholders->records;
+    if (placeholders->settled == placeholders->count)
         return 0;
-    str_append_char(&records, '\0'); /* the last */
+    if (records->length == 0) /* it has failed before */
+        return brig_fail(err, BRIG_E_SETUP, 0, "cannot hold all names for protection");
+    str_append_char(records, '\0'); /* the last */
     bool locked = journal_lock(placeholders->journal);
-    off_t start = locked ? journal_append(placeholders->journal, &records) : -1;
-    int status = settle_all(placeholders, &records, err);
+    off_t start = locked ? journal_append(placeholders->journal, records) : -1;
+    int status = settle_all(placeholders, err);
     if (start >= 0) {
-        journal_rewrite(placeholders->journal, &records, start);
+        journal_rewrite(placeholders->journal, records, start);
         placeholders->records_at = start;
-        placeholders->records_end = start + (off_t)records.length - 1;
+        placeholders->records_end = start + (off_t)records->length - 1;
     }
     if (locked)
         journal_unlock(placeholders->journal);
+    records->length = 0;
     return status;
 }
 
@@ -243,6 +244,7 @@ static void release(struct placeholders *placeholders)
     }
     free(placeholders->items);
     free(placeholders->dirs);
+    str_done(&placeholders->records);
 }
 
 void placeholders_done(struct placeholders *placeholders)

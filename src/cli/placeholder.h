@@ -18,6 +18,8 @@
 
 #include <brig/brig.h>
 
+#include "base/str.h"
+
 #define PLACEHOLDER_MAX 512    /* of one run; each is an open file */
 #define PLACEHOLDER_SIZE_MAX 2 /* bytes in one that is a file */
 #define PLACEHOLDER_SELF_TEXT ".\n"
@@ -52,6 +54,7 @@ struct placeholder {
 struct placeholders {
     int journal;                   /* on disk, or else of this run only */
     off_t records_at, records_end; /* what we wrote into it last */
+    struct str records;            /* of what is only wanted, to be written */
     struct placeholder_dir *dirs;
     size_t dir_count;
     struct placeholder *items;

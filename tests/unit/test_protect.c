@@ -212,8 +212,26 @@ static void test_closed(void)
     int status = placeholders_make(&placeholders, NULL);
     tap_ok(status < 0 || placeholders.items[0].state == PLACEHOLDER_IMPOSSIBLE,
            "where nobody can make anything it is impossible, or refused");
+    tap_is_int(placeholders_make(&placeholders, NULL), 0, "and settled once and for all");
     placeholders_done(&placeholders);
     tap_is_int((int)journal_size(), 0, "and nothing of it is kept");
+}
+
+static void test_failed(void)
+{
+    struct placeholders placeholders;
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/held/over", scratch);
+    (void)mkdir("held/over", 0700);
+    begin(&placeholders);
+    autoclose int fd = open("held/over", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    (void)placeholders_want(&placeholders, fd, path, "a", PLACEHOLDER_DIRECTORY, NULL);
+    (void)placeholders_want(&placeholders, fd, path, "b", PLACEHOLDER_DIRECTORY, NULL);
+    (void)rmdir("held/over"); /* in what is gone nothing can be made, whoever tries */
+    tap_ok(placeholders_make(&placeholders, NULL) < 0 && placeholders_make(&placeholders, NULL) < 0,
+           "what cannot be held is an error, the second time too");
+    placeholders_done(&placeholders);
+    tap_is_int((int)journal_size(), 0, "and is forgotten");
 }
 
 /* ---- the index ---- */
@@ -429,6 +447,7 @@ int main(void)
     test_announced();
     test_records();
     test_closed();
+    test_failed();
     test_journal_text();
     test_index();
     test_rules();
