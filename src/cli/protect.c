@@ -22,7 +22,8 @@
 #include "cli/worktree.h"
 #include "policy/policy.h"
 
-#define REPOSITORIES_MAX 256 /* of submodules, looked at for one working directory */
+#define REPOSITORIES_MAX 128 /* of submodules, looked at for one working directory */
+#define EMPTY_LINKS_MAX 64   /* submodules without one, whose .git is held */
 
 static void scan_done(struct protect_scan *scan)
 {
@@ -128,9 +129,13 @@ static int look_at_link(struct protect_scan *scan, size_t index, int top_fd, con
     tree.fd = fd;
     tree.path = path;
     bool has_one = false;
-    int status = protect_repository(scan, &tree, true, &has_one, git_dir, err);
-    if (status < 0 || !has_one)
+    /* Where there are many without one, those that are not held are looked at after the run. */
+    bool hold = scan->empty_links < EMPTY_LINKS_MAX;
+    int status = protect_repository(scan, &tree, hold, &has_one, git_dir, err);
+    if (status < 0 || !has_one) {
+        scan->empty_links++;
         return status;
+    }
     protect_has_repository(scan->protect, index, link);
     if (!git_dir[0] || !protect_can_be_written(scan, git_dir))
         return 0;
@@ -143,16 +148,19 @@ static int look_at_links(struct protect_scan *scan, size_t first, struct brig_er
 {
     const struct protect *protect = scan->protect;
     int status = 0;
-    for (size_t i = first; i < protect->seen_count && status == 0; i++) {
-        if (i - first == REPOSITORIES_MAX) {
-            message_warning("'%s' has more than %d submodules: the rest is not looked at",
-                            scan->settings->cwd, REPOSITORIES_MAX);
-            break;
-        }
+    for (size_t i = first; i < protect->seen_count; i++) {
         int top_fd = -1;
         for (const char *link = NULL;
-             status == 0 && (link = protect_next_link(protect, i, link, &top_fd));)
+             status == 0 && (link = protect_next_link(protect, i, link, &top_fd));) {
+            if (protect->seen_count - first > REPOSITORIES_MAX) {
+                message_warning("'%s' has more than %d submodules: '%s' and what follows is not "
+                                "protected",
+                                scan->settings->cwd, REPOSITORIES_MAX, link);
+                protect_leave_links(scan->protect, i, link);
+                return 0;
+            }
             status = look_at_link(scan, i, top_fd, link, err);
+        }
     }
     return status;
 }

@@ -205,6 +205,14 @@ void protect_has_repository(struct protect *protect, size_t index, const char *l
     str_append_bytes(&protect->seen[index].populated, link, strlen(link) + 1);
 }
 
+void protect_leave_links(struct protect *protect, size_t index, const char *link)
+{
+    for (size_t i = index; i < protect->seen_count; i++, link = NULL)
+        for (const char *at = link ? link : next_of(&protect->seen[i].links, NULL); at;
+             at = next_of(&protect->seen[i].links, at))
+            protect_has_repository(protect, i, at);
+}
+
 /* ---- after ---- */
 
 /* Gives a name in a directory another, "X.made-in-jail" or with a number, in `to_fd`. Nobody is left in

@@ -54,7 +54,8 @@ struct protect_scan {
     uid_t owner;
     struct protect_root *roots;
     size_t root_count;
-    unsigned links; /* followed so far for one path */
+    unsigned links;       /* followed so far for one path */
+    unsigned empty_links; /* submodules without a repository */
 };
 
 /* What the rules so far say of a place in the jail: the most specific, of equals the last. */
@@ -105,6 +106,8 @@ int protect_remember(struct protect *protect, int top_fd, const char *path, cons
 const char *protect_next_link(const struct protect *protect, size_t index, const char *link,
                               int *ret_top_fd);
 void protect_has_repository(struct protect *protect, size_t index, const char *link);
+/* Says so of this one, of those after it, and of whatever was remembered later. */
+void protect_leave_links(struct protect *protect, size_t index, const char *link);
 /* Forgets all of it; after a run, tells of what git outside would obey, and puts repositories aside
  * that the run has made where git would. */
 void protect_compare(struct protect *protect, bool tell);

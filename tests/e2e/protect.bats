@@ -504,6 +504,29 @@ obeyed() {
     [ "$status" -ne 0 ] && [ ! -e own/planted ]
 }
 
+@test "a repository with very many submodules can be worked in" {
+    project user
+    # 300 that are not checked out: the first are held, the others looked at afterwards
+    commit=$(run_as_user git rev-parse HEAD)
+    for i in $(seq 300); do printf '160000 %s 0\ts/%03d\n' "$commit" "$i"; done >"$SCRATCH/links"
+    chmod a+r "$SCRATCH/links"
+    run_as_user sh -c 'git update-index --index-info <"$1"; for i in $(seq 300); do mkdir -p s/$(printf %03d $i); done' - "$SCRATCH/links"
+    must_fail jail user -- mkdir s/001/.git
+    must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant s/300"
+    output_has "s/300' a submodule with a repository of its own"
+    run obeyed
+    [ "$status" -ne 0 ]
+    # 150 that are
+    for i in $(seq 150); do echo "s/$(printf %03d "$i")"; done >"$SCRATCH/dirs"
+    chmod a+r "$SCRATCH/dirs"
+    run_as_user sh -c 'while read -r d; do git init -q "$d"; done <"$1"' - "$SCRATCH/dirs"
+    must jail user -- true
+    output_has "more than 128 submodules"
+    output_lacks "made-in-jail"
+    [ -d s/150/.git ] && [ -d s/001/.git ]
+    must_fail jail user -- sh -c 'echo x >>s/001/.git/config'
+}
+
 @test "where submodules' repositories are, a run adds none" {
     project user
     run_as_user sh -c 'git init -q --bare .git/modules/mine'
