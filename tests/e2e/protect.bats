@@ -546,6 +546,7 @@ obeyed() {
     project user
     home=$(lib_user_home)
     [ "${PWD#"$home"/}" != "$PWD" ]
+    # shellcheck disable=SC2088 # for git to expand
     run_as_user git config --add include.path "~/${PWD#"$home"/}/settings"
     run_as_user git config --add include.path ':(optional)opt'
     for file in settings .git/opt; do
