@@ -51,16 +51,16 @@ static int check_length(size_t length, const char *path, struct brig_error *err)
     return 0;
 }
 
-int path_normalise(const char *path, unsigned flags, char **ret_path, struct brig_error *err)
+/* Whether a path, which is absolute, may be normalised, and what is left to do: most are as they
+ * should be. */
+static int check_components(const char *path, unsigned flags, bool *ret_normal,
+                            struct brig_error *err)
 {
-    if (!path || !*path)
-        return brig_fail(err, BRIG_E_INVALID, 0, "empty path: an absolute path is needed");
-    if (path[0] != '/')
-        return brig_fail(err, BRIG_E_INVALID, 0, "path '%s' is relative: it must begin with '/'",
-                         str_shown(path).text);
-    autostr struct str out = {0};
+    size_t used = 0;
     struct component c;
+    *ret_normal = true;
     for (const char *p = path; next_component(&p, &c);) {
+        *ret_normal = *ret_normal && !is_dot(c) && c.text == path + used + 1;
         if (is_dot(c))
             continue;
         if (is_dotdot(c) && !(flags & PATH_KEEP_DOTDOT))
@@ -71,11 +71,33 @@ int path_normalise(const char *path, unsigned flags, char **ret_path, struct bri
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "path '%s' has a name of %zu bytes in it: at most %d are possible",
                              str_shown(path).text, c.length, PATH_COMPONENT_MAX);
-        str_append_char(&out, '/');
-        str_append_bytes(&out, c.text, c.length);
-        int rc = check_length(out.length, path, err);
+        used += 1 + c.length;
+        int rc = check_length(used, path, err);
         if (rc < 0)
             return rc;
+    }
+    *ret_normal = *ret_normal && used > 0 && !path[used];
+    return 0;
+}
+
+int path_normalise(const char *path, unsigned flags, char **ret_path, struct brig_error *err)
+{
+    if (!path || !*path)
+        return brig_fail(err, BRIG_E_INVALID, 0, "empty path: an absolute path is needed");
+    if (path[0] != '/')
+        return brig_fail(err, BRIG_E_INVALID, 0, "path '%s' is relative: it must begin with '/'",
+                         str_shown(path).text);
+    bool normal;
+    int rc = check_components(path, flags, &normal, err);
+    if (rc < 0 || normal)
+        return rc < 0 ? rc : str_copy(path, ret_path, err);
+    autostr struct str out = {0};
+    struct component c;
+    for (const char *p = path; next_component(&p, &c);) {
+        if (is_dot(c))
+            continue;
+        str_append_char(&out, '/');
+        str_append_bytes(&out, c.text, c.length);
     }
     if (out.length == 0)
         str_append_char(&out, '/');

@@ -90,10 +90,16 @@ static void close_relays(struct relay relays[RUN_LOOP_RELAYS], struct brig_resul
     }
 }
 
+static void tidy_up(void *arg)
+{
+    setup_tidy(arg);
+}
+
 /* Starts the command and sees it through; *ret_result is always filled. */
-static int run_job(const struct settings *settings, const char *const *argv, char **envp,
+static int run_job(struct setup *setup, const char *const *argv, char **envp,
                    struct brig_result *ret_result, struct brig_error *err)
 {
+    const struct settings *settings = &setup->settings;
     const struct brig_policy *policy = settings->policy;
     struct brig_job *job = NULL;
     struct brig_command command = {
@@ -109,7 +115,10 @@ static int run_job(const struct settings *settings, const char *const *argv, cha
     struct relay relays[RUN_LOOP_RELAYS] = {{.from = -1}, {.from = -1}};
     bool relayed = policy->limits_asked & 1U << BRIG_LIMIT_OUTPUT_BYTES &&
                    policy->limits[BRIG_LIMIT_OUTPUT_BYTES] > 0;
-    struct run_loop loop = {.signal_fd = -1, .relays = relayed ? relays : NULL};
+    struct run_loop loop = {.signal_fd = -1,
+                            .relays = relayed ? relays : NULL,
+                            .on_empty = tidy_up,
+                            .on_empty_arg = setup};
     int status = run_loop_init(&loop, err);
     if (status == 0 && relayed)
         status = open_relays(policy, relays, command.stdio, err);
@@ -157,9 +166,11 @@ static void advise_not_found(const char *name, char **envp, struct brig_error *e
     }
 }
 
-static int run_command(const struct settings *settings, const struct identity *identity,
-                       const char *const *argv, char **envp, struct brig_error *err)
+static int run_command(struct setup *setup, const char *const *argv, char **envp,
+                       struct brig_error *err)
 {
+    const struct settings *settings = &setup->settings;
+    const struct identity *identity = &setup->identity;
     int status = check_pass_fds(settings, err);
     struct result_file file = {.fd = -1, .dir_fd = -1};
     if (status == 0 && settings->result) {
@@ -172,7 +183,7 @@ static int run_command(const struct settings *settings, const struct identity *i
 
     struct brig_result result = {0};
     struct brig_error run_error = {0};
-    (void)run_job(settings, argv, envp, &result, &run_error); /* the result holds the error */
+    (void)run_job(setup, argv, envp, &result, &run_error); /* the result holds the error */
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)
         advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);
@@ -239,7 +250,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     if (status == 0)
         status = home_enter(settings, identity, &mounts, err);
     if (status == 0)
-        status = run_command(settings, identity, words, app->envp, err);
+        status = run_command(setup, words, app->envp, err);
     home_leave(settings, &mounts);
     return status;
 }

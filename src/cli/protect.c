@@ -2,6 +2,7 @@
 /* Protected paths: looks at what is granted and adds the rules. */
 #include "cli/protect.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,9 @@
 #include "cli/workdir.h"
 #include "cli/worktree.h"
 #include "policy/policy.h"
+
+#define REPOSITORIES_MAX 128 /* of submodules, looked at for one working directory */
+#define EMPTY_LINKS_MAX 64   /* submodules without one, whose .git is held */
 
 static void scan_done(struct protect_scan *scan)
 {
@@ -40,22 +44,21 @@ static int protect_repository(struct protect_scan *scan, const struct protect_ro
     struct stat info;
     bool missing = fstatat(root->fd, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0;
     bool directory = !missing && S_ISDIR(info.st_mode);
-    autofree char *path = NULL;
-    if (asprintf(&path, "%s/.git", root->path) < 0) {
-        path = NULL;
-        return brig_fail_nomem(err);
-    }
+    char path[PATH_LENGTH_MAX + 1];
+    if (!protect_join(path, root->path, "/.git"))
+        return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s/.git'", root->path);
+    const char *name = protect_git_name(scan, path);
     if (missing || (directory && protect_is_empty(root->fd, ".git"))) {
         *ret_has_one = false;
-        if (!hold || protect_is_excepted(scan, ".git", path) || !protect_can_be_written(scan, path))
+        if (!hold || protect_is_excepted(scan, name, path) || !protect_can_be_written(scan, path))
             return 0;
         return protect_hold_name(scan, root->fd, root->path, ".git", PROTECT_HOLD_DIRECTORY,
                                  BRIG_GRANT_HELD, err);
     }
     *ret_has_one = true;
-    bool excepted = protect_is_excepted(scan, ".git", path);
+    bool excepted = protect_is_excepted(scan, name, path);
     if (directory && !excepted)
-        (void)snprintf(ret_git_dir, PATH_LENGTH_MAX + 1, "%s", path);
+        memcpy(ret_git_dir, path, sizeof path);
     if (directory)
         return protect_git_dir(scan, path, err);
     if (excepted)
@@ -75,6 +78,15 @@ static int protect_repository(struct protect_scan *scan, const struct protect_ro
     }
     memcpy(ret_git_dir, target, sizeof target);
     return status == 0 && target[0] ? protect_git_dir(scan, target, err) : status;
+}
+
+static int remember(struct protect_scan *scan, const struct protect_root *root, const char *git_dir,
+                    struct brig_error *err)
+{
+    char modules[PATH_LENGTH_MAX + 1];
+    bool excepted = protect_join(modules, git_dir, "/modules") &&
+                    protect_is_excepted(scan, ".git/modules", modules);
+    return protect_remember(scan->protect, root->fd, root->path, git_dir, !excepted, err);
 }
 
 /* Keeps a directory from becoming a repository itself, whose settings git obeys where it finds no
@@ -103,6 +115,56 @@ static int hold_top(struct protect_scan *scan, const struct protect_root *root,
     return 0; /* all are in use: protect_compare() looks afterwards */
 }
 
+/* A submodule that the index names: its repository is protected wherever that is, and where there is
+ * none, none can be made. `git status` at the top obeys it. */
+static int look_at_link(struct protect_scan *scan, size_t index, int top_fd, const char *link,
+                        struct brig_error *err)
+{
+    autoclose int fd = -1;
+    struct protect_root tree = {.fd = -1};
+    char path[PATH_LENGTH_MAX + 1], git_dir[PATH_LENGTH_MAX + 1] = "";
+    if (path_open_beneath(top_fd, link, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0 ||
+        worktree_path_of(fd, path) < 0)
+        return 0;
+    tree.fd = fd;
+    tree.path = path;
+    bool has_one = false;
+    /* Where there are many without one, those that are not held are looked at after the run. */
+    bool hold = scan->empty_links < EMPTY_LINKS_MAX;
+    int status = protect_repository(scan, &tree, hold, &has_one, git_dir, err);
+    if (status < 0 || !has_one) {
+        scan->empty_links++;
+        return status;
+    }
+    protect_has_repository(scan->protect, index, link);
+    if (!git_dir[0] || !protect_can_be_written(scan, git_dir))
+        return 0;
+    status = protect_config(scan, path, git_dir, err);
+    return status < 0 ? status : remember(scan, &tree, git_dir, err);
+}
+
+/* The submodules of what was remembered from `first` on, and theirs. */
+static int look_at_links(struct protect_scan *scan, size_t first, struct brig_error *err)
+{
+    const struct protect *protect = scan->protect;
+    int status = 0;
+    for (size_t i = first; i < protect->seen_count; i++) {
+        int top_fd = -1;
+        for (const char *link = NULL;
+             status == 0 && (link = protect_next_link(protect, i, link, &top_fd));) {
+            if (protect->seen_count - first > REPOSITORIES_MAX) {
+                message_warning("'%s' has more than %d submodules: '%s' and what follows is not "
+                                "protected",
+                                scan->settings->cwd, REPOSITORIES_MAX, link);
+                protect_leave_links(scan->protect, i, link);
+                return 0;
+            }
+            status = look_at_link(scan, i, top_fd, link, err);
+        }
+    }
+    return status;
+}
+
 static int look_at(struct protect_scan *scan, const struct protect_root *root,
                    struct brig_error *err)
 {
@@ -120,8 +182,11 @@ static int look_at(struct protect_scan *scan, const struct protect_root *root,
         status = protect_config(scan, root->path, git_dir, err);
     if (status == 0 && (hold || project))
         status = hold_top(scan, root, err);
-    if (status == 0 && (hold || project) && !scan->settings->dry_run)
-        status = protect_remember(scan->protect, root, git_dir, err);
+    size_t first = scan->protect->seen_count;
+    if (status == 0 && (hold || project))
+        status = remember(scan, root, git_dir, err);
+    if (status == 0 && git_dir[0])
+        status = look_at_links(scan, first, err);
     if (status < 0)
         return status;
     return protect_add_rows(scan, root->fd, root->path, "", &protect_project_rows, hold || project,
@@ -216,10 +281,33 @@ bool protect_is_wanted(const struct settings *settings)
     return false;
 }
 
+/* What nobody could make is in no danger, and its rules may be about nothing. */
+static void excuse_impossible(const struct protect *protect)
+{
+    for (size_t i = 0; i < protect->held.count; i++) {
+        const struct placeholder *item = &protect->held.items[i];
+        for (size_t j = 0; j < item->rule_count && item->state == PLACEHOLDER_IMPOSSIBLE; j++)
+            protect->policy->grants[item->first_rule + j].flags |= BRIG_GRANT_OPTIONAL;
+    }
+}
+
+/* Takes up the names, when the engine is about to look for them. */
+static int take_up(void *arg, struct brig_error *err)
+{
+    struct protect *protect = arg;
+    identity_enter(protect->identity);
+    int status = placeholders_make(&protect->held, err);
+    identity_leave(protect->identity);
+    excuse_impossible(protect);
+    return status;
+}
+
 int protect_apply(struct settings *settings, const struct identity *identity, int journal_dir,
                   struct protect *ret_protect, struct brig_error *err)
 {
     *ret_protect = PROTECT_INIT;
+    ret_protect->policy = settings->policy;
+    ret_protect->identity = identity;
     for (size_t i = 0; i < settings->unprotect_count; i++) {
         int status = protect_check_name(settings->unprotect[i], err);
         if (status < 0)
@@ -242,6 +330,10 @@ int protect_apply(struct settings *settings, const struct identity *identity, in
     for (size_t i = 0; i < scan.root_count && status == 0 && !settings->no_protect; i++)
         status = look_at(&scan, &scan.roots[i], err);
     scan_done(&scan);
+    if (settings->dry_run)
+        protect_compare(ret_protect, false);
+    if (ret_protect->held.count > 0)
+        policy->errand = (struct policy_errand){.run = take_up, .arg = ret_protect};
     return status;
 }
 
@@ -263,5 +355,5 @@ void protect_advise(const struct settings *settings, const char *program)
 void protect_done(struct protect *protect)
 {
     placeholders_done(&protect->held);
-    protect_compare(protect);
+    protect_compare(protect, true);
 }

@@ -15,6 +15,7 @@
 
 #include "cli/placeholder.h"
 
+struct brig_policy;
 struct identity;
 struct settings;
 
@@ -25,6 +26,8 @@ struct protect {
     struct placeholders held;
     struct protect_seen *seen;
     size_t seen_count;
+    struct brig_policy *policy;      /* of the settings, and */
+    const struct identity *identity; /* with whose rights names are taken up */
 };
 
 #define PROTECT_INIT                                                                               \
@@ -36,9 +39,11 @@ struct protect {
 /* Whether there is anything to look at: if not, no journal need be opened. */
 bool protect_is_wanted(const struct settings *settings);
 
-/* When everything else is in the policy: adds the rules. The journal of placeholders is kept in a
- * directory, which stays the caller's; -1 if there is none. With --dry-run nothing is made. Release
- * with protect_done, also if it fails. To be called with the rights of the user the jail is for. */
+/* When everything else is in the policy: adds the rules. Names are taken up later, as an errand of the
+ * policy's (see policy.h), for which *ret_protect, the settings and the identity must stay where they
+ * are. The journal of placeholders is kept in a directory, which stays the caller's; -1 if there is
+ * none. With --dry-run nothing is made. Release with protect_done, also if it fails. To be called with
+ * the rights of the user the jail is for. */
 int protect_apply(struct settings *settings, const struct identity *identity, int journal_dir,
                   struct protect *ret_protect, struct brig_error *err);
 

@@ -15,6 +15,7 @@
 #include "cli/gitfile.h"
 #include "cli/message.h"
 #include "cli/protect_parts.h"
+#include "cli/settings.h"
 
 #define CONFIG_FILES_MAX 16 /* of one repository, with those they include */
 
@@ -25,6 +26,13 @@ struct config_todo {
 };
 
 enum config_section { CONFIG_OTHER, CONFIG_CORE, CONFIG_INCLUDE };
+
+static const char *skip_blanks_of(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    return at;
+}
 
 /* "[core]" at `at`: where the rest of the line begins. */
 static const char *skip_section(const char *at, const char *end, enum config_section *ret_section)
@@ -112,6 +120,26 @@ static int protect_target(struct protect_scan *scan, const char *path, enum prot
     return 0;
 }
 
+/* What a path in git's settings means: "~/" is the home. False for somebody else's. */
+static bool resolve_value(const struct protect_scan *scan, const char *base, const char *value,
+                          char ret_path[PATH_LENGTH_MAX + 1])
+{
+    if (value[0] != '~')
+        return resolve(base, value, ret_path);
+    const char *rest = value + 1 + strspn(value + 1, "/");
+    if (!scan->settings->home || (value[1] && value[1] != '/'))
+        return false;
+    return resolve(scan->settings->home, *rest ? rest : ".", ret_path);
+}
+
+/* Git 2.52 does not mind if such a file is missing; it is still that file. */
+static const char *skip_optional(const char *value)
+{
+    static const char optional[] = ":(optional)";
+    const size_t length = sizeof optional - 1;
+    return strncmp(value, optional, length) == 0 ? value + length : value;
+}
+
 /* One variable of a file in `dir`: what it names is protected, and read as well if it is included. */
 static int read_variable_of(struct protect_scan *scan, const char *top, const char *dir,
                             const char *at, const char *end, enum config_section section,
@@ -119,19 +147,20 @@ static int read_variable_of(struct protect_scan *scan, const char *top, const ch
 {
     const char *name = section == CONFIG_CORE ? "hooksPath" : "path";
     size_t length = strlen(name);
-    if ((size_t)(end - at) <= length || strncasecmp(at, name, length) != 0 ||
+    if ((size_t)(end - at) <= length || strncasecmp(at, name, length) != 0 || !at[length] ||
         !strchr(" \t=", at[length]))
         return 0;
     char value[GITFILE_PATH_SIZE], path[PATH_LENGTH_MAX + 1];
-    if (!parse_value(at + length, (size_t)(end - at) - length, value) ||
-        !resolve(section == CONFIG_CORE ? top : dir, value, path)) {
+    bool understood = parse_value(at + length, (size_t)(end - at) - length, value);
+    const char *named = understood ? skip_optional(value) : "";
+    if (strncmp(named, "%(prefix)/", 10) == 0) /* where git itself is installed */
+        return 0;
+    if (!understood || !resolve_value(scan, section == CONFIG_CORE ? top : dir, named, path)) {
         message_warning("a %s in git's settings in '%s' is not understood: what it names is not "
                         "protected",
                         name, dir);
         return 0;
     }
-    if (value[0] == '~' || value[0] == '%') /* in the home, or git's own */
-        return 0;
     if (section == CONFIG_CORE)
         return protect_target(scan, path, PROTECT_HOLD_DIRECTORY, err);
     if (todo->count < CONFIG_FILES_MAX && (todo->paths[todo->count] = strdup(path)))
@@ -141,39 +170,48 @@ static int read_variable_of(struct protect_scan *scan, const char *top, const ch
     return protect_target(scan, path, PROTECT_HOLD_FILE, err);
 }
 
-static int read_config(struct protect_scan *scan, const char *top, const char *file,
-                       struct config_todo *todo, struct brig_error *err)
+/* All the variables in the text of a file in `dir`. */
+static int read_config_text(struct protect_scan *scan, const char *top, const char *dir,
+                            const char *text, size_t length, struct config_todo *todo,
+                            struct brig_error *err)
 {
-    autoclose int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    autofree char *text = malloc(GITFILE_CONFIG_MAX + 1);
-    autofree char *dir = strndup(file, (size_t)(strrchr(file, '/') - file));
-    struct stat info;
-    if (!text || !dir)
-        return brig_fail_nomem(err);
-    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
-        return 0;
-    ssize_t length = pread(fd, text, GITFILE_CONFIG_MAX + 1, 0);
-    if (length < 0 || length > GITFILE_CONFIG_MAX) {
-        message_warning("'%s' cannot be read, or is too long: what it names is not protected",
-                        file);
-        return 0;
-    }
+    static const char mark[] =
+        "\xef\xbb\xbf"; /* some editors begin a file with it, and git skips it */
+    const size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
     enum config_section section = CONFIG_OTHER;
     int status = 0;
-    for (const char *line = text, *all = text + length; line < all && status == 0;) {
+    for (const char *line = text + skipped, *all = text + length; line < all && status == 0;) {
         const char *newline = memchr(line, '\n', (size_t)(all - line));
         const char *end = newline ? newline : all;
-        while (line < end && strchr(" \t\r", *line) && *line)
-            line++;
+        line = skip_blanks_of(line, end);
         if (line < end && *line == '[')
-            line = skip_section(line, end, &section);
-        while (line < end && strchr(" \t\r", *line) && *line)
-            line++;
+            line = skip_blanks_of(skip_section(line, end, &section), end);
         if (section != CONFIG_OTHER)
             status = read_variable_of(scan, top, dir, line, end, section, todo, err);
         line = newline ? newline + 1 : all;
     }
     return status;
+}
+
+static int read_config(struct protect_scan *scan, const char *top, const char *file,
+                       struct config_todo *todo, struct brig_error *err)
+{
+    autoclose int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))
+        return 0;
+    bool fits = info.st_size <= GITFILE_CONFIG_MAX;
+    autofree char *text = malloc(fits ? (size_t)info.st_size + 1 : 1);
+    autofree char *dir = strndup(file, (size_t)(strrchr(file, '/') - file));
+    if (!text || !dir)
+        return brig_fail_nomem(err);
+    ssize_t length = fits ? pread(fd, text, (size_t)info.st_size + 1, 0) : -1;
+    if (length != info.st_size) {
+        message_warning("'%s' cannot be read, or is too long: what it names is not protected",
+                        file);
+        return 0;
+    }
+    return read_config_text(scan, top, dir, text, (size_t)length, todo, err);
 }
 
 int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,

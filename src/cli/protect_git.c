@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/str.h"
 #include "cli/message.h"
 #include "cli/protect_parts.h"
 
@@ -25,8 +26,8 @@ struct git_dir {
 };
 
 struct git_todo {
-    struct git_dir items[GIT_DIRS_MAX];
-    size_t count;
+    struct git_dir *items;
+    size_t count, room;
 };
 
 static bool push(struct git_todo *todo, const char *path, const char *name, const char *below,
@@ -34,6 +35,14 @@ static bool push(struct git_todo *todo, const char *path, const char *name, cons
 {
     if (todo->count == GIT_DIRS_MAX)
         return false;
+    if (todo->count == todo->room) {
+        size_t room = todo->room ? 4 * todo->room : 4;
+        struct git_dir *items = reallocarray(todo->items, room, sizeof *items);
+        if (!items)
+            return false;
+        todo->items = items;
+        todo->room = room;
+    }
     struct git_dir item = {.kind = (unsigned)kind};
     if (asprintf(&item.path, "%s%s", path, below) < 0)
         item.path = NULL;
@@ -100,8 +109,8 @@ static bool push_children(struct git_todo *todo, int dir_fd, const char *path, c
 
 /* What is not a directory: a link, which a run may have put there for git to follow, is protected as
  * it is, and where nothing is, the name of the top's modules is held. Most have no worktrees. */
-static int protect_git_name(struct protect_scan *scan, const struct git_dir *part, int error,
-                            struct brig_error *err)
+static int protect_no_directory(struct protect_scan *scan, const struct git_dir *part, int error,
+                                struct brig_error *err)
 {
     bool missing = error == ENOENT;
     if (!part->path || !part->name)
@@ -125,14 +134,14 @@ static int protect_git_part(struct protect_scan *scan, const struct git_dir *par
     autoclose int fd = open(part->path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     *ret_all = true;
     if (fd < 0)
-        return part->kind == GIT_DIR ? 0 : protect_git_name(scan, part, errno, err);
+        return part->kind == GIT_DIR ? 0 : protect_no_directory(scan, part, errno, err);
     char prefix[PATH_LENGTH_MAX + 1];
     (void)snprintf(prefix, sizeof prefix, "%s/", part->name);
     bool repository = is_like_repository(fd);
     switch (part->kind) {
     case GIT_MODULES: /* of a repository: never one itself, whatever lies in it */
         if (protect_is_empty(fd, "."))
-            return protect_git_name(scan, part, ENOENT, err);
+            return protect_no_directory(scan, part, ENOENT, err);
         *ret_all = push_children(todo, fd, part->path, part->name, GIT_MODULE, false);
         return 0;
     case GIT_MODULE: /* names with slashes in them are directories here */
@@ -153,27 +162,81 @@ static int protect_git_part(struct protect_scan *scan, const struct git_dir *par
     return protect_add_rows(scan, fd, part->path, prefix, &protect_git_rows, true, err);
 }
 
+/* ---- what is there ---- */
+
+#define MODULES_DEPTH_MAX 32
+
+struct module_walk {
+    struct str *list;
+    unsigned left; /* to be looked at */
+};
+
+/* The directories in one, whose path from the git directory on is `path`. What is a link is listed as
+ * if it led to a repository. */
+static void list_below(struct module_walk *walk, int dir_fd, const char *path, bool repository,
+                       unsigned depth)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir && fd >= 0)
+        (void)close(fd);
+    const struct dirent *entry;
+    while (dir && depth < MODULES_DEPTH_MAX && (entry = readdir(dir)) && walk->left > 0) {
+        char below[PATH_LENGTH_MAX + 1];
+        bool modules = repository && strcmp(entry->d_name, "modules") == 0;
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            (repository && !modules && is_internal(fd, entry->d_name)) ||
+            !protect_join(below, path, "/") || !protect_join(below, below, entry->d_name))
+            continue;
+        autoclose int child =
+            openat(fd, entry->d_name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (child < 0 && (errno != ELOOP && errno != ENOTDIR))
+            continue;
+        struct stat info;
+        if (child < 0 &&
+            (repository || fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+             !S_ISLNK(info.st_mode)))
+            continue;
+        walk->left--;
+        bool is_one = child < 0 || (!modules && is_like_repository(child));
+        if (is_one)
+            str_append_bytes(walk->list, below, strlen(below) + 1);
+        if (child >= 0)
+            list_below(walk, child, below, is_one, depth + 1);
+    }
+}
+
+void protect_list_modules(int git_fd, struct str *list)
+{
+    struct module_walk walk = {.list = list, .left = GIT_DIRS_MAX};
+    autoclose int fd = openat(git_fd, "modules", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        list_below(&walk, fd, "modules", false, 0);
+}
+
+/* ---- all of it ---- */
+
 /* A git directory with its submodules' and its worktrees'. Where there are too many of them to look
  * at, what holds them is protected as a whole. */
 int protect_git_dir(struct protect_scan *scan, const char *path, struct brig_error *err)
 {
-    autofree struct git_todo *todo = calloc(1, sizeof *todo);
-    if (!todo || !push(todo, path, ".git", "", GIT_DIR))
-        return brig_fail_nomem(err);
-    int status = 0;
-    for (size_t i = 0; i < todo->count; i++) {
+    struct git_todo todo = {0};
+    int status =
+        push(&todo, path, protect_git_name(scan, path), "", GIT_DIR) ? 0 : brig_fail_nomem(err);
+    for (size_t i = 0; i < todo.count && status == 0; i++) {
+        struct git_dir part = todo.items[i]; /* the array may move */
         bool all = true;
-        if (status == 0)
-            status = protect_git_part(scan, &todo->items[i], todo, &all, err);
+        status = protect_git_part(scan, &part, &todo, &all, err);
         if (status == 0 && !all) {
             message_warning("'%s' holds more than %d repositories: all of it is read-only",
-                            todo->items[i].path, GIT_DIRS_MAX);
-            status = protect_add_rules(scan, todo->items[i].path, 0, err);
+                            part.path, GIT_DIRS_MAX);
+            status = protect_add_rules(scan, part.path, 0, err);
         }
     }
-    for (size_t i = 0; i < todo->count; i++) {
-        free(todo->items[i].path);
-        free(todo->items[i].name);
+    for (size_t i = 0; i < todo.count; i++) {
+        free(todo.items[i].path);
+        free(todo.items[i].name);
     }
+    free(todo.items);
     return status;
 }

@@ -9,9 +9,12 @@
 
 #include <brig/brig.h>
 
+#include "base/path.h"
+
 struct policy_grant;
 struct protect;
 struct settings;
+struct str;
 
 /* What becomes of a name that is missing. */
 enum protect_hold {
@@ -51,24 +54,31 @@ struct protect_scan {
     uid_t owner;
     struct protect_root *roots;
     size_t root_count;
-    unsigned links; /* followed so far for one path */
+    unsigned links;       /* followed so far for one path */
+    unsigned empty_links; /* submodules without a repository */
 };
 
 /* What the rules so far say of a place in the jail: the most specific, of equals the last. */
 const struct policy_grant *protect_rule_of(const struct brig_policy *policy, const char *dest);
 /* Whether a path of the host can be written in the jail, by the rules so far. */
 bool protect_can_be_written(const struct protect_scan *scan, const char *path);
+/* One path and another right behind it, which begins with a slash; false if it is too long. */
+bool protect_join(char ret_path[PATH_LENGTH_MAX + 1], const char *dir_path, const char *rest);
 /* Protects a path wherever it can be written. */
 int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flags,
                       struct brig_error *err);
 
+/* What a git directory, or the name of one, is called for --unprotect: its path from the top of the
+ * granted directory on; ".git" if it is granted itself. */
+const char *protect_git_name(const struct protect_scan *scan, const char *path);
 /* Whether a path was taken out, by its name from the top of the project, or by its own path. */
 bool protect_is_excepted(const struct protect_scan *scan, const char *name, const char *path);
 /* Fails if --unprotect was given a name that means nothing. */
 int protect_check_name(const char *name, struct brig_error *err);
 
 bool protect_is_empty(int dir_fd, const char *name);
-/* Takes up a name, or shares it with another run that has, and adds the rules. */
+/* Adds the rules for a name, and remembers to take it up if there are any, or to share it with
+ * another run that has. */
 int protect_hold_name(struct protect_scan *scan, int dir_fd, const char *dir_path, const char *name,
                       enum protect_hold hold, unsigned flags, struct brig_error *err);
 /* Protects the paths of a table in a directory; `prefix` is what stands before them in their names.
@@ -83,15 +93,27 @@ int protect_add_path(struct protect_scan *scan, const char *dir_path, const char
                      const char *name, enum protect_hold hold, struct brig_error *err);
 
 /* Protects what the settings in a git directory name in the granted directories: core.hooksPath, from
- * the top of the working tree on, and included files. Not what they name by "~". */
+ * the top of the working tree on, and included files. */
 int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,
                    struct brig_error *err);
 
-/* Remembers what a granted directory and its repository are like before the run; git_dir is empty if
- * there is none. And after the run, tells of what git outside would obey. */
-int protect_remember(struct protect *protect, const struct protect_root *root, const char *git_dir,
-                     struct brig_error *err);
-void protect_compare(struct protect *protect);
+/* Remembers what a working tree and its repository are like before the run; git_dir is empty if there
+ * is none. `submodules` says whether new ones are looked for after the run. */
+int protect_remember(struct protect *protect, int top_fd, const char *path, const char *git_dir,
+                     bool submodules, struct brig_error *err);
+/* The submodules in the index of what was remembered as number `index`: the one after `link`, or the
+ * first; NULL after the last. And says that one has a repository. */
+const char *protect_next_link(const struct protect *protect, size_t index, const char *link,
+                              int *ret_top_fd);
+void protect_has_repository(struct protect *protect, size_t index, const char *link);
+/* Says so of this one, of those after it, and of whatever was remembered later. */
+void protect_leave_links(struct protect *protect, size_t index, const char *link);
+/* Forgets all of it; after a run, tells of what git outside would obey, and puts repositories aside
+ * that the run has made where git would. */
+void protect_compare(struct protect *protect, bool tell);
+
+/* The repositories in a git directory's `modules`, each from there on and ended by a NUL. */
+void protect_list_modules(int git_fd, struct str *list);
 
 /* Protects a git directory with its submodules' and its worktrees'. */
 int protect_git_dir(struct protect_scan *scan, const char *path, struct brig_error *err);

@@ -3,10 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -17,26 +16,27 @@
 #include "cli/protect_parts.h"
 #include "cli/settings.h"
 #include "cli/worktree.h"
+#include "policy/policy.h"
 
 #define LINKS_MAX 8 /* symbolic links on the way to one path */
 
+/* Without readdir(), which asks for more memory than the answer needs. */
 bool protect_is_empty(int dir_fd, const char *name)
 {
-    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        if (fd >= 0)
-            (void)close(fd);
-        return false;
+    autoclose int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    _Alignas(struct dirent) char entries[1024];
+    long length = fd < 0 ? -1 : syscall(SYS_getdents64, fd, entries, sizeof entries);
+    bool empty = length >= 0;
+    for (; length > 0 && empty; length = syscall(SYS_getdents64, fd, entries, sizeof entries)) {
+        for (long at = 0; at < length && empty;) {
+            const struct dirent *entry = (const struct dirent *)(const void *)(entries + at);
+            empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+            at += entry->d_reclen;
+        }
     }
-    const struct dirent *entry;
-    while ((entry = readdir(dir)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            return false;
-    return true;
+    return empty;
 }
 
-/* Takes up a name, or shares it with another run that has. */
 int protect_hold_name(struct protect_scan *scan, int dir_fd, const char *dir_path, const char *name,
                       enum protect_hold hold, unsigned flags, struct brig_error *err)
 {
@@ -47,15 +47,21 @@ int protect_hold_name(struct protect_scan *scan, int dir_fd, const char *dir_pat
         [PROTECT_HOLD_SELF] = PLACEHOLDER_SELF,
         [PROTECT_HOLD_CLOSED] = PLACEHOLDER_CLOSED,
     };
-    autofree char *path = NULL;
-    if (asprintf(&path, "%s/%s", dir_path, name) < 0) {
-        path = NULL;
-        return brig_fail_nomem(err);
+    const struct brig_policy *policy = scan->settings->policy;
+    struct placeholders *held = &scan->protect->held;
+    char path[PATH_LENGTH_MAX + 1];
+    if (!protect_join(path, dir_path, "/") || !protect_join(path, path, name))
+        return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s/%s'", dir_path, name);
+    size_t first = policy->grant_count, count = held->count;
+    int status = protect_add_rules(scan, path, flags, err);
+    if (status < 0 || scan->settings->dry_run || policy->grant_count == first)
+        return status;
+    status = placeholders_want(held, dir_fd, dir_path, name, kinds[hold], err);
+    if (held->count > count) {
+        held->items[count].first_rule = first;
+        held->items[count].rule_count = policy->grant_count - first;
     }
-    if (scan->settings->dry_run)
-        return protect_add_rules(scan, path, flags, err);
-    int held = placeholders_hold(&scan->protect->held, dir_fd, dir_path, name, kinds[hold], err);
-    return held > 0 ? protect_add_rules(scan, path, flags, err) : held;
+    return status;
 }
 
 /* Whether what is there may be the placeholder of a run that ends before ours, or after it. */
@@ -111,6 +117,29 @@ static int follow_link(struct protect_scan *scan, int dir_fd, const char *link_p
     return protect_path(scan, target, path, rest, name, hold, err);
 }
 
+/* The first part of what is left of a path. */
+static bool take_component(const char **rest, char ret_component[PATH_COMPONENT_MAX + 1])
+{
+    size_t length = strcspn(*rest, "/");
+    if (length > PATH_COMPONENT_MAX)
+        return false;
+    memcpy(ret_component, *rest, length);
+    ret_component[length] = '\0';
+    *rest += length + ((*rest)[length] == '/');
+    return true;
+}
+
+/* What is there under the last name of a path. */
+static int protect_found(struct protect_scan *scan, int dir_fd, const char *dir_path,
+                         const char *component, const char *path, const struct stat *info,
+                         enum protect_hold hold, struct brig_error *err)
+{
+    warn_of_links(path, info);
+    if (may_be_placeholder(dir_fd, component, info, hold))
+        return protect_hold_name(scan, dir_fd, dir_path, component, hold, 0, err);
+    return protect_add_rules(scan, path, 0, err);
+}
+
 /* Protects the path `rest` in a directory; `name` is what the whole is called. The first part of it
  * that is missing is held: an empty directory is no more than a name, and may be another run's. */
 static int protect_path(struct protect_scan *scan, int dir_fd, const char *dir_path,
@@ -118,45 +147,43 @@ static int protect_path(struct protect_scan *scan, int dir_fd, const char *dir_p
                         struct brig_error *err)
 {
     autoclose int owned = -1;
-    autofree char *path = strdup(dir_path);
-    while (path) {
-        size_t length = strcspn(rest, "/");
-        autofree char *component = strndup(rest, length);
-        autofree char *next_path = NULL;
-        if (!component || asprintf(&next_path, "%s/%s", path, component) < 0) {
-            next_path = NULL;
-            break;
-        }
-        rest += length + (rest[length] == '/');
-        if (protect_is_excepted(scan, name, next_path) || !protect_can_be_written(scan, next_path))
-            return 0;
+    char above[PATH_LENGTH_MAX + 1], path[PATH_LENGTH_MAX + 1];
+    char component[PATH_COMPONENT_MAX + 1];
+    bool fits = protect_join(path, dir_path, "");
+    while (fits && protect_join(above, path, "") && take_component(&rest, component)) {
         struct stat info;
-        bool missing = fstatat(dir_fd, component, &info, AT_SYMLINK_NOFOLLOW) < 0;
-        if (missing && errno != ENOENT)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s'", next_path);
-        bool last = !*rest;
+        bool last = !*rest, missing = fstatat(dir_fd, component, &info, AT_SYMLINK_NOFOLLOW) < 0;
+        if (missing && errno == ENOENT && hold == PROTECT_HOLD_NOT)
+            return 0;
+        int error = missing ? errno : 0;
+        fits = protect_join(path, above, "/") && protect_join(path, path, component);
+        if (!fits)
+            break;
+        if (protect_is_excepted(scan, name, path))
+            return 0;
+        if (missing && error != ENOENT)
+            return protect_can_be_written(scan, path)
+                       ? brig_fail(err, BRIG_E_SETUP, error, "cannot protect '%s'", path)
+                       : 0;
         if (missing || (!last && S_ISDIR(info.st_mode) && protect_is_empty(dir_fd, component)))
             return hold == PROTECT_HOLD_NOT
                        ? 0
-                       : protect_hold_name(scan, dir_fd, path, component,
+                       : protect_hold_name(scan, dir_fd, above, component,
                                            last ? hold : PROTECT_HOLD_DIRECTORY, 0, err);
+        if (!protect_can_be_written(scan, path))
+            return 0;
         if (S_ISLNK(info.st_mode))
-            return follow_link(scan, dir_fd, next_path, component, rest, name, hold, err);
-        if (last || !S_ISDIR(info.st_mode)) {
-            warn_of_links(next_path, &info);
-            return may_be_placeholder(dir_fd, component, &info, hold)
-                       ? protect_hold_name(scan, dir_fd, path, component, hold, 0, err)
-                       : protect_add_rules(scan, next_path, 0, err);
-        }
+            return follow_link(scan, dir_fd, path, component, rest, name, hold, err);
+        if (last || !S_ISDIR(info.st_mode))
+            return protect_found(scan, dir_fd, above, component, path, &info, hold, err);
         int fd = openat(dir_fd, component, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s'", next_path);
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s'", path);
         own_close(&owned);
         dir_fd = owned = fd;
-        free(path);
-        path = take_ptr(&next_path);
     }
-    return brig_fail_nomem(err);
+    return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s' in '%s'", name,
+                     dir_path);
 }
 
 int protect_add_path(struct protect_scan *scan, const char *dir_path, const char *rest,
@@ -178,7 +205,8 @@ int protect_add_rows(struct protect_scan *scan, int dir_fd, const char *dir_path
     const struct protect_row *rows = table->rows;
     for (size_t i = 0; i < table->count; i++) {
         char name[PATH_LENGTH_MAX + 1];
-        (void)snprintf(name, sizeof name, "%s%s", prefix, rows[i].path);
+        if (!protect_join(name, prefix, rows[i].path))
+            return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s'", dir_path);
         scan->links = 0;
         int status = protect_path(scan, dir_fd, dir_path, rows[i].path, name,
                                   hold ? rows[i].hold : PROTECT_HOLD_NOT, err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which paths are protected, and what the policy says of them. */
-#include <stdio.h>
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -86,35 +85,44 @@ static const char *rest_below(const char *directory, const char *path)
 const struct policy_grant *protect_rule_of(const struct brig_policy *policy, const char *dest)
 {
     const struct policy_grant *best = NULL;
-    for (size_t i = 0; i < policy->grant_count; i++)
-        if (path_is_beneath(policy->grants[i].dest, dest) &&
-            (!best || path_depth(policy->grants[i].dest) >= path_depth(best->dest)))
-            best = &policy->grants[i];
+    size_t longest = 0; /* of two paths above the same one the longer is the deeper */
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        size_t length = strlen(policy->grants[i].dest);
+        if (length < longest || !path_is_beneath(policy->grants[i].dest, dest))
+            continue;
+        best = &policy->grants[i];
+        longest = length;
+    }
     return best;
 }
 
-/* Where a root shows a path in the jail and lets it be written: an allocated path, or NULL. */
-static char *writable_dest(const struct protect_scan *scan, const struct protect_root *root,
-                           const char *path)
+bool protect_join(char ret_path[PATH_LENGTH_MAX + 1], const char *dir_path, const char *rest)
+{
+    size_t before = strlen(dir_path), length = strlen(rest);
+    if (before + length > PATH_LENGTH_MAX)
+        return false;
+    memmove(ret_path, dir_path, before + 1);
+    memcpy(ret_path + before, rest, length + 1);
+    return true;
+}
+
+/* Where a root shows a path in the jail, if it lets it be written there. */
+static bool find_writable_dest(const struct protect_scan *scan, const struct protect_root *root,
+                               const char *path, char ret_dest[PATH_LENGTH_MAX + 1])
 {
     const char *rest = rest_below(root->path, path);
-    char *dest = NULL;
-    if (!rest || asprintf(&dest, "%s%s", root->dest, rest) < 0)
-        return NULL;
-    const struct policy_grant *rule = protect_rule_of(scan->settings->policy, dest);
-    if (rule && rule->access == BRIG_READ_WRITE && strcmp(rule->dest, dest) != 0)
-        return dest;
-    free(dest);
-    return NULL;
+    if (!rest || !protect_join(ret_dest, root->dest, rest))
+        return false;
+    const struct policy_grant *rule = protect_rule_of(scan->settings->policy, ret_dest);
+    return rule && rule->access == BRIG_READ_WRITE && strcmp(rule->dest, ret_dest) != 0;
 }
 
 bool protect_can_be_written(const struct protect_scan *scan, const char *path)
 {
-    for (size_t i = 0; i < scan->root_count; i++) {
-        autofree char *dest = writable_dest(scan, &scan->roots[i], path);
-        if (dest)
+    char dest[PATH_LENGTH_MAX + 1];
+    for (size_t i = 0; i < scan->root_count; i++)
+        if (find_writable_dest(scan, &scan->roots[i], path, dest))
             return true;
-    }
     return false;
 }
 
@@ -124,14 +132,11 @@ int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flag
 {
     for (size_t i = 0; i < scan->root_count; i++) {
         const struct protect_root *root = &scan->roots[i];
-        autofree char *dest = writable_dest(scan, root, path);
-        autofree char *source = NULL;
-        if (!dest)
+        char dest[PATH_LENGTH_MAX + 1], source[PATH_LENGTH_MAX + 1];
+        if (!find_writable_dest(scan, root, path, dest))
             continue;
-        if (asprintf(&source, "%s%s", root->source, rest_below(root->path, path)) < 0) {
-            source = NULL;
-            return brig_fail_nomem(err);
-        }
+        if (!protect_join(source, root->source, rest_below(root->path, path)))
+            return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s'", path);
         int status =
             brig_policy_grant(scan->settings->policy, BRIG_PROTECT, source, dest, flags, err);
         if (status < 0)
@@ -141,6 +146,17 @@ int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flag
 }
 
 /* ---- exceptions ---- */
+
+const char *protect_git_name(const struct protect_scan *scan, const char *path)
+{
+    const char *name = NULL;
+    for (size_t i = 0; i < scan->root_count; i++) {
+        const char *rest = rest_below(scan->roots[i].path, path);
+        if (rest && (!name || strlen(rest + 1) < strlen(name)))
+            name = rest + 1;
+    }
+    return name ? name : ".git"; /* granted itself */
+}
 
 /* Whether a path was taken out, by its name from the top of the project, or by its own path. */
 bool protect_is_excepted(const struct protect_scan *scan, const char *name, const char *path)

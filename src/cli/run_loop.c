@@ -237,9 +237,14 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
         state.terminal = &terminal;
     }
     int over;
-    do
+    bool empty = false;
+    do {
         over = turn(&state, loop->signal_fd, err);
-    while (over == 0);
+        if (over == 0 && !empty && loop->on_empty && job_is_empty(job)) {
+            loop->on_empty(loop->on_empty_arg);
+            empty = true;
+        }
+    } while (over == 0);
     for (int i = 0; i < RUN_LOOP_RELAYS && state.relays; i++)
         drain(&state.relays[i], job, loop->signal_fd);
     if (state.terminal) {

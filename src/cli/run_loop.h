@@ -9,6 +9,10 @@
 struct run_loop {
     int signal_fd;
     struct relay *relays; /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
+    /* Called as soon as nobody is left in the jail: what takes time then is done while the kernel
+     * takes the jail down. Not if the jail ends otherwise. May be NULL. */
+    void (*on_empty)(void *arg);
+    void *on_empty_arg;
 };
 #define RUN_LOOP_RELAYS 2
 

@@ -164,8 +164,15 @@ static long open_target(int root, const struct plan_step *step)
     return below;
 }
 
+static bool is_one_name(const char *path)
+{
+    while (*path && *path != '/')
+        path++;
+    return !*path;
+}
+
 /* A part of an attached slot. With check_identity it lies in a tree others can change: then no
- * symlink may be in the way. */
+ * symlink may be in the way. A single name has none before it. */
 static int clone_subtree(const struct plan *plan, const struct plan_step *step)
 {
     unsigned recursive = step->flags & PLAN_ATTR_RECURSIVE ? AT_RECURSIVE : 0;
@@ -173,6 +180,10 @@ static int clone_subtree(const struct plan *plan, const struct plan_step *step)
     if (!step->check_identity)
         return (int)SYS(open_tree, from, step->path,
                         AT_EMPTY_PATH | recursive | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (!step->data && is_one_name(step->path))
+        return (int)SYS(open_tree, from, step->path,
+                        AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | recursive | OPEN_TREE_CLONE |
+                            OPEN_TREE_CLOEXEC);
     long fd = step->data ? open_target(from, step) : open_beneath(from, step->path);
     if (fd < 0)
         return (int)fd;
@@ -186,6 +197,9 @@ static int clone_subtree(const struct plan *plan, const struct plan_step *step)
 static int attach(const struct plan *plan, const struct plan_step *step)
 {
     int root = plan->slots[step->from];
+    if (step->flags & PLAN_ATTACH_NAME) /* a symlink of this name is not followed */
+        return (int)SYS(move_mount, plan->slots[step->slot], "", root, step->path + step->length,
+                        MOVE_MOUNT_F_EMPTY_PATH);
     if (step->mode) /* in a filesystem of our own making no name can lead astray */
         return (int)SYS(move_mount, plan->slots[step->slot], "", root, step->path + 1,
                         MOVE_MOUNT_F_EMPTY_PATH);

@@ -186,14 +186,17 @@ static void look_for_stuck(struct brig_job *job, uint64_t now)
     job->stuck_deadline_us = 0;
 }
 
-/* The run has lasted long enough for the watch on names. */
+/* The run has lasted long enough for the watch on mounts, or for that on names. */
 static void watch_on(struct brig_job *job)
 {
-    job->watch_due_us = 0;
+    bool names = job->watch.mounts >= 0;
     watch_rest(&job->watch, &job->plan, job->pid, &job->notices);
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = job->watch.fd};
-    if (job->watch.fd >= 0)
-        (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, job->watch.fd, &event);
+    int fd = names ? job->watch.fd : job->watch.mounts;
+    struct epoll_event event = {.events = names ? EPOLLIN : EPOLLPRI, .data.fd = fd};
+    if (fd >= 0)
+        (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, fd, &event);
+    uint64_t delay = fd >= 0 ? watch_delay_us(&job->watch, &job->plan) : 0;
+    job->watch_due_us = delay > 0 ? job->started_us + delay : 0;
 }
 
 static void handle_timer(struct brig_job *job)
@@ -235,13 +238,15 @@ static void handle_wire(struct brig_job *job)
             return;
         if (got > 0 && message.type == WIRE_STOPPED)
             job->stop_signal = message.a;
-        if (got > 0 && message.type == WIRE_ENDED)
+        if (got > 0 && message.type == WIRE_ENDED) {
             job->end = message;
+            watch_leave(&job->watch);
+        }
         if (got > 0 && message.type == WIRE_STUCK) {
             job->stuck_deadline_us = job_now_us() + 1;
             (void)job_arm_timer(job, NULL);
         }
-        if (got < 0 || message.type == WIRE_ENDED) { /* the last word; the pidfd tells the rest */
+        if (got < 0) { /* the pidfd tells the rest */
             (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, job->wire, NULL);
             (void)close(job->wire);
             job->wire = -1;
@@ -302,6 +307,11 @@ static bool serve_tool(struct brig_job *job, int fd)
     if (tools_due_us(job->tools) != 0)
         (void)job_arm_timer(job, NULL); /* without one, the tools have to do without us */
     return true;
+}
+
+bool job_is_empty(const struct brig_job *job)
+{
+    return job->wire < 0 && job->end.type == WIRE_ENDED;
 }
 
 int brig_job_process(struct brig_job *job, struct brig_error *err)

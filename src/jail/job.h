@@ -47,6 +47,8 @@ uint64_t job_deadline_us(const struct brig_job *job);
 bool job_is_timed(const struct brig_job *job);
 /* Whether its first process has a pid namespace to itself, so that with it everything ends. */
 bool job_has_namespace(const struct brig_job *job);
+/* Whether nobody is left in the jail, and its first process has only to be cleared away. */
+bool job_is_empty(const struct brig_job *job);
 /* Arms the timer for the next thing due; one is made when there is something. */
 int job_arm_timer(struct brig_job *job, struct brig_error *err);
 

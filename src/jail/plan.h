@@ -41,7 +41,9 @@ enum plan_op {
     PLAN_MKPATH, /* in slot: the directories of path, following no symlink; mode: the last name is
                        * one too, else it is a file */
     PLAN_ATTACH, /* slot at path in the root `from`; mode: the way there is all ours; data: the
-                       * directory (of length bytes) above it that others can write to */
+                       * directory (of length bytes) above it that others can write to; flags: with
+                       * PLAN_ATTACH_NAME `from` is the directory right above, and the name begins
+                       * at length */
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
     PLAN_OPEN,   /* slot = what is at path in the root `from`, a directory if mode says so; data: as
                        * for PLAN_ATTACH. What is not there leaves a slot without anything */
@@ -57,6 +59,7 @@ enum plan_attr {
     PLAN_ATTR_NODEV = 1 << 2,
     PLAN_ATTR_NOEXEC = 1 << 3,
     PLAN_ATTR_RECURSIVE = 1 << 4,
+    PLAN_ATTACH_NAME = 1 << 5,
 };
 
 #define PLAN_NO_SLOT (-1)

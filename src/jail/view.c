@@ -30,18 +30,21 @@ bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, s
 
 void view_add_place(struct view *view, struct view_place place)
 {
+    place.length = strlen(place.dest);
     if (plan_reserve(view->plan, (void **)&view->places, view->place_count, &view->place_room,
                      sizeof *view->places))
         view->places[view->place_count++] = place;
 }
 
-/* How many bytes of path the place's destination covers, or -1 if it does not. */
-static int covers(const char *dest, const char *path)
+/* How many bytes of path the place's destination covers, or -1 if it does not. Most places have a
+ * beginning in common, and differ at the end. */
+static int covers(const struct view_place *place, const char *path, size_t path_length)
 {
-    size_t length = strlen(dest);
+    size_t length = place->length;
     if (length == 1)
         return 0;
-    if (strncmp(dest, path, length) != 0 || (path[length] && path[length] != '/'))
+    if (length > path_length || (path[length] && path[length] != '/') ||
+        place->dest[length - 1] != path[length - 1] || memcmp(place->dest, path, length) != 0)
         return -1;
     return (int)length;
 }
@@ -50,8 +53,9 @@ const struct view_place *view_place_of(const struct view *view, const char *dest
 {
     const struct view_place *best = NULL;
     int most = -1;
+    size_t dest_length = strlen(dest);
     for (size_t i = 0; i < view->place_count; i++) {
-        int length = covers(view->places[i].dest, dest);
+        int length = covers(&view->places[i], dest, dest_length);
         if (length >= most && length >= 0) { /* of equals, the later lies on top */
             most = length;
             best = &view->places[i];
@@ -137,7 +141,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
     const struct view_place *place = view_place_of(view, dest);
     if (!place) /* the root is one, unless there was no memory for it */
         return brig_fail_nomem(err);
-    int covered = covers(place->dest, dest);
+    int covered = covers(place, dest, strlen(dest));
     const char *rest = dest + (covered > 0 ? covered : 0);
     while (*rest == '/')
         rest++;
@@ -384,8 +388,8 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
               int landlock_abi, struct brig_error *err)
 {
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
-    int result = add_root(&view, err);
-    if (result < 0)
+    int result = policy->errand.run ? policy->errand.run(policy->errand.arg, err) : 0;
+    if (result < 0 || (result = add_root(&view, err)) < 0)
         return result;
     if ((result = add_scratch(&view, err)) < 0)
         return result;

@@ -164,6 +164,16 @@ static int lay_private(struct view *view, const struct view_entry *entry, struct
     return 0;
 }
 
+static char *copy_part(struct arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc_raw(arena, length + 1);
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
 static void watch_name(struct view *view, const char *host_path, size_t length, size_t name_at,
                        struct plan_mask covered)
 {
@@ -171,9 +181,8 @@ static void watch_name(struct view *view, const char *host_path, size_t length, 
     if (!plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
                       sizeof *plan->masks))
         return;
-    covered.host_dir =
-        arena_printf(&plan->arena, "%.*s", (int)(name_at > 1 ? name_at - 1 : 1), host_path);
-    covered.name = arena_printf(&plan->arena, "%.*s", (int)(length - name_at), host_path + name_at);
+    covered.host_dir = copy_part(&plan->arena, host_path, name_at > 1 ? name_at - 1 : 1);
+    covered.name = copy_part(&plan->arena, host_path + name_at, length - name_at);
     plan->masks[plan->mask_count++] = covered;
 }
 
@@ -193,23 +202,37 @@ static void watch_cover(struct view *view, enum plan_cover cover, const struct v
     }
 }
 
-/* Mounts a file, directory or symlink on itself: what is mounted cannot be renamed or removed. */
-static void pin(struct view *view, const struct view_place *place, const char *rest, size_t length,
-                enum plan_cover cover)
+/* Attaches a slot at a name right in a place: one lookup of one name, which no symlink can divert. */
+static void attach_in(struct view *view, int slot, const struct view_place *place, const char *dest,
+                      const char *what)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_ATTACH, what);
+    if (step) {
+        step->slot = slot;
+        step->from = place->slot;
+        step->path = dest;
+        step->length = strlen(place->dest) + 1;
+        step->flags = PLAN_ATTACH_NAME;
+    }
+}
+
+/* Mounts a file, directory or symlink on itself: what is mounted cannot be renamed or removed. All
+ * directories between it and its place have been held before, and are places by now. */
+static void pin(struct view *view, const char *dest, enum plan_cover cover)
 {
     struct arena *arena = &view->plan->arena;
-    char *dest = arena_printf(arena, "%s/%.*s", place->dest, (int)length, rest);
-    char *host = arena_printf(arena, "%s/%.*s", place->host, (int)length, rest);
-    char *inside = arena_printf(arena, "%.*s", (int)length, rest);
-    if (!dest || !host || !inside)
-        return;
+    struct view_place place = *view_place_of(view, dest); /* adding places may move the array */
+    const char *name = dest + strlen(place.dest) + 1;
+    char *host = arena_concat(arena, place.host, "/", name);
     const char *what = arena_concat(arena, "hold '", dest, "' in place");
+    if (!host || !what)
+        return;
     int slot = plan_new_slot(view->plan);
     struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
     if (step) {
         step->slot = slot;
-        step->from = place->slot;
-        step->path = inside;
+        step->from = place.slot;
+        step->path = name;
         step->flags = PLAN_ATTR_RECURSIVE;
         step->check_identity = true;
     }
@@ -218,8 +241,8 @@ static void pin(struct view *view, const struct view_place *place, const char *r
         step->slot = slot;
         step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_RECURSIVE;
     }
-    (void)view_attach(view, slot, dest, false, what);
-    watch_cover(view, cover, place, host, dest);
+    attach_in(view, slot, &place, dest, what);
+    watch_cover(view, cover, &place, host, dest);
     view_add_place(
         view, (struct view_place){.dest = dest, .host = host, .writable = writable, .slot = slot});
 }
@@ -231,12 +254,12 @@ static void hold_parents(struct view *view, const char *dest)
     const struct view_place *place = view_place_of(view, dest);
     if (!place->host || !place->writable)
         return;
-    struct view_place governing = *place; /* adding places may move the array */
-    const char *rest = dest + strlen(governing.dest) + 1;
+    const char *top = place->host; /* adding places may move the array */
+    const char *rest = dest + strlen(place->dest) + 1;
     for (const char *slash = strchr(rest, '/'); slash; slash = strchr(slash + 1, '/')) {
         char path[4200];
         struct stat info;
-        (void)snprintf(path, sizeof path, "%s/%.*s", governing.host, (int)(slash - rest), rest);
+        (void)snprintf(path, sizeof path, "%s/%.*s", top, (int)(slash - rest), rest);
         if (lstat(path, &info) < 0)
             return;
         if (!S_ISDIR(info.st_mode)) { /* a symlink is followed to wherever it leads */
@@ -244,7 +267,9 @@ static void hold_parents(struct view *view, const char *dest)
                            "'%s' goes through a symlink, which can be replaced", dest);
             return;
         }
-        pin(view, &governing, rest, (size_t)(slash - rest), PLAN_COVER_PIN);
+        char *above = copy_part(&view->plan->arena, dest, (size_t)(slash - dest));
+        if (above)
+            pin(view, above, PLAN_COVER_PIN);
     }
 }
 
@@ -365,11 +390,12 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
             return 0;
     }
     hold_parents(view, entry->dest);
-    if (!exists && of_host && is_mistyped(entry))
+    const struct policy_grant *grant = entry->grant;
+    if (!exists && of_host && grant && is_mistyped(entry))
         return brig_fail(err, BRIG_E_SETUP, 0,
                          "cannot hide '%s', which does not exist [%s]. Check the name, or use "
                          "--mask? to hide it as soon as it does",
-                         entry->dest, entry->grant->origin);
+                         entry->dest, grant->origin);
     if (!exists)
         return 0;
     bool directory = S_ISDIR(info.st_mode);
@@ -431,12 +457,11 @@ static int lay_protect(struct view *view, const struct view_entry *entry, struct
                          grant->origin);
     }
     hold_parents(view, entry->dest);
-    struct view_place above = *view_place_of(view, entry->dest);
-    rest = entry->dest + strlen(above.dest) + 1;
     if (!(grant->flags & BRIG_GRANT_HELD)) {
-        pin(view, &above, rest, strlen(rest), PLAN_COVER_PROTECT);
+        pin(view, entry->dest, PLAN_COVER_PROTECT);
         return 0;
     }
+    struct view_place above = *view_place_of(view, entry->dest);
     lay_held(view, entry,
              arena_concat(&view->plan->arena, "hold '", entry->dest, "' [", grant->origin, "]"));
     watch_cover(view, PLAN_COVER_PROTECT, &above, host_path, entry->dest);

@@ -8,6 +8,7 @@
  * governs the path: it says where a mount point can be made, or that it must exist on the host. */
 struct view_place {
     const char *dest;   /* inside the jail */
+    size_t length;      /* of that, counted by view_add_place() */
     const char *host;   /* the host tree behind it; NULL: ours, in a slot */
     bool writable;      /* a tree the command can change */
     bool jails;         /* one of the jail's own, changed by earlier runs of it */

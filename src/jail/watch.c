@@ -17,6 +17,7 @@
 #include "jail/spawn.h"
 #include "jail/unenforced.h"
 
+#define MOUNTS_DELAY_US 10000
 #define REST_DELAY_US 250000
 #define TABLE_MAX (16 << 20) /* bytes of a table of mounts */
 
@@ -61,7 +62,7 @@ int watch_start(struct watch *watch, const struct plan *plan, struct brig_error 
     return 0;
 }
 
-void watch_mounts(struct watch *watch, const struct plan *plan, pid_t pid)
+static void open_table(struct watch *watch, const struct plan *plan, pid_t pid)
 {
     char path[64];
     (void)snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
@@ -69,15 +70,22 @@ void watch_mounts(struct watch *watch, const struct plan *plan, pid_t pid)
         watch->mounts = open(path, O_RDONLY | O_CLOEXEC);
 }
 
+void watch_mounts(struct watch *watch, const struct plan *plan, pid_t pid)
+{
+    if (watch->fd >= 0)
+        open_table(watch, plan, pid);
+}
+
 uint64_t watch_delay_us(const struct watch *watch, const struct plan *plan)
 {
-    return plan->mask_count > 0 && plan->rung == PLAN_FULL && watch->fd < 0 ? REST_DELAY_US : 0;
+    if (plan->mask_count == 0 || plan->rung != PLAN_FULL || watch->fd >= 0)
+        return 0;
+    return watch->mounts < 0 ? MOUNTS_DELAY_US : REST_DELAY_US;
 }
 
 void watch_done(struct watch *watch)
 {
-    if (watch->mounts >= 0)
-        (void)close(watch->mounts);
+    watch_leave(watch);
     if (watch->fd >= 0)
         (void)close(watch->fd);
     free(watch->descriptors);
@@ -294,9 +302,18 @@ void watch_rest(struct watch *watch, const struct plan *plan, pid_t pid,
                 struct brig_unenforced *notices)
 {
     struct brig_error err = {0};
-    if (watch_names(watch, plan, &err) < 0)
+    if (watch->mounts < 0)
+        open_table(watch, plan, pid);
+    else if (watch_names(watch, plan, &err) < 0)
         unenforced_add(notices, "%s", err.message);
     relay_all(watch, plan, pid, notices);
+}
+
+void watch_leave(struct watch *watch)
+{
+    if (watch->mounts >= 0)
+        (void)close(watch->mounts);
+    watch->mounts = -1;
 }
 
 void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_unenforced *notices)

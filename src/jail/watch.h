@@ -4,7 +4,9 @@
  *
  * The jail's table of mounts tells that a mount is gone. That a name appears which had nothing to
  * mount on, or that a directory further up is replaced, only inotify tells, and to close that takes
- * the kernel 7 ms: so where there are no masks, it is begun with when the run has lasted a while. */
+ * the kernel 7 ms: so where there are no masks, it is begun with when the run has lasted a while. Who
+ * has the table open keeps the mounts alive, and takes them down in the end; so it, too, is left to
+ * runs that last. */
 #pragma once
 
 #include "jail/plan.h"
@@ -25,11 +27,12 @@ struct watch {
 
 /* Begins before the jail is started, so that no change is missed. */
 int watch_start(struct watch *watch, const struct plan *plan, struct brig_error *err);
-/* Once it is. */
+/* Once it is, and if there are masks. */
 void watch_mounts(struct watch *watch, const struct plan *plan, pid_t pid);
-/* How long a run must last for names to be watched that hold no masks; 0 if nothing is left to do. */
+/* How long after its start a run is to be watched more closely; 0 if nothing is left to do. */
 uint64_t watch_delay_us(const struct watch *watch, const struct plan *plan);
-/* That long after: watches them, and lays again what was missed. Afterwards watch->fd is there. */
+/* That long after: first the mounts are watched, the next time the names; and lays again what was
+ * missed. Afterwards watch->mounts, then watch->fd is there. */
 void watch_rest(struct watch *watch, const struct plan *plan, pid_t pid,
                 struct brig_unenforced *notices);
 /* After events on watch->fd or on watch->mounts: lays again what is missing in the jail of `pid`, and
@@ -38,6 +41,8 @@ void watch_process(struct watch *watch, const struct plan *plan, pid_t pid,
                    struct brig_unenforced *notices);
 void watch_mounts_changed(struct watch *watch, const struct plan *plan, pid_t pid,
                           struct brig_unenforced *notices);
+/* When nobody is left in the jail: no mount matters any more. */
+void watch_leave(struct watch *watch);
 /* When the jail is over: adds what was tried in vain. */
 void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_unenforced *notices);
 void watch_done(struct watch *watch);

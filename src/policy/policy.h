@@ -48,6 +48,14 @@ struct policy_file {
     unsigned mode;
 };
 
+/* What the front has left to be done before the policy's paths are looked up. The engine does it once
+ * it has begun to make the namespaces, which keeps the kernel busy for longer; if it starts anew, it
+ * does it again. */
+struct policy_errand {
+    int (*run)(void *arg, struct brig_error *err); /* or NULL */
+    void *arg;
+};
+
 struct brig_policy {
     enum brig_mode mode;
     enum brig_view view;
@@ -76,6 +84,7 @@ struct brig_policy {
     enum brig_on_unsupported on_unsupported;
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */
+    struct policy_errand errand;
 };
 
 /* Names of the vocabulary, one table each in names.c. name_of returns "?" for a value outside the

@@ -433,13 +433,127 @@ PLANT='mkdir objects refs; mkdir -p refs/heads; echo "ref: refs/heads/m" >HEAD
     must jail user -- true # not again
     output_lacks "rebase-merge"
     must jail user "${GIT[@]}" -- sh -c 'git init -q evil && git -C evil commit -q --allow-empty -m x && git add evil 2>/dev/null'
-    output_has "new submodule, 'evil'"
+    output_has "evil' a submodule with a repository of its own"
     must jail user "${GIT[@]}" -- sh -c 'echo a >a && git add a && git commit -q -m a'
     output_lacks "warning"
     must jail user "${GIT[@]}" -- git update-index --index-version 4
+    output_lacks "warning"
+    must jail user "${GIT[@]}" -- git update-index --split-index
     output_has "cannot be searched"
     must jail user --unprotect refs --unprotect objects -- sh -c 'mkdir objects refs && echo "ref: refs/heads/m" >HEAD'
     output_has "itself a repository"
+}
+
+# plant DIR: in the jail, a repository in DIR whose settings run something for who asks for its status.
+WITH_PLANT='plant() { git init -q "$1" && git -C "$1" commit -q --allow-empty -m x &&
+    git -C "$1" config core.fsmonitor "touch $PWD/planted; false"; };'
+
+# obeyed: whether git outside, asked for the status of the project, runs what was planted.
+obeyed() {
+    rm -f planted
+    run_as_user env GIT_CONFIG_GLOBAL=/dev/null git status >/dev/null 2>&1
+    [ -e planted ]
+}
+
+@test "a submodule that a run makes is not obeyed outside, whatever the index is like" {
+    for version in 2 4; do
+        project user
+        run_as_user git config index.version "$version"
+        must jail user "${GIT[@]}" --no-protect -- sh -c "$WITH_PLANT plant evil && git add evil"
+        obeyed
+        rm -rf "$SCRATCH"
+        project user
+        run_as_user git config index.version "$version"
+        must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant evil && git add evil"
+        output_has "its .git is now '.git.made-in-jail'"
+        [ -d evil/.git.made-in-jail ] && [ ! -e evil/.git ]
+        run obeyed
+        [ "$status" -ne 0 ]
+        # A second run cannot put it back, nor write what was there before.
+        must_fail jail user -- sh -c 'mv evil/.git.made-in-jail evil/.git'
+        must_fail jail user -- sh -c 'mv evil e'
+        # Where its directory is missing it can be made, and is put aside.
+        rm -rf evil
+        must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant evil"
+        output_has "its .git is now '.git.made-in-jail'"
+        run obeyed
+        [ "$status" -ne 0 ]
+        rm -rf "$SCRATCH"
+    done
+}
+
+@test "a submodule with a repository of its own is protected" {
+    project user
+    run_as_user sh -c '
+        g() { git -c user.name=n -c user.email=e "$@"; }
+        git init -q own && g -C own commit -q --allow-empty -m x && g add own 2>/dev/null &&
+        git init -q own/inner && g -C own/inner commit -q --allow-empty -m x && g -C own add inner 2>/dev/null &&
+        g commit -q -m own && mkdir -p own/hooks && git -C own config core.hooksPath hooks'
+    for git in own/.git own/inner/.git; do
+        must_fail jail user -- sh -c "echo x >>$git/config"
+        must_fail jail user -- sh -c "echo x >$git/hooks/pre-commit"
+        must_fail jail user -- sh -c "mv $git $git.x"
+        must jail user --unprotect "$PWD/$git" -- sh -c "echo '# x' >>$git/config"
+    done
+    must_fail jail user -- sh -c 'echo x >own/hooks/pre-commit'
+    must jail user "${GIT[@]}" -- git -C own commit -q --allow-empty -m y
+    # In the submodule's own index a new one is no more obeyed than at the top.
+    must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT cd own && plant evil && git add evil"
+    output_has "own/evil' a submodule"
+    run obeyed
+    [ "$status" -ne 0 ] && [ ! -e own/planted ]
+}
+
+@test "a repository with very many submodules can be worked in" {
+    project user
+    # 300 that are not checked out: the first are held, the others looked at afterwards
+    commit=$(run_as_user git rev-parse HEAD)
+    for i in $(seq 300); do printf '160000 %s 0\ts/%03d\n' "$commit" "$i"; done >"$SCRATCH/links"
+    chmod a+r "$SCRATCH/links"
+    run_as_user sh -c 'git update-index --index-info <"$1"; for i in $(seq 300); do mkdir -p s/$(printf %03d $i); done' - "$SCRATCH/links"
+    must_fail jail user -- mkdir s/001/.git
+    must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant s/300"
+    output_has "s/300' a submodule with a repository of its own"
+    run obeyed
+    [ "$status" -ne 0 ]
+    # 150 that are
+    for i in $(seq 150); do echo "s/$(printf %03d "$i")"; done >"$SCRATCH/dirs"
+    chmod a+r "$SCRATCH/dirs"
+    run_as_user sh -c 'while read -r d; do git init -q "$d"; done <"$1"' - "$SCRATCH/dirs"
+    must jail user -- true
+    output_has "more than 128 submodules"
+    output_lacks "made-in-jail"
+    [ -d s/150/.git ] && [ -d s/001/.git ]
+    must_fail jail user -- sh -c 'echo x >>s/001/.git/config'
+}
+
+@test "where submodules' repositories are, a run adds none" {
+    project user
+    run_as_user sh -c 'git init -q --bare .git/modules/mine'
+    must jail user "${GIT[@]}" --unprotect .git/modules -- git init -q --bare .git/modules/wanted
+    output_lacks "warning"
+    [ -e .git/modules/wanted/HEAD ]
+    must jail user "${GIT[@]}" -- sh -c 'git init -q --bare .git/modules/a/evil; ln -s /x .git/modules/link'
+    output_has "modules/a/evil"
+    output_has "modules/link"
+    [ ! -e .git/modules/a/evil ] && [ ! -L .git/modules/link ] && [ -e .git/modules/mine/HEAD ]
+    [ "$(find .git -maxdepth 1 -name 'modules.made-in-jail*' | wc -l)" -eq 2 ]
+    must jail user -- true
+    output_lacks "warning"
+}
+
+@test "settings that git finds by the home are protected where they can be written" {
+    project user
+    home=$(lib_user_home)
+    [ "${PWD#"$home"/}" != "$PWD" ]
+    # shellcheck disable=SC2088 # for git to expand
+    run_as_user git config --add include.path "~/${PWD#"$home"/}/settings"
+    run_as_user git config --add include.path ':(optional)opt'
+    for file in settings .git/opt; do
+        must_fail jail user -- sh -c "echo x >$file"
+        must jail user --unprotect "$PWD/$file" -- sh -c "echo '# x' >$file"
+        must_fail jail user -- sh -c "echo x >$file"
+    done
 }
 
 @test "what git's settings name is protected: hooks elsewhere, and included settings" {
@@ -595,6 +709,23 @@ start() { # start WHO SCRIPT
     must jail user --no-protect --dry-run
     output_lacks "[protected]"
     [ "$(listing)" = "$before" ]
+}
+
+@test "what root's jail has mounted is not mounted on the host" {
+    lib_is_root || skip "needs root"
+    project root
+    # As systemd has it: whatever is mounted in one namespace appears in the other.
+    cat >"$SCRATCH/twice" <<'SCRIPT'
+mount --bind "$PWD" "$PWD" && mount --make-shared "$PWD" && cd "$PWD" || exit
+for run in 1 2; do
+    "$@" || exit
+    ! grep -F "$PWD/" /proc/self/mountinfo || exit 1
+done
+mount --bind .git/hooks .git/hooks && grep -qF "$PWD/.git/hooks" /proc/self/mountinfo
+SCRIPT
+    must env XDG_DATA_HOME="$SCRATCH/data" unshare -m --propagation private \
+        sh "$SCRATCH/twice" "$BRIG" -m sealed -- sh -c 'test -d .vscode && ! mkdir .vscode/x'
+    [ ! -e .vscode ]
 }
 
 @test "it holds in every mode" {

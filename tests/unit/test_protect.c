@@ -11,22 +11,33 @@
 #include "tap.h"
 
 /* The program's parts are in no library. */
-#include "cli/gitfile.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "cli/gitindex.c"       /* NOLINT(bugprone-suspicious-include) */
-#include "cli/message.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "cli/placeholder.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_after.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_config.c" /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_git.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_path.c"   /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_rules.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "cli/worktree.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "cli/gitfile.c"             /* NOLINT(bugprone-suspicious-include) */
+#include "cli/gitindex.c"            /* NOLINT(bugprone-suspicious-include) */
+#include "cli/message.c"             /* NOLINT(bugprone-suspicious-include) */
+#include "cli/placeholder.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "cli/placeholder_journal.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect.c"             /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_after.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_config.c"      /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_git.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_path.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_rules.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "cli/worktree.c"            /* NOLINT(bugprone-suspicious-include) */
 
 bool workdir_is_precious(const char *path, const struct identity *identity)
 {
     (void)path, (void)identity;
     return false;
+}
+
+void identity_enter(const struct identity *identity)
+{
+    (void)identity;
+}
+
+void identity_leave(const struct identity *identity)
+{
+    (void)identity;
 }
 
 static char scratch[] = "/tmp/brig-protect.XXXXXX";
@@ -37,10 +48,13 @@ static bool exists(const char *path)
     return lstat(path, &info) == 0;
 }
 
+/* What is in the journal, up to its end. */
 static size_t journal_size(void)
 {
-    struct stat info;
-    return stat("journal/placeholders", &info) == 0 ? (size_t)info.st_size : 0;
+    autoclose int fd = open("journal/placeholders", O_RDONLY | O_CLOEXEC);
+    size_t length = 0;
+    autofree char *text = fd < 0 ? NULL : read_journal(fd, &length);
+    return text ? length : 0;
 }
 
 /* ---- placeholders ---- */
@@ -56,7 +70,12 @@ static int hold(struct placeholders *placeholders, const char *name, enum placeh
     char path[PATH_MAX];
     (void)snprintf(path, sizeof path, "%s/held", scratch);
     autoclose int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return placeholders_hold(placeholders, dir, path, name, kind, NULL);
+    size_t count = placeholders->count;
+    if (placeholders_want(placeholders, dir, path, name, kind, NULL) < 0 ||
+        placeholders_make(placeholders, NULL) < 0)
+        return -1;
+    return placeholders->count > count &&
+           placeholders->items[count].state != PLACEHOLDER_IMPOSSIBLE;
 }
 
 static void test_placeholders(void)
@@ -132,6 +151,151 @@ static void test_journal_text(void)
     tap_ok(!parse_record("0 12 a", &record) && !parse_record("9 12 /a", &record) &&
                !parse_record("", &record) && !parse_record("0 x /a", &record),
            "a malformed one is not");
+}
+
+/* What a run leaves that dies while it makes its placeholders: they are announced, and have no inode. */
+static void test_announced(void)
+{
+    autostr struct str text = {0};
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/held", scratch);
+    (void)journal_format(&text, PLACEHOLDER_DIRECTORY, path, "made");
+    (void)journal_format(&text, PLACEHOLDER_SELF, path, "half");
+    (void)journal_format(&text, PLACEHOLDER_FILE, path, "never");
+    (void)journal_format(&text, PLACEHOLDER_FILE, path, "somebodys");
+    size_t found = journal_format(&text, PLACEHOLDER_DIRECTORY, path, "found");
+    journal_settle(text.data + found, 0);
+    (void)mkdir("held/made", 0755);
+    (void)mkdir("held/found", 0755);
+    autofile FILE *half = fopen("held/half", "we");
+    autofile FILE *other = fopen("held/somebodys", "we");
+    if (other)
+        (void)fputs("text", other), (void)fflush(other);
+    autofile FILE *journal = fopen("journal/placeholders", "we");
+    if (journal)
+        (void)fwrite(text.data, 1, text.length, journal), (void)fflush(journal);
+    struct placeholders next;
+    begin(&next);
+    placeholders_done(&next);
+    tap_ok(half && !exists("held/made") && !exists("held/half"), "what was announced is removed");
+    tap_ok(exists("held/found") && exists("held/somebodys"), "and nothing else");
+    tap_is_int((int)journal_size(), 0, "and then forgotten");
+}
+
+static void test_records(void)
+{
+    autostr struct str text = {0};
+    struct record record;
+    size_t at = journal_format(&text, PLACEHOLDER_FILE, "/d", "n");
+    size_t other = journal_format(&text, PLACEHOLDER_CLOSED, "/d", "m");
+    tap_ok(parse_record(text.data + other, &record) && record.ino == 0 &&
+               record.kind == PLACEHOLDER_CLOSED && strcmp(record.path, "/d/m") == 0,
+           "what is announced has no inode");
+    journal_settle(text.data + at, UINT64_MAX);
+    tap_ok(parse_record(text.data + at, &record) && record.ino == UINT64_MAX &&
+               record.kind == PLACEHOLDER_FILE && strcmp(record.path, "/d/n") == 0,
+           "what is made has one");
+    journal_settle(text.data + at, 0);
+    tap_ok(!parse_record(text.data + at, &record), "what was not made is no record");
+}
+
+static void test_closed(void)
+{
+    struct placeholders placeholders;
+    begin(&placeholders);
+    autoclose int fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    tap_ok(
+        placeholders_want(&placeholders, fd, "/proc/self", "a", PLACEHOLDER_DIRECTORY, NULL) == 0 &&
+            placeholders_want(&placeholders, fd, "/proc/self", "a", PLACEHOLDER_FILE, NULL) == 0 &&
+            placeholders.count == 1,
+        "a name is wanted once");
+    int status = placeholders_make(&placeholders, NULL);
+    tap_ok(status < 0 || placeholders.items[0].state == PLACEHOLDER_IMPOSSIBLE,
+           "where nobody can make anything it is impossible, or refused");
+    tap_is_int(placeholders_make(&placeholders, NULL), 0, "and settled once and for all");
+    placeholders_done(&placeholders);
+    tap_is_int((int)journal_size(), 0, "and nothing of it is kept");
+}
+
+static void test_failed(void)
+{
+    struct placeholders placeholders;
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/held/over", scratch);
+    (void)mkdir("held/over", 0700);
+    begin(&placeholders);
+    autoclose int fd = open("held/over", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    (void)placeholders_want(&placeholders, fd, path, "a", PLACEHOLDER_DIRECTORY, NULL);
+    (void)placeholders_want(&placeholders, fd, path, "b", PLACEHOLDER_DIRECTORY, NULL);
+    (void)rmdir("held/over"); /* in what is gone nothing can be made, whoever tries */
+    tap_ok(placeholders_make(&placeholders, NULL) < 0 && placeholders_make(&placeholders, NULL) < 0,
+           "what cannot be held is an error, the second time too");
+    placeholders_done(&placeholders);
+    tap_is_int((int)journal_size(), 0, "and is forgotten");
+}
+
+/* ---- the index ---- */
+
+/* Appends an entry; in version 4 `name` follows the first `kept` bytes of the last name. */
+static void add_entry(struct str *index, int version, size_t hash_size, unsigned mode, size_t drop,
+                      const char *name, size_t length)
+{
+    static const unsigned char zeros[80];
+    size_t start = index->length;
+    unsigned char bytes[4] = {0, 0, (unsigned char)(mode >> 8), (unsigned char)mode};
+    unsigned char flags[2] = {(unsigned char)(length >> 8 & 0xf), (unsigned char)length};
+    str_append_bytes(index, zeros, 24);
+    str_append_bytes(index, bytes, 4);
+    str_append_bytes(index, zeros, 12 + hash_size);
+    str_append_bytes(index, flags, 2);
+    if (version == 4 && drop > 127) /* two bytes, the first of which counts one more */
+        str_append_char(index, (char)(0x80 | ((drop >> 7) - 1)));
+    if (version == 4)
+        str_append_char(index, (char)(drop & 127));
+    str_append_bytes(index, name, strlen(name) + 1);
+    while (version < 4 && (index->length - start) % 8 != 0)
+        str_append_char(index, '\0');
+}
+
+static void begin_index(struct str *index, int version, int count)
+{
+    char header[12] = {'D', 'I', 'R', 'C', 0, 0, 0, (char)version, 0, 0, 0, (char)count};
+    str_append_bytes(index, header, sizeof header);
+}
+
+static bool links_are(const struct str *index, size_t hash_size, const char *first,
+                      const char *second)
+{
+    struct gitindex reader;
+    const char *name = NULL;
+    return gitindex_begin(&reader, index->data, index->length, hash_size) &&
+           gitindex_next(&reader, &name) == 1 && strcmp(name, first) == 0 &&
+           gitindex_next(&reader, &name) == 1 && strcmp(name, second) == 0 &&
+           gitindex_next(&reader, &name) == 0;
+}
+
+static void test_index(void)
+{
+    char file[201], link[] = "libs/sub";
+    memset(file, 'f', sizeof file - 1);
+    file[sizeof file - 1] = '\0';
+    for (int i = 0; i < 4; i++) {
+        int version = i < 2 ? 2 : 4;
+        size_t hash_size = i % 2 ? GITINDEX_SHA256 : GITINDEX_SHA1;
+        size_t other = i % 2 ? GITINDEX_SHA1 : GITINDEX_SHA256;
+        autostr struct str index = {0};
+        begin_index(&index, version, 3);
+        add_entry(&index, version, hash_size, 0100644, 0, file, 200);
+        add_entry(&index, version, hash_size, 0160000, 200, link, 8);
+        add_entry(&index, version, hash_size, 0160000, 3, version == 4 ? "two" : "libs/two", 8);
+        str_append_bytes(&index, "TREE\0\0\0\1x", 9);
+        str_append_bytes(&index, file, hash_size);
+        tap_ok(links_are(&index, hash_size, "libs/sub", "libs/two"),
+               "an index of version %d with hashes of %d bytes is read", version, (int)hash_size);
+        tap_ok(!links_are(&index, other, "libs/sub", "libs/two"), "and not with others");
+        index.length -= hash_size + 40;
+        tap_ok(!links_are(&index, hash_size, "libs/sub", "libs/two"), "nor if it is cut off");
+    }
 }
 
 /* ---- rules ---- */
@@ -280,7 +444,12 @@ int main(void)
     test_placeholders();
     test_used();
     test_crash();
+    test_announced();
+    test_records();
+    test_closed();
+    test_failed();
     test_journal_text();
+    test_index();
     test_rules();
     test_exceptions();
     test_users_rules();

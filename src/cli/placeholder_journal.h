@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The journal of placeholders: by it they are found again when the run that made them is gone. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "cli/placeholder.h"
+
+struct str;
+
+/* Opens the journal in a directory; an fd, or -1. And whether there is anything in it. */
+int journal_open(int dir_fd);
+bool journal_is_empty(int journal);
+
+/* For the other functions it must be locked. False if others have it for too long. */
+bool journal_lock(int journal);
+void journal_unlock(int journal);
+
+/* Appends the record of a placeholder that is about to be made to a text: where in it. */
+size_t journal_format(struct str *text, enum placeholder_kind kind, const char *dir_path,
+                      const char *name);
+/* Fills in the inode, as soon as there is one; with 0 it is a record no longer. */
+void journal_settle(char *record, uint64_t ino);
+
+/* Writes records behind all others: where they are, or -1. And again at the same place. */
+off_t journal_append(int journal, const struct str *text);
+void journal_rewrite(int journal, const struct str *text, off_t at);
+
+/* Whether the records at `at`, the first if it is 0, are all there are; and forgets all. */
+bool journal_ends(int journal, off_t at);
+void journal_forget(int journal);
+
+/* Whether what was opened is still as a placeholder is made. */
+bool journal_is_untouched(int fd, const struct stat *info, enum placeholder_kind kind);
+
+/* Removes the placeholders that nobody holds, and keeps the records of the rest. */
+void journal_clean(int journal);
