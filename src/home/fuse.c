@@ -24,6 +24,9 @@
 #define STEP_MS 5
 #define CAPABILITIES 64
 
+/* A holder has one at a time. */
+static pid_t running;
+
 /* Where distributions put it: a holder has no PATH. */
 static const char *find_program(void)
 {
@@ -87,7 +90,7 @@ int fuse_mount(const char *lower, const char *upper, const char *work, const cha
         become_program(program, options, place, lock);
     for (int waited = 0; waited < WAIT_MS; waited += STEP_MS) {
         if (is_fuse(place)) {
-            (void)signal(SIGCHLD, SIG_IGN); /* it ends when it is unmounted everywhere */
+            running = pid; /* it ends when it is unmounted everywhere */
             return 0;
         }
         if (waitpid(pid, NULL, WNOHANG) != 0)
@@ -98,4 +101,14 @@ int fuse_mount(const char *lower, const char *upper, const char *work, const cha
     (void)waitpid(pid, NULL, 0);
     return brig_fail(err, BRIG_E_SETUP, 0, "fuse-overlayfs did not mount within %d seconds",
                      WAIT_MS / 1000);
+}
+
+void fuse_wait(void)
+{
+    for (int waited = 0; running > 0 && waited < WAIT_MS; waited += STEP_MS) {
+        if (waitpid(running, NULL, WNOHANG) != 0)
+            running = 0;
+        else
+            (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+    }
 }

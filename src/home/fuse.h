@@ -18,3 +18,6 @@ bool fuse_is_installed(void);
  * long as it lives. */
 int fuse_mount(const char *lower, const char *upper, const char *work, const char *place, int lock,
                struct brig_error *err);
+
+/* After it was unmounted: until it has ended, as another must not use the same changes before. */
+void fuse_wait(void);

@@ -198,13 +198,14 @@ static int need_overlay(struct holder *holder, const struct home_message *reques
                         const struct given *given, struct answer *answer, struct brig_error *err)
 {
     if (holder->has_overlay) {
+        bool alone = holder->run_count == 1;
         answer->set = masking_find(&holder->masking, request);
-        if (answer->set)
+        if (answer->set && (!alone || holder->masking.set_count == 1))
             return 0;
         answer->news = true;
-        if (holder->run_count > 1)
+        if (!alone)
             return masking_add(&holder->masking, request, &answer->set, err);
-        holder->has_overlay = false; /* nobody else would miss it */
+        holder->has_overlay = false; /* nobody else would miss it, nor the masks of others */
     }
     autoclose int home = -1;
     int status = open_home(request, given, &home, err);

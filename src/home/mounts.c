@@ -167,6 +167,7 @@ void mounts_drop_overlay(void)
     static const char *const places[] = {BASE "/overlay", LOWER, STORE};
     for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
         (void)SYS(umount2, places[i], 2 /* MNT_DETACH */);
+    fuse_wait();
     autoclose int base = open(BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)tree_remove(base, "masks", NULL);
     (void)mkdirat(base, "masks", 0755);
@@ -179,6 +180,7 @@ void mounts_drop_overlay(void)
 void mounts_end(void)
 {
     (void)SYS(umount2, BASE, 2 /* MNT_DETACH */);
+    fuse_wait();
 }
 
 /* Where a directory is, as the kernel says. */

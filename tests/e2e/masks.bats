@@ -369,6 +369,30 @@ token" ]
     output_has token
 }
 
+@test "masks of runs that have ended hold no more, and those of a holder that died do" {
+    made mlive
+    jail ended
+    run_as_user sh -c "echo token >$H/mlive"
+    watcher ended -- true
+    must run_as_user "$BRIG" -m casual -j ended --mask mlive -- sh -c 'cat ~/mlive 2>/dev/null; true'
+    output_lacks token
+    run_as_user touch go
+    wait "$WATCHER"
+    must run_as_user "$BRIG" -m casual -j ended -- cat "$H/mlive"
+    output_has token
+    # What was covered stays so for who is left.
+    watcher ended -- 'cat ~/mlive >seen 2>/dev/null; true'
+    must run_as_user "$BRIG" -m casual -j ended --mask mlive -- true
+    local holder
+    holder=$(run_as_user "$BRIG" list --json | grep -o '"name":"ended"[^]]*' | sed 's/.*"holder":\([0-9]*\).*/\1/')
+    [ "$holder" -gt 1 ]
+    kill -KILL "$holder"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+}
+
 @test "what was shown below a masked directory stays shown, and what comes beside it is hidden" {
     made mlive
     jail beside
@@ -634,6 +658,12 @@ old" ]
     run_as_user touch go
     wait "$run"
     [ "$(cat seen)" = changed ]
+    # Alone it is mounted anew, when the old one has ended.
+    must mounted "$BRIG" -m casual -j fuse --mask .profile -- sh -c 'cat ~/.profile 2>/dev/null; echo more >~/mmore'
+    [ "$output" = "" ]
+    must mounted "$BRIG" -m casual -j fuse -- cat "$H/mlive" "$H/mmore"
+    [ "$output" = "changed
+more" ]
     must mounted "$BRIG" -u -j fuse
     # Without the mount the kernel does it, which does not know the other's marks.
     must run_as_user "$BRIG" -m casual -j fuse -- sh -c 'cat ~/mlive ~/mdir/old'

@@ -51,6 +51,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(pattern, data, size);
     const char *text = pattern + strlen(pattern) + 1;
     bool matched = policy_pattern_matches(pattern, text);
+    size_t half = strlen(text) / 2; /* a name need not end in a NUL */
+    bool filtered = policy_filter_matches(pattern, text, half, text + half);
+    if (filtered && strstr(pattern, "://") && !strstr(text + half, "://"))
+        abort();
     if (strlen(pattern) <= LENGTH_MAX && strlen(text) <= LENGTH_MAX &&
         matched != matches_by_table(pattern, text))
         abort();
