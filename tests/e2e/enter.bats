@@ -243,7 +243,8 @@ landlock_abi() {
     kill "$RUN"
     until_true sh -c "! kill -0 $RUN 2>/dev/null"
     kill -CONT "$brig"
-    run wait "$entering"
+    local status=0
+    wait "$entering" || status=$?
     [ "$status" -eq 137 ]
     grep "run of process $RUN has ended" "$SCRATCH/said"
 }
