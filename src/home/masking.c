@@ -124,9 +124,9 @@ static int hide_place(void *context, const struct hide_place *place, struct brig
     if (status < 0 || place->outside || !masking->hides)
         return status;
     int hidden = mounts_mask(masking->home.fd, place->path, err);
-    return hidden != 0 || !masking->live
-               ? hidden < 0 ? hidden : 0
-               : mounts_cover(masking->home.fd, masking->changes, place->path, err);
+    if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, place->path)))
+        return hidden < 0 ? hidden : 0;
+    return mounts_cover(masking->home.fd, masking->changes, place->path, err);
 }
 
 static int apply(struct masking *masking, struct masking_set *set, const struct hide_rules *rules,
@@ -200,10 +200,37 @@ int masking_begin(struct masking *masking, int home, const char *path, bool hide
     return 0;
 }
 
-void masking_mounted(struct masking *masking, int changes)
+static int cover_copy(void *context, const struct hide_place *place, struct brig_error *err)
+{
+    const struct masking *masking = context;
+    return mounts_has_copy(masking->changes, place->path)
+               ? mounts_cover(masking->home.fd, masking->changes, place->path, err)
+               : 0;
+}
+
+/* What earlier runs have changed of the home's lies above the layer of masks. */
+static int cover_copies(struct masking *masking, const struct masking_set *set,
+                        struct brig_error *err)
+{
+    struct links_home home = masking->home;
+    home.ignore = true; /* where links lead is known */
+    int status = hide_each(&home, &set->rules, cover_copy, masking, err);
+    for (size_t at = 0; at < set->places.length && status == 0;
+         at += strlen(set->places.data + at) + 1) {
+        const struct hide_place place = {.path = set->places.data + at};
+        status = place.path[0] == '/' ? 0 : cover_copy(masking, &place, err);
+    }
+    return status;
+}
+
+int masking_mounted(struct masking *masking, int changes, bool created, struct brig_error *err)
 {
     masking->changes = fcntl(changes, F_DUPFD_CLOEXEC, 0);
     masking->live = true;
+    int status = 0;
+    for (size_t i = 0; i < masking->set_count && status == 0 && !created; i++)
+        status = cover_copies(masking, &masking->sets[i], err);
+    return status;
 }
 
 void masking_end(struct masking *masking)

@@ -393,6 +393,30 @@ token" ]
     [ "$(cat seen)" = "" ]
 }
 
+@test "a mask holds for what the jail has changed of the home before it, too" {
+    made mlive mlivedir
+    jail copies
+    run_as_user sh -c "echo token >$H/mlive; mkdir $H/mlivedir; echo token >$H/mlivedir/file"
+    must run_as_user "$BRIG" -m casual -j copies -- sh -c 'echo more >>~/mlive; echo more >>~/mlivedir/file; cat ~/mlive'
+    output_has token
+    # In a fresh mount, and at once in one that is there.
+    watcher copies -- 'cat ~/mlive ~/mlivedir/file >seen 2>/dev/null; true'
+    must run_as_user "$BRIG" -m casual -j copies --mask mlive --mask mlivedir -- sh -c 'cat ~/mlive ~/mlivedir/file 2>/dev/null; true'
+    [ "$output" = "" ]
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    must run_as_user "$BRIG" -m casual -j copies --mask mlive --mask mlivedir -- sh -c 'cat ~/mlive ~/mlivedir/file 2>/dev/null; true'
+    [ "$output" = "" ]
+    # Also when the home has it no more; and nothing is lost.
+    rm "$H/mlive"
+    must run_as_user "$BRIG" -m casual -j copies --mask mlive --mask '.none' -- sh -c 'cat ~/mlive 2>/dev/null; true'
+    [ "$output" = "" ]
+    must run_as_user "$BRIG" -m casual -j copies -- cat "$H/mlive"
+    output_has token
+    output_has more
+}
+
 @test "what was shown below a masked directory stays shown, and what comes beside it is hidden" {
     made mlive
     jail beside
