@@ -21,7 +21,8 @@
 #define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
 #define PART_MAX 256
 #define REFRESH_MS 2000
-#define PAUSE_MS 10 /* between two looks: who can make names in the home must not keep us busy */
+#define READS_MAX 128 /* of events, at a time: more than the kernel keeps */
+#define PAUSE_MS 10   /* between two looks: who can make names in the home must not keep us busy */
 #define DEPTH_MAX 32
 
 /* ---- sets ---- */
@@ -431,21 +432,32 @@ static void forget_gone(struct masking *masking, int descriptor)
             forget_watch(masking, i);
 }
 
-void masking_process(struct masking *masking)
+/* Reads some events; false if there are no more. */
+static bool read_events(struct masking *masking, bool *about)
 {
     _Alignas(struct inotify_event) char buffer[8192];
-    uint64_t since = now_ms() - masking->looked;
-    if (since < PAUSE_MS)
-        (void)nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_MS - since) * 1000000}, NULL);
-    bool about = false;
     ssize_t length = read(masking->inotify, buffer, sizeof buffer);
     for (char *at = buffer; length > 0 && at < buffer + length;) {
         const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
         at += sizeof *event + event->len;
         if (event->mask & IN_IGNORED)
             forget_gone(masking, event->wd);
-        about = is_about_masks(masking, event) || about;
+        *about = is_about_masks(masking, event) || *about;
     }
-    if (about)
+    return length > 0;
+}
+
+/* All there are: while nobody was in the jail none were read, and who joins now must not be served
+ * before. Who makes more all the time has everything looked at instead. */
+void masking_process(struct masking *masking)
+{
+    uint64_t since = now_ms() - masking->looked;
+    if (since < PAUSE_MS)
+        (void)nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_MS - since) * 1000000}, NULL);
+    bool about = false;
+    int reads = 0;
+    while (reads < READS_MAX && read_events(masking, &about))
+        reads++;
+    if (about || reads == READS_MAX)
         masking_watch(masking);
 }

@@ -331,6 +331,19 @@ open" ]
     [ "$(cat open)" = open ]
 }
 
+@test "what came while nobody was in the jail is hidden from who joins" {
+    made mlive-1 mlivedir
+    jail between
+    run_as_user mkdir "$H/mlivedir"
+    must run_as_user "$BRIG" -m casual -j between --mask 'mlive-*' --mask 'mlivedir/*.secret' -- sh -c 'ls -A ~ ~/mlivedir'
+    # More than is read at a time.
+    run_as_user sh -c "cd $H/mlivedir; for i in \$(seq 1200); do : >file-with-a-long-name-\$i; done; echo token >a.secret; echo token >$H/mlive-1"
+    must run_as_user "$BRIG" -m casual -j between --mask 'mlive-*' --mask 'mlivedir/*.secret' -- sh -c 'cat ~/mlive-1 ~/mlivedir/a.secret 2>/dev/null; ls ~/mlivedir | wc -l'
+    output_lacks token
+    must run_as_user "$BRIG" -m casual -j between --unmask 'mlive-*' -- cat "$H/mlive-1"
+    output_has token
+}
+
 @test "a masked name that becomes a link hides what it leads to" {
     made mlive mlivedot
     jail relink
