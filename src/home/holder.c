@@ -152,8 +152,7 @@ static int own_overlay(struct holder *holder, int home, const char *label, struc
     if (status < 0)
         return status;
     storage_mark(changes, layers);
-    masking_mounted(&holder->masking, changes);
-    return 0;
+    return masking_mounted(&holder->masking, changes, answer->created, err);
 }
 
 /* The home directory a request names, or the one that came with it. */
@@ -189,9 +188,8 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
         return own_overlay(holder, home, label, answer, err);
     status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
                                   fds[HOME_GIVEN_WORK], label, err);
-    if (status == 0)
-        masking_mounted(&holder->masking, fds[HOME_GIVEN_CHANGES]);
-    return status;
+    return status < 0 ? status
+                      : masking_mounted(&holder->masking, fds[HOME_GIVEN_CHANGES], false, err);
 }
 
 static int need_overlay(struct holder *holder, const struct home_message *request,

@@ -21,7 +21,8 @@
 #define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
 #define PART_MAX 256
 #define REFRESH_MS 2000
-#define PAUSE_MS 10 /* between two looks: who can make names in the home must not keep us busy */
+#define READS_MAX 128 /* of events, at a time: more than the kernel keeps */
+#define PAUSE_MS 10   /* between two looks: who can make names in the home must not keep us busy */
 #define DEPTH_MAX 32
 
 /* ---- sets ---- */
@@ -124,9 +125,9 @@ static int hide_place(void *context, const struct hide_place *place, struct brig
     if (status < 0 || place->outside || !masking->hides)
         return status;
     int hidden = mounts_mask(masking->home.fd, place->path, err);
-    return hidden != 0 || !masking->live
-               ? hidden < 0 ? hidden : 0
-               : mounts_cover(masking->home.fd, masking->changes, place->path, err);
+    if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, place->path)))
+        return hidden < 0 ? hidden : 0;
+    return mounts_cover(masking->home.fd, masking->changes, place->path, err);
 }
 
 static int apply(struct masking *masking, struct masking_set *set, const struct hide_rules *rules,
@@ -200,10 +201,37 @@ int masking_begin(struct masking *masking, int home, const char *path, bool hide
     return 0;
 }
 
-void masking_mounted(struct masking *masking, int changes)
+static int cover_copy(void *context, const struct hide_place *place, struct brig_error *err)
+{
+    const struct masking *masking = context;
+    return mounts_has_copy(masking->changes, place->path)
+               ? mounts_cover(masking->home.fd, masking->changes, place->path, err)
+               : 0;
+}
+
+/* What earlier runs have changed of the home's lies above the layer of masks. */
+static int cover_copies(struct masking *masking, const struct masking_set *set,
+                        struct brig_error *err)
+{
+    struct links_home home = masking->home;
+    home.ignore = true; /* where links lead is known */
+    int status = hide_each(&home, &set->rules, cover_copy, masking, err);
+    for (size_t at = 0; at < set->places.length && status == 0;
+         at += strlen(set->places.data + at) + 1) {
+        const struct hide_place place = {.path = set->places.data + at};
+        status = place.path[0] == '/' ? 0 : cover_copy(masking, &place, err);
+    }
+    return status;
+}
+
+int masking_mounted(struct masking *masking, int changes, bool created, struct brig_error *err)
 {
     masking->changes = fcntl(changes, F_DUPFD_CLOEXEC, 0);
     masking->live = true;
+    int status = 0;
+    for (size_t i = 0; i < masking->set_count && status == 0 && !created; i++)
+        status = cover_copies(masking, &masking->sets[i], err);
+    return status;
 }
 
 void masking_end(struct masking *masking)
@@ -404,21 +432,32 @@ static void forget_gone(struct masking *masking, int descriptor)
             forget_watch(masking, i);
 }
 
-void masking_process(struct masking *masking)
+/* Reads some events; false if there are no more. */
+static bool read_events(struct masking *masking, bool *about)
 {
     _Alignas(struct inotify_event) char buffer[8192];
-    uint64_t since = now_ms() - masking->looked;
-    if (since < PAUSE_MS)
-        (void)nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_MS - since) * 1000000}, NULL);
-    bool about = false;
     ssize_t length = read(masking->inotify, buffer, sizeof buffer);
     for (char *at = buffer; length > 0 && at < buffer + length;) {
         const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
         at += sizeof *event + event->len;
         if (event->mask & IN_IGNORED)
             forget_gone(masking, event->wd);
-        about = is_about_masks(masking, event) || about;
+        *about = is_about_masks(masking, event) || *about;
     }
-    if (about)
+    return length > 0;
+}
+
+/* All there are: while nobody was in the jail none were read, and who joins now must not be served
+ * before. Who makes more all the time has everything looked at instead. */
+void masking_process(struct masking *masking)
+{
+    uint64_t since = now_ms() - masking->looked;
+    if (since < PAUSE_MS)
+        (void)nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_MS - since) * 1000000}, NULL);
+    bool about = false;
+    int reads = 0;
+    while (reads < READS_MAX && read_events(masking, &about))
+        reads++;
+    if (about || reads == READS_MAX)
         masking_watch(masking);
 }

@@ -60,8 +60,8 @@ int masking_begin(struct masking *masking, int home, const char *path, bool hide
                   struct brig_error *err);
 /* Forgets all, for another mount. */
 void masking_end(struct masking *masking);
-/* The overlay is mounted, with this upper directory. */
-void masking_mounted(struct masking *masking, int changes);
+/* The overlay is mounted, with this upper directory, which may be new. */
+int masking_mounted(struct masking *masking, int changes, bool created, struct brig_error *err);
 
 /* The set with the masks of a message, or NULL. */
 const struct masking_set *masking_find(const struct masking *masking,

@@ -456,6 +456,24 @@ static bool is_opaque(int directory)
            faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Opens a path below a directory, following no link; -1 if there is one. */
+static int open_plain(int directory, const char *path)
+{
+    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    long fd = SYS(openat2, directory, path, &how, sizeof how);
+    return fd < 0 ? -1 : (int)fd;
+}
+
+bool mounts_has_copy(int changes, const char *path)
+{
+    char place[64];
+    autoclose int fd = open_plain(changes, path);
+    (void)snprintf(place, sizeof place, "/proc/self/fd/%d", fd);
+    return fd >= 0 && (getxattr(place, "user.overlay.origin", NULL, 0) >= 0 ||
+                       getxattr(place, "user.fuseoverlayfs.origin", NULL, 0) >= 0);
+}
+
 /* Whether what is seen at a path is all a run's own: nothing of the home's shows through. */
 static bool is_of_run(int changes, const char *path)
 {
@@ -479,26 +497,18 @@ static bool is_of_run(int changes, const char *path)
     return above >= 0 && is_opaque(above);
 }
 
-/* Opens a path below a directory, following no link; -1 if there is one. */
-static int open_plain(int directory, const char *path)
-{
-    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    long fd = SYS(openat2, directory, path, &how, sizeof how);
-    return fd < 0 ? -1 : (int)fd;
-}
-
 int mounts_cover(int home, int changes, const char *path, struct brig_error *err)
 {
-    autoclose int real = open_plain(home, path);
+    bool copied = mounts_has_copy(changes, path);
+    autoclose int real = copied ? -1 : open_plain(home, path);
     autoclose int overlay = open(parts[MOUNTS_OVERLAY], O_PATH | O_DIRECTORY | O_CLOEXEC);
-    autoclose int seen = real < 0 || overlay < 0 ? -1 : open_plain(overlay, path);
+    autoclose int seen = (real < 0 && !copied) || overlay < 0 ? -1 : open_plain(overlay, path);
     struct stat all, info;
     if (seen < 0 || fstat(overlay, &all) < 0 || fstat(seen, &info) < 0)
         return 0; /* it is not there, or hidden */
     struct statfs system, covered;
     if (fstatfs(overlay, &system) < 0 || fstatfs(seen, &covered) < 0 ||
-        system.f_type != covered.f_type || is_of_run(changes, path))
+        system.f_type != covered.f_type || (!copied && is_of_run(changes, path)))
         return 0; /* it is covered */
     const char *cover = S_ISDIR(info.st_mode) ? EMPTY : NOTHING;
     long tree = SYS(open_tree, AT_FDCWD, cover, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);

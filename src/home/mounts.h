@@ -41,8 +41,13 @@ int mounts_mask(int home, const char *path, struct brig_error *err);
 /* The same with an empty directory in its place, for a mount to cover. */
 int mounts_mask_own(int home, const char *path, struct brig_error *err);
 
-/* Hides a path of the overlay in all runs that have a clone of it, at once, if the home has it and it
- * can be seen. `changes` is the upper directory: what a run made itself is left alone. */
+/* Whether a run has changed something of the home's: then a copy of it is among the changes, above all
+ * that is hidden. */
+bool mounts_has_copy(int changes, const char *path);
+
+/* Hides a path of the overlay in all runs that have a clone of it, at once, if the home has it, or a
+ * copy is among the changes, and it can be seen. `changes` is the upper directory: what a run made
+ * itself is left alone. */
 int mounts_cover(int home, int changes, const char *path, struct brig_error *err);
 
 enum mounts_part { MOUNTS_OVERLAY, MOUNTS_PRIVATE_HOME, MOUNTS_TMP, MOUNTS_SHM, MOUNTS_RUN };

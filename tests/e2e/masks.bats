@@ -331,6 +331,19 @@ open" ]
     [ "$(cat open)" = open ]
 }
 
+@test "what came while nobody was in the jail is hidden from who joins" {
+    made mlive-1 mlivedir
+    jail between
+    run_as_user mkdir "$H/mlivedir"
+    must run_as_user "$BRIG" -m casual -j between --mask 'mlive-*' --mask 'mlivedir/*.secret' -- sh -c 'ls -A ~ ~/mlivedir'
+    # More than is read at a time.
+    run_as_user sh -c "cd $H/mlivedir; for i in \$(seq 1200); do : >file-with-a-long-name-\$i; done; echo token >a.secret; echo token >$H/mlive-1"
+    must run_as_user "$BRIG" -m casual -j between --mask 'mlive-*' --mask 'mlivedir/*.secret' -- sh -c 'cat ~/mlive-1 ~/mlivedir/a.secret 2>/dev/null; ls ~/mlivedir | wc -l'
+    output_lacks token
+    must run_as_user "$BRIG" -m casual -j between --unmask 'mlive-*' -- cat "$H/mlive-1"
+    output_has token
+}
+
 @test "a masked name that becomes a link hides what it leads to" {
     made mlive mlivedot
     jail relink
@@ -391,6 +404,30 @@ token" ]
     run_as_user touch go
     wait "$WATCHER"
     [ "$(cat seen)" = "" ]
+}
+
+@test "a mask holds for what the jail has changed of the home before it, too" {
+    made mlive mlivedir
+    jail copies
+    run_as_user sh -c "echo token >$H/mlive; mkdir $H/mlivedir; echo token >$H/mlivedir/file"
+    must run_as_user "$BRIG" -m casual -j copies -- sh -c 'echo more >>~/mlive; echo more >>~/mlivedir/file; cat ~/mlive'
+    output_has token
+    # In a fresh mount, and at once in one that is there.
+    watcher copies -- 'cat ~/mlive ~/mlivedir/file >seen 2>/dev/null; true'
+    must run_as_user "$BRIG" -m casual -j copies --mask mlive --mask mlivedir -- sh -c 'cat ~/mlive ~/mlivedir/file 2>/dev/null; true'
+    [ "$output" = "" ]
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    must run_as_user "$BRIG" -m casual -j copies --mask mlive --mask mlivedir -- sh -c 'cat ~/mlive ~/mlivedir/file 2>/dev/null; true'
+    [ "$output" = "" ]
+    # Also when the home has it no more; and nothing is lost.
+    rm "$H/mlive"
+    must run_as_user "$BRIG" -m casual -j copies --mask mlive --mask '.none' -- sh -c 'cat ~/mlive 2>/dev/null; true'
+    [ "$output" = "" ]
+    must run_as_user "$BRIG" -m casual -j copies -- cat "$H/mlive"
+    output_has token
+    output_has more
 }
 
 @test "what was shown below a masked directory stays shown, and what comes beside it is hidden" {
