@@ -53,7 +53,8 @@ conf() {
 }
 
 @test "the command line wins over the .jail, which wins over the .conf" {
-    conf default.conf 'mode sealed' 'jail work' 'setenv WHO=conf' 'rdir ../../usr' "rdir $SCRATCH"
+    conf default.conf 'mode sealed' 'jail work' 'setenv WHO=conf' \
+        "rdir $(realpath --relative-to="$HOME_DIR" /usr)" "rdir $SCRATCH"
     conf work.jail 'setenv WHO=jail' 'timeout 7s'
     must brig sh -c 'echo $WHO'
     [ "$output" = jail ]
