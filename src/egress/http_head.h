@@ -89,9 +89,9 @@ int http_head_find(const struct http_head *head, const char *name, size_t from);
 bool http_head_is_hop(const struct http_head *head, const struct http_header *header);
 
 /* Is a path what it says, for every server: no empty, "." or ".." segment in any spelling, no
- * encoded slash, backslash or NUL, no broken escape? The query may be anything. */
+ * encoded slash, no backslash, ';' or control character, no broken escape? The query may be anything. */
 bool http_path_is_plain(struct http_slice path);
 
 /* Is it plain, and the prefix or below it? "/v1" has "/v1", "/v1/x" and "/v1?x", but not "/v10";
- * "/v1/" has only what is below; "/" has all. */
+ * "/v1/" has only what is below. "/" has every path, plain or not: npm asks for "/@scope%2fname". */
 bool http_path_below(struct http_slice path, const char *prefix);

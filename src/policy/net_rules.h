@@ -108,7 +108,7 @@ struct net_verdict {
 
 const char *net_reason_text(enum net_reason reason); /* "no rule allows it", … */
 
-/* May the name be looked up: is any port of it allowed? */
+/* May the name be looked up: is any port of it allowed? It is denied only if every port is. */
 struct net_verdict net_rules_resolve(const struct net_rules *rules, const char *name);
 
 /* May the name be connected to on this port? If the rule is of kind NET_RULE_HOST, the host's
