@@ -101,11 +101,11 @@ static const struct {
     struct net_range range;
     const char *remedy;
 } never_granted[] = {
+    {{{NET_V4, {0}}, 8}, "0.0.0.0 is no destination; for every public address write *"},
+    {{{NET_V6, {0}}, 128}, ":: is no destination; for every public address write *"},
     {{{NET_V4, {127}}, 8}, "it has loopback in it; for a service on the host write host:PORT"},
     {{{NET_V6, {[15] = 1}}, 128},
      "it has loopback in it; for a service on the host write host:PORT"},
-    {{{NET_V4, {0}}, 8}, "0.0.0.0 is no destination; for every public address write *"},
-    {{{NET_V6, {0}}, 128}, ":: is no destination; for every public address write *"},
     {{{NET_V4, {224}}, 4}, "it has multicast in it, which is not passed on; write a smaller range"},
     {{{NET_V6, {0xff}}, 8},
      "it has multicast in it, which is not passed on; write a smaller range"},
