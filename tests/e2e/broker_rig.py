@@ -162,10 +162,10 @@ def http(connection, _peer):
 class Resolver:
     """A name server over UDP: names to lists of addresses, or to a function that gives one."""
 
-    def __init__(self):
+    def __init__(self, address="127.0.0.1", port=RESOLVER_PORT):
         self.names, self.asked, self.cnames = {}, [], {}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.bind(("127.0.0.1", RESOLVER_PORT))
+        self.socket.bind((address, port))
         threading.Thread(target=self.loop, daemon=True).start()
 
     def loop(self):
@@ -344,6 +344,17 @@ class Rig:
         self.resolver = Resolver()
         self.directory = tempfile.mkdtemp(prefix="broker-rig.")
         os.chmod(self.directory, 0o755)
+
+    def connector(self, theirs):
+        """The process in the jail's network that connects to its servers."""
+        def prepare():
+            self.namespaces.in_jail()
+            os.dup2(theirs.fileno(), 3)
+        process = subprocess.Popen([self.program, "connect"], stdin=subprocess.DEVNULL, pass_fds=[3],
+                                   env=self.environment, preexec_fn=prepare)
+        theirs.close()
+        self.processes.append(process)
+        return process
 
     def forget(self):
         """Ends what a test that failed has left."""
