@@ -82,8 +82,17 @@ static struct net_verdict find_allowing(const struct net_rules *rules,
     return verdict;
 }
 
+/* A name in any other form could be one that a rule denies. */
+static bool is_read(const char *name)
+{
+    char same[NET_NAME_MAX + 1];
+    return net_name_read(name, strlen(name), same) && strcmp(name, same) == 0;
+}
+
 static struct net_verdict decide(const struct net_rules *rules, const struct question *question)
 {
+    if (!is_read(question->name))
+        return (struct net_verdict){.reason = NET_NO_RULE};
     const struct net_rule *denying = find_denying(rules, question);
     if (denying)
         return (struct net_verdict){.reason = NET_DENIED, .rule = denying};

@@ -350,6 +350,10 @@ static void test_open_names(void)
         {"a.evil.example", 443, NET_DENIED, "*.evil.example:*"},
         {"evil.example", 443, NET_OK, "*:*"},
         {"host", 443, NET_NO_RULE, NULL},
+        {"", 443, NET_NO_RULE, NULL},
+        {"Example.com", 443, NET_NO_RULE, NULL},
+        {"a.evil.example.", 443, NET_NO_RULE, NULL},
+        {"127.0.0.1", 443, NET_NO_RULE, NULL},
     };
     struct net_rules rules;
     fill(&rules, lines);
