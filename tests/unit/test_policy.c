@@ -272,6 +272,9 @@ static void limits(void)
         {BRIG_LIMIT_IO_READ_BYTES, INT64_MAX},
         {BRIG_LIMIT_IO_WRITE_BYTES, INT64_MAX},
         {BRIG_LIMIT_INOTIFY_WATCHES, INT32_MAX},
+        {BRIG_LIMIT_NET_CONNECTIONS, 65536},
+        {BRIG_LIMIT_NET_BYTES, INT64_MAX},
+        {BRIG_LIMIT_NET_IDLE_MS, PARSE_DURATION_MS_MAX},
     };
     _Static_assert(ARRAY_LENGTH(rows) == BRIG_LIMIT_COUNT_, "each limit is tested");
     struct brig_policy *p = fresh();
@@ -394,6 +397,8 @@ static void vocabulary(void)
     VOCABULARY(view, BRIG_VIEW_EMPTY, "empty");
     VOCABULARY(network, first_network, "none");
     VOCABULARY(network, BRIG_NET_HOST, "host");
+    VOCABULARY(network, BRIG_NET_ALLOW, "allow");
+    VOCABULARY(network, BRIG_NET_OPEN, "open");
     VOCABULARY(seccomp, first_seccomp, "dev");
     VOCABULARY(seccomp, BRIG_SECCOMP_CODE, "code");
     VOCABULARY(layer, first_layer, "landlock");
