@@ -112,12 +112,13 @@ const char *places_origin_of(const struct setup *setup, int argc, char *const *a
 
 static int add_system(struct filling *f, struct brig_error *err)
 {
-    bool network, content;
+    bool shown, content;
     int status = 0;
     const char *path;
-    for (size_t i = 0; status == 0 && (path = view_system_row(i, &network, &content)); i++) {
+    for (size_t i = 0; status == 0 && (path = view_system_row(i, f->policy->network, &shown, &content));
+         i++) {
         struct stat info;
-        if ((network && f->policy->network == BRIG_NET_NONE) || lstat(path, &info) < 0)
+        if (!shown || lstat(path, &info) < 0)
             continue;
         struct place like = {.kind = PLACE_HOST, .link = !content && path_depth(path) == 1};
         status = add(f, like, path, path, "view system", f->view_by, err);

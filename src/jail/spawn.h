@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "jail/door_sockets.h"
 #include "jail/plan.h"
 #include "jail/wire.h"
 
@@ -16,6 +17,7 @@ struct spawned {
     int wire;                /* to it, SEQPACKET, non-blocking */
     int terminal;            /* master of its pty, or -1 */
     int tools;               /* the socket for tools, listening, or -1 */
+    struct door_sockets door; /* of the network door */
     bool started;            /* init was heard of */
     int stop_signal;         /* the command stopped already */
     struct wire_message end; /* WIRE_ENDED, if it came already; else type 0 */
