@@ -20,6 +20,7 @@
 #include "cli/jails.h"
 #include "cli/masks.h"
 #include "cli/message.h"
+#include "cli/net_watch.h"
 #include "cli/protect.h"
 #include "cli/report.h"
 #include "cli/result_file.h"
@@ -91,7 +92,7 @@ static void close_relays(struct relay relays[RUN_LOOP_RELAYS], struct brig_resul
 
 /* Starts the command and sees it through; *ret_result is always filled. */
 static int run_job(const struct settings *settings, const char *const *argv, char **envp,
-                   struct brig_result *ret_result, struct brig_error *err)
+                   struct net_watch *net, struct brig_result *ret_result, struct brig_error *err)
 {
     const struct brig_policy *policy = settings->policy;
     struct brig_job *job = NULL;
@@ -108,12 +109,13 @@ static int run_job(const struct settings *settings, const char *const *argv, cha
     struct relay relays[RUN_LOOP_RELAYS] = {{.from = -1}, {.from = -1}};
     bool relayed = policy->limits_asked & 1U << BRIG_LIMIT_OUTPUT_BYTES &&
                    policy->limits[BRIG_LIMIT_OUTPUT_BYTES] > 0;
-    struct run_loop loop = {.signal_fd = -1, .relays = relayed ? relays : NULL};
+    struct run_loop loop = {.signal_fd = -1, .relays = relayed ? relays : NULL, .net = net};
     int status = run_loop_init(&loop, err);
     if (status == 0 && relayed)
         status = open_relays(policy, relays, command.stdio, err);
     if (status == 0)
         status = brig_start(policy, &command, &job, err);
+    policy_forget_secrets(settings->policy);
     for (int i = 1; i < 3; i++)
         if (command.stdio[i].kind == BRIG_STDIO_FD)
             (void)close(command.stdio[i].fd);
@@ -166,12 +168,20 @@ static int run_command(const struct settings *settings, const struct identity *i
         status = result_file_open(settings->result, &file, err);
         identity_leave(identity);
     }
-    if (status < 0)
+    struct net_watch net = NET_WATCH_INIT;
+    if (status == 0)
+        status = net_watch_init(&net, settings, identity, err);
+    if (status < 0) {
+        result_file_done(&file);
         return status;
+    }
 
     struct brig_result result = {0};
     struct brig_error run_error = {0};
-    (void)run_job(settings, argv, envp, &result, &run_error); /* the result holds the error */
+    /* The result holds the error. */
+    (void)run_job(settings, argv, envp, &net, &result, &run_error);
+    net_watch_conclude(&net);
+    net_watch_done(&net);
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)
         advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);

@@ -4,11 +4,13 @@
 
 #include <brig/brig.h>
 
+#include "cli/net_watch.h"
 #include "cli/relay.h"
 
 struct run_loop {
     int signal_fd;
-    struct relay *relays; /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
+    struct relay *relays;  /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
+    struct net_watch *net; /* borrowed; who is told of the network */
 };
 #define RUN_LOOP_RELAYS 2
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* The network of a run. */
+#include "cli/net.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/inject.h"
+#include "cli/net_proxy.h"
+#include "cli/settings.h"
+#include "policy/policy.h"
+
+/* Where a broker may be, from the directory of this program: in a build tree, and where it is
+ * installed under another prefix than was planned. */
+static const char *const broker_places[] = {
+    "brig-broker", "../egress/brig-broker", "../brig-broker", "../libexec/brig/brig-broker"};
+
+/* None of them: then the library knows a place, and says what is missing there. */
+static int find_broker(struct brig_policy *policy, struct brig_error *err)
+{
+    char program[PATH_MAX], path[PATH_MAX + 64];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0)
+        return 0;
+    program[length] = '\0';
+    char *slash = strrchr(program, '/');
+    if (!slash)
+        return 0;
+    slash[1] = '\0';
+    for (size_t i = 0; i < ARRAY_LENGTH(broker_places); i++) {
+        (void)snprintf(path, sizeof path, "%s%s", program, broker_places[i]);
+        if (access(path, X_OK) == 0)
+            return brig_policy_broker(policy, path, err);
+    }
+    return 0;
+}
+
+/* Whoever names destinations wants a network, and no other than these: a mode's default that is wider
+ * would make the list mean nothing. */
+static int settle_network(struct settings *settings, struct brig_error *err)
+{
+    struct brig_policy *policy = settings->policy;
+    bool allows = false;
+    for (size_t i = 0; i < policy->net.written_count; i++)
+        allows = allows || !policy->net.written[i].deny;
+    if (allows && !settings->net_given)
+        return brig_policy_network(policy, BRIG_NET_ALLOW, err);
+    if (settings->allow_typed && !policy_has_door(policy))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--allow %s does nothing with the network '%s'. Use --net allow, or --net "
+                         "open for it and everything public",
+                         str_shown(settings->allow_typed).text,
+                         policy_network_name(policy->network));
+    return 0;
+}
+
+int net_apply(struct settings *settings, const struct identity *identity, struct brig_error *err)
+{
+    int status = settle_network(settings, err);
+    if (status == 0)
+        status = inject_apply(settings, identity, err);
+    if (status < 0 || !policy_has_door(settings->policy))
+        return status;
+    status = find_broker(settings->policy, err);
+    return status == 0 ? net_proxy_apply(settings->policy, err) : status;
+}
