@@ -32,8 +32,9 @@ int settings_set_net(struct settings *settings, const struct setter *setter, con
     const struct net_policy_alias *alias = net_policy_alias_find(value);
     bool learn = strcmp(value, NET_LEARN) == 0;
     if (network < 0 && !alias && !learn)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is none of %s, " NET_LEARN,
-                         str_shown(value).text, policy_network_choices());
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is none of none, allow, open, host or " NET_LEARN,
+                         str_shown(value).text);
     settings->net_given = true;
     settings->net_learn = learn;
     if (alias)

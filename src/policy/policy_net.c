@@ -211,6 +211,8 @@ static int parse_publish(const char *text, struct policy_publish *ret)
     if (text[0] == '[' && length > 2 && text[length - 1] == ']') {
         text++;
         length -= 2;
+    } else if (memchr(text, ':', length)) {
+        return BRIG_E_INVALID; /* without brackets nobody knows where it ends */
     }
     return net_address_read(text, length, &ret->address) ? 0 : BRIG_E_INVALID;
 }
