@@ -25,10 +25,9 @@ static int refuse(const char *what, const char *value, struct brig_error *err)
 
 int project_check(const struct option_row *row, const char *value, struct brig_error *err)
 {
-    static const enum option_id narrowing[] = {OPTION_MODE,          OPTION_RDIR,
-                                               OPTION_RDIR_OPTIONAL, OPTION_MASK,
-                                               OPTION_MASK_OPTIONAL, OPTION_UNSETENV,
-                                               OPTION_DENY};
+    static const enum option_id narrowing[] = {
+        OPTION_MODE,          OPTION_RDIR,     OPTION_RDIR_OPTIONAL, OPTION_MASK,
+        OPTION_MASK_OPTIONAL, OPTION_UNSETENV, OPTION_DENY};
     for (size_t i = 0; i < ARRAY_LENGTH(narrowing); i++)
         if (row->id == narrowing[i])
             return 0;

@@ -131,9 +131,9 @@ static int parse_word(char *word, struct inject_spec *spec, struct brig_error *e
 {
     char *value = strchr(word, '=');
     if (!value)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is none of url=, upstream=, methods=, path= and strip=",
-                         str_shown(word).text);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "'%s' is none of url=, upstream=, methods=, path= and strip=", str_shown(word).text);
     *value++ = '\0';
     if (strcmp(word, "url") == 0)
         spec->variable = value;
@@ -146,9 +146,9 @@ static int parse_word(char *word, struct inject_spec *spec, struct brig_error *e
     else if (strcmp(word, "strip") == 0)
         return add_words(spec->strip, value, err);
     else
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s=' is none of url=, upstream=, methods=, path= and strip=",
-                         str_shown(word).text);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "'%s=' is none of url=, upstream=, methods=, path= and strip=", str_shown(word).text);
     return 0;
 }
 

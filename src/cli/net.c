@@ -18,27 +18,32 @@
 
 /* Where a broker may be, from the directory of this program: in a build tree, and where it is
  * installed under another prefix than was planned. */
-static const char *const broker_places[] = {
-    "brig-broker", "../egress/brig-broker", "../brig-broker", "../libexec/brig/brig-broker"};
+static const char *const broker_places[] = {"brig-broker", "../egress/brig-broker",
+                                            "../brig-broker", "../libexec/brig/brig-broker"};
 
-/* None of them: then the library knows a place, and says what is missing there. */
-static int find_broker(struct brig_policy *policy, struct brig_error *err)
+bool net_find_broker(char *path, size_t size)
 {
-    char program[PATH_MAX], path[PATH_MAX + 64];
+    char program[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0)
-        return 0;
-    program[length] = '\0';
+    program[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(program, '/');
-    if (!slash)
-        return 0;
-    slash[1] = '\0';
-    for (size_t i = 0; i < ARRAY_LENGTH(broker_places); i++) {
-        (void)snprintf(path, sizeof path, "%s%s", program, broker_places[i]);
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; slash && i < ARRAY_LENGTH(broker_places); i++) {
+        (void)snprintf(path, size, "%s%s", program, broker_places[i]);
         if (access(path, X_OK) == 0)
-            return brig_policy_broker(policy, path, err);
+            return true;
     }
-    return 0;
+    (void)snprintf(path, size, "%s", BRIG_BROKER_PATH);
+    return access(path, X_OK) == 0;
+}
+
+/* If there is none, the engine says so, and which. */
+static int choose_broker(struct brig_policy *policy, struct brig_error *err)
+{
+    char path[PATH_MAX + 64];
+    (void)net_find_broker(path, sizeof path);
+    return brig_policy_broker(policy, path, err);
 }
 
 /* Whoever names destinations wants a network, and no other than these: a mode's default that is wider
@@ -67,6 +72,6 @@ int net_apply(struct settings *settings, const struct identity *identity, struct
         status = inject_apply(settings, identity, err);
     if (status < 0 || !policy_has_door(settings->policy))
         return status;
-    status = find_broker(settings->policy, err);
+    status = choose_broker(settings->policy, err);
     return status == 0 ? net_proxy_apply(settings->policy, err) : status;
 }

@@ -4,8 +4,13 @@
 
 #include <brig/brig.h>
 
+#include <stddef.h>
+
 struct identity;
 struct settings;
+
+/* Where the broker is that a run would use. False if there is none at any place we know. */
+bool net_find_broker(char *path, size_t size);
 
 /* Settles which network it is, where the broker is, which proxy the host uses, and the credentials;
  * their secrets are read unless it is a dry run. */

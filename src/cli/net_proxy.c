@@ -18,7 +18,8 @@
 static int hex_value(char digit)
 {
     static const char digits[] = "0123456789abcdef";
-    const char *at = digit ? strchr(digits, digit | ('A' <= digit && digit <= 'F' ? 0x20 : 0)) : NULL;
+    const char *at =
+        digit ? strchr(digits, digit | ('A' <= digit && digit <= 'F' ? 0x20 : 0)) : NULL;
     return at ? (int)(at - digits) : -1;
 }
 
@@ -103,8 +104,8 @@ static size_t split_names(char *text, const char *names[POLICY_NO_PROXY_MAX + 1]
 
 int net_proxy_apply(struct brig_policy *policy, struct brig_error *err)
 {
-    static const char *const proxy_names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
-                                              NULL};
+    static const char *const proxy_names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy",
+                                              "ALL_PROXY", NULL};
     static const char *const no_proxy_names[] = {"no_proxy", "NO_PROXY", NULL};
     const char *name = NULL, *ignored = NULL;
     const char *url = first_of(proxy_names, &name);
@@ -121,8 +122,8 @@ int net_proxy_apply(struct brig_policy *policy, struct brig_error *err)
     const char *names[POLICY_NO_PROXY_MAX + 1] = {NULL};
     if (copy)
         (void)split_names(copy, names);
-    int status = copy ? brig_policy_net_proxy(policy, proxy, secret, names, err)
-                      : brig_fail_nomem(err);
+    int status =
+        copy ? brig_policy_net_proxy(policy, proxy, secret, names, err) : brig_fail_nomem(err);
     policy_free_secret(secret);
     return status < 0 ? brig_wrap(err, status, "%s", name) : 0;
 }

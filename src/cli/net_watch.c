@@ -46,8 +46,9 @@ static int open_log(const char *where, const struct identity *identity, struct n
         return open_number(where, watch, err);
     bool device = strncmp(where, "/dev/", 5) == 0;
     identity_enter(identity);
-    watch->log = open(where, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
-                                 (device ? 0 : O_NOFOLLOW),
+    watch->log = open(where,
+                      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
+                          (device ? 0 : O_NOFOLLOW),
                       LOG_MODE);
     int failed = errno;
     identity_leave(identity);
@@ -117,8 +118,8 @@ static void remedy(const struct brig_net_event *event, char *text, size_t size)
         (void)snprintf(text, size, "allow it with --allow %s", what);
     } else if (strcmp(event->because, "address") == 0 && event->address[0]) {
         bool v6 = strchr(event->address, ':') != NULL;
-        (void)snprintf(text, size, "allow it with --allow %s%s%s:%u", v6 ? "[" : "",
-                       event->address, v6 ? "]" : "", event->port);
+        (void)snprintf(text, size, "allow it with --allow %s%s%s:%u", v6 ? "[" : "", event->address,
+                       v6 ? "]" : "", event->port);
     }
 }
 

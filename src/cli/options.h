@@ -109,7 +109,8 @@
       "@crates, @go, @github, @anthropic, @openai. Ports are 443 and 80 if none are given; "       \
       "NAME:PORT/tls checks the name in TLS on other ports too. Without --net it means --net "     \
       "allow. May be repeated.")                                                                   \
-    X(DENY, 0, "deny", "DESTINATION", TEXT, NETWORK, "let this not be reached, whatever allows it",\
+    X(DENY, 0, "deny", "DESTINATION", TEXT, NETWORK,                                               \
+      "let this not be reached, whatever allows it",                                               \
       "Written as for --allow; without ports it is denied on all of them.")                        \
     X(PUBLISH, 'p', "publish", "[ADDRESS:]HOSTPORT:PORT", TEXT, NETWORK,                           \
       "reach a server in the jail from the host",                                                  \
@@ -119,13 +120,16 @@
       "add a credential to requests, outside the jail",                                            \
       "Inside, NAME is reached by plain HTTP at a loopback address, which the variable given by "  \
       "url=VARIABLE has; outside, the header is added and TLS spoken. SOURCE is env:VARIABLE, "    \
-      "file:PATH, fd:NUMBER or cmd:COMMAND LINE (the last word then); bearer: or basic:USER: before " \
+      "file:PATH, fd:NUMBER or cmd:COMMAND LINE (the last word then); bearer: or basic:USER: "     \
+      "before "                                                                                    \
       "it says how it is written. Further words: methods=GET,POST, path=/PREFIX, "                 \
-      "upstream=https://HOST, strip=HEADER. Short forms: @anthropic, @openai, @github, @npm, @pypi, " \
+      "upstream=https://HOST, strip=HEADER. Short forms: @anthropic, @openai, @github, @npm, "     \
+      "@pypi, "                                                                                    \
       "each with a SOURCE behind it if it is not in the usual variable.")                          \
     X(PROXY_ENV, 0, "proxy-env", NULL, NONE, NETWORK, "set HTTP_PROXY and its kind inside",        \
       "For programs that find names only through a proxy. Nothing else needs it.")                 \
-    X(NET_LOG, 0, "net-log", "FILE|FD", FILE, NETWORK, "write what is reached and refused as JSON",\
+    X(NET_LOG, 0, "net-log", "FILE|FD", FILE, NETWORK,                                             \
+      "write what is reached and refused as JSON",                                                 \
       "One line for each decision and for the end of each connection. Digits, or \"fd:N\", mean "  \
       "an open file descriptor; a file is appended to.")                                           \
     X(DIR, 'd', "dir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-write",        \
@@ -203,7 +207,8 @@
       "connections through the network door at a time", "1024 if nothing is said.")                \
     X(NET_BYTES, 0, "net-bytes", "SIZE", TEXT, LIMITS, "bytes through it, both ways together",     \
       "What goes beyond ends every connection.")                                                   \
-    X(NET_IDLE, 0, "net-idle", "DURATION", TEXT, LIMITS, "a connection without a byte either way", "") \
+    X(NET_IDLE, 0, "net-idle", "DURATION", TEXT, LIMITS, "a connection without a byte either way", \
+      "")                                                                                          \
     X(SETENV, 0, "setenv", "NAME[=VALUE]", ASSIGNMENT, ENVIRONMENT,                                \
       "set a variable, or pass yours on",                                                          \
       "Without a value the caller's variable is passed, past earlier --unsetenv patterns and "     \

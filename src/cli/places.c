@@ -115,8 +115,8 @@ static int add_system(struct filling *f, struct brig_error *err)
     bool shown, content;
     int status = 0;
     const char *path;
-    for (size_t i = 0; status == 0 && (path = view_system_row(i, f->policy->network, &shown, &content));
-         i++) {
+    for (size_t i = 0;
+         status == 0 && (path = view_system_row(i, f->policy->network, &shown, &content)); i++) {
         struct stat info;
         if (!shown || lstat(path, &info) < 0)
             continue;

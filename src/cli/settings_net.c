@@ -39,8 +39,8 @@ int settings_set_net(struct settings *settings, const struct setter *setter, con
     settings->net_learn = learn;
     if (alias)
         return set_alias(settings, alias, err);
-    return brig_policy_network(settings->policy,
-                               learn ? BRIG_NET_OPEN : (enum brig_network)network, err);
+    return brig_policy_network(settings->policy, learn ? BRIG_NET_OPEN : (enum brig_network)network,
+                               err);
 }
 
 int settings_set_allow(struct settings *settings, const struct setter *setter, const char *value,

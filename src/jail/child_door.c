@@ -87,8 +87,7 @@ static int send_listener(const struct start *start, const struct plan_listener *
 static bool redirect(const struct start *start, const struct plan_door *door)
 {
     int errors[SUBJECTS] = {0};
-    int result =
-        tell_kernel(NETLINK_NETFILTER, door->redirect, door->redirect_length, errors);
+    int result = tell_kernel(NETLINK_NETFILTER, door->redirect, door->redirect_length, errors);
     if (result == 0)
         result = errors[DOOR_ABOUT_REDIRECT];
     if (result < 0)

@@ -37,11 +37,11 @@ struct door {
     struct door_sockets sockets;
     uid_t uid; /* the jail's, of the host */
     gid_t gid;
-    int config, secrets; /* memory files, or -1 */
-    int epoll;           /* borrowed; -1: nothing is watched */
-    int control;         /* to the broker; -1: there is none, or it is gone */
+    int config, secrets;     /* memory files, or -1 */
+    int epoll;               /* borrowed; -1: nothing is watched */
+    int control;             /* to the broker; -1: there is none, or it is gone */
     pid_t broker, connector; /* 0: none */
-    bool broken; /* it was said why */
+    bool broken;             /* it was said why */
     struct door_events events;
 };
 
@@ -94,8 +94,8 @@ static int open_published(const struct policy_publish *publish, struct brig_erro
     if (fd >= 0 && bind(fd, (const void *)&name, length) == 0 && listen(fd, PUBLISH_BACKLOG) == 0)
         return take_fd(&fd);
     net_address_print(&publish->address, text);
-    (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot publish on port %u of %s",
-                    publish->host_port, text);
+    (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot publish on port %u of %s", publish->host_port,
+                    text);
     return brig_advise(err, BRIG_E_SETUP, "Choose another port of the host's (%s)",
                        publish->origin);
 }
@@ -241,8 +241,7 @@ static void break_door(struct door *door, struct brig_unenforced *notices, const
 static int hand_over(struct door *door, int control, struct brig_error *err)
 {
     int files[2] = {door->config, door->secrets};
-    int result =
-        door_send(control, DOOR_CONFIG, 0, 0, files, door->secrets >= 0 ? 2 : 1, err);
+    int result = door_send(control, DOOR_CONFIG, 0, 0, files, door->secrets >= 0 ? 2 : 1, err);
     const struct door_sockets *lists[] = {&door->sockets, &door->own};
     for (size_t k = 0; k < ARRAY_LENGTH(lists); k++)
         for (size_t i = 0; result == 0 && i < lists[k]->count; i++) {

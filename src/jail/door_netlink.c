@@ -159,9 +159,9 @@ static void add_tcp_rule(struct str *bytes, int family)
     struct fib_rule_hdr rule = {
         .family = (uint8_t)family, .table = DOOR_TABLE, .action = FR_ACT_TO_TBL};
     uint8_t protocol = PROTOCOL_TCP;
-    size_t at = begin(bytes, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL,
-                      family == AF_INET ? DOOR_ABOUT_ADDRESSES : DOOR_ABOUT_IPV6, &rule,
-                      sizeof rule);
+    size_t at =
+        begin(bytes, RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL,
+              family == AF_INET ? DOOR_ABOUT_ADDRESSES : DOOR_ABOUT_IPV6, &rule, sizeof rule);
     put_u32(bytes, FRA_PRIORITY, DOOR_PRIORITY);
     put(bytes, FRA_IP_PROTO, &protocol, sizeof protocol);
     end(bytes, at);

@@ -206,8 +206,9 @@ static void note_rung(struct brig_unenforced *list, const struct brig_policy *po
     if (policy->network == BRIG_NET_NONE)
         unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
     if (policy_has_door(policy))
-        unenforced_add(list, "network %s: there is no door, and the network is refused only as far "
-                             "as the syscall filter and Landlock reach",
+        unenforced_add(list,
+                       "network %s: there is no door, and the network is refused only as far "
+                       "as the syscall filter and Landlock reach",
                        policy_network_name(policy->network));
     if (rung == PLAN_LIMITS)
         unenforced_add(list,

@@ -302,7 +302,8 @@ static void plan_pty(struct plan *plan, int host_terminal)
 
 /* A door needs a network namespace. Without one it is shut; but inside another jail `open` is that
  * one's network, which has its own door or none. */
-static enum brig_network reachable_network(const struct plan *plan, const struct brig_policy *policy)
+static enum brig_network reachable_network(const struct plan *plan,
+                                           const struct brig_policy *policy)
 {
     if (plan->rung == PLAN_FULL || !policy_has_door(policy))
         return policy->network;

@@ -145,7 +145,7 @@ struct plan {
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
     bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */
     gid_t map_inside_gid, map_host_gid, map_subordinate_gid;
-    bool loopback;   /* to be brought up in the network namespace */
+    bool loopback;                /* to be brought up in the network namespace */
     const struct plan_door *door; /* what else is made in it, or NULL */
     bool only_steps; /* run the steps in the joined namespaces and end: no jail of its own */
     /* The build, in order, by the jail's first process: */
@@ -195,8 +195,8 @@ enum plan_command_step {
     PLAN_STEP_ROUTES,   /* the way to addresses through the door */
     PLAN_STEP_REDIRECT, /* of every port to it */
     PLAN_STEP_DOOR,     /* its sockets */
-    PLAN_STEP_COMMAND, /* cloning the command */
-    PLAN_STEP_INIT,    /* executing init */
+    PLAN_STEP_COMMAND,  /* cloning the command */
+    PLAN_STEP_INIT,     /* executing init */
     PLAN_STEP_SESSION,
     PLAN_STEP_FDS,
     PLAN_STEP_RLIMIT,

@@ -21,9 +21,9 @@
 #define FALLBACK_PORTS_MAX 24
 
 /* What programs use most, for `open` without nf_tables. */
-static const uint16_t usual_ports[] = {443,  80,   22,   8080, 8443, 8000, 3000, 5000, 9418,
-                                       5432, 3306, 6379, 993,  995,  587,  465,  21,   853,
-                                       5222, 1883, 8883, 8888, 9000, 9090};
+static const uint16_t usual_ports[] = {443,  80,   22,   8080, 8443, 8000, 3000, 5000,
+                                       9418, 5432, 3306, 6379, 993,  995,  587,  465,
+                                       21,   853,  5222, 1883, 8883, 8888, 9000, 9090};
 _Static_assert(ARRAY_LENGTH(usual_ports) <= FALLBACK_PORTS_MAX, "they are all listened on");
 
 struct ports {
@@ -120,8 +120,8 @@ static void add_fallback(struct plan_door *door, const struct net_rules *rules, 
     for (size_t i = 0; i < ports.count; i++) {
         bind_v4(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_FALLBACK), INADDR_ANY,
                 ports.items[i]);
-        bind_v6(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_FALLBACK), "::",
-                ports.items[i]);
+        bind_v6(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_FALLBACK),
+                "::", ports.items[i]);
     }
 }
 
@@ -165,8 +165,8 @@ static size_t list_ranges(const struct brig_policy *policy, struct net_range ran
     return 2;
 }
 
-static int write_messages(struct plan *plan, struct plan_door *door, const struct brig_policy *policy,
-                          bool open, struct brig_error *err)
+static int write_messages(struct plan *plan, struct plan_door *door,
+                          const struct brig_policy *policy, bool open, struct brig_error *err)
 {
     struct net_range ranges[RANGES_MAX];
     autostr struct str routes = {0};

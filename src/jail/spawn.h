@@ -11,16 +11,16 @@
 
 /* A started jail. The fds are the caller's. */
 struct spawned {
-    pid_t pid;               /* the jail's first process */
-    pid_t first;             /* the same, before an intermediate has said so; or 0 */
-    int pidfd;               /* of it */
-    int wire;                /* to it, SEQPACKET, non-blocking */
-    int terminal;            /* master of its pty, or -1 */
-    int tools;               /* the socket for tools, listening, or -1 */
+    pid_t pid;                /* the jail's first process */
+    pid_t first;              /* the same, before an intermediate has said so; or 0 */
+    int pidfd;                /* of it */
+    int wire;                 /* to it, SEQPACKET, non-blocking */
+    int terminal;             /* master of its pty, or -1 */
+    int tools;                /* the socket for tools, listening, or -1 */
     struct door_sockets door; /* of the network door */
-    bool started;            /* init was heard of */
-    int stop_signal;         /* the command stopped already */
-    struct wire_message end; /* WIRE_ENDED, if it came already; else type 0 */
+    bool started;             /* init was heard of */
+    int stop_signal;          /* the command stopped already */
+    struct wire_message end;  /* WIRE_ENDED, if it came already; else type 0 */
 };
 
 /* A jail begun with; zero-initialise. */

@@ -44,12 +44,12 @@ static const struct etc_entry {
     {"/etc/crypto-policies", ETC_BIND, ETC_ALWAYS},           /* Fedora's OpenSSL includes it */
     {"/etc/ld.so.cache", ETC_BIND, ETC_ALWAYS},               /* the dynamic linker */
     {"/etc/localtime", ETC_LINK, ETC_ALWAYS},                 /* local time */
-    {"/etc/nsswitch.conf", ETC_COPY, ETC_NO_DOOR},          /* getpwuid, getaddrinfo */
+    {"/etc/nsswitch.conf", ETC_COPY, ETC_NO_DOOR},            /* getpwuid, getaddrinfo */
     {"/etc/pki/tls", ETC_BIND, ETC_ALWAYS},                   /* Fedora's certificates */
     {"/etc/pki/ca-trust", ETC_BIND, ETC_ALWAYS},              /* Fedora's certificates */
-    {"/etc/resolv.conf", ETC_COPY, ETC_HOST_NET},                /* names */
-    {"/etc/ssl/certs", ETC_BIND, ETC_ALWAYS},                 /* certificates, never /etc/ssl/private */
-    {"/etc/ssl/openssl.cnf", ETC_COPY, ETC_ALWAYS},           /* OpenSSL */
+    {"/etc/resolv.conf", ETC_COPY, ETC_HOST_NET},             /* names */
+    {"/etc/ssl/certs", ETC_BIND, ETC_ALWAYS},       /* certificates, never /etc/ssl/private */
+    {"/etc/ssl/openssl.cnf", ETC_COPY, ETC_ALWAYS}, /* OpenSSL */
 };
 
 static bool is_shown(enum etc_when when, enum brig_network network)

@@ -19,8 +19,8 @@
 /* The user and the home of a jail whose policy names none: as the engine's passwd has them. */
 #define DEFAULT_USER "brig"
 #define HOME_FORMAT "/home/%s"
-#define HOME_SIZE 512 /* for HOME_FORMAT with the longest user name */
-#define JAIL_NAMES 5  /* how many apply_jail() may add */
+#define HOME_SIZE 512  /* for HOME_FORMAT with the longest user name */
+#define JAIL_NAMES 5   /* how many apply_jail() may add */
 #define PROXY_NAMES 10 /* that a network with a door sets */
 
 struct variable {
@@ -150,12 +150,16 @@ static const struct {
     const char *name;
     const char *value; /* with --proxy-env */
 } proxy_names[] = {
-    {"HTTP_PROXY", POLICY_PROXY_HTTP_URL},   {"http_proxy", POLICY_PROXY_HTTP_URL},
-    {"HTTPS_PROXY", POLICY_PROXY_HTTP_URL},  {"https_proxy", POLICY_PROXY_HTTP_URL},
-    {"ALL_PROXY", POLICY_PROXY_SOCKS_URL},   {"all_proxy", POLICY_PROXY_SOCKS_URL},
+    {"HTTP_PROXY", POLICY_PROXY_HTTP_URL},
+    {"http_proxy", POLICY_PROXY_HTTP_URL},
+    {"HTTPS_PROXY", POLICY_PROXY_HTTP_URL},
+    {"https_proxy", POLICY_PROXY_HTTP_URL},
+    {"ALL_PROXY", POLICY_PROXY_SOCKS_URL},
+    {"all_proxy", POLICY_PROXY_SOCKS_URL},
     {"NO_PROXY", "localhost,127.0.0.1,::1," POLICY_INJECT_ADDRESS},
     {"no_proxy", "localhost,127.0.0.1,::1," POLICY_INJECT_ADDRESS},
-    {"FTP_PROXY", NULL},                     {"ftp_proxy", NULL},
+    {"FTP_PROXY", NULL},
+    {"ftp_proxy", NULL},
 };
 _Static_assert(ARRAY_LENGTH(proxy_names) <= PROXY_NAMES, "there is room for all");
 
@@ -240,7 +244,8 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
                              "the environment has too many variables: at most %d are possible",
                              ENVIRONMENT_MAX);
     autofree struct variable *caller_items = calloc(given + 1, sizeof *caller_items);
-    autofree struct variable *items = calloc(given + policy->env_count + JAIL_NAMES + PROXY_NAMES, sizeof *items);
+    autofree struct variable *items =
+        calloc(given + policy->env_count + JAIL_NAMES + PROXY_NAMES, sizeof *items);
     if (!caller_items || !items)
         return brig_fail_nomem(err);
     struct variables caller = {caller_items, 0};

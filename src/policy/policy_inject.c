@@ -58,7 +58,8 @@ static int check_words(const char *const *words, const char *what, bool paths,
                        struct brig_error *err)
 {
     for (size_t i = 0; words && words[i]; i++) {
-        bool good = paths ? words[i][0] == '/' && !strpbrk(words[i], " \t\r\n") : is_token(words[i]);
+        bool good =
+            paths ? words[i][0] == '/' && !strpbrk(words[i], " \t\r\n") : is_token(words[i]);
         if (!good)
             return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no %s", str_shown(words[i]).text,
                              what);

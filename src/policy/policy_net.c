@@ -128,8 +128,8 @@ int policy_net_copy(const struct policy_net *from, struct policy_net *to)
         str_copy(from->broker, &to->broker, NULL) < 0 ||
         str_copy(from->proxy, &to->proxy, NULL) < 0 ||
         str_copy(from->proxy_secret, &to->proxy_secret, NULL) < 0 ||
-        policy_copy_words((const char *const *)from->no_proxy, POLICY_NO_PROXY_MAX, "", &to->no_proxy,
-                   NULL) < 0)
+        policy_copy_words((const char *const *)from->no_proxy, POLICY_NO_PROXY_MAX, "",
+                          &to->no_proxy, NULL) < 0)
         return BRIG_E_NOMEM;
     return 0;
 }
@@ -269,7 +269,8 @@ int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const c
     char **names = NULL;
     int rc;
     if ((rc = str_copy(proxy, &copy, err)) < 0 ||
-        (rc = policy_copy_words(no_proxy, POLICY_NO_PROXY_MAX, "names without a proxy", &names, err)) < 0)
+        (rc = policy_copy_words(no_proxy, POLICY_NO_PROXY_MAX, "names without a proxy", &names,
+                                err)) < 0)
         return rc;
     if ((rc = str_copy(secret, &secret_copy, err)) < 0) {
         policy_free_words(names);

@@ -44,7 +44,7 @@ struct policy_inject {
     char *header; /* that is added, */
     char *secret; /* with this value; wiped when it is released */
     char *upstream;
-    char *variable; /* gets the address inside; or NULL */
+    char *variable;                   /* gets the address inside; or NULL */
     char **methods, **paths, **strip; /* ended by NULL; NULL: none */
     char *origin;
 };

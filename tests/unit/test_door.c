@@ -107,9 +107,8 @@ static void check_open(void)
     static const struct {
         const char *address;
         unsigned port;
-    } rows[] = {{"198.18.0.16", 443},      {"198.19.255.254", 22}, {"1.2.3.4", 80},
-                {"10.0.0.1", 5432},        {"fd62:7269:6700::10", 443},
-                {"2001:4860::8888", 65535}};
+    } rows[] = {{"198.18.0.16", 443}, {"198.19.255.254", 22},      {"1.2.3.4", 80},
+                {"10.0.0.1", 5432},   {"fd62:7269:6700::10", 443}, {"2001:4860::8888", 65535}};
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         char wanted[64];
         bool is_v6 = strchr(rows[i].address, ':') != NULL;
@@ -119,7 +118,8 @@ static void check_open(void)
         meant_for(is_v6 ? v6 : v4, is_v6, text);
         tap_is_str(text, wanted, "through the door, which knows what was meant");
     }
-    tap_is_int(connect_to("127.0.0.1", 443, SOCK_STREAM), ECONNREFUSED, "loopback is the jail's own");
+    tap_is_int(connect_to("127.0.0.1", 443, SOCK_STREAM), ECONNREFUSED,
+               "loopback is the jail's own");
     tap_is_int(connect_to("::1", 443, SOCK_STREAM), ECONNREFUSED, "of IPv6 too");
     tap_is_int(connect_to("198.18.0.2", 53, SOCK_STREAM), ECONNREFUSED,
                "the name server is not redirected");
@@ -134,7 +134,8 @@ static void check_open(void)
 
 static void check_allow(void)
 {
-    const struct net_range one[] = {{.base = {.family = NET_V4, .bytes = {10, 1, 2, 0}}, .prefix = 24}};
+    const struct net_range one[] = {
+        {.base = {.family = NET_V4, .bytes = {10, 1, 2, 0}}, .prefix = 24}};
     autostr struct str routes = {0};
     autostr struct str redirect = {0};
     char text[64];
@@ -249,7 +250,8 @@ static void test_bad_events(void)
     tap_ok(door_events_add(&events, &event, sizeof event), "texts without an end are cut");
     struct brig_net_event kept;
     tap_ok(door_events_take(&events, &kept), "and kept");
-    tap_ok(strlen(kept.name) == sizeof kept.name - 1 && strlen(kept.detail) == sizeof kept.detail - 1,
+    tap_ok(strlen(kept.name) == sizeof kept.name - 1 &&
+               strlen(kept.detail) == sizeof kept.detail - 1,
            "with their lengths");
     tap_is_int(kept.name[0], '?', "and nothing that moves a cursor");
     door_events_done(&events);
@@ -300,12 +302,13 @@ static void test_json(void)
     (void)brig_net_event_json(&event, &first, NULL);
     (void)door_events_take(&events, &event);
     (void)brig_net_event_json(&event, &second, NULL);
-    tap_is_str(first,
-               "{\"time\":\"2023-11-14T22:13:20.123Z\",\"verdict\":\"ended\",\"name\":"
-               "\"good.example\",\"address\":null,\"port\":443,\"via\":\"tcp\",\"because\":\"rule\","
-               "\"rule\":null,\"detail\":null,\"connection\":1,\"bytes_in\":10,\"bytes_out\":20,"
-               "\"duration_ms\":0}\n",
-               "an end in JSON");
+    tap_is_str(
+        first,
+        "{\"time\":\"2023-11-14T22:13:20.123Z\",\"verdict\":\"ended\",\"name\":"
+        "\"good.example\",\"address\":null,\"port\":443,\"via\":\"tcp\",\"because\":\"rule\","
+        "\"rule\":null,\"detail\":null,\"connection\":1,\"bytes_in\":10,\"bytes_out\":20,"
+        "\"duration_ms\":0}\n",
+        "an end in JSON");
     tap_is_str(second,
                "{\"time\":\"2023-11-14T22:13:20.123Z\",\"verdict\":\"denied\",\"name\":"
                "\"evil\\\".example\",\"address\":null,\"port\":null,\"via\":\"dns\",\"because\":"

@@ -47,7 +47,8 @@ static void enums(void)
     struct brig_policy before = *p;
     refused(brig_policy_view(p, (enum brig_view)4, NULL, &err), "4 is no view", "a fifth view");
     refused(brig_policy_view(p, (enum brig_view) - 1, NULL, &err), "-1 is no view", "view -1");
-    refused(brig_policy_network(p, (enum brig_network)4, &err), "none, allow, open or host", "network 4");
+    refused(brig_policy_network(p, (enum brig_network)4, &err), "none, allow, open or host",
+            "network 4");
     refused(brig_policy_seccomp(p, (enum brig_seccomp)2, &err), "dev or code", "profile 2");
     refused(brig_policy_terminal(p, (enum brig_terminal)2, &err), "auto or none", "terminal 2");
     refused(brig_policy_on_unsupported(p, (enum brig_on_unsupported)3, &err), "fail, warn",

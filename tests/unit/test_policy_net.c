@@ -50,10 +50,8 @@ static void test_publish(void)
         const char *address;
         unsigned host_port, port;
     } rows[] = {
-        {"8080:3000", "127.0.0.1", 8080, 3000},
-        {"3000", "127.0.0.1", 3000, 3000},
-        {"0.0.0.0:80:3000", "0.0.0.0", 80, 3000},
-        {"[::1]:8080:3000", "::1", 8080, 3000},
+        {"8080:3000", "127.0.0.1", 8080, 3000},   {"3000", "127.0.0.1", 3000, 3000},
+        {"0.0.0.0:80:3000", "0.0.0.0", 80, 3000}, {"[::1]:8080:3000", "::1", 8080, 3000},
         {"65535:1", "127.0.0.1", 65535, 1},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
@@ -139,8 +137,9 @@ static void test_inject(void)
     autofree char *json = NULL;
     brig_policy_explain(p, false, &text, &err);
     brig_policy_explain(p, true, &json, &err);
-    tap_has_str(text, "inject      authorization into api.example.com, inside at "
-                      "http://127.18.0.1:8001 ($API_URL)",
+    tap_has_str(text,
+                "inject      authorization into api.example.com, inside at "
+                "http://127.18.0.1:8001 ($API_URL)",
                 "it is explained");
     tap_ok(!strstr(text, "hush") && !strstr(json, "hush"), "without its secret");
     struct brig_policy *copy = brig_policy_copy(p);
@@ -216,10 +215,12 @@ static void test_environment(void)
     autofree char **proxied = NULL;
     autofree char **chosen = NULL;
     policy_environment(p, caller, &plain, &err);
-    tap_ok(has(plain, "HTTP_PROXY=http://outside:1"), "with the host's network its proxy is passed");
+    tap_ok(has(plain, "HTTP_PROXY=http://outside:1"),
+           "with the host's network its proxy is passed");
     brig_policy_network(p, BRIG_NET_OPEN, &err);
     policy_environment(p, caller, &behind, &err);
-    tap_ok(!has_name(behind, "HTTP_PROXY") && !has_name(behind, "no_proxy") && has(behind, "TERM=t"),
+    tap_ok(!has_name(behind, "HTTP_PROXY") && !has_name(behind, "no_proxy") &&
+               has(behind, "TERM=t"),
            "behind a door it is not");
     brig_policy_proxy_env(p, true, &err);
     policy_environment(p, caller, &proxied, &err);
