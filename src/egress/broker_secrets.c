@@ -3,6 +3,7 @@
 #include "egress/broker_secrets.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -85,4 +86,20 @@ void secrets_done(struct secrets *secrets)
     explicit_bzero(secrets->memory, secrets->size);
     (void)munmap(secrets->memory, secrets->size);
     *secrets = (struct secrets){0};
+}
+
+int secrets_make_lines(struct secrets *lines, const struct secrets *secrets,
+                       const struct secrets_line *rows, size_t count, struct brig_error *err)
+{
+    size_t size = 0, at = 0;
+    for (size_t i = 0; i < count; i++)
+        size += strlen(rows[i].name) + strlen(": ") + strlen(secrets->texts[rows[i].secret]) + 1;
+    int status = count > 0 ? map(lines, size, err) : 0;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        lines->texts[lines->count++] = lines->memory + at;
+        at += (size_t)snprintf(lines->memory + at, size - at, "%s: %s", rows[i].name,
+                               secrets->texts[rows[i].secret]) +
+              1;
+    }
+    return status;
 }

@@ -21,3 +21,11 @@ struct secrets {
  * header; messages name no secret, only its number. */
 int secrets_read(struct secrets *secrets, int fd, struct brig_error *err);
 void secrets_done(struct secrets *secrets);
+
+/* "Name: secret" as they are sent, in memory of their own of the same kind. */
+struct secrets_line {
+    const char *name;
+    unsigned secret; /* which */
+};
+int secrets_make_lines(struct secrets *lines, const struct secrets *secrets,
+                       const struct secrets_line *rows, size_t count, struct brig_error *err);

@@ -106,12 +106,14 @@ static bool read_port(struct http_slice text, uint16_t *ret_port)
 /* Where the port's colon stands, or the end; IPv6 has brackets around it. */
 static size_t host_length(struct http_slice text)
 {
-    const char *from = text.at;
-    if (text.length > 0 && text.at[0] == '[')
-        from = memchr(text.at, ']', text.length);
-    if (!from)
-        return text.length;
-    const char *colon = memchr(from, ':', text.length - (size_t)(from - text.at));
+    size_t from = 0;
+    if (text.length > 0 && text.at[0] == '[') {
+        const char *close = memchr(text.at, ']', text.length);
+        if (!close)
+            return text.length;
+        from = (size_t)(close - text.at);
+    }
+    const char *colon = memchr(text.at + from, ':', text.length - from);
     return colon ? (size_t)(colon - text.at) : text.length;
 }
 

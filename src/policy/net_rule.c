@@ -23,14 +23,8 @@ struct parts {
     bool tls;
 };
 
-__attribute__((format(printf, 3, 4))) static int refuse(struct brig_error *err, const char *text,
-                                                        const char *format, ...)
+static int refuse(struct brig_error *err, const char *text, const char *why)
 {
-    char why[ERROR_TEXT_MAX * 2];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(why, sizeof why, format, args);
-    va_end(args);
     return brig_fail(err, BRIG_E_INVALID, 0, "bad network rule '%s': %s", str_shown(text).text,
                      why);
 }
@@ -71,8 +65,7 @@ static int parse_ports(const struct parts *parts, struct net_rule *rule, struct 
         const char *comma = memchr(at, ',', (size_t)(end - at));
         size_t length = (size_t)((comma ? comma : end) - at);
         if (rule->port_count == NET_RULE_PORTS_MAX)
-            return refuse(err, parts->text, "at most %d ports; write ranges such as 8000-8999",
-                          NET_RULE_PORTS_MAX);
+            return refuse(err, parts->text, "at most 16 ports; write ranges such as 8000-8999");
         if (!read_ports(at, length, &rule->ports[rule->port_count]))
             return refuse(err, parts->text,
                           "a port is a number from 1 to 65535; write them as 443,8000-8999 or *");
@@ -119,7 +112,7 @@ static int parse_range(const struct parts *parts, struct net_rule *rule, struct 
         return brig_wrap(err, result, "bad network rule '%s'", str_shown(parts->text).text);
     for (size_t i = 0; i < ARRAY_LENGTH(never_granted) && !rule->deny; i++)
         if (net_range_overlaps(&rule->range, &never_granted[i].range))
-            return refuse(err, parts->text, "%s", never_granted[i].remedy);
+            return refuse(err, parts->text, never_granted[i].remedy);
     if (rule->tls)
         return refuse(err, parts->text, "an address has no name to inspect; leave /tls away");
     return 0;
@@ -240,7 +233,7 @@ int net_rule_parse(const char *text, bool deny, struct net_rule *ret_rule, struc
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "empty network rule: write a name or an address, as in example.com:443");
     if (strlen(text) >= NET_RULE_TEXT_MAX)
-        return refuse(err, text, "it has more than %d characters", NET_RULE_TEXT_MAX - 1);
+        return refuse(err, text, "it has more than 511 characters; write several rules");
     int result = split(text, &parts, err);
     if (result < 0)
         return result;

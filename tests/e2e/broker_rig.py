@@ -122,9 +122,22 @@ def serve(server, handle):
     return server
 
 
+class Listener(socket.socket):
+    """Closes although a thread waits in accept()."""
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.shutdown(socket.SHUT_RDWR)
+        super().close()
+
+
+LISTENERS = []
+
+
 def listen(address, port, backlog=1024):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    server = socket.socket(family, socket.SOCK_STREAM)
+    server = Listener(family, socket.SOCK_STREAM)
+    LISTENERS.append(server)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if family == socket.AF_INET6:
         server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
@@ -163,7 +176,7 @@ class Resolver:
     """A name server over UDP: names to lists of addresses, or to a function that gives one."""
 
     def __init__(self, address="127.0.0.1", port=RESOLVER_PORT):
-        self.names, self.asked, self.cnames = {}, [], {}
+        self.names, self.asked, self.cnames, self.ttl = {}, [], {}, 0
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind((address, port))
         threading.Thread(target=self.loop, daemon=True).start()
@@ -198,7 +211,7 @@ class Resolver:
             if kind != (28 if v6 else 1):
                 continue
             data = socket.inet_pton(socket.AF_INET6 if v6 else socket.AF_INET, address)
-            records += write_name(target) + struct.pack(">HHIH", kind, 1, 0, len(data)) + data
+            records += write_name(target) + struct.pack(">HHIH", kind, 1, self.ttl, len(data)) + data
             count += 1
         return query[:2] + b"\x81\x80" + struct.pack(">HHHH", 1, count, 0, 0) + question + records
 
@@ -291,7 +304,7 @@ class Broker:
 
     def give(self, kind, sock, index=0):
         self.send(SOCKET, KINDS.index(kind), index, [os.dup(sock.fileno())])
-        sock.close()
+        socket.socket.close(sock)  # theirs stays open
 
     def receive(self):
         data = self.control.recv(4096)
@@ -336,7 +349,7 @@ class Rig:
         self.program = os.path.join(os.environ["BUILD_DIR"], "src/egress/brig-broker")
         self.drops_root = os.geteuid() == 0 and "0 4294967295" in " ".join(
             open("/proc/self/uid_map").read().split()[0::2])
-        self.environment, self.processes = {}, []
+        self.environment, self.processes, self.lasting = {}, [], 0
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
             if name in os.environ:
                 self.environment[name] = os.environ[name]
@@ -362,6 +375,8 @@ class Rig:
             process.kill()
             process.wait()
         self.processes = []
+        while len(LISTENERS) > self.lasting:
+            LISTENERS.pop().close()
 
     def done(self):
         shutil.rmtree(self.directory)

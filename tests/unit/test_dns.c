@@ -67,6 +67,12 @@ static void test_questions(void)
     append_opt(&message, 0);
     tap_is_int(look(message.bytes, message.length, &query), DNS_NOERROR, "EDNS is known");
     tap_ok(query.edns, "and noted");
+    message.bytes[3] |= 0x10;
+    uint8_t answer[DNS_ANSWER_MAX];
+    tap_ok(look(message.bytes, message.length, &query) == DNS_NOERROR && query.checking_disabled,
+           "and so is what it says of checking");
+    (void)dns_answer(&query, DNS_NOERROR, NULL, 0, 0, answer);
+    tap_ok(answer[3] & 0x10, "which the answer repeats");
     message = question("_http._tcp.example.com", ns_t_srv);
     tap_is_int(look(message.bytes, message.length, &query), DNS_NOERROR, "any type is a question");
     tap_is_int(query.type, ns_t_srv, "with that type");
