@@ -203,6 +203,8 @@ struct brig_inject {
     const char *upstream; /* "https://HOST[:PORT][/PREFIX]", or NULL: https://NAME */
     const char *variable; /* of the environment inside, or NULL */
     const char *suffix;   /* what is put behind the address in it ("/v1"), or NULL */
+    const char *ca;       /* a file of certificates to trust instead of the system's, absolute, or
+                           * NULL; the last one given holds for all credentials */
     /* Each ended by NULL; NULL means all, or none. */
     const char *const *methods; /* that are allowed */
     const char *const *paths;   /* what the path must begin with */

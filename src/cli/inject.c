@@ -131,14 +131,16 @@ static int parse_word(char *word, struct inject_spec *spec, struct brig_error *e
 {
     char *value = strchr(word, '=');
     if (!value)
-        return brig_fail(
-            err, BRIG_E_INVALID, 0,
-            "'%s' is none of url=, upstream=, methods=, path= and strip=", str_shown(word).text);
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is none of url=, upstream=, methods=, path=, strip= and ca=",
+                         str_shown(word).text);
     *value++ = '\0';
     if (strcmp(word, "url") == 0)
         spec->variable = value;
     else if (strcmp(word, "upstream") == 0)
         spec->upstream = value;
+    else if (strcmp(word, "ca") == 0)
+        spec->ca = value;
     else if (strcmp(word, "methods") == 0)
         return add_words(spec->methods, value, err);
     else if (strcmp(word, "path") == 0)
@@ -146,9 +148,9 @@ static int parse_word(char *word, struct inject_spec *spec, struct brig_error *e
     else if (strcmp(word, "strip") == 0)
         return add_words(spec->strip, value, err);
     else
-        return brig_fail(
-            err, BRIG_E_INVALID, 0,
-            "'%s=' is none of url=, upstream=, methods=, path= and strip=", str_shown(word).text);
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s=' is none of url=, upstream=, methods=, path=, strip= and ca=",
+                         str_shown(word).text);
     return 0;
 }
 
@@ -301,6 +303,7 @@ static int add_to_policy(struct brig_policy *policy, const struct inject_spec *s
                                  .upstream = spec->upstream,
                                  .variable = spec->variable,
                                  .suffix = spec->suffix,
+                                 .ca = spec->ca,
                                  .methods = spec->methods[0] ? spec->methods : NULL,
                                  .paths = spec->paths[0] ? spec->paths : NULL,
                                  .strip = spec->strip[0] ? spec->strip : NULL};

@@ -26,7 +26,7 @@ enum inject_source {
 /* "NAME HEADER=[FORM:]SOURCE:WHERE [WORD...]" or "@PRESET [[FORM:]SOURCE:WHERE]". Texts point into
  * `text`, which is owned, or are constant. */
 struct inject_spec {
-    const char *name, *header, *upstream, *variable, *suffix;
+    const char *name, *header, *upstream, *variable, *suffix, *ca;
     enum inject_form form;
     const char *user; /* INJECT_BASIC */
     enum inject_source source;

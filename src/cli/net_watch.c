@@ -136,7 +136,7 @@ void net_watch_line(const struct brig_net_event *event, char line[NET_LINE_MAX])
     else if (*how)
         (void)snprintf(line, NET_LINE_MAX, "blocked: %s (%s); %s", what,
                        event->detail[0] ? event->detail : event->address, how);
-    else if (event->rule[0])
+    else if (event->rule[0] && strcmp(event->because, "injected") != 0)
         (void)snprintf(line, NET_LINE_MAX, "blocked: %s (deny %s)", what, event->rule);
     else
         (void)snprintf(line, NET_LINE_MAX, "blocked: %s (%s)", what,

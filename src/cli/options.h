@@ -123,7 +123,8 @@
       "file:PATH, fd:NUMBER or cmd:COMMAND LINE (the last word then); bearer: or basic:USER: "     \
       "before "                                                                                    \
       "it says how it is written. Further words: methods=GET,POST, path=/PREFIX, "                 \
-      "upstream=https://HOST, strip=HEADER. Short forms: @anthropic, @openai, @github, @npm, "     \
+      "upstream=https://HOST, strip=HEADER, ca=/FILE. Short forms: @anthropic, @openai, @github, " \
+      "@npm, "                                                                                     \
       "@pypi, "                                                                                    \
       "each with a SOURCE behind it if it is not in the usual variable.")                          \
     X(PROXY_ENV, 0, "proxy-env", NULL, NONE, NETWORK, "set HTTP_PROXY and its kind inside",        \

@@ -75,6 +75,8 @@ void door_write_config(const struct brig_policy *policy, uid_t uid, gid_t gid, s
                         policy->limits[limit_words[i].limit]);
     net_rules_write(&net->rules, text);
     write_proxy(&writer, net);
+    if (net->ca)
+        str_appendf(text, "ca %s\n", net->ca);
     for (size_t i = 0; i < net->inject_count; i++)
         write_inject(&writer, i, &net->inject[i]);
     for (size_t i = 0; i < net->publish_count; i++)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
@@ -157,10 +158,15 @@ int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inj
         rc = value.failed ? brig_fail_nomem(err)
                           : brig_policy_setenv(policy, inject->variable, value.data, err);
     }
+    autofree char *ca = NULL;
+    if (rc == 0 && inject->ca)
+        rc = policy_path("certificates", inject->ca, PATH_KEEP_DOTDOT, &ca, err);
     if (rc < 0) {
         policy_inject_done(&added);
         return rc;
     }
+    if (ca)
+        policy_replace(&net->ca, &ca);
     net->inject[net->inject_count++] = added;
     return 0;
 }

@@ -46,6 +46,7 @@ void policy_net_done(struct policy_net *net)
     free(net->publish);
     free(net->inject);
     free(net->broker);
+    free(net->ca);
     free(net->proxy);
     policy_free_secret(net->proxy_secret);
     policy_free_words(net->no_proxy);
@@ -125,7 +126,7 @@ int policy_net_copy(const struct policy_net *from, struct policy_net *to)
 {
     to->proxy_env = from->proxy_env;
     if (copy_written(from, to) < 0 || copy_publish(from, to) < 0 || copy_inject(from, to) < 0 ||
-        str_copy(from->broker, &to->broker, NULL) < 0 ||
+        str_copy(from->broker, &to->broker, NULL) < 0 || str_copy(from->ca, &to->ca, NULL) < 0 ||
         str_copy(from->proxy, &to->proxy, NULL) < 0 ||
         str_copy(from->proxy_secret, &to->proxy_secret, NULL) < 0 ||
         policy_copy_words((const char *const *)from->no_proxy, POLICY_NO_PROXY_MAX, "",

@@ -61,6 +61,7 @@ struct policy_net {
     size_t inject_count;
     bool proxy_env;     /* the usual variables name the proxies inside */
     char *broker;       /* the program, absolute; NULL: the one that was installed with us */
+    char *ca;           /* certificates that upstreams of credentials are checked by, or NULL */
     char *proxy;        /* HOST:PORT of the host's own proxy, or NULL */
     char *proxy_secret; /* what it wants as Proxy-Authorization, or NULL */
     char **no_proxy;    /* suffixes of names it is not used for, ended by NULL; or NULL */

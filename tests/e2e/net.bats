@@ -527,3 +527,78 @@ publish() {
     must_fail world user timeout 60 "$WITHOUT" netfilter -- "$BRIG" run --mode sealed --nocwd \
         --allow good.example -- curl -sS http://other.example/
 }
+
+# ---- Credentials ---------------------------------------------------------------------------------
+
+inject() {
+    local spec="api.example authorization=bearer:env:API_KEY url=API_URL ca=$WORLD/cert.pem"
+    API_KEY=hush-hush must jail "$1" --net allow --inject "$spec" -- \
+        sh -c 'curl -sS -f -H "Authorization: mine" "$API_URL/v1/x"; env'
+    output_has "authorization: Bearer hush-hush"
+    output_lacks "mine"
+    output_lacks "API_KEY="
+    output_has "API_URL=http://127.18.0.1:8001"
+    # The name itself is closed then, however it is asked for.
+    API_KEY=hush-hush must_exit 6 jail "$1" --net open --inject "$spec" -- \
+        curl -sS --cacert "$WORLD/cert.pem" https://api.example/
+    must jail "$1" --net open -- curl -sS --cacert "$WORLD/cert.pem" https://api.example/
+}
+
+@test "a credential is added outside, and is nowhere inside" {
+    for_each_user inject
+}
+
+@test "an upstream that cannot show who it is gets no credential" {
+    API_KEY=hush-hush must_exit 22 jail user --net allow \
+        --inject "api.example authorization=env:API_KEY url=API_URL" -- sh -c 'curl -sS -f "$API_URL/"'
+    API_KEY=hush-hush must jail user --net allow \
+        --inject "api.example authorization=env:API_KEY url=API_URL ca=$WORLD/cert.pem" -- \
+        sh -c 'curl -sS -f "$API_URL/"'
+}
+
+@test "methods and paths of a credential" {
+    local spec="api.example x-api-key=env:API_KEY url=API_URL ca=$WORLD/cert.pem methods=GET path=/v1/"
+    API_KEY=k must jail user --net allow --inject "$spec" -- sh -c 'curl -sS -f "$API_URL/v1/x"'
+    output_has "x-api-key: k"
+    API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- sh -c 'curl -sS -f "$API_URL/v2/x"'
+    API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- sh -c 'curl -sS -f -d x "$API_URL/v1/x"'
+    API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- \
+        sh -c 'curl -sS -f --path-as-is "$API_URL/v1/../v2/x"'
+}
+
+@test "server-sent events come through a credential as they are sent" {
+    API_KEY=k must jail user --net allow \
+        --inject "api.example x-api-key=env:API_KEY url=API_URL upstream=http://api.example:8090" -- \
+        sh -c 'curl -sS -f -N "$API_URL/stream"'
+    output_has $'data: one\n\ndata: two'
+}
+
+@test "the secret is in no place that can be looked at" {
+    printf 'from-a-file\n' > "$SCRATCH/key"
+    chown "$LIB_USER" "$SCRATCH/key"
+    chmod 0600 "$SCRATCH/key"
+    must jail user --net allow --verbose --dir "$SCRATCH" --net-log "$SCRATCH/log" \
+        --result "$SCRATCH/result" \
+        --inject "api.example x-api-key=file:$SCRATCH/key url=API_URL ca=$WORLD/cert.pem" -- sh -c '
+            curl -sS -f "$API_URL/" > /dev/null || exit 1
+            rm '"$SCRATCH/key"'
+            grep -rl from-a-fil[e] /proc/[0-9]*/environ /proc/[0-9]*/cmdline /tmp /run /etc '"$SCRATCH"' && exit 2
+            exit 0'
+    output_lacks from-a-file
+    run grep -r from-a-file "$SCRATCH"
+    [ "$status" -eq 1 ]
+    must_exit 125 jail user --net allow --inject "api.example x-api-key=env:NOT_SET" -- true
+    output_has "'NOT_SET' is not set"
+    must jail user --dry-run --net allow --inject "api.example x-api-key=env:NOT_SET url=API_URL" -- true
+    output_has "inject      x-api-key into api.example, inside at http://127.18.0.1:8001 (\$API_URL)"
+}
+
+@test "git goes through a credential by itself" {
+    needs git
+    GITHUB_TOKEN=t0ken must jail user --seccomp dev --net allow --net-log fd:2 \
+        --inject "@github env:GITHUB_TOKEN upstream=http://api.example" -- \
+        sh -c 'git ls-remote https://github.com/x/y.git 2>/dev/null; git config --get-regexp url'
+    output_has '"detail":"GET /x/y.git/info/refs -> 200"'
+    output_has "url.http://127.18.0.1:8001/.insteadof https://github.com/"
+    output_lacks t0ken
+}
