@@ -14,6 +14,7 @@
 #include "egress/broker_sockets.h"
 
 #define ACCEPT_AT_ONCE 64
+#define REST_MS 100
 /* Descriptors that are not connections': sockets, pipes, c-ares', libcurl's, queries. */
 #define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 2 * RELAY_PIPES_MAX + 256)
 #define FDS_OF_CONNECTION 3
@@ -76,8 +77,10 @@ void broker_done(struct broker *broker)
     inject_done(broker);
     resolver_done(&broker->resolver);
     relay_shared_done(&broker->relays);
-    for (size_t i = 0; i < broker->listener_count; i++)
+    for (size_t i = 0; i < broker->listener_count; i++) {
+        loop_disarm(&broker->loop, &broker->listeners[i].rest);
         loop_close(&broker->loop, &broker->listeners[i].watch);
+    }
     names_done(&broker->names);
     events_done(&broker->events);
     broker_config_done(&broker->config);
@@ -142,6 +145,24 @@ static void hand_over(struct listener *listener, int fd)
     (void)close(fd);
 }
 
+static void listener_rested(struct timer *timer)
+{
+    struct listener *listener =
+        (struct listener *)((char *)timer - offsetof(struct listener, rest));
+    if (!listener->broker->paused)
+        loop_rewatch(&listener->broker->loop, &listener->watch, EPOLLIN);
+}
+
+/* Nothing came, or nothing can be had: then it would be told of again and again. */
+static void accept_failed(struct listener *listener)
+{
+    struct loop *loop = &listener->broker->loop;
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return;
+    loop_rewatch(loop, &listener->watch, 0);
+    loop_arm(loop, &listener->rest, REST_MS);
+}
+
 static void listener_ready(struct watch *watch, uint32_t events)
 {
     struct listener *listener =
@@ -154,8 +175,10 @@ static void listener_ready(struct watch *watch, uint32_t events)
     for (size_t i = 0; i < ACCEPT_AT_ONCE && !listener->broker->paused; i++) {
         /* cppcheck-suppress nullPointer */
         int fd = accept4(watch->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd < 0)
+        if (fd < 0) {
+            accept_failed(listener);
             return;
+        }
         hand_over(listener, fd);
     }
 }
@@ -179,6 +202,7 @@ bool broker_add_socket(struct broker *broker, enum door_socket kind, unsigned in
         return false;
     struct listener *listener = &broker->listeners[broker->listener_count];
     *listener = (struct listener){.watch = {.fd = fd, .ready = listener_ready},
+                                  .rest = {.fire = listener_rested},
                                   .broker = broker,
                                   .kind = kind,
                                   .index = index};

@@ -25,6 +25,7 @@ struct publish_request;
 /* A socket the job has sent. */
 struct listener {
     struct watch watch;
+    struct timer rest; /* until it is tried again, when there was no descriptor to be had */
     struct broker *broker;
     enum door_socket kind;
     unsigned index;

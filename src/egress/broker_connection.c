@@ -88,7 +88,8 @@ void connections_end(struct broker *broker, enum door_because because)
 {
     while (broker->connections) {
         struct connection *connection = broker->connections;
-        connection_tell(connection, connection->allowed ? DOOR_ENDED : DOOR_ERROR, because, "");
+        if (connection->stage != CONNECTION_LEAVE)
+            connection_tell(connection, connection->allowed ? DOOR_ENDED : DOOR_ERROR, because, "");
         connection_end(connection, true);
     }
 }

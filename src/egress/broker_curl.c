@@ -11,6 +11,7 @@
 #include "base/own.h"
 
 #define LIBRARY "libcurl.so.4"
+#define LIBRARY_GNUTLS "libcurl-gnutls.so.4" /* where Debian has only that */
 
 struct broker_curl_socket {
     struct garbage garbage; /* must be first */
@@ -59,6 +60,8 @@ static const struct {
 static int load(struct broker_curl *curl, struct brig_error *err)
 {
     curl->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    if (!curl->library)
+        curl->library = dlopen(LIBRARY_GNUTLS, RTLD_NOW | RTLD_LOCAL);
     if (!curl->library)
         return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
                          "injecting credentials needs " LIBRARY ", which is not installed");

@@ -47,7 +47,6 @@ static const struct filter_row {
     {SCMP_SYS(gettid), FOR_BOTH},            /* abort() */
     {SCMP_SYS(gettimeofday), FOR_BROKER},    /* where there is no vDSO */
     {SCMP_SYS(getuid), FOR_BROKER},          /* OpenSSL: is this set-uid */
-    {SCMP_SYS(ioctl), FOR_BROKER},           /* stdio: is this a terminal; devices are Landlock's */
     {SCMP_SYS(lseek), FOR_BROKER},           /* stdio */
     {SCMP_SYS(madvise), FOR_BROKER},         /* malloc, secrets */
     {SCMP_SYS(mlock), FOR_BROKER},           /* secrets */
@@ -59,7 +58,6 @@ static const struct filter_row {
     {SCMP_SYS(poll), FOR_BOTH},              /* libcurl asks about one socket; the connector */
     {SCMP_SYS(ppoll), FOR_BOTH},             /* the same */
     {SCMP_SYS(pread64), FOR_BROKER},         /* secrets */
-    {SCMP_SYS(prlimit64), FOR_BROKER},       /* sysconf() */
     {SCMP_SYS(read), FOR_BROKER},            /* */
     {SCMP_SYS(readv), FOR_BROKER},           /* */
     {SCMP_SYS(recvfrom), FOR_BROKER},        /* */
@@ -116,6 +114,9 @@ static int allow_narrowed(scmp_filter_ctx filter, enum confine_role role)
         return status;
     status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
                                SCMP_A2_32(SCMP_CMP_MASKED_EQ, writes, 0));
+    /* sysconf(): limits are read, not set. */
+    status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
+                               SCMP_A2_64(SCMP_CMP_EQ, 0));
     status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
                                SCMP_A1_32(SCMP_CMP_MASKED_EQ, writes, 0));
     return status;

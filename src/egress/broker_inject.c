@@ -107,6 +107,7 @@ void inject_client_end(struct inject_client *client, bool reset)
     resolver_cancel(&client->resolve);
     inject_request_drop(client);
     loop_disarm(&broker->loop, &client->timer);
+    loop_unqueue(&broker->loop, &client->go_on);
     if (reset)
         socket_reset(client->watch.fd);
     loop_close(&broker->loop, &client->watch);
@@ -475,6 +476,12 @@ static void discard(struct inject_client *client)
         inject_client_end(client, false);
 }
 
+static void go_on(struct task *task)
+{
+    inject_request_go_on(
+        (struct inject_client *)((char *)task - offsetof(struct inject_client, go_on)));
+}
+
 static bool write_more(struct inject_client *client)
 {
     if (!flush(client)) {
@@ -544,6 +551,7 @@ void inject_accepted(struct listener *listener, int fd)
     client->index = listener->index;
     client->watch = (struct watch){.fd = fd, .ready = client_ready};
     client->timer.fire = timer_fires;
+    client->go_on.run = go_on;
     client->next = broker->inject_clients;
     client->self = &broker->inject_clients;
     if (client->next)

@@ -62,7 +62,9 @@ struct inject_client {
     /* The response. */
     unsigned status;
     struct str reply_head; /* being put together */
-    bool reply_begun, reply_has_length, chunked;
+    char reply_length[24]; /* its Content-Length, or "" */
+    bool reply_encoded;    /* its length was said by chunks, and nothing else counts */
+    bool reply_begun, chunked;
     bool reply_ended; /* what is left is on its way to the client */
 
     struct resolve_request resolve;
@@ -71,6 +73,7 @@ struct inject_client {
     struct curl_slist secret_nodes[CONFIG_INJECT_HEADERS_MAX], proxy_node;
     char *target; /* as it is sent upstream */
     int paused;   /* CURLPAUSE_… */
+    struct task go_on;
 };
 
 /* ---- broker_inject.c ---- */

@@ -47,7 +47,8 @@ static bool begin_head(struct inject_client *client, const char *line, size_t le
     str_append(&client->reply_head, "HTTP/1.1");
     str_append_bytes(&client->reply_head, space, rest);
     str_append(&client->reply_head, "\r\n");
-    client->reply_has_length = false;
+    client->reply_length[0] = 0;
+    client->reply_encoded = false;
     return true;
 }
 
@@ -62,10 +63,18 @@ static bool finish_head(struct inject_client *client)
     if (client->status < 200)
         return true; /* 100 was said already, 103 is only advice */
     client->reply_begun = true;
-    bool unknown = has_body(client) && !client->reply_has_length;
+    /* Refused before all of it was sent: libcurl stops sending, but not while it is paused. */
+    if (!client->body_ended && client->status >= 400) {
+        client->keep_alive = false;
+        loop_queue(&client->broker->loop, &client->go_on);
+    }
+    bool known = client->reply_length[0] && !client->reply_encoded;
+    bool unknown = has_body(client) && !known;
     client->chunked = unknown && client->minor > 0;
     if (unknown && !client->chunked)
         client->keep_alive = false; /* its end is the connection's */
+    if (known)
+        str_appendf(head, "Content-Length: %s\r\n", client->reply_length);
     if (client->chunked)
         str_append(head, "Transfer-Encoding: chunked\r\n");
     if (!client->keep_alive)
@@ -74,6 +83,25 @@ static bool finish_head(struct inject_client *client)
     bool sent = !head->failed && inject_send(client, head->data, head->length);
     str_done(head);
     return sent;
+}
+
+/* Digits alone, and always the same. */
+static bool take_length(struct inject_client *client, const char *line, size_t length)
+{
+    char digits[sizeof client->reply_length] = "";
+    size_t at = strlen("content-length:"), count = 0;
+    while (at < length && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    for (; at < length && line[at] >= '0' && line[at] <= '9' && count + 1 < sizeof digits; at++)
+        digits[count++] = line[at];
+    while (at < length && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    if (count == 0 || at < length)
+        return false;
+    if (client->reply_length[0] && strcmp(client->reply_length, digits) != 0)
+        return false;
+    memcpy(client->reply_length, digits, sizeof digits);
+    return true;
 }
 
 size_t inject_reply_line(char *line, size_t size, size_t count, void *data)
@@ -91,10 +119,12 @@ size_t inject_reply_line(char *line, size_t size, size_t count, void *data)
         return begin_head(client, line, text) ? length : 0;
     if (client->reply_head.length + text > INJECT_REPLY_HEAD_MAX)
         return 0;
+    if (is_named(line, text, "transfer-encoding"))
+        client->reply_encoded = true;
     if (is_dropped(line, text))
         return length;
     if (is_named(line, text, "content-length"))
-        client->reply_has_length = true;
+        return take_length(client, line, text) ? length : 0;
     str_append_bytes(&client->reply_head, line, text);
     str_append(&client->reply_head, "\r\n");
     return length;

@@ -213,7 +213,6 @@ static void set_method(struct inject_client *client)
 static void set_security(struct inject_client *client)
 {
     const struct curl_api *api = &client->broker->curl->curl.api;
-    SET(PROTOCOLS_STR, client->inject->tls ? "https" : "http");
     SET(FOLLOWLOCATION, 0L);
     SET(SSL_VERIFYPEER, 1L);
     SET(SSL_VERIFYHOST, 2L);

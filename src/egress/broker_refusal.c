@@ -43,10 +43,11 @@ static bool say_alert(const struct connection *connection, enum door_because bec
 bool refusal_say(struct connection *connection, enum door_verdict verdict,
                  enum door_because because, const char *detail)
 {
+    if (verdict != DOOR_DENIED)
+        return false; /* as if the server could not be reached */
     if (connection->is_tls)
         return say_alert(connection, because);
-    bool http = connection->inspect == INSPECT_HTTP || connection->inspect == WATCH_HTTP;
-    if (!http || verdict != DOOR_DENIED || connection->stage != CONNECTION_INSPECT)
+    if (connection->inspect != INSPECT_HTTP && connection->inspect != WATCH_HTTP)
         return false;
     char text[REFUSAL_TEXT_MAX], what[NET_NAME_MAX + 32], address[NET_ADDRESS_TEXT_MAX] = "";
     if (!connection->has_name)

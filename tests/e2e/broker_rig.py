@@ -134,6 +134,34 @@ class Listener(socket.socket):
 LISTENERS = []
 
 
+class Refused:
+    """A connection that was reset before connect() had returned."""
+
+    def recv(self, _size):
+        raise ConnectionResetError
+
+    def sendall(self, _data):
+        pass
+
+    def close(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_args):
+        pass
+
+
+def connected(client, to):
+    try:
+        client.connect(to)
+    except ConnectionResetError:
+        client.close()
+        return Refused()
+    return client
+
+
 def listen(address, port, backlog=1024):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     server = Listener(family, socket.SOCK_STREAM)
@@ -397,8 +425,7 @@ class Rig:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             client = socket.socket(family, socket.SOCK_STREAM)
             client.settimeout(timeout)
-            client.connect((address, port))
-            return client
+            return connected(client, (address, port))
 
     def door(self, *lines, ports=(443, 80, 5000), **options):
         """A broker with a name server and listeners, as where there is no redirect."""
