@@ -130,6 +130,33 @@ static int add_system(struct filling *f, struct brig_error *err)
     return status;
 }
 
+/* Over what is there, or in a root of ours; nsswitch.conf is a copy there, and else the host's. */
+static bool is_made_for_door(const struct filling *f, const char *path, bool copied)
+{
+    const struct brig_policy *policy = f->policy;
+    const char *root = policy->view == BRIG_VIEW_ROOT ? policy->root_path : "";
+    char host[PATH_LENGTH_MAX + 64];
+    struct stat info;
+    (void)snprintf(host, sizeof host, "%s%s", root, path);
+    bool there = lstat(host, &info) == 0;
+    return f->places->frame ? there || !copied : there && !copied;
+}
+
+/* The files that say how names are found, where the jail has its own: see view_door.c. */
+static int add_door(struct filling *f, struct brig_error *err)
+{
+    static const struct {
+        const char *path;
+        bool copied;
+    } rows[] = {{"/etc/resolv.conf", false}, {"/etc/hosts", false}, {"/etc/nsswitch.conf", true}};
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows) && status == 0; i++)
+        if (is_made_for_door(f, rows[i].path, rows[i].copied))
+            status = add(f, (struct place){.kind = PLACE_MADE}, rows[i].path, NULL,
+                         "made for the network door", f->view_by, err);
+    return status;
+}
+
 static int add_view(struct filling *f, struct brig_error *err)
 {
     const struct brig_policy *policy = f->policy;
@@ -145,7 +172,9 @@ static int add_view(struct filling *f, struct brig_error *err)
         status = add(
             f, (struct place){.kind = PLACE_PROC, .writable = policy->seccomp == BRIG_SECCOMP_DEV},
             "/proc", "/proc", "the jail's /proc", SETTINGS_BUILT_IN, err);
-    return status == 0 && policy->view == BRIG_VIEW_SYSTEM ? add_system(f, err) : status;
+    if (status == 0 && policy->view == BRIG_VIEW_SYSTEM)
+        status = add_system(f, err);
+    return status == 0 && policy_has_door(policy) ? add_door(f, err) : status;
 }
 
 /* ---- private directories ---- */

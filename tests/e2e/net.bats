@@ -246,6 +246,44 @@ views() {
         --allow good.example -- curl -sS http://other.example/
 }
 
+@test "why knows the files that say how names are found" {
+    local mode file
+    for mode in casual bare strict sealed; do
+        for file in /etc/resolv.conf /etc/hosts; do
+            must world user "$BRIG" why -D -m "$mode" --net open --storage "$SCRATCH/why" "$file"
+            output_has "read-only     made for the "
+            must world user timeout 60 "$BRIG" -m "$mode" --nocwd --net open --storage "$SCRATCH/why" -- \
+                sh -c "! (: > $file) 2>/dev/null && cat $file"
+            case $file in
+            */resolv.conf) output_has "nameserver 198.18.0.2" ;;
+            *) output_has "localhost brig" ;;
+            esac
+        done
+    done
+}
+
+@test "addresses that mean another are seen through" {
+    local try='
+import socket, sys
+for address in sys.argv[1:]:
+    s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+    s.settimeout(9)
+    try:
+        s.connect((address, 80))
+        s.sendall(b"GET / HTTP/1.0\r\nHost: x\r\n\r\n")
+        assert not s.recv(1), address
+    except OSError:
+        continue
+    raise SystemExit(address)
+'
+    must jail user --net open -- python3 -c "$try" 0.0.0.0 127.0.0.2 ::1 ::ffff:127.0.0.1 \
+        ::ffff:10.1.2.3 198.18.0.1 198.18.0.2 198.18.0.77 fd62:7269:6700::1 fd62:7269:6700::77 \
+        10.1.2.3 169.254.169.254 2002:0a01:0203::1 64:ff9b::a01:203 255.255.255.255 224.0.0.1
+    must_fail jail user --net open -- python3 -c "$try" 93.184.216.34
+    must_fail jail user --net open -- python3 -c "$try" ::ffff:93.184.216.34
+    must_fail jail user --net open --allow 10.1.2.3:80 -- python3 -c "$try" ::ffff:10.1.2.3
+}
+
 # ---- Other clients -------------------------------------------------------------------------------
 
 @test "Node's resolvers" {
@@ -487,6 +525,18 @@ publish() {
     must_exit 125 world user timeout 60 "$SCRATCH/alone/brig" run --mode sealed --nocwd --net open -- true
     output_has "cannot open the broker of the network door"
     must world user timeout 60 "$SCRATCH/alone/brig" run --mode sealed --nocwd --net none -- true
+}
+
+@test "without namespaces the door is shut, and it is said" {
+    must world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev --disable namespaces --view host \
+        --verbose --net open -- true
+    output_has "not enforced: network open: there is no door"
+    must_fail world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev \
+        --disable namespaces --view host --net open -- curl -sS -m 9 http://93.184.216.34/
+    must_fail world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp code \
+        --disable namespaces --view host --allow good.example -- curl -sS -m 9 http://good.example/
+    must world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev --disable namespaces --view host \
+        --net host -- curl -sS -m 9 http://93.184.216.34/
 }
 
 @test "a broker that dies takes the network with it and nothing else" {
