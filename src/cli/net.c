@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/inject.h"
+#include "cli/mirrors.h"
 #include "cli/net_proxy.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
@@ -67,7 +68,9 @@ static int settle_network(struct settings *settings, struct brig_error *err)
 
 int net_apply(struct settings *settings, const struct identity *identity, struct brig_error *err)
 {
-    int status = settle_network(settings, err);
+    int status = mirrors_apply(settings, identity, err);
+    if (status == 0)
+        status = settle_network(settings, err);
     if (status == 0)
         status = inject_apply(settings, identity, err);
     if (status < 0 || !policy_has_door(settings->policy))

@@ -8,6 +8,7 @@
 #include "cli/base64.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
+#include "cli/mirrors.h"
 #include "cli/net_proxy.h"
 #include "cli/net_watch.h"
 #include "cli/settings.h"
@@ -20,6 +21,7 @@
 #include "cli/inject.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "cli/inject_secret.c" /* NOLINT(bugprone-suspicious-include) */
 #include "cli/message.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "cli/mirrors.c"       /* NOLINT(bugprone-suspicious-include) */
 #include "cli/net_proxy.c"     /* NOLINT(bugprone-suspicious-include) */
 #include "cli/net_watch.c"     /* NOLINT(bugprone-suspicious-include) */
 
@@ -206,6 +208,59 @@ static void test_proxy(void)
     tap_is_str(names[2], "b.example", "and stars");
 }
 
+/* ---- mirrors ---- */
+
+static void test_mirrors(void)
+{
+    const char text[] =
+        "x http://a.example/simple, sparse+https://joe:pw@b.example:8443/i 'https://[::1]/' "
+        "ftp://c.example file:///d https:// https://e.example";
+    static const char *const wanted[] = {"a.example:80", "b.example:8443", "[::1]:443",
+                                         "e.example:443"};
+    char rule[MIRRORS_RULE_MAX];
+    size_t at = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
+        tap_ok(mirrors_next_url(text, strlen(text), &at, rule), "there is one more");
+        tap_is_str(rule, wanted[i], "and it is the right one");
+    }
+    tap_ok(!mirrors_next_url(text, strlen(text), &at, rule), "and no other");
+    static const char *const keys[] = {"registry", "index-url", NULL};
+    static const struct {
+        const char *line;
+        long value; /* or -1 */
+    } rows[] = {{"registry=x", 9},
+                {"@corp:registry = x", 16},
+                {" \"registry\" = x", 14},
+                {"Index-URL=x", 10},
+                {"always-auth=true", -1},
+                {"registry", -1},
+                {"registry-x=y", -1},
+                {"=", -1},
+                {"", -1}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        size_t value = 0;
+        bool ours = mirrors_is_key(rows[i].line, strlen(rows[i].line), keys, &value);
+        tap_is_int(ours ? (long)value : -1, rows[i].value, "'%s'", rows[i].line);
+    }
+}
+
+static void test_mirror_files(void)
+{
+    struct settings settings = {.policy = brig_policy_new(BRIG_MODE_SEALED), .home = "/nowhere"};
+    const struct mirror_tool *pypi = &tools[1];
+    (void)allow_in_text(&settings, pypi,
+                        "[global]\nindex-url = https://one.example/simple\nextra-index-url =\n"
+                        "    https://two.example/simple\n    https://three.example:8080/\n"
+                        "timeout = 60\nproxy = http://no.example:3128\n",
+                        "pip.conf", &err);
+    const struct policy_net *net = &settings.policy->net;
+    tap_is_int((long)net->written_count, 3, "mirrors of a file, and of lines that go on");
+    tap_ok(net->written_count == 3 && strcmp(net->written[2].text, "three.example:8080") == 0 &&
+               strcmp(net->written[2].origin, "pip.conf") == 0,
+           "with where they are from");
+    brig_policy_free(settings.policy);
+}
+
 /* ---- events ---- */
 
 static struct brig_net_event refusal(const char *name, const char *address, unsigned port,
@@ -290,6 +345,8 @@ int main(void)
     test_values();
     test_sources();
     test_proxy();
+    test_mirrors();
+    test_mirror_files();
     test_lines();
     test_learning();
     return tap_done();
