@@ -230,7 +230,7 @@ static void test_mirrors(void)
         long value; /* or -1 */
     } rows[] = {{"registry=x", 9},
                 {"@corp:registry = x", 16},
-                {" \"registry\" = x", 14},
+                {" \"registry\" = x", 13},
                 {"Index-URL=x", 10},
                 {"always-auth=true", -1},
                 {"registry", -1},
