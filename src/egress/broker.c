@@ -19,6 +19,10 @@
 #define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 2 * RELAY_PIPES_MAX + 256)
 #define FDS_OF_CONNECTION 3
 
+_Static_assert(DOOR_RULE_MAX >= NET_RULE_TEXT_MAX, "an event has room for every rule");
+_Static_assert(DOOR_ADDRESS_MAX >= NET_ADDRESS_TEXT_MAX, "and for every address");
+_Static_assert(DOOR_NAME_MAX > NET_NAME_MAX, "and for every name");
+
 /* ---- Beginning and end ---- */
 
 /* A connection must never be accepted that there are no descriptors for. */

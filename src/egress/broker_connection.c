@@ -113,11 +113,9 @@ void connection_tell(struct connection *connection, enum door_verdict verdict,
     (void)snprintf(event.detail, sizeof event.detail, "%s", detail ? detail : "");
     if (connection->has_address)
         net_address_print(&connection->address, event.address);
-    if (connection->rule) {
-        char text[NET_RULE_TEXT_MAX];
-        net_rule_print(connection->rule, text);
-        (void)snprintf(event.rule, sizeof event.rule, "%s", text);
-    }
+    if (connection->rule)
+        net_rule_print(connection->rule, event.rule);
+
     broker_tell(connection->broker, &event);
 }
 

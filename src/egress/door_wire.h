@@ -145,7 +145,7 @@ enum door_because {
 
 #define DOOR_NAME_MAX 256
 #define DOOR_ADDRESS_MAX 48
-#define DOOR_RULE_MAX 320
+#define DOOR_RULE_MAX 512 /* any rule's text */
 #define DOOR_DETAIL_MAX 256
 
 /* One decision, or the end of a connection. Texts end with a NUL and may be empty; what of them comes
