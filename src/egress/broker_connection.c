@@ -69,7 +69,7 @@ void connection_end(struct connection *connection, bool reset)
     if (connection->next)
         connection->next->self = connection->self;
     connection->self = NULL;
-    broker->connection_count--;
+    broker_count_off(broker);
     upstream_cancel(connection);
     loop_disarm(&broker->loop, &connection->timer);
     if (connection->relay.running) {
