@@ -15,11 +15,27 @@
 
 #define ACCEPT_AT_ONCE 64
 #define REST_MS 100
+/* A job that ends waits half a second for the broker. */
+#define FINISH_MS 300
+#define DRAIN_MS 100
 /* Descriptors that are not connections': sockets, pipes, c-ares', libcurl's, queries. */
 #define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 2 * RELAY_PIPES_MAX + 256)
 #define FDS_OF_CONNECTION 3
 
+_Static_assert(DOOR_RULE_MAX >= NET_RULE_TEXT_MAX, "an event has room for every rule");
+_Static_assert(DOOR_ADDRESS_MAX >= NET_ADDRESS_TEXT_MAX, "and for every address");
+_Static_assert(DOOR_NAME_MAX > NET_NAME_MAX, "and for every name");
+
 /* ---- Beginning and end ---- */
+
+static void close_listeners(struct broker *broker)
+{
+    for (size_t i = 0; i < broker->listener_count; i++) {
+        loop_disarm(&broker->loop, &broker->listeners[i].rest);
+        loop_close(&broker->loop, &broker->listeners[i].watch);
+    }
+    broker->listener_count = 0;
+}
 
 /* A connection must never be accepted that there are no descriptors for. */
 static void fit_limits(struct broker *broker)
@@ -43,8 +59,15 @@ static void end_all(struct task *task)
     inject_clients_end(broker, DOOR_BECAUSE_BYTES);
 }
 
+static void finish_expires(struct timer *timer)
+{
+    struct broker *broker = (struct broker *)((char *)timer - offsetof(struct broker, finish));
+    broker->loop.stop = true;
+}
+
 void broker_init(struct broker *broker)
 {
+    broker->finish.fire = finish_expires;
     broker->control.fd = broker->connector.fd = broker->loop.epoll = -1;
     broker->publish_last = &broker->publish_first;
     broker->over_bytes.run = end_all;
@@ -77,11 +100,9 @@ void broker_done(struct broker *broker)
     inject_done(broker);
     resolver_done(&broker->resolver);
     relay_shared_done(&broker->relays);
-    for (size_t i = 0; i < broker->listener_count; i++) {
-        loop_disarm(&broker->loop, &broker->listeners[i].rest);
-        loop_close(&broker->loop, &broker->listeners[i].watch);
-    }
+    close_listeners(broker);
     names_done(&broker->names);
+    events_drain(&broker->events, DRAIN_MS);
     events_done(&broker->events);
     broker_config_done(&broker->config);
     loop_done(&broker->loop);
@@ -95,28 +116,38 @@ static void watch_listeners(struct broker *broker, uint32_t events)
         loop_rewatch(&broker->loop, &broker->listeners[i].watch, events);
 }
 
+/* For messages, until there are no more, and for what else. */
+static void watch_control(struct broker *broker, uint32_t events)
+{
+    loop_rewatch(&broker->loop, &broker->control, broker->finishing ? events : events | EPOLLIN);
+}
+
 static void pause_all(struct broker *broker)
 {
     if (broker->paused)
         return;
     broker->paused = true;
     watch_listeners(broker, 0);
-    loop_rewatch(&broker->loop, &broker->control, EPOLLIN | EPOLLOUT);
+    watch_control(broker, EPOLLOUT);
 }
 
 static void resume_all(struct broker *broker)
 {
     broker->paused = false;
     watch_listeners(broker, EPOLLIN);
-    loop_rewatch(&broker->loop, &broker->control, EPOLLIN);
     inject_resume(broker);
 }
 
 void broker_control_writable(struct broker *broker)
 {
-    if (!events_flush(&broker->events))
+    if (!events_flush(&broker->events)) {
         broker->loop.stop = true;
-    else if (broker->paused && broker->events.waiting == 0)
+        return;
+    }
+    if (broker->events.waiting > 0)
+        return;
+    watch_control(broker, 0);
+    if (broker->paused)
         resume_all(broker);
 }
 
@@ -213,6 +244,24 @@ bool broker_add_socket(struct broker *broker, enum door_socket kind, unsigned in
     return true;
 }
 
+void broker_finish(struct broker *broker)
+{
+    broker->finishing = true;
+    close_listeners(broker);
+    loop_rewatch(&broker->loop, &broker->control, broker->events.waiting > 0 ? EPOLLOUT : 0);
+    if (broker->connection_count == 0)
+        broker->loop.stop = true;
+    else
+        loop_arm(&broker->loop, &broker->finish, FINISH_MS);
+}
+
+void broker_count_off(struct broker *broker)
+{
+    broker->connection_count--;
+    if (broker->finishing && broker->connection_count == 0)
+        broker->loop.stop = true;
+}
+
 /* ---- What is told, and what is counted ---- */
 
 void broker_tell(struct broker *broker, struct door_event *event)
@@ -228,7 +277,7 @@ void broker_tell(struct broker *broker, struct door_event *event)
     if (broker->events.waiting > EVENTS_FEW)
         pause_all(broker);
     else if (broker->events.waiting > 0)
-        loop_rewatch(&broker->loop, &broker->control, EPOLLIN | EPOLLOUT);
+        watch_control(broker, EPOLLOUT);
 }
 
 void broker_count_bytes(struct broker *broker, size_t bytes)

@@ -50,6 +50,9 @@ struct broker {
     struct events events;
     bool paused; /* nothing new begins: the job does not read its events, or there is no room */
 
+    bool finishing; /* the jail has ended; what is under way may end too */
+    struct timer finish;
+
     struct listener listeners[DOOR_SOCKETS_MAX];
     size_t listener_count;
 
@@ -84,6 +87,11 @@ void broker_tell(struct broker *broker, struct door_event *event);
 
 /* The job reads again: sends on what waits, and lets things begin again. */
 void broker_control_writable(struct broker *broker);
+
+/* The jail has ended: nothing new begins, and the broker ends with its last connection or soon. */
+void broker_finish(struct broker *broker);
+/* A connection was counted off. */
+void broker_count_off(struct broker *broker);
 
 /* Counts bytes against the limit. */
 void broker_count_bytes(struct broker *broker, size_t bytes);

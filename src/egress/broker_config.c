@@ -71,7 +71,7 @@ static int read_policy(struct broker_config *config, char **words, struct brig_e
 
 static int read_user(struct broker_config *config, char **words, struct brig_error *err)
 {
-    uint64_t uid, gid;
+    uint64_t uid = 0, gid = 0;
     int status = parse_uint(words[1], ID_MAX, PARSE_ZERO_OK, &uid, err);
     if (status == 0)
         status = parse_uint(words[2], ID_MAX, PARSE_ZERO_OK, &gid, err);
@@ -193,11 +193,11 @@ static const struct line_row {
 static size_t split(char *line, char *words[WORDS_MAX + 1])
 {
     size_t count = 0;
-    for (char *at = line; at && count < WORDS_MAX;) {
-        words[count++] = at;
-        at = strchr(at, ' ');
-        if (at)
-            *at++ = 0;
+    while (line && count < WORDS_MAX) {
+        words[count++] = line;
+        line = strchr(line, ' ');
+        if (line)
+            *line++ = 0;
     }
     words[count] = NULL;
     return count;

@@ -69,7 +69,7 @@ void connection_end(struct connection *connection, bool reset)
     if (connection->next)
         connection->next->self = connection->self;
     connection->self = NULL;
-    broker->connection_count--;
+    broker_count_off(broker);
     upstream_cancel(connection);
     loop_disarm(&broker->loop, &connection->timer);
     if (connection->relay.running) {
@@ -113,11 +113,9 @@ void connection_tell(struct connection *connection, enum door_verdict verdict,
     (void)snprintf(event.detail, sizeof event.detail, "%s", detail ? detail : "");
     if (connection->has_address)
         net_address_print(&connection->address, event.address);
-    if (connection->rule) {
-        char text[NET_RULE_TEXT_MAX];
-        net_rule_print(connection->rule, text);
-        (void)snprintf(event.rule, sizeof event.rule, "%s", text);
-    }
+    if (connection->rule)
+        net_rule_print(connection->rule, event.rule);
+
     broker_tell(connection->broker, &event);
 }
 

@@ -93,6 +93,10 @@ static bool take_message(struct broker *broker)
     ssize_t length = socket_receive(broker->control.fd, &message, sizeof message, fds, &count);
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
+    if (length == 0) { /* its last word */
+        broker_finish(broker);
+        return false;
+    }
     bool good = is_message(length, &message) && message.type == DOOR_SOCKET && count == 1 &&
                 broker_add_socket(broker, message.kind, message.index, fds[0]);
     if (!good) {
@@ -107,10 +111,10 @@ static void control_ready(struct watch *watch, uint32_t events)
     struct broker *broker = (struct broker *)((char *)watch - offsetof(struct broker, control));
     if (events & EPOLLOUT)
         broker_control_writable(broker);
-    if (!(events & ~(uint32_t)EPOLLOUT))
-        return;
-    while (take_message(broker))
+    while (!broker->finishing && (events & EPOLLIN) && take_message(broker))
         ;
+    if (events & (EPOLLHUP | EPOLLERR)) /* and nobody is there to be told anything */
+        broker->loop.stop = true;
 }
 
 int control_start(struct broker *broker, int socket, struct brig_error *err)

@@ -54,11 +54,9 @@ static void tell(struct broker *broker, enum door_socket via, const char *name,
         return;
     (void)snprintf(event.name, sizeof event.name, "%s", name);
     (void)snprintf(event.detail, sizeof event.detail, "%s", detail);
-    if (rule) {
-        char text[NET_RULE_TEXT_MAX];
-        net_rule_print(rule, text);
-        (void)snprintf(event.rule, sizeof event.rule, "%s", text);
-    }
+    if (rule)
+        net_rule_print(rule, event.rule);
+
     broker_tell(broker, &event);
 }
 

@@ -3,6 +3,7 @@
 #include "egress/broker_events.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -67,4 +68,12 @@ bool events_flush(struct events *events)
         free(node);
     }
     return true;
+}
+
+void events_drain(struct events *events, int wait_ms)
+{
+    struct pollfd waiting = {.fd = events->socket, .events = POLLOUT};
+    while (events->first && events_flush(events) && events->first)
+        if (poll(&waiting, 1, wait_ms) <= 0)
+            return;
 }

@@ -25,5 +25,7 @@ void events_done(struct events *events);
 /* Sends it, or keeps a copy until it can be sent. False if the job is gone or memory is short: the
  * broker ends then, rather than to go on unseen. */
 bool events_send(struct events *events, const struct door_event *event);
+/* Sends what waits, and waits for the job as long as that. */
+void events_drain(struct events *events, int wait_ms);
 /* Goes on sending what waits; false as above. */
 bool events_flush(struct events *events);

@@ -92,11 +92,11 @@ static int allow_sockets(scmp_filter_ctx filter, enum confine_role role)
     for (size_t i = 0; i < ARRAY_LENGTH(families); i++) {
         const scmp_datum_t family = (scmp_datum_t)families[i];
         status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-                                   SCMP_A0_32(SCMP_CMP_EQ, family),
+                                   SCMP_A0_32(SCMP_CMP_EQ, family, 0),
                                    SCMP_A1_32(SCMP_CMP_MASKED_EQ, type_bits, SOCK_STREAM));
         if (role == CONFINE_BROKER)
             status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(socket), 2,
-                                       SCMP_A0_32(SCMP_CMP_EQ, family),
+                                       SCMP_A0_32(SCMP_CMP_EQ, family, 0),
                                        SCMP_A1_32(SCMP_CMP_MASKED_EQ, type_bits, SOCK_DGRAM));
     }
     return status;
@@ -116,7 +116,7 @@ static int allow_narrowed(scmp_filter_ctx filter, enum confine_role role)
                                SCMP_A2_32(SCMP_CMP_MASKED_EQ, writes, 0));
     /* sysconf(): limits are read, not set. */
     status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1,
-                               SCMP_A2_64(SCMP_CMP_EQ, 0));
+                               SCMP_A2_64(SCMP_CMP_EQ, 0, 0));
     status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
                                SCMP_A1_32(SCMP_CMP_MASKED_EQ, writes, 0));
     return status;

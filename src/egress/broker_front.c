@@ -212,7 +212,7 @@ static size_t http_refusal(const struct connection *connection, enum door_verdic
 bool front_refuse(struct connection *connection, enum door_verdict verdict,
                   enum door_because because, const char *detail)
 {
-    char text[REFUSAL_TEXT_MAX];
+    char text[REFUSAL_TEXT_MAX] = "";
     size_t length = 0;
     if (connection->answered)
         return false;

@@ -103,7 +103,7 @@ void inject_client_end(struct inject_client *client, bool reset)
     if (client->next)
         client->next->self = client->self;
     client->self = NULL;
-    broker->connection_count--;
+    broker_count_off(broker);
     resolver_cancel(&client->resolve);
     inject_request_drop(client);
     loop_disarm(&broker->loop, &client->timer);

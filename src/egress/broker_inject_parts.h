@@ -109,5 +109,5 @@ void inject_request_ended(struct broker_curl *curl, CURL *easy, CURLcode result)
 /* ---- broker_inject_reply.c ---- */
 
 /* libcurl's callbacks for the response. */
-size_t inject_reply_line(char *line, size_t size, size_t count, void *client);
-size_t inject_reply_data(char *data, size_t size, size_t count, void *client);
+size_t inject_reply_line(char *line, size_t size, size_t count, void *data);
+size_t inject_reply_data(char *bytes, size_t size, size_t count, void *data);

@@ -9,15 +9,15 @@
 
 static void put(struct timers *timers, size_t place, struct timer *timer)
 {
-    timers->heap[place - 1] = timer;
+    timers->heap[place - 1].timer = timer;
     timer->place = place;
 }
 
 static void move_up(struct timers *timers, struct timer *timer)
 {
     size_t place = timer->place;
-    while (place > 1 && timers->heap[place / 2 - 1]->due_ms > timer->due_ms) {
-        put(timers, place, timers->heap[place / 2 - 1]);
+    while (place > 1 && timers->heap[place / 2 - 1].timer->due_ms > timer->due_ms) {
+        put(timers, place, timers->heap[place / 2 - 1].timer);
         place /= 2;
     }
     put(timers, place, timer);
@@ -28,11 +28,12 @@ static void move_down(struct timers *timers, struct timer *timer)
     size_t place = timer->place;
     while (place * 2 <= timers->count) {
         size_t child = place * 2;
-        if (child < timers->count && timers->heap[child]->due_ms < timers->heap[child - 1]->due_ms)
+        if (child < timers->count &&
+            timers->heap[child].timer->due_ms < timers->heap[child - 1].timer->due_ms)
             child++;
-        if (timers->heap[child - 1]->due_ms >= timer->due_ms)
+        if (timers->heap[child - 1].timer->due_ms >= timer->due_ms)
             break;
-        put(timers, place, timers->heap[child - 1]);
+        put(timers, place, timers->heap[child - 1].timer);
         place = child;
     }
     put(timers, place, timer);
@@ -49,7 +50,7 @@ static bool make_room(struct timers *timers)
     if (timers->count < timers->capacity)
         return true;
     size_t capacity = timers->capacity ? timers->capacity * 2 : FIRST_CAPACITY;
-    struct timer **heap = reallocarray(timers->heap, capacity, sizeof(*heap));
+    struct timer_slot *heap = reallocarray(timers->heap, capacity, sizeof(*heap));
     if (!heap)
         return false;
     timers->heap = heap;
@@ -76,7 +77,7 @@ void timers_disarm(struct timers *timers, struct timer *timer)
     if (place == 0)
         return;
     timer->place = 0;
-    struct timer *last = timers->heap[--timers->count];
+    struct timer *last = timers->heap[--timers->count].timer;
     if (last == timer)
         return;
     put(timers, place, last);
@@ -86,9 +87,9 @@ void timers_disarm(struct timers *timers, struct timer *timer)
 
 struct timer *timers_take(struct timers *timers, int64_t now_ms)
 {
-    if (timers->count == 0 || timers->heap[0]->due_ms > now_ms)
+    if (timers->count == 0 || timers->heap[0].timer->due_ms > now_ms)
         return NULL;
-    struct timer *first = timers->heap[0];
+    struct timer *first = timers->heap[0].timer;
     timers_disarm(timers, first);
     return first;
 }
@@ -97,7 +98,7 @@ int timers_wait_ms(const struct timers *timers, int64_t now_ms)
 {
     if (timers->count == 0)
         return -1;
-    int64_t wait = timers->heap[0]->due_ms - now_ms;
+    int64_t wait = timers->heap[0].timer->due_ms - now_ms;
     if (wait <= 0)
         return 0;
     return wait > INT_MAX ? INT_MAX : (int)wait;

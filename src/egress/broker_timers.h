@@ -13,8 +13,12 @@ struct timer {
     void (*fire)(struct timer *timer);
 };
 
+struct timer_slot {
+    struct timer *timer;
+};
+
 struct timers {
-    struct timer **heap; /* heap[0] is the first that is due */
+    struct timer_slot *heap; /* heap[0] is the first that is due */
     size_t count, capacity;
 };
 

@@ -6,7 +6,9 @@
  *
  * Both are started with one SEQPACKET socket as fd 3 (DOOR_CONTROL_FD), an empty environment and
  * nothing else open but 0, 1 and 2. They end when the other end of that socket is closed, and a
- * broker that dies closes every connection of the jail.
+ * broker that dies closes every connection of the jail. A job whose jail has ended may shut its end
+ * down for writing only, and read on: the broker then lets what is under way end, for some tenths of a
+ * second, tells of it, and ends.
  *
  * A job may write all its messages into the socket pair before it starts the broker: DOOR_CONFIG
  * first, then a DOOR_SOCKET for each socket. Nothing is answered but DOOR_READY, or DOOR_FAILED with
@@ -145,7 +147,7 @@ enum door_because {
 
 #define DOOR_NAME_MAX 256
 #define DOOR_ADDRESS_MAX 48
-#define DOOR_RULE_MAX 320
+#define DOOR_RULE_MAX 512 /* any rule's text */
 #define DOOR_DETAIL_MAX 256
 
 /* One decision, or the end of a connection. Texts end with a NUL and may be empty; what of them comes

@@ -34,7 +34,7 @@ KINDS = ["dns_udp", "dns_tcp", "redirect", "http_proxy", "socks", "inject", "pub
 VERDICTS = ["allowed", "denied", "error", "ended"]
 BECAUSE = """rule no_rule port address unknown no_sni wrong_sni not_tls wrong_host bad_request method path
 injected no_name no_connect timeout connections names bytes reset closed tls""".split()
-EVENT_FORMAT = "=4I4IqQQQQ256s48s320s256s"
+EVENT_FORMAT = "=4I4IqQQQQ256s48s512s256s"
 
 
 def check(status):
