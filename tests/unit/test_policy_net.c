@@ -214,6 +214,7 @@ static void test_environment(void)
     autofree char **behind = NULL;
     autofree char **proxied = NULL;
     autofree char **chosen = NULL;
+    brig_policy_network(p, BRIG_NET_HOST, &err);
     policy_environment(p, caller, &plain, &err);
     tap_ok(has(plain, "HTTP_PROXY=http://outside:1"),
            "with the host's network its proxy is passed");
