@@ -19,7 +19,7 @@ static int ask_kernel(int protocol, const struct str *message, unsigned subject)
     if (message->failed || fd < 0 || send(fd, message->data, message->length, 0) < 0)
         return message->failed ? ENOMEM : errno;
     for (ssize_t got; (got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0;)
-        for (const struct nlmsghdr *head = (void *)buffer; NLMSG_OK(head, (size_t)got);
+        for (struct nlmsghdr *head = (void *)buffer; NLMSG_OK(head, (size_t)got);
              head = NLMSG_NEXT(head, got)) {
             const struct nlmsgerr *answer = NLMSG_DATA(head);
             if (head->nlmsg_type == NLMSG_ERROR && head->nlmsg_seq == subject && answer->error < 0)
