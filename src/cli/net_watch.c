@@ -17,6 +17,8 @@
 #include "cli/settings.h"
 
 #define LOG_MODE 0600
+/* A jail decides how much there is to log: it is not to fill a disk. */
+#define LOG_BYTES_MAX (UINT64_C(256) << 20)
 
 /* ---- the log ---- */
 
@@ -65,11 +67,13 @@ static void write_log(struct net_watch *watch, const struct brig_net_event *even
     autofree char *text = NULL;
     if (watch->log < 0 || watch->log_failed || brig_net_event_json(event, &text, NULL) < 0)
         return;
-    int failed = write_all(watch->log, text, strlen(text));
+    watch->log_bytes += strlen(text);
+    int failed =
+        watch->log_bytes > LOG_BYTES_MAX ? -EFBIG : write_all(watch->log, text, strlen(text));
     if (failed == 0)
         return;
     watch->log_failed = true;
-    message_warning("--net-log: cannot write any more: %s", strerror(-failed));
+    message_warning("--net-log: nothing more is written: %s", strerror(-failed));
 }
 
 int net_watch_init(struct net_watch *watch, const struct settings *settings,

@@ -24,6 +24,7 @@ struct net_watch {
     int log; /* -1: none */
     bool log_owned;
     bool log_failed;
+    uint64_t log_bytes;
     bool shown; /* to people */
     bool learn;
     char *blocked[NET_WATCH_BLOCKED_MAX]; /* lines that were shown, or wait for the end */

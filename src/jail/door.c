@@ -30,6 +30,8 @@
 /* How long the broker may take for its last words. */
 #define LAST_WORDS_MS 500
 #define PUBLISH_BACKLOG 128
+/* A jail can have a broker tell much: so many are heard before others have their turn. */
+#define EVENTS_AT_ONCE 64
 
 struct door {
     int program;             /* the broker's, O_PATH */
@@ -331,22 +333,21 @@ static bool hear(struct door *door, const void *bytes, size_t length,
     return head.type == DOOR_READY || head.type == DOOR_FAILED;
 }
 
-/* Everything there is; false once nothing more will come. */
-static bool hear_all(struct door *door, struct brig_unenforced *notices)
+/* What there is, up to a limit; false once nothing more will come. */
+static bool hear_some(struct door *door, struct brig_unenforced *notices)
 {
     union {
         struct door_event event;
         struct door_failure failure;
     } message;
-    for (;;) {
+    for (int i = 0; i < EVENTS_AT_ONCE; i++) {
         ssize_t length = recv(door->control, &message, sizeof message, MSG_DONTWAIT);
-        if (length < 0 && errno == EINTR)
-            continue;
-        if (length < 0 && errno == EAGAIN)
+        if (length < 0 && (errno == EINTR || errno == EAGAIN))
             return true;
         if (length <= 0 || !hear(door, &message, (size_t)length, notices))
             return false;
     }
+    return true;
 }
 
 bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
@@ -354,7 +355,7 @@ bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
     if (!door || fd < 0)
         return false;
     if (fd == door->control) {
-        if (hear_all(door, notices))
+        if (hear_some(door, notices))
             return true;
         break_door(door, notices, "the broker has ended");
         drop_control(door);
@@ -385,7 +386,7 @@ void door_conclude(struct door *door, struct brig_unenforced *notices)
     (void)shutdown(door->control, SHUT_WR);
     int64_t until = now_ms() + LAST_WORDS_MS, left;
     struct pollfd waiting = {.fd = door->control, .events = POLLIN};
-    while (hear_all(door, notices) && (left = until - now_ms()) > 0)
+    while (hear_some(door, notices) && (left = until - now_ms()) > 0)
         (void)poll(&waiting, 1, (int)left);
     drop_control(door);
 }

@@ -368,6 +368,88 @@ GO
         "$SCRATCH/go/get" other.example
 }
 
+# A registry of one package, as files.
+registry() {
+    local root=$SCRATCH/registry
+    mkdir -p "$root/npm/package" "$root/pip/simple/brigdemo" "$root/wheel/brigdemo-1.0.dist-info"
+    echo '{"name":"brigdemo","version":"1.0.0","main":"index.js"}' > "$root/npm/package/package.json"
+    echo 'module.exports = 42' > "$root/npm/package/index.js"
+    tar -C "$root/npm" -czf "$root/npm/brigdemo-1.0.0.tgz" package
+    cat > "$root/npm/brigdemo" <<JSON
+{"name":"brigdemo","dist-tags":{"latest":"1.0.0"},"versions":{"1.0.0":{"name":"brigdemo",
+"version":"1.0.0","dist":{"tarball":"http://good.example:8091/npm/brigdemo-1.0.0.tgz","shasum":
+"$(sha1sum < "$root/npm/brigdemo-1.0.0.tgz" | cut -d' ' -f1)"}}}}
+JSON
+    echo 'answer = 42' > "$root/wheel/brigdemo.py"
+    printf 'Metadata-Version: 2.1\nName: brigdemo\nVersion: 1.0\n' > "$root/wheel/brigdemo-1.0.dist-info/METADATA"
+    printf 'Wheel-Version: 1.0\nGenerator: brig\nRoot-Is-Purelib: true\nTag: py3-none-any\n' > "$root/wheel/brigdemo-1.0.dist-info/WHEEL"
+    printf 'brigdemo.py,,\nbrigdemo-1.0.dist-info/METADATA,,\nbrigdemo-1.0.dist-info/WHEEL,,\nbrigdemo-1.0.dist-info/RECORD,,\n' > "$root/wheel/brigdemo-1.0.dist-info/RECORD"
+    (cd "$root/wheel" && python3 -m zipfile -c "$root/pip/simple/brigdemo/brigdemo-1.0-py3-none-any.whl" brigdemo.py brigdemo-1.0.dist-info)
+    echo '<a href="brigdemo-1.0-py3-none-any.whl">brigdemo-1.0-py3-none-any.whl</a>' > "$root/pip/simple/brigdemo/index.html"
+    chmod -R go+rX "$root"
+    nsenter --target "$(cat "$WORLD/ready")" --net -- python3 -m http.server 8091 --bind 93.184.216.34 \
+        --directory "$root" > "$SCRATCH/registry.log" 2>&1 3>&- &
+    REGISTRY=$!
+    local try
+    for ((try = 0; try < 100; try++)); do
+        ! world root curl -sf http://good.example:8091/ > /dev/null || return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+@test "npm and pip install from a registry that is allowed, and from no other" {
+    needs npm pip3
+    registry
+    mkdir -m 0777 "$SCRATCH/work"
+    local npm=(--seccomp dev --memory none --view host --dir "$SCRATCH/work" --workdir "$SCRATCH/work")
+    local install='npm --silent --cache /tmp/c --fetch-retries=0 --registry http://good.example:8091/npm/ install brigdemo && node -p "require(\"brigdemo\")"'
+    run jail user "${npm[@]}" --allow good.example:8091 -- sh -c "$install"
+    local npm_status=$status npm_output=$output
+    run jail user "${npm[@]}" --allow other.example:8091 -- sh -c "rm -rf node_modules; $install"
+    local npm_denied=$status
+    local pip='python3 -m venv --system-site-packages /tmp/v && /tmp/v/bin/pip -q install --retries 0 --index-url http://good.example:8091/pip/simple/ --trusted-host good.example brigdemo && /tmp/v/bin/python -c "import brigdemo; print(brigdemo.answer)"'
+    run jail user "${npm[@]}" --allow good.example:8091 -- sh -c "$pip"
+    local pip_status=$status pip_output=$output
+    run jail user "${npm[@]}" --allow other.example:8091 -- sh -c "$pip"
+    local pip_denied=$status
+    kill "$REGISTRY"
+    wait "$REGISTRY" || true
+    echo "npm $npm_status: $npm_output; pip $pip_status: $pip_output" >&2
+    [ "$npm_status" -eq 0 ] && [ "${npm_output##*$'\n'}" = 42 ] && [ "$npm_denied" -ne 0 ]
+    [ "$pip_status" -eq 0 ] && [ "${pip_output##*$'\n'}" = 42 ] && [ "$pip_denied" -ne 0 ]
+}
+
+@test "ssh" {
+    needs ssh sshd
+    getent passwd sshd > /dev/null || cannot "sshd has no user of its own"
+    local directory=$SCRATCH/ssh
+    mkdir -m 0755 "$directory"
+    ssh-keygen -q -t ed25519 -N '' -f "$directory/host"
+    mkdir -p /run/sshd
+    nsenter --target "$(cat "$WORLD/ready")" --net -- "$(command -v sshd)" -D -e -f /dev/null -p 22 \
+        -o ListenAddress=93.184.216.34 -h "$directory/host" -o UsePAM=no \
+        -o PidFile=none > "$SCRATCH/sshd.log" 2>&1 3>&- &
+    local daemon=$! try
+    for ((try = 0; try < 100; try++)); do
+        ! grep -qs "Server listening" "$SCRATCH/sshd.log" || break
+        sleep 0.1
+    done
+    # As far as the server's key; whether it lets the user in is not the door's affair.
+    local ssh=(ssh -F none -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o BatchMode=yes
+        -o ConnectTimeout=9 "$LIB_USER@good.example" true)
+    run jail user --seccomp dev --allow good.example:22 -- "${ssh[@]}"
+    local reached=$output
+    run jail user --seccomp dev --allow good.example -- "${ssh[@]}"
+    local refused=$output
+    kill "$daemon" || cat "$SCRATCH/sshd.log" >&2
+    wait "$daemon" || true
+    echo "$reached / $refused" >&2
+    grep -q "Permanently added 'good.example'" <<< "$reached"
+    run grep -q "Permanently added" <<< "$refused"
+    [ "$status" -eq 1 ]
+}
+
 @test "git over http" {
     needs git
     must_fail jail user --seccomp dev --allow good.example -- git ls-remote http://other.example/x.git
@@ -420,6 +502,21 @@ print(sum(s.recv(1) == b"x" for s in held))
     output_has 300
     must_fail jail user --allow good.example:5000 --net-connections 3 -- python3 -c "$many" 10
     must jail user --allow good.example:5000 --net-connections 3 -- python3 -c "$many" 3
+}
+
+@test "a flood of refusals keeps nobody from their limits" {
+    must_exit 124 jail user --timeout 3s --net open --net-log "$SCRATCH/log" -- python3 -c '
+import socket
+while True:
+    s = socket.socket()
+    s.setblocking(False)
+    try:
+        s.connect(("10.1.2.3", 80))
+    except OSError:
+        pass
+    s.close()
+'
+    [ "$(stat -c %s "$SCRATCH/log")" -gt 0 ]
 }
 
 # ---- What is said of it --------------------------------------------------------------------------
