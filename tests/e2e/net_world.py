@@ -49,6 +49,12 @@ def banner(connection, _peer):
     echo(connection, _peer)
 
 
+def ssh(connection, _peer):
+    """As far as a server of ssh says who it is."""
+    connection.sendall(b"SSH-2.0-brigtest\r\n")
+    connection.recv(4096)
+
+
 def bulk(connection, _peer):
     """Takes all that comes, and answers with its checksum; then sends as much."""
     digest, left = hashlib.sha256(), BULK
@@ -114,6 +120,7 @@ def main():
         serve(listen(address, 80), http)
         serve(listen(address, 5000), echo)
         serve(listen(address, 2525), banner)
+        serve(listen(address, 22), ssh)
         serve(listen(address, 5001), bulk)
         serve(listen(address, 8090), events)
     serve(listen("127.0.0.1", 5432), echo)
