@@ -194,9 +194,10 @@ static int open_host_pty(struct streams *streams, struct brig_error *err)
 
 /* ---- the ladder ---- */
 
-static void note_rung(struct brig_unenforced *list, const struct brig_policy *policy,
-                      enum plan_rung rung)
+static void note_rung(struct plan *plan, const struct brig_policy *policy)
 {
+    struct brig_unenforced *list = &plan->unenforced;
+    enum plan_rung rung = plan->rung;
     if (rung == PLAN_FULL)
         return;
     unenforced_add(list, "no namespaces: processes, IPC and host name are the host's");
@@ -205,11 +206,14 @@ static void note_rung(struct brig_unenforced *list, const struct brig_policy *po
     unenforced_add(list, "other processes of the user can be seen, slowed down and limited");
     if (policy->network == BRIG_NET_NONE)
         unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
-    if (policy_has_door(policy))
-        unenforced_add(list,
-                       "network %s: there is no door, and the network is refused only as far "
-                       "as the syscall filter and Landlock reach",
-                       policy_network_name(policy->network));
+    if (policy->network == BRIG_NET_OPEN && plan->tool_token != 0)
+        unenforced_add(list, "network open: it is the network of the jail around this one");
+    else if (policy_has_door(policy))
+        unenforced_add(
+            list,
+            "network %s: there is no door, and the network is refused only as far as the "
+            "syscall filter and Landlock reach",
+            policy_network_name(policy->network));
     if (rung == PLAN_LIMITS)
         unenforced_add(list,
                        "no Landlock: the filesystem is restricted by ordinary permissions only");
@@ -328,7 +332,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     spawn_begin(&job->plan, wants_pty(streams), &early);
     if (job->limits_deferred)
         result = find_default_group(job, policy, streams, &early, err);
-    note_rung(&job->plan.unenforced, policy, rung);
+    note_rung(&job->plan, policy);
     if (result == 0)
         result = plan_finish(&job->plan, policy, &identity, err);
     if (result == 0)

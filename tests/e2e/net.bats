@@ -562,6 +562,34 @@ PYTHON
     must_fail jail user --conf "$SCRATCH/learnt.conf" -- curl -sS -m 9 http://other.example/
 }
 
+@test "what is blocked is said at once at a terminal in line mode, and else at the end" {
+    cat > "$SCRATCH/terminal.py" <<'PYTHON'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+said = b""
+while True:
+    try:
+        more = os.read(fd, 4096)
+    except OSError:
+        break
+    if not more:
+        break
+    said += more
+os.waitpid(pid, 0)
+print(said.decode().replace("\r", ""))
+PYTHON
+    local line="blocked: evil.example; allow it with --allow evil.example" script
+    script='curl -sS http://evil.example/; sleep 0.5; echo after'
+    must world user timeout 60 python3 "$SCRATCH/terminal.py" "$BRIG" --mode sealed --nocwd \
+        --allow good.example -- sh -c "$script"
+    [[ $output == *"$line"*after* ]]
+    must world user timeout 60 python3 "$SCRATCH/terminal.py" "$BRIG" --mode sealed --nocwd \
+        --allow good.example -- sh -c "stty raw; $script"
+    [[ $output == *after*"$line"* ]]
+}
+
 # ---- Publishing ----------------------------------------------------------------------------------
 
 publish() {
@@ -615,6 +643,18 @@ publish() {
         --disable namespaces --view host --allow good.example -- curl -sS -m 9 http://good.example/
     must world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev --disable namespaces --view host \
         --net host -- curl -sS -m 9 http://93.184.216.34/
+}
+
+@test "brig inside a jail goes through the doors of both" {
+    local inner=(--mode sealed --memory none --cpu none --nocwd)
+    local outer=(--seccomp dev --allow-nested --memory none --cpu none --rdir "$BUILD_DIR/src")
+    must jail user "${outer[@]}" --net open -- "$BRIG" "${inner[@]}" --net open -- curl -sS http://good.example/
+    must_exit 6 jail user "${outer[@]}" --allow other.example -- \
+        "$BRIG" "${inner[@]}" --net allow --allow other.example -- curl -sS http://good.example/
+    must_fail jail user "${outer[@]}" --allow other.example -- \
+        "$BRIG" "${inner[@]}" --net open -- curl -sS -m 9 http://good.example/
+    must_fail jail user "${outer[@]}" --net open -- \
+        "$BRIG" "${inner[@]}" --allow other.example -- curl -sS -m 9 http://good.example/
 }
 
 @test "a broker that dies takes the network with it and nothing else" {
