@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,14 +18,11 @@
 #include "base/str.h"
 #include "egress/door_wire.h"
 #include "jail/door_broker.h"
-#include "jail/door_config.h"
 #include "jail/door_events.h"
+#include "jail/door_files.h"
 #include "jail/unenforced.h"
 #include "policy/policy.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
 /* How long the broker may take for its last words. */
 #define LAST_WORDS_MS 500
 #define PUBLISH_BACKLOG 128
@@ -133,50 +129,6 @@ int door_new(const struct brig_policy *policy, struct door **ret_door, struct br
 
 /* ---- what the broker gets ---- */
 
-static int make_file(const char *name, const struct str *text, struct brig_error *err)
-{
-    int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (made < 0 && errno == EINVAL) /* before 6.3 */
-        made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    autoclose int fd = made;
-    if (fd < 0 || write(fd, text->data, text->length) != (ssize_t)text->length ||
-        lseek(fd, 0, SEEK_SET) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write the broker's configuration");
-    return take_fd(&fd);
-}
-
-/* Room for all secrets at once: growing would leave copies of them behind. */
-static int reserve_secrets(const struct policy_net *net, struct str *secrets,
-                           struct brig_error *err)
-{
-    size_t room = 1 + (net->proxy_secret ? strlen(net->proxy_secret) + 1 : 0);
-    for (size_t i = 0; i < net->inject_count; i++)
-        room += strlen(net->inject[i].secret) + 1;
-    secrets->data = calloc(1, room);
-    secrets->capacity = room;
-    return secrets->data ? 0 : brig_fail_nomem(err);
-}
-
-static int make_files(struct door *door, const struct brig_policy *policy, struct brig_error *err)
-{
-    autostr struct str text = {0};
-    autostr struct str secrets = {0};
-    int result = reserve_secrets(&policy->net, &secrets, err);
-    if (result < 0)
-        return result;
-    bool root = geteuid() == 0;
-    door_write_config(policy, root ? door->uid : (uid_t)-1, door->gid, &text, &secrets);
-    if (text.failed || secrets.failed)
-        result = brig_fail_nomem(err);
-    if (result == 0)
-        result = door->config = make_file("brig-door", &text, err);
-    if (result >= 0 && secrets.length > 0)
-        result = door->secrets = make_file("brig-door-secrets", &secrets, err);
-    explicit_bzero(secrets.data, secrets.capacity);
-    return result < 0 ? result : 0;
-}
-
 int door_begin(struct door *door, const struct brig_policy *policy, struct door_sockets *sockets,
                uid_t uid, gid_t gid, struct brig_error *err)
 {
@@ -184,7 +136,9 @@ int door_begin(struct door *door, const struct brig_policy *policy, struct door_
     door->gid = gid;
     door->sockets = *sockets;
     sockets->count = 0;
-    return make_files(door, policy, err);
+    /* As root the broker is told who to be; else it is who we are. */
+    bool root = geteuid() == 0;
+    return door_make_files(policy, root ? uid : (uid_t)-1, gid, &door->config, &door->secrets, err);
 }
 
 /* ---- watching ---- */

@@ -67,14 +67,14 @@ for_each_user() {
 # ---- Names ---------------------------------------------------------------------------------------
 
 names() {
-    must jail "$1" --allow good.example -- curl -sS --cacert "$WORLD/cert.pem" https://good.example/
+    must jail "$1" --allow good.example -- curl -sSf --cacert "$WORLD/cert.pem" https://good.example/
     output_has "seen: GET / HTTP/1.1"
-    must jail "$1" --allow good.example -- curl -sS http://good.example/
-    must_exit 6 jail "$1" --allow good.example -- curl -sS http://other.example/
+    must jail "$1" --allow good.example -- curl -sSf http://good.example/
+    must_exit 6 jail "$1" --allow good.example -- curl -sSf http://other.example/
     output_has "Could not resolve host"
-    must jail "$1" --allow other.example -- curl -sS http://other.example/
-    must jail "$1" --allow alias.example -- curl -sS http://alias.example/
-    must jail "$1" --allow six.example -- curl -sS http://six.example/
+    must jail "$1" --allow other.example -- curl -sSf http://other.example/
+    must jail "$1" --allow alias.example -- curl -sSf http://alias.example/
+    must jail "$1" --allow six.example -- curl -sSf http://six.example/
 }
 
 @test "what is allowed by name is reached, and every other name does not exist" {
@@ -82,10 +82,10 @@ names() {
 }
 
 wildcards() {
-    must jail "$1" --allow '*.good.example' -- curl -sS http://www.good.example/
-    must_exit 6 jail "$1" --allow '*.good.example' -- curl -sS http://good.example/
-    must jail "$1" --allow '*.example' --deny other.example -- curl -sS http://good.example/
-    must_exit 6 jail "$1" --allow '*.example' --deny other.example -- curl -sS http://other.example/
+    must jail "$1" --allow '*.good.example' -- curl -sSf http://www.good.example/
+    must_exit 6 jail "$1" --allow '*.good.example' -- curl -sSf http://good.example/
+    must jail "$1" --allow '*.example' --deny other.example -- curl -sSf http://good.example/
+    must_exit 6 jail "$1" --allow '*.example' --deny other.example -- curl -sSf http://other.example/
 }
 
 @test "names below a name, and what is denied among them" {
@@ -96,7 +96,7 @@ ports() {
     must jail "$1" --allow good.example:5000 -- \
         python3 -c 'import socket; s = socket.create_connection(("good.example", 5000), 9)
 s.sendall(b"x"); assert s.recv(1) == b"x"'
-    must_fail jail "$1" --allow good.example:5000 -- curl -sS http://good.example/
+    must_fail jail "$1" --allow good.example:5000 -- curl -sSf http://good.example/
     must_fail jail "$1" --allow good.example -- \
         python3 -c 'import socket; s = socket.create_connection(("good.example", 5000), 9)
 s.sendall(b"x"); assert s.recv(1) == b"x"'
@@ -110,25 +110,25 @@ assert s.recv(9) == b"220 hello"'
 }
 
 @test "TLS must name the server that was allowed" {
-    must jail user --allow good.example -- curl -sS --cacert "$WORLD/cert.pem" https://good.example/
-    must_fail jail user --allow good.example -- curl -sS --cacert "$WORLD/cert.pem" \
+    must jail user --allow good.example -- curl -sSf --cacert "$WORLD/cert.pem" https://good.example/
+    must_fail jail user --allow good.example -- curl -sSf --cacert "$WORLD/cert.pem" \
         --connect-to other.example:443:good.example:443 https://other.example/
-    must_fail jail user --allow good.example -- curl -sS -H 'Host: other.example' http://good.example/ -f
-    must jail user --allow good.example -- curl -sS -H 'Host: good.example' http://good.example/ -f
+    must_fail jail user --allow good.example -- curl -sSf -H 'Host: other.example' http://good.example/ -f
+    must jail user --allow good.example -- curl -sSf -H 'Host: good.example' http://good.example/ -f
 }
 
 # ---- Addresses -----------------------------------------------------------------------------------
 
 addresses() {
-    must jail "$1" --net open -- curl -sS http://93.184.216.34/
-    must jail "$1" --net open -- curl -sS -g 'http://[2606:2800:220:1::34]/'
-    must_fail jail "$1" --allow good.example -- curl -sS -m 9 http://93.184.216.34/
+    must jail "$1" --net open -- curl -sSf http://93.184.216.34/
+    must jail "$1" --net open -- curl -sSf -g 'http://[2606:2800:220:1::34]/'
+    must_fail jail "$1" --allow good.example -- curl -sSf -m 9 http://93.184.216.34/
     output_has "Couldn't connect"
-    must jail "$1" --allow 93.184.216.34:80 -- curl -sS http://93.184.216.34/
-    must_fail jail "$1" --net open -- curl -sS -m 9 http://10.1.2.3/
-    must jail "$1" --net open --allow 10.1.2.3:80 -- curl -sS http://10.1.2.3/
-    must jail "$1" --allow 10.0.0.0/8:80 -- curl -sS http://10.1.2.3/
-    must_fail jail "$1" --allow 10.0.0.0/8:80 -- curl -sS -m 9 http://10.1.2.3:5000/
+    must jail "$1" --allow 93.184.216.34:80 -- curl -sSf http://93.184.216.34/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://10.1.2.3/
+    must jail "$1" --net open --allow 10.1.2.3:80 -- curl -sSf http://10.1.2.3/
+    must jail "$1" --allow 10.0.0.0/8:80 -- curl -sSf http://10.1.2.3/
+    must_fail jail "$1" --allow 10.0.0.0/8:80 -- curl -sSf -m 9 http://10.1.2.3:5000/
 }
 
 @test "addresses: public with open, private ones only if they are allowed as such" {
@@ -136,11 +136,11 @@ addresses() {
 }
 
 rebinding() {
-    must_fail jail "$1" --net open -- curl -sS -m 9 http://inner.example/
-    must_fail jail "$1" --allow inner.example -- curl -sS -m 9 http://inner.example/
-    must jail "$1" --allow inner.example --allow 10.1.2.3:80 -- curl -sS http://inner.example/
-    must_fail jail "$1" --net open -- curl -sS -m 9 http://meta.example/
-    must_fail jail "$1" --net open -- curl -sS -m 9 http://169.254.169.254/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://inner.example/
+    must_fail jail "$1" --allow inner.example -- curl -sSf -m 9 http://inner.example/
+    must jail "$1" --allow inner.example --allow 10.1.2.3:80 -- curl -sSf http://inner.example/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://meta.example/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://169.254.169.254/
 }
 
 @test "a name that leads to a private address or to a cloud's metadata is refused" {
@@ -148,9 +148,9 @@ rebinding() {
 }
 
 own_host() {
-    must_fail jail "$1" --net open -- curl -sS -m 9 http://127.0.0.1/
-    must_fail jail "$1" --net open -- curl -sS -m 9 http://host/
-    must jail "$1" --net host -- curl -sS http://127.0.0.1/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://127.0.0.1/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://host/
+    must jail "$1" --net host -- curl -sSf http://127.0.0.1/
     local try='import socket; s = socket.create_connection(("host", 5432), 9)
 s.sendall(b"x"); assert s.recv(1) == b"x"'
     must jail "$1" --allow host:5432 -- python3 -c "$try"
@@ -215,11 +215,11 @@ views() {
     local view
     for view in system host; do
         must world "$1" timeout 60 "$BRIG" run --mode sealed --view "$view" --nocwd --seccomp dev \
-            --allow good.example -- curl -sS http://good.example/
+            --allow good.example -- curl -sSf http://good.example/
     done
     for view in strict bare casual; do
         must world "$1" timeout 60 "$BRIG" run --mode "$view" --nocwd --storage "$SCRATCH/$1" \
-            --allow good.example -- curl -sS http://good.example/
+            --allow good.example -- curl -sSf http://good.example/
     done
 }
 
@@ -238,12 +238,12 @@ views() {
     ln -s /run/systemd/resolve/stub-resolv.conf "$root/etc/resolv.conf"
     chmod -R go+rX "$root"
     must world user timeout 60 "$BRIG" run --mode sealed --nocwd --root "$root" --rdir /usr \
-        --allow good.example -- curl -sS http://good.example/
+        --allow good.example -- curl -sSf http://good.example/
     rm "$root/etc/resolv.conf"
     must world user timeout 60 "$BRIG" run --mode sealed --nocwd --root "$root" --rdir /usr \
-        --allow good.example -- curl -sS http://good.example/
+        --allow good.example -- curl -sSf http://good.example/
     must_exit 6 world user timeout 60 "$BRIG" run --mode sealed --nocwd --root "$root" --rdir /usr \
-        --allow good.example -- curl -sS http://other.example/
+        --allow good.example -- curl -sSf http://other.example/
 }
 
 @test "why knows the files that say how names are found" {
@@ -440,10 +440,10 @@ JSON
 }
 
 @test "those who want a proxy find one" {
-    must jail user --allow good.example --proxy-env -- sh -c 'curl -sS -f http://good.example/ && curl -sS -f -x "$ALL_PROXY" http://good.example/'
-    must_fail jail user --allow good.example --proxy-env -- curl -sS -f http://other.example/
+    must jail user --allow good.example --proxy-env -- sh -c 'curl -sSf http://good.example/ && curl -sSf -x "$ALL_PROXY" http://good.example/'
+    must_fail jail user --allow good.example --proxy-env -- curl -sSf http://other.example/
     must_fail jail user --allow good.example --proxy-env -- \
-        sh -c 'curl -sS -f -x "$ALL_PROXY" http://other.example/'
+        sh -c 'curl -sSf -x "$ALL_PROXY" http://other.example/'
     must jail user --allow good.example -- sh -c 'test -z "$HTTP_PROXY$http_proxy"'
 }
 
@@ -504,7 +504,7 @@ while True:
 
 @test "the result and the log have every decision" {
     must jail user --allow good.example --net-log "$SCRATCH/log" --result "$SCRATCH/result" -- \
-        sh -c 'curl -sS http://good.example/; curl -sS http://evil.example/; true'
+        sh -c 'curl -sSf http://good.example/; curl -sSf http://evil.example/; true'
     must python3 - "$SCRATCH/log" "$SCRATCH/result" <<'PYTHON'
 import json, sys
 log = [json.loads(line) for line in open(sys.argv[1])]
@@ -518,7 +518,7 @@ assert net["allowed"] == 1 and net["denied"] == 1 and net["bytes_in"] == log[1][
 PYTHON
     must jail user --allow good.example --net-log "$SCRATCH/log" -- true
     [ "$(wc -l < "$SCRATCH/log")" -eq 3 ]
-    must jail user --allow good.example --net-log fd:2 -- curl -sS http://good.example/
+    must jail user --allow good.example --net-log fd:2 -- curl -sSf http://good.example/
     output_has '"verdict":"allowed"'
     must_exit 125 jail user --allow good.example --net-log /no/such/file -- true
     output_has "--net-log: cannot write '/no/such/file'"
@@ -539,27 +539,27 @@ PYTHON
 
 @test "what is blocked is said, with what would allow it" {
     run jail user --verbose --allow good.example -- \
-        sh -c 'curl -sS http://evil.example/; curl -sS http://evil.example/; curl -sS -m 9 http://good.example:8080/'
+        sh -c 'curl -sSf http://evil.example/; curl -sSf http://evil.example/; curl -sSf -m 9 http://good.example:8080/'
     output_has "brig: blocked: evil.example; allow it with --allow evil.example"
     output_has "brig: blocked: good.example:8080; allow it with --allow good.example:8080"
     [ "$(grep -c 'blocked: evil' <<< "$output")" -eq 1 ]
-    run jail user --allow good.example -- curl -sS http://evil.example/
+    run jail user --allow good.example -- curl -sSf http://evil.example/
     output_lacks "brig: blocked"
-    run jail user --verbose --net open -- curl -sS -m 9 http://inner.example/
+    run jail user --verbose --net open -- curl -sSf -m 9 http://inner.example/
     output_has "allow it with --allow 10.1.2.3:80"
-    run jail user --verbose --net open --deny evil.example -- curl -sS http://evil.example/
+    run jail user --verbose --net open --deny evil.example -- curl -sSf http://evil.example/
     output_has "blocked: evil.example (deny evil.example"
 }
 
 @test "learn prints the rules that suffice" {
-    local try='curl -sS -f http://good.example/ >/dev/null && curl -sS -f http://93.184.216.35/ >/dev/null'
+    local try='curl -sSf http://good.example/ >/dev/null && curl -sSf http://93.184.216.35/ >/dev/null'
     run jail user --net learn -- sh -c "$try"
     [ "$status" -eq 0 ]
     output_has $'net allow\nallow 93.184.216.35:80\nallow good.example:80'
     grep -A9 '^net allow' <<< "$output" > "$SCRATCH/learnt.conf"
     chmod 0644 "$SCRATCH/learnt.conf"
     must jail user --conf "$SCRATCH/learnt.conf" -- sh -c "$try"
-    must_fail jail user --conf "$SCRATCH/learnt.conf" -- curl -sS -m 9 http://other.example/
+    must_fail jail user --conf "$SCRATCH/learnt.conf" -- curl -sSf -m 9 http://other.example/
 }
 
 @test "what is blocked is said at once at a terminal in line mode, and else at the end" {
@@ -581,7 +581,7 @@ os.waitpid(pid, 0)
 print(said.decode().replace("\r", ""))
 PYTHON
     local line="blocked: evil.example; allow it with --allow evil.example" script
-    script='curl -sS http://evil.example/; sleep 0.5; echo after'
+    script='curl -sSf http://evil.example/; sleep 0.5; echo after'
     must world user timeout 60 python3 "$SCRATCH/terminal.py" "$BRIG" --mode sealed --nocwd \
         --allow good.example -- sh -c "$script"
     [[ $output == *"$line"*after* ]]
@@ -598,10 +598,10 @@ publish() {
         > "$SCRATCH/publish" 2>&1 3>&- &
     jail_pid=$!
     for ((try = 0; try < 100; try++)); do
-        answer=$(world root curl -sS -m 5 -f http://127.0.0.1:18080/ 2>/dev/null) && break
+        answer=$(world root curl -sSf -m 5 -f http://127.0.0.1:18080/ 2>/dev/null) && break
         sleep 0.1
     done
-    run world root curl -sS -m 5 -f http://93.184.216.34:18080/
+    run world root curl -sSf -m 5 -f http://93.184.216.34:18080/
     local elsewhere=$status
     pkill -TERM -P "$jail_pid" || true
     kill "$jail_pid" || true
@@ -638,31 +638,31 @@ publish() {
         --verbose --net open -- true
     output_has "not enforced: network open: there is no door"
     must_fail world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev \
-        --disable namespaces --view host --net open -- curl -sS -m 9 http://93.184.216.34/
+        --disable namespaces --view host --net open -- curl -sSf -m 9 http://93.184.216.34/
     must_fail world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp code \
-        --disable namespaces --view host --allow good.example -- curl -sS -m 9 http://good.example/
+        --disable namespaces --view host --allow good.example -- curl -sSf -m 9 http://good.example/
     must world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev --disable namespaces --view host \
-        --net host -- curl -sS -m 9 http://93.184.216.34/
+        --net host -- curl -sSf -m 9 http://93.184.216.34/
 }
 
 @test "brig inside a jail goes through the doors of both" {
     local inner=(--mode sealed --memory none --cpu none --nocwd)
     local outer=(--seccomp dev --allow-nested --memory none --cpu none --rdir "$BUILD_DIR/src")
-    must jail user "${outer[@]}" --net open -- "$BRIG" "${inner[@]}" --net open -- curl -sS http://good.example/
+    must jail user "${outer[@]}" --net open -- "$BRIG" "${inner[@]}" --net open -- curl -sSf http://good.example/
     must_exit 6 jail user "${outer[@]}" --allow other.example -- \
-        "$BRIG" "${inner[@]}" --net allow --allow other.example -- curl -sS http://good.example/
+        "$BRIG" "${inner[@]}" --net allow --allow other.example -- curl -sSf http://good.example/
     must_fail jail user "${outer[@]}" --allow other.example -- \
-        "$BRIG" "${inner[@]}" --net open -- curl -sS -m 9 http://good.example/
+        "$BRIG" "${inner[@]}" --net open -- curl -sSf -m 9 http://good.example/
     must_fail jail user "${outer[@]}" --net open -- \
-        "$BRIG" "${inner[@]}" --allow other.example -- curl -sS -m 9 http://good.example/
+        "$BRIG" "${inner[@]}" --allow other.example -- curl -sSf -m 9 http://good.example/
 }
 
 @test "a broker that dies takes the network with it and nothing else" {
     jail user --verbose --allow good.example --dir "$SCRATCH" -- sh -c "
-        curl -sS http://good.example/ > /dev/null || exit 1
+        curl -sSf http://good.example/ > /dev/null || exit 1
         echo > $SCRATCH/reached
         until [ -e $SCRATCH/killed ]; do sleep 0.05; done
-        ! curl -sS -m 9 http://good.example/ || exit 2
+        ! curl -sSf -m 9 http://good.example/ || exit 2
         echo still here" > "$SCRATCH/out" 2>&1 3>&- &
     local jail_pid=$! try broker=
     for ((try = 0; try < 200; try++)); do
@@ -681,7 +681,7 @@ publish() {
 }
 
 @test "nothing of a door is left behind" {
-    must jail user --allow good.example -- curl -sS http://good.example/
+    must jail user --allow good.example -- curl -sSf http://good.example/
     must_exit 124 jail user --timeout 1s --allow good.example:5000 -- \
         python3 -c 'import socket, time; s = socket.create_connection(("good.example", 5000)); time.sleep(60)'
     run pgrep -u "$LIB_USER" -f '^brig-broker'
@@ -690,10 +690,10 @@ publish() {
 
 @test "where the kernel does not redirect, the usual ports do, and it is said" {
     must world user timeout 60 "$WITHOUT" netfilter -- "$BRIG" run --mode sealed --nocwd --verbose \
-        --allow good.example -- curl -sS http://good.example/
+        --allow good.example -- curl -sSf http://good.example/
     output_has "not enforced: nf_tables cannot be used"
     must_fail world user timeout 60 "$WITHOUT" netfilter -- "$BRIG" run --mode sealed --nocwd \
-        --allow good.example -- curl -sS http://other.example/
+        --allow good.example -- curl -sSf http://other.example/
 }
 
 # ---- Credentials ---------------------------------------------------------------------------------
@@ -701,15 +701,15 @@ publish() {
 inject() {
     local spec="api.example authorization=bearer:env:API_KEY url=API_URL ca=$WORLD/cert.pem"
     API_KEY=hush-hush must jail "$1" --net allow --inject "$spec" -- \
-        sh -c 'curl -sS -f -H "Authorization: mine" "$API_URL/v1/x"; env'
+        sh -c 'curl -sSf -H "Authorization: mine" "$API_URL/v1/x"; env'
     output_has "authorization: Bearer hush-hush"
     output_lacks "mine"
     output_lacks "API_KEY="
     output_has "API_URL=http://127.18.0.1:8001"
     # The name itself is closed then, however it is asked for.
     API_KEY=hush-hush must_exit 6 jail "$1" --net open --inject "$spec" -- \
-        curl -sS --cacert "$WORLD/cert.pem" https://api.example/
-    must jail "$1" --net open -- curl -sS --cacert "$WORLD/cert.pem" https://api.example/
+        curl -sSf --cacert "$WORLD/cert.pem" https://api.example/
+    must jail "$1" --net open -- curl -sSf --cacert "$WORLD/cert.pem" https://api.example/
 }
 
 @test "a credential is added outside, and is nowhere inside" {
@@ -718,26 +718,26 @@ inject() {
 
 @test "an upstream that cannot show who it is gets no credential" {
     API_KEY=hush-hush must_exit 22 jail user --net allow \
-        --inject "api.example authorization=env:API_KEY url=API_URL" -- sh -c 'curl -sS -f "$API_URL/"'
+        --inject "api.example authorization=env:API_KEY url=API_URL" -- sh -c 'curl -sSf "$API_URL/"'
     API_KEY=hush-hush must jail user --net allow \
         --inject "api.example authorization=env:API_KEY url=API_URL ca=$WORLD/cert.pem" -- \
-        sh -c 'curl -sS -f "$API_URL/"'
+        sh -c 'curl -sSf "$API_URL/"'
 }
 
 @test "methods and paths of a credential" {
     local spec="api.example x-api-key=env:API_KEY url=API_URL ca=$WORLD/cert.pem methods=GET path=/v1/"
-    API_KEY=k must jail user --net allow --inject "$spec" -- sh -c 'curl -sS -f "$API_URL/v1/x"'
+    API_KEY=k must jail user --net allow --inject "$spec" -- sh -c 'curl -sSf "$API_URL/v1/x"'
     output_has "x-api-key: k"
-    API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- sh -c 'curl -sS -f "$API_URL/v2/x"'
-    API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- sh -c 'curl -sS -f -d x "$API_URL/v1/x"'
+    API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- sh -c 'curl -sSf "$API_URL/v2/x"'
+    API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- sh -c 'curl -sSf -d x "$API_URL/v1/x"'
     API_KEY=k must_exit 22 jail user --net allow --inject "$spec" -- \
-        sh -c 'curl -sS -f --path-as-is "$API_URL/v1/../v2/x"'
+        sh -c 'curl -sSf --path-as-is "$API_URL/v1/../v2/x"'
 }
 
 @test "server-sent events come through a credential as they are sent" {
     API_KEY=k must jail user --net allow \
         --inject "api.example x-api-key=env:API_KEY url=API_URL upstream=http://api.example:8090" -- \
-        sh -c 'curl -sS -f -N "$API_URL/stream"'
+        sh -c 'curl -sSf -N "$API_URL/stream"'
     output_has $'data: one\n\ndata: two'
 }
 
@@ -748,7 +748,7 @@ inject() {
     must jail user --net allow --verbose --dir "$SCRATCH" --net-log "$SCRATCH/log" \
         --result "$SCRATCH/result" \
         --inject "api.example x-api-key=file:$SCRATCH/key url=API_URL ca=$WORLD/cert.pem" -- sh -c '
-            curl -sS -f "$API_URL/" > /dev/null || exit 1
+            curl -sSf "$API_URL/" > /dev/null || exit 1
             rm '"$SCRATCH/key"'
             grep -rl from-a-fil[e] /proc/[0-9]*/environ /proc/[0-9]*/cmdline /tmp /run /etc '"$SCRATCH"' && exit 2
             exit 0'
