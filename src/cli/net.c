@@ -48,14 +48,25 @@ static int choose_broker(struct brig_policy *policy, struct brig_error *err)
     return brig_policy_broker(policy, path, err);
 }
 
+/* Whether a rule of allow names what `open` has anyway: then it is meant as all there is to be. What
+ * open never has, a private address or a service of the host's, is meant as an addition. */
+static bool is_public(const struct net_rule *rule)
+{
+    if (rule->kind == NET_RULE_HOST)
+        return false;
+    return rule->kind != NET_RULE_RANGE || net_address_class(&rule->range.base) == NET_PUBLIC;
+}
+
 /* Whoever names destinations wants a network, and no other than these: a mode's default that is wider
  * would make the list mean nothing. */
 static int settle_network(struct settings *settings, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
+    const struct net_rules *rules = &policy->net.rules;
     bool allows = false;
-    for (size_t i = 0; i < policy->net.written_count; i++)
-        allows = allows || !policy->net.written[i].deny;
+    for (size_t i = 0; i < rules->count; i++)
+        allows = allows || (!rules->items[i].deny &&
+                            (policy->network != BRIG_NET_OPEN || is_public(&rules->items[i])));
     if (allows && !settings->net_given)
         return brig_policy_network(policy, BRIG_NET_ALLOW, err);
     if (settings->allow_typed && !policy_has_door(policy))

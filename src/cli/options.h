@@ -108,7 +108,8 @@
       "host:PORT for a service on the host's loopback, or a preset: @registries, @npm, @pypi, "    \
       "@crates, @go, @github, @anthropic, @openai. Ports are 443 and 80 if none are given; "       \
       "NAME:PORT/tls checks the name in TLS on other ports too. Without --net it means --net "     \
-      "allow. May be repeated.")                                                                   \
+      "allow, but for host:PORT and private addresses where the mode is open: those are added to " \
+      "it. May be repeated.")                                                                      \
     X(DENY, 0, "deny", "DESTINATION", TEXT, NETWORK,                                               \
       "let this not be reached, whatever allows it",                                               \
       "Written as for --allow; without ports it is denied on all of them.")                        \

@@ -144,7 +144,8 @@ static const char *network_origin(const struct why *why)
 {
     const struct settings *settings = &why->setup->settings;
     const struct policy_net *net = &settings->policy->net;
-    for (size_t i = 0; !settings->net_given && i < net->written_count; i++)
+    bool implied = !settings->net_given && settings->policy->network == BRIG_NET_ALLOW;
+    for (size_t i = 0; implied && i < net->written_count; i++)
         if (!net->written[i].deny)
             return net->written[i].origin;
     return why->network_origin;
