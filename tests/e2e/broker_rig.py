@@ -308,6 +308,7 @@ class Broker:
         self.events, self.log = [], []
         self.process = subprocess.Popen([rig.program, "serve"], stdin=subprocess.DEVNULL,
                                         pass_fds=[3], close_fds=True, env=rig.environment,
+                                        extra_groups=[12345] if rig.drops_root else None,
                                         preexec_fn=lambda: os.dup2(theirs.fileno(), 3))
         theirs.close()
         rig.processes.append(self.process)
@@ -419,12 +420,14 @@ class Rig:
             server.bind((address, port))
             return server
 
-    def connect(self, address, port, timeout=WAIT):
-        """A connection from inside the jail."""
+    def connect(self, address, port, timeout=WAIT, room=0):
+        """A connection from inside the jail; `room` is what it takes before it is read."""
         with self.namespaces.jail():
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             client = socket.socket(family, socket.SOCK_STREAM)
             client.settimeout(timeout)
+            if room:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
             return connected(client, (address, port))
 
     def door(self, *lines, ports=(443, 80, 5000), **options):
