@@ -420,14 +420,12 @@ class Rig:
             server.bind((address, port))
             return server
 
-    def connect(self, address, port, timeout=WAIT, room=0):
-        """A connection from inside the jail; `room` is what it takes before it is read."""
+    def connect(self, address, port, timeout=WAIT):
+        """A connection from inside the jail."""
         with self.namespaces.jail():
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
             client = socket.socket(family, socket.SOCK_STREAM)
             client.settimeout(timeout)
-            if room:
-                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
             return connected(client, (address, port))
 
     def door(self, *lines, ports=(443, 80, 5000), **options):
