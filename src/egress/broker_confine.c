@@ -40,7 +40,8 @@ void confine_early(int last_fd)
     (void)setsid();
     /* For who has no capability it cannot be done, and does not matter: no_new_privs. */
     for (unsigned long i = 0; i < CAPABILITIES_MAX; i++)
-        (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+        if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
+            break; /* not permitted, or the last there is */
     /* What is typed at the user's terminal is for the jail; the broker ends when the job does. */
     static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP, SIGTTOU, SIGTTIN};
     for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)

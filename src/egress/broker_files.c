@@ -14,9 +14,16 @@
 /* How to resolve; c-ares reads all of these. Where a program writes resolv.conf, its directory stands
  * for the file: a new one takes the old one's place, and a rule for a file is not for its successor. */
 static const char *const resolving[] = {
-    RESOLV_CONF,           "/etc/hosts",      "/etc/nsswitch.conf",
-    "/etc/host.conf",      "/etc/svc.conf",   "/run/systemd/resolve",
-    "/run/NetworkManager", "/run/resolvconf", "/run/connman",
+    RESOLV_CONF,
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/host.conf",
+    "/etc/svc.conf",
+    "/dev/urandom", /* for the ids of its queries, when it begins anew */
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+    "/run/resolvconf",
+    "/run/connman",
 };
 
 /* Where distributions have their certificates; the first that is there is used. */

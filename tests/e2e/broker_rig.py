@@ -308,6 +308,7 @@ class Broker:
         self.events, self.log = [], []
         self.process = subprocess.Popen([rig.program, "serve"], stdin=subprocess.DEVNULL,
                                         pass_fds=[3], close_fds=True, env=rig.environment,
+                                        extra_groups=[12345] if rig.drops_root else None,
                                         preexec_fn=lambda: os.dup2(theirs.fileno(), 3))
         theirs.close()
         rig.processes.append(self.process)
