@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/parse.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
@@ -59,8 +61,12 @@ static int read_all(int fd, const char *what, char **ret_secret, struct brig_err
 static int from_file(const char *path, const struct identity *identity, char **ret_secret,
                      struct brig_error *err)
 {
+    char full[PATH_LENGTH_MAX + 1];
+    bool at_home = str_starts_with(path, "~/") && identity->host_home;
+    (void)snprintf(full, sizeof full, "%s%s", at_home ? identity->host_home : "",
+                   at_home ? path + 1 : path);
     identity_enter(identity);
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    autoclose int fd = open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     int failed = errno;
     identity_leave(identity);
     if (fd < 0)

@@ -154,6 +154,10 @@ static void test_sources(void)
     secret_is("a.example h=env:TEST_SECRET", "in a variable", &nobody);
     (void)snprintf(text, sizeof text, "a.example h=file:%s", path);
     secret_is(text, "in a file", &nobody);
+    const struct identity at_home = {
+        .host_uid = (uid_t)-1, .host_gid = (gid_t)-1, .host_home = "/tmp"};
+    (void)snprintf(text, sizeof text, "a.example h=file:~/%s", path + strlen("/tmp/"));
+    secret_is(text, "in a file", &at_home);
     secret_is("a.example h=cmd:printf 'of a %s' program", "of a program", &nobody);
     int pair[2];
     if (pipe2(pair, O_CLOEXEC) < 0 || write(pair[1], "from afar\n", 10) != 10)
