@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/error.h"
 #include "egress/broker_confine.h"
@@ -72,6 +73,7 @@ static const struct role {
 int main(int argc, char **argv)
 {
     struct brig_error err = {0};
+    (void)prctl(PR_SET_NAME, "brig-broker"); /* it is executed by the number of a descriptor */
     confine_early(DOOR_CONTROL_FD);
     for (size_t i = 0; argc == 2 && i < sizeof roles / sizeof *roles; i++)
         if (strcmp(argv[1], roles[i].name) == 0)
