@@ -59,10 +59,6 @@ _brig_value() {
         mapfile -t COMPREPLY < <(compgen -d -- "$cur")
         return
         ;;
-    '--net')
-        mapfile -t COMPREPLY < <(compgen -W 'none host' -- "$cur")
-        return
-        ;;
     '--seccomp')
         mapfile -t COMPREPLY < <(compgen -W 'dev code' -- "$cur")
         return
@@ -73,6 +69,30 @@ _brig_value() {
         ;;
     '--disable')
         mapfile -t COMPREPLY < <(compgen -W 'landlock seccomp caps namespaces nested' -- "$cur")
+        return
+        ;;
+    '--net')
+        mapfile -t COMPREPLY < <(compgen -W 'none allow open host learn' -- "$cur")
+        return
+        ;;
+    '--allow')
+        COMPREPLY=()
+        return
+        ;;
+    '--deny')
+        COMPREPLY=()
+        return
+        ;;
+    -p | '--publish')
+        COMPREPLY=()
+        return
+        ;;
+    '--inject')
+        COMPREPLY=()
+        return
+        ;;
+    '--net-log')
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
     -d | '--dir')
@@ -183,6 +203,18 @@ _brig_value() {
         COMPREPLY=()
         return
         ;;
+    '--net-connections')
+        COMPREPLY=()
+        return
+        ;;
+    '--net-bytes')
+        COMPREPLY=()
+        return
+        ;;
+    '--net-idle')
+        COMPREPLY=()
+        return
+        ;;
     '--setenv')
         _brig_ask "$1"
         return
@@ -216,7 +248,7 @@ _brig() {
     [[ $COMP_CWORD -lt 2 || ${COMP_WORDS[1]} != why ]] || why=yes
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -m | '--mode' | -j | '--jail' | -C | '--conf' | '--conf?' | '--storage' | '--command' | '--script' | '--script?' | '--initjail' | '--initjail?' | '--view' | '--root' | '--net' | '--seccomp' | '--on-unsupported' | '--disable' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--mask' | '--mask?' | '--unmask' | '--device' | '--device?' | -x | '--xdir' | '--unprotect' | '--timeout' | '--cpu-time' | '--grace' | '--memory' | '--cpu' | '--pids' | '--disk' | '--disk-inodes' | '--io-read' | '--io-write' | '--address-space' | '--file-size' | '--open-files' | '--output' | '--inotify-watches' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result')
+        -m | '--mode' | -j | '--jail' | -C | '--conf' | '--conf?' | '--storage' | '--command' | '--script' | '--script?' | '--initjail' | '--initjail?' | '--view' | '--root' | '--seccomp' | '--on-unsupported' | '--disable' | '--net' | '--allow' | '--deny' | -p | '--publish' | '--inject' | '--net-log' | -d | '--dir' | '--dir!' | '--dir?' | -r | '--rdir' | '--rdir?' | '--mask' | '--mask?' | '--unmask' | '--device' | '--device?' | -x | '--xdir' | '--unprotect' | '--timeout' | '--cpu-time' | '--grace' | '--memory' | '--cpu' | '--pids' | '--disk' | '--disk-inodes' | '--io-read' | '--io-write' | '--address-space' | '--file-size' | '--open-files' | '--output' | '--inotify-watches' | '--net-connections' | '--net-bytes' | '--net-idle' | '--setenv' | '--unsetenv' | '--workdir' | '--hostname' | '--pass-fd' | '--result')
             if ((i + 1 == COMP_CWORD)); then
                 compopt -o filenames
                 _brig_value "${COMP_WORDS[i]}"
@@ -249,7 +281,7 @@ _brig() {
         esac
     done
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --net --seccomp --allow-nested --on-unsupported --disable --dir --dir! --dir? --rdir --rdir? --mask --mask? --unmask --device --device? --xdir --nocwd --unprotect --no-protect --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --unmount --init --print-defaults --complete --dry-run --json --verbose --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --seccomp --allow-nested --on-unsupported --disable --net --allow --deny --publish --inject --proxy-env --net-log --dir --dir! --dir? --rdir --rdir? --mask --mask? --unmask --device --device? --xdir --nocwd --unprotect --no-protect --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --net-connections --net-bytes --net-idle --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --unmount --init --print-defaults --complete --dry-run --json --verbose --help --version' -- "$cur")
         return
     fi
     if [[ $why ]]; then

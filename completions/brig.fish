@@ -17,7 +17,7 @@ function __brig_before_command
         switch $word
             case run explain why
                 continue
-            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--net' '--seccomp' '--on-unsupported' '--disable' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
                 set skip 1
             case '--'
                 return 1
@@ -68,11 +68,17 @@ complete -c brig -n __brig_before_command -l 'initjail' -r -F -d 'run once for a
 complete -c brig -n __brig_before_command -l 'initjail?' -r -F -d 'the same; nothing if missing'
 complete -c brig -n __brig_before_command -l 'view' -x -a 'system host empty' -d 'what of the filesystem is there before grants'
 complete -c brig -n __brig_before_command -l 'root' -x -a '(__fish_complete_directories)' -d 'use DIR as the root directory, read-only'
-complete -c brig -n __brig_before_command -l 'net' -x -a 'none host' -d 'no network, or the host\'s (default: none)'
 complete -c brig -n __brig_before_command -l 'seccomp' -x -a 'dev code' -d 'the system calls allowed'
 complete -c brig -n __brig_before_command -l 'allow-nested' -d 'let programs make a sandbox of their own inside'
 complete -c brig -n __brig_before_command -l 'on-unsupported' -x -a 'fail warn ignore' -d 'if this system cannot enforce something'
 complete -c brig -n __brig_before_command -l 'disable' -x -a 'landlock seccomp caps namespaces nested' -d 'switch a layer off, to find what stops a program'
+complete -c brig -n __brig_before_command -l 'net' -x -a 'none allow open host learn' -d 'which network it has (default: the mode\'s)'
+complete -c brig -n __brig_before_command -l 'allow' -x -d 'let this be reached'
+complete -c brig -n __brig_before_command -l 'deny' -x -d 'let this not be reached, whatever allows it'
+complete -c brig -n __brig_before_command -s p -l 'publish' -x -d 'reach a server in the jail from the host'
+complete -c brig -n __brig_before_command -l 'inject' -x -d 'add a credential to requests, outside the jail'
+complete -c brig -n __brig_before_command -l 'proxy-env' -d 'set HTTP_PROXY and its kind inside'
+complete -c brig -n __brig_before_command -l 'net-log' -r -F -d 'write what is reached and refused as JSON'
 complete -c brig -n __brig_before_command -s d -l 'dir' -r -F -d 'grant a file or directory, read-write'
 complete -c brig -n __brig_before_command -l 'dir!' -r -F -d 'the same; create a directory if missing'
 complete -c brig -n __brig_before_command -l 'dir?' -r -F -d 'the same; nothing if missing'
@@ -107,6 +113,9 @@ complete -c brig -n __brig_before_command -l 'file-size' -x -d 'size of any file
 complete -c brig -n __brig_before_command -l 'open-files' -x -d 'open files per process'
 complete -c brig -n __brig_before_command -l 'output' -x -d 'bytes of its output and of its errors'
 complete -c brig -n __brig_before_command -l 'inotify-watches' -x -d 'inotify watches in the jail'
+complete -c brig -n __brig_before_command -l 'net-connections' -x -d 'connections through the network door at a time'
+complete -c brig -n __brig_before_command -l 'net-bytes' -x -d 'bytes through it, both ways together'
+complete -c brig -n __brig_before_command -l 'net-idle' -x -d 'a connection without a byte either way'
 complete -c brig -n __brig_before_command -l 'setenv' -x -a "(__brig_ask '--setenv')" -d 'set a variable, or pass yours on'
 complete -c brig -n __brig_before_command -l 'unsetenv' -x -a "(__brig_ask '--unsetenv')" -d 'remove variables; * stands for any'
 complete -c brig -n __brig_before_command -l 'workdir' -r -F -d 'where the command starts, in the jail'

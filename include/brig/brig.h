@@ -82,6 +82,10 @@ enum brig_grant_flag {
 enum brig_network {
     BRIG_NET_NONE, /* a network namespace of its own with nothing in it but loopback */
     BRIG_NET_HOST, /* the caller's network */
+    /* A network namespace of its own with a door in it, behind which a broker outside decides: */
+    BRIG_NET_ALLOW, /* what brig_policy_allow() names can be reached, and nothing else */
+    BRIG_NET_OPEN,  /* every public address; never the host's loopback, the local network or a
+                     * cloud's metadata, unless they are allowed as addresses */
 };
 
 enum brig_seccomp {
@@ -109,6 +113,10 @@ enum brig_limit {
     BRIG_LIMIT_IO_READ_BYTES,   /* * a second, from each disk; cgroup v2 only */
     BRIG_LIMIT_IO_WRITE_BYTES,  /* * the same, to each disk */
     BRIG_LIMIT_INOTIFY_WATCHES, /* of all processes in the jail */
+    /* Of what goes through the network door: */
+    BRIG_LIMIT_NET_CONNECTIONS, /* at a time; 0: the broker's own limit of 1024 */
+    BRIG_LIMIT_NET_BYTES,       /* both ways together; what goes beyond ends every connection */
+    BRIG_LIMIT_NET_IDLE_MS,     /* of a connection without a byte either way */
     BRIG_LIMIT_COUNT_           /* not a limit */
 };
 
@@ -167,6 +175,44 @@ int brig_policy_identity(struct brig_policy *policy, const struct brig_identity 
                          struct brig_error *err);
 int brig_policy_network(struct brig_policy *policy, enum brig_network network,
                         struct brig_error *err);
+/* Destinations of BRIG_NET_ALLOW and BRIG_NET_OPEN: "NAME[:PORTS][/tls]", "*.NAME", "*", an address
+ * or a range of them with PORTS, "host:PORT" for a service on the host's own loopback, or "@PRESET".
+ * Without ports: 443 and 80; what is denied is so on all ports. A denial wins. */
+int brig_policy_allow(struct brig_policy *policy, const char *rule, struct brig_error *err);
+int brig_policy_deny(struct brig_policy *policy, const char *rule, struct brig_error *err);
+/* Makes a port of the jail's loopback reachable from the host: "[ADDRESS:]HOSTPORT:PORT", by default
+ * on 127.0.0.1. Needs a network with a door. */
+int brig_policy_publish(struct brig_policy *policy, const char *what, struct brig_error *err);
+/* Sets HTTP_PROXY and its kind to the proxies that every jail with a door has. */
+int brig_policy_proxy_env(struct brig_policy *policy, bool on, struct brig_error *err);
+/* The host's own HTTP proxy, "HOST:PORT", through which the broker connects; `secret` is its
+ * Proxy-Authorization or NULL, `no_proxy` the suffixes of names to go without, ended by NULL, or
+ * NULL. */
+int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const char *secret,
+                          const char *const *no_proxy, struct brig_error *err);
+/* The broker program, absolute; by default the one that was installed with the library. */
+int brig_policy_broker(struct brig_policy *policy, const char *path, struct brig_error *err);
+
+/* A credential that never enters the jail. Inside there is plain HTTP at a loopback address, which
+ * `variable` names; outside, the broker adds `header` with `value` and speaks TLS with `upstream`.
+ * `name` itself can no longer be reached through the door. All strings are copied. */
+struct brig_inject {
+    const char *name;     /* "api.example.com" */
+    const char *header;   /* "authorization" */
+    const char *value;    /* the secret, as it stands in the header */
+    const char *upstream; /* "https://HOST[:PORT][/PREFIX]", or NULL: https://NAME */
+    const char *variable; /* of the environment inside, or NULL */
+    const char *suffix;   /* what is put behind the address in it ("/v1"), or NULL */
+    const char *ca;       /* a file of certificates to trust instead of the system's, absolute, or
+                           * NULL; the last one given holds for all credentials */
+    /* Each ended by NULL; NULL means all, or none. */
+    const char *const *methods; /* that are allowed */
+    const char *const *paths;   /* what the path must begin with */
+    const char *const *strip;   /* headers of the client's that are dropped as well */
+};
+int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,
+                       struct brig_error *err);
+
 int brig_policy_seccomp(struct brig_policy *policy, enum brig_seccomp profile,
                         struct brig_error *err);
 int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_t value,
@@ -266,6 +312,40 @@ struct brig_unenforced {
     char text[BRIG_UNENFORCED_MAX][160];
 };
 
+/* What became of one try to reach something through the network door. */
+enum brig_net_verdict {
+    BRIG_NET_ALLOWED, /* connected; a BRIG_NET_ENDED of the same connection follows */
+    BRIG_NET_DENIED,  /* by a rule, or for want of one */
+    BRIG_NET_FAILED,  /* allowed, but there is no such name, no answer, or a limit was met */
+    BRIG_NET_ENDED,   /* the end of what was allowed, with its bytes */
+};
+
+struct brig_net_event {
+    enum brig_net_verdict verdict;
+    const char *because;  /* a word: "rule", "no-rule", "port", "address", …; static */
+    const char *via;      /* "dns", "tcp", "http-proxy", "socks", "inject" or "publish"; static */
+    unsigned port;        /* 0: only the name was asked for */
+    int64_t time_ns;      /* since 1970 */
+    uint64_t connection;  /* counts from 1; 0: there is none */
+    uint64_t bytes_in;    /* to the jail */
+    uint64_t bytes_out;   /* from the jail */
+    uint64_t duration_ms; /* of one that ended */
+    char name[256];       /* texts may be empty */
+    char address[48];
+    char rule[320];
+    char detail[256]; /* why, in words; of an injected request what it was */
+};
+
+/* The last of them, the oldest first. */
+#define BRIG_NET_EVENTS_MAX 1024
+struct brig_net_result {
+    struct brig_net_event *events; /* NULL if there were none */
+    size_t count;
+    uint64_t dropped; /* older ones */
+    uint64_t allowed, denied, failed;
+    uint64_t bytes_in, bytes_out;
+};
+
 struct brig_capture {
     char *data; /* NUL-terminated beyond length for convenience */
     size_t length;
@@ -282,6 +362,7 @@ struct brig_result {
     struct brig_unenforced unenforced;
     struct brig_unenforced notices; /* what became of masked and protected paths meanwhile */
     struct brig_error error;        /* BRIG_SETUP_FAILED */
+    struct brig_net_result net;     /* what went through the network door */
     bool inside_jail; /* it ran inside another jail, which had no namespaces to give */
 };
 
@@ -322,6 +403,13 @@ int brig_job_terminal(const struct brig_job *job);
 /* The signal that stopped the command (Ctrl-Z), once, else 0. The front decides what follows;
  * brig_job_signal(job, SIGCONT) goes on. */
 int brig_job_take_stop(struct brig_job *job);
+/* The next event of the network door that was not taken yet: 1, or 0 where there is none. What is taken
+ * is in the result all the same. */
+int brig_job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event);
+/* An event as one JSON object on one line. The caller frees *ret_text. */
+int brig_net_event_json(const struct brig_net_event *event, char **ret_text,
+                        struct brig_error *err);
+const char *brig_net_verdict_name(enum brig_net_verdict verdict); /* "allowed", "denied", … */
 /* Kills the tree if it still lives, reaps it, releases everything. Accepts NULL. */
 void brig_job_free(struct brig_job *job);
 

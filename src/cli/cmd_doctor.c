@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* brig doctor: what this system can do for a jail, and what to do where it cannot. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/message.h"
+#include "cli/net.h"
 #include "jail/probe.h"
 
 #define STATUS_NO_FULL_JAIL 1
@@ -71,6 +73,23 @@ static bool try_jail(enum brig_on_unsupported on_unsupported, struct verdict *ve
     if (!worked && verdict->error[0] == '\0')
         (void)snprintf(verdict->error, sizeof verdict->error, "%s", err.message);
     return worked;
+}
+
+/* The broker is a program of its own, and found by this one. */
+static void add_broker(struct probe_report *report)
+{
+    char path[PATH_MAX + 64];
+    bool found = net_find_broker(path, sizeof path);
+    if (report->count == PROBE_ROWS_MAX)
+        return;
+    struct probe_row *row = &report->rows[report->count++];
+    *row = (struct probe_row){.id = "broker",
+                              .label = "network broker",
+                              .state = found ? PROBE_OK : PROBE_LIMITED,
+                              .meaning = "--net allow and open"};
+    (void)snprintf(row->detail, sizeof row->detail, "%s", path);
+    if (!found)
+        (void)snprintf(row->remedy, sizeof row->remedy, "Install brig-broker there");
 }
 
 static struct verdict decide(const struct probe_report *report)
@@ -171,6 +190,7 @@ static int doctor_run(const struct app *app, int argc, char **argv)
         return APP_FAILED;
     }
     probe_run(find_home(app), report);
+    add_broker(report);
     struct verdict verdict = decide(report);
     if (json)
         print_json(report, &verdict, &out);

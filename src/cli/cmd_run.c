@@ -20,6 +20,7 @@
 #include "cli/jails.h"
 #include "cli/masks.h"
 #include "cli/message.h"
+#include "cli/net_watch.h"
 #include "cli/protect.h"
 #include "cli/report.h"
 #include "cli/result_file.h"
@@ -96,7 +97,7 @@ static void tidy_up(void *arg)
 }
 
 /* Starts the command and sees it through; *ret_result is always filled. */
-static int run_job(struct setup *setup, const char *const *argv, char **envp,
+static int run_job(struct setup *setup, const char *const *argv, char **envp, struct net_watch *net,
                    struct brig_result *ret_result, struct brig_error *err)
 {
     const struct settings *settings = &setup->settings;
@@ -117,6 +118,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp,
                    policy->limits[BRIG_LIMIT_OUTPUT_BYTES] > 0;
     struct run_loop loop = {.signal_fd = -1,
                             .relays = relayed ? relays : NULL,
+                            .net = net,
                             .on_empty = tidy_up,
                             .on_empty_arg = setup};
     int status = run_loop_init(&loop, err);
@@ -124,6 +126,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp,
         status = open_relays(policy, relays, command.stdio, err);
     if (status == 0)
         status = brig_start(policy, &command, &job, err);
+    policy_forget_secrets(settings->policy);
     for (int i = 1; i < 3; i++)
         if (command.stdio[i].kind == BRIG_STDIO_FD)
             (void)close(command.stdio[i].fd);
@@ -178,12 +181,20 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         status = result_file_open(settings->result, &file, err);
         identity_leave(identity);
     }
-    if (status < 0)
+    struct net_watch net = NET_WATCH_INIT;
+    if (status == 0)
+        status = net_watch_init(&net, settings, identity, err);
+    if (status < 0) {
+        result_file_done(&file);
         return status;
+    }
 
     struct brig_result result = {0};
     struct brig_error run_error = {0};
-    (void)run_job(setup, argv, envp, &result, &run_error); /* the result holds the error */
+    /* The result holds the error. */
+    (void)run_job(setup, argv, envp, &net, &result, &run_error);
+    net_watch_conclude(&net);
+    net_watch_done(&net);
     if (result.outcome == BRIG_SETUP_FAILED && result.error.code == BRIG_E_NOT_FOUND)
         advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);

@@ -19,15 +19,15 @@ static int refuse(const char *what, const char *value, struct brig_error *err)
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "'%s%s%s' is not possible here: a project's " CONFIG_PROJECT_FILE
                      " may only narrow (rdir of what is granted, mask, unsetenv, lower limits, "
-                     "'net none', a stricter mode)",
+                     "deny, 'net none', a stricter mode)",
                      what, value ? " " : "", value ? str_shown(value).text : "");
 }
 
 int project_check(const struct option_row *row, const char *value, struct brig_error *err)
 {
-    static const enum option_id narrowing[] = {OPTION_MODE,          OPTION_RDIR,
-                                               OPTION_RDIR_OPTIONAL, OPTION_MASK,
-                                               OPTION_MASK_OPTIONAL, OPTION_UNSETENV};
+    static const enum option_id narrowing[] = {
+        OPTION_MODE,          OPTION_RDIR,     OPTION_RDIR_OPTIONAL, OPTION_MASK,
+        OPTION_MASK_OPTIONAL, OPTION_UNSETENV, OPTION_DENY};
     for (size_t i = 0; i < ARRAY_LENGTH(narrowing); i++)
         if (row->id == narrowing[i])
             return 0;

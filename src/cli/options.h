@@ -11,6 +11,7 @@
 #define OPTION_GROUPS(X)                                                                           \
     X(CONFIG, "The jail and its configuration")                                                    \
     X(POLICY, "What the jail is")                                                                  \
+    X(NETWORK, "Network")                                                                          \
     X(FILES, "Files")                                                                              \
     X(DESKTOP, "The desktop session (all of it is out of reach otherwise)")                        \
     X(LIMITS, "Limits (none lifts one)")                                                           \
@@ -80,8 +81,6 @@
       "host. \"empty\": nothing but /dev, /proc and the private directories. All are read-only.")  \
     X(ROOT, 0, "root", "DIR", DIRECTORY, POLICY, "use DIR as the root directory, read-only",       \
       "For a tree of another system, such as one made by debootstrap.")                            \
-    X(NET, 0, "net", "none|host", CHOICE, POLICY, "no network, or the host's (default: none)",     \
-      "\"none\": a network of its own with nothing in it but loopback.")                           \
     X(SECCOMP, 0, "seccomp", "dev|code", CHOICE, POLICY, "the system calls allowed",               \
       "\"code\" denies by default and has what Python, Node and shells use. \"dev\" denies what "  \
       "is dangerous, and suits agents and build tools.")                                           \
@@ -97,6 +96,44 @@
       "switch a layer off, to find what stops a program",                                          \
       "For diagnosis only: the others still hold, but one wall is missing. The result lists "      \
       "it. May be repeated.")                                                                      \
+    X(NET, 0, "net", "none|allow|open|host|learn", CHOICE, NETWORK,                                \
+      "which network it has (default: the mode's)",                                                \
+      "\"none\": nothing but loopback. \"allow\": what --allow names, and nothing else. "          \
+      "\"open\": every public address, but not the host itself, the local network or a "           \
+      "cloud's metadata service. \"host\": the host's own, without any restriction. "              \
+      "\"learn\": as open, and at the end prints the rules that would have sufficed. "             \
+      "The names deny_all and registry_allowlist are taken as well.")                              \
+    X(ALLOW, 0, "allow", "DESTINATION", TEXT, NETWORK, "let this be reached",                      \
+      "NAME[:PORTS], *.NAME for all names below, an address or a range as 10.0.0.0/8:5432, "       \
+      "host:PORT for a service on the host's loopback, or a preset: @registries, @npm, @pypi, "    \
+      "@crates, @go, @github, @anthropic, @openai. Ports are 443 and 80 if none are given; "       \
+      "NAME:PORT/tls checks the name in TLS on other ports too. Without --net it means --net "     \
+      "allow, but for host:PORT and private addresses where the mode is open: those are added to " \
+      "it. May be repeated.")                                                                      \
+    X(DENY, 0, "deny", "DESTINATION", TEXT, NETWORK,                                               \
+      "let this not be reached, whatever allows it",                                               \
+      "Written as for --allow; without ports it is denied on all of them.")                        \
+    X(PUBLISH, 'p', "publish", "[ADDRESS:]HOSTPORT:PORT", TEXT, NETWORK,                           \
+      "reach a server in the jail from the host",                                                  \
+      "What connects to HOSTPORT of the host's loopback, or of ADDRESS, comes out at PORT of the " \
+      "jail's loopback.")                                                                          \
+    X(INJECT, 0, "inject", "NAME HEADER=SOURCE", TEXT, NETWORK,                                    \
+      "add a credential to requests, outside the jail",                                            \
+      "Inside, NAME is reached by plain HTTP at a loopback address, which the variable given by "  \
+      "url=VARIABLE has; outside, the header is added and TLS spoken. SOURCE is env:VARIABLE, "    \
+      "file:PATH, fd:NUMBER or cmd:COMMAND LINE (the last word then); bearer: or basic:USER: "     \
+      "before "                                                                                    \
+      "it says how it is written. Further words: methods=GET,POST, path=/PREFIX, "                 \
+      "upstream=https://HOST, strip=HEADER, ca=/FILE. Short forms: @anthropic, @openai, @github, " \
+      "@npm, "                                                                                     \
+      "@pypi, "                                                                                    \
+      "each with a SOURCE behind it if it is not in the usual variable.")                          \
+    X(PROXY_ENV, 0, "proxy-env", NULL, NONE, NETWORK, "set HTTP_PROXY and its kind inside",        \
+      "For programs that find names only through a proxy. Nothing else needs it.")                 \
+    X(NET_LOG, 0, "net-log", "FILE|FD", FILE, NETWORK,                                             \
+      "write what is reached and refused as JSON",                                                 \
+      "One line for each decision and for the end of each connection. Digits, or \"fd:N\", mean "  \
+      "an open file descriptor; a file is appended to.")                                           \
     X(DIR, 'd', "dir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-write",        \
       "It appears in the jail at DEST, or at its own path. A colon in a name is written \"\\:\". " \
       "The most specific rule wins whatever the order, and a grant wins over what the jail has "   \
@@ -175,6 +212,12 @@
       "Standard output and error then go through brig, as pipes; what is beyond the limit is "     \
       "thrown away, and the result says so.")                                                      \
     X(INOTIFY, 0, "inotify-watches", "N", TEXT, LIMITS, "inotify watches in the jail", "")         \
+    X(NET_CONNECTIONS, 0, "net-connections", "N", TEXT, LIMITS,                                    \
+      "connections through the network door at a time", "1024 if nothing is said.")                \
+    X(NET_BYTES, 0, "net-bytes", "SIZE", TEXT, LIMITS, "bytes through it, both ways together",     \
+      "What goes beyond ends every connection.")                                                   \
+    X(NET_IDLE, 0, "net-idle", "DURATION", TEXT, LIMITS, "a connection without a byte either way", \
+      "")                                                                                          \
     X(SETENV, 0, "setenv", "NAME[=VALUE]", ASSIGNMENT, ENVIRONMENT,                                \
       "set a variable, or pass yours on",                                                          \
       "Without a value the caller's variable is passed, past earlier --unsetenv patterns and "     \

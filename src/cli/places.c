@@ -112,12 +112,13 @@ const char *places_origin_of(const struct setup *setup, int argc, char *const *a
 
 static int add_system(struct filling *f, struct brig_error *err)
 {
-    bool network, content;
+    bool shown, content;
     int status = 0;
     const char *path;
-    for (size_t i = 0; status == 0 && (path = view_system_row(i, &network, &content)); i++) {
+    for (size_t i = 0;
+         status == 0 && (path = view_system_row(i, f->policy->network, &shown, &content)); i++) {
         struct stat info;
-        if ((network && f->policy->network == BRIG_NET_NONE) || lstat(path, &info) < 0)
+        if (!shown || lstat(path, &info) < 0)
             continue;
         struct place like = {.kind = PLACE_HOST, .link = !content && path_depth(path) == 1};
         status = add(f, like, path, path, "view system", f->view_by, err);
@@ -126,6 +127,33 @@ static int add_system(struct filling *f, struct brig_error *err)
     for (size_t i = 0; i < ARRAY_LENGTH(made) && status == 0; i++)
         status = add(f, (struct place){.kind = PLACE_MADE}, made[i], NULL, "made for the jail",
                      f->view_by, err);
+    return status;
+}
+
+/* Over what is there, or in a root of ours; nsswitch.conf is a copy there, and else the host's. */
+static bool is_made_for_door(const struct filling *f, const char *path, bool copied)
+{
+    const struct brig_policy *policy = f->policy;
+    const char *root = policy->view == BRIG_VIEW_ROOT ? policy->root_path : "";
+    char host[PATH_LENGTH_MAX + 64];
+    struct stat info;
+    (void)snprintf(host, sizeof host, "%s%s", root, path);
+    bool there = lstat(host, &info) == 0;
+    return f->places->frame ? there || !copied : there && !copied;
+}
+
+/* The files that say how names are found, where the jail has its own: see view_door.c. */
+static int add_door(struct filling *f, struct brig_error *err)
+{
+    static const struct {
+        const char *path;
+        bool copied;
+    } rows[] = {{"/etc/resolv.conf", false}, {"/etc/hosts", false}, {"/etc/nsswitch.conf", true}};
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows) && status == 0; i++)
+        if (is_made_for_door(f, rows[i].path, rows[i].copied))
+            status = add(f, (struct place){.kind = PLACE_MADE}, rows[i].path, NULL,
+                         "made for the network door", f->view_by, err);
     return status;
 }
 
@@ -144,7 +172,9 @@ static int add_view(struct filling *f, struct brig_error *err)
         status = add(
             f, (struct place){.kind = PLACE_PROC, .writable = policy->seccomp == BRIG_SECCOMP_DEV},
             "/proc", "/proc", "the jail's /proc", SETTINGS_BUILT_IN, err);
-    return status == 0 && policy->view == BRIG_VIEW_SYSTEM ? add_system(f, err) : status;
+    if (status == 0 && policy->view == BRIG_VIEW_SYSTEM)
+        status = add_system(f, err);
+    return status == 0 && policy_has_door(policy) ? add_door(f, err) : status;
 }
 
 /* ---- private directories ---- */

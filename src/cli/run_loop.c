@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@ struct run_state {
     bool hang_up_told;
     uint64_t stop_asked_ms; /* when a signal or a key asked us to stop, or 0 */
     struct relay *relays;   /* or NULL */
+    struct net_watch *net;
 };
 
 static uint64_t now_ms(void)
@@ -154,6 +156,31 @@ static void handle_signals(struct run_state *state, int signal_fd)
         handle_signal(state, (int)info.ssi_signo);
 }
 
+/* Lines of ours would spoil what a program paints that has its terminal for itself. */
+static bool may_print(const struct run_state *state)
+{
+    struct termios mode;
+    return !state->terminal ||
+           (tcgetattr(state->terminal->master, &mode) == 0 && (mode.c_lflag & ICANON));
+}
+
+static void tell_network(const struct run_state *state)
+{
+    struct brig_net_event event;
+    bool any = false;
+    while (brig_job_take_net_event(state->job, &event) > 0) {
+        net_watch_event(state->net, &event, false);
+        any = true;
+    }
+    if (!any || state->net->blocked_shown == state->net->blocked_count || !may_print(state))
+        return;
+    if (state->terminal)
+        terminal_leave(state->terminal);
+    net_watch_show(state->net);
+    if (state->terminal)
+        terminal_enter(state->terminal);
+}
+
 /* One round: waits, then lets everybody do what there is to do. 1 when the job is over. */
 static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
 {
@@ -189,6 +216,7 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
     for (int i = 0; i < RUN_LOOP_RELAYS && state->relays; i++)
         relay_process(&state->relays[i], fds[RELAYS + i].revents);
     int over = fds[JOB].revents ? brig_job_process(state->job, err) : 0;
+    tell_network(state);
     if (over == 0 && brig_job_take_stop(state->job) != 0)
         handle_stop(state);
     return over;
@@ -230,7 +258,8 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
                  struct brig_error *err)
 {
     struct terminal terminal;
-    struct run_state state = {.job = job, .grace_ms = grace_ms, .relays = loop->relays};
+    struct run_state state = {
+        .job = job, .grace_ms = grace_ms, .relays = loop->relays, .net = loop->net};
     int master = brig_job_terminal(job);
     if (master >= 0) {
         terminal_init(&terminal, master);

@@ -33,16 +33,6 @@ static int set_view(struct settings *settings, const struct setter *setter, cons
     return brig_policy_view(settings->policy, (enum brig_view)view, NULL, err);
 }
 
-static int set_net(struct settings *settings, const struct setter *setter, const char *value,
-                   struct brig_error *err)
-{
-    (void)setter;
-    int network = policy_network_parse(value);
-    if (network < 0)
-        return bad_choice(value, policy_network_choices(), err);
-    return brig_policy_network(settings->policy, (enum brig_network)network, err);
-}
-
 static int set_seccomp(struct settings *settings, const struct setter *setter, const char *value,
                        struct brig_error *err)
 {
@@ -298,7 +288,13 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_INITJAIL_OPTIONAL] = {settings_set_program, SETTINGS_INITJAIL, BRIG_GRANT_OPTIONAL},
     [OPTION_VIEW] = {set_view, 0, 0},
     [OPTION_ROOT] = {settings_set_root, 0, 0},
-    [OPTION_NET] = {set_net, 0, 0},
+    [OPTION_NET] = {settings_set_net, 0, 0},
+    [OPTION_ALLOW] = {settings_set_allow, 0, 0},
+    [OPTION_DENY] = {settings_set_deny, 0, 0},
+    [OPTION_PUBLISH] = {settings_set_publish, 0, 0},
+    [OPTION_INJECT] = {settings_set_inject, 0, 0},
+    [OPTION_PROXY_ENV] = {settings_set_proxy_env, 0, 0},
+    [OPTION_NET_LOG] = {settings_set_net_log, 0, 0},
     [OPTION_SECCOMP] = {set_seccomp, 0, 0},
     [OPTION_ALLOW_NESTED] = {set_allow_nested, 0, 0},
     [OPTION_ON_UNSUPPORTED] = {set_on_unsupported, 0, 0},
@@ -337,6 +333,9 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_OPEN_FILES] = {set_number, BRIG_LIMIT_OPEN_FILES, 0},
     [OPTION_OUTPUT] = {set_size, BRIG_LIMIT_OUTPUT_BYTES, 0},
     [OPTION_INOTIFY] = {set_number, BRIG_LIMIT_INOTIFY_WATCHES, 0},
+    [OPTION_NET_CONNECTIONS] = {set_number, BRIG_LIMIT_NET_CONNECTIONS, 0},
+    [OPTION_NET_BYTES] = {set_size, BRIG_LIMIT_NET_BYTES, 0},
+    [OPTION_NET_IDLE] = {set_duration, BRIG_LIMIT_NET_IDLE_MS, 0},
     [OPTION_SETENV] = {set_variable, 0, 0},
     [OPTION_UNSETENV] = {unset_variables, 0, 0},
     [OPTION_WORKDIR] = {settings_set_workdir, 0, 0},
@@ -452,6 +451,7 @@ void settings_done(struct settings *settings)
 {
     settings_masks_done(settings);
     settings_unprotect_done(settings);
+    settings_net_done(settings);
     settings_programs_done(&settings->scripts);
     settings_programs_done(&settings->initjails);
     for (size_t i = 0; i < ARRAY_LENGTH(settings->desktop); i++)

@@ -18,6 +18,7 @@ struct option_use;
 #define SETTINGS_MASKS_MAX 4096
 #define SETTINGS_PROGRAMS_MAX 64
 #define SETTINGS_UNPROTECT_MAX 1024
+#define SETTINGS_INJECTS_MAX 16
 
 /* A mask in the home directory, or what takes one back. Rules hold in their order: of several that
  * match a path, the last decides. */
@@ -42,6 +43,12 @@ struct settings_program {
 struct settings_programs {
     struct settings_program *items;
     size_t count;
+};
+
+/* A credential as it was asked for; where its secret comes from is only looked at for a run. */
+struct settings_inject {
+    char *text;
+    char *origin;
 };
 
 /* What of the desktop session can be let in. */
@@ -96,6 +103,14 @@ struct settings {
 
     /* Who asked for each, owned; NULL: nobody. */
     char *desktop[SETTINGS_DESKTOP_COUNT_];
+
+    /* The network. */
+    bool net_given; /* by net; else rules of allow decide */
+    bool net_learn;
+    char *allow_typed; /* the last --allow of the command line, or NULL; owned */
+    struct settings_inject injects[SETTINGS_INJECTS_MAX];
+    size_t inject_count;
+    char *net_log; /* a path or a number; owned, or NULL */
 
     bool nocwd;
     bool cwd_settled;   /* a rule for exactly the working directory was given or taken back */

@@ -32,6 +32,23 @@ int settings_set_root(struct settings *settings, const struct setter *setter, co
 int settings_set_workdir(struct settings *settings, const struct setter *setter, const char *value,
                          struct brig_error *err);
 
+/* settings_net.c: the network. */
+int settings_set_net(struct settings *settings, const struct setter *setter, const char *value,
+                     struct brig_error *err);
+int settings_set_allow(struct settings *settings, const struct setter *setter, const char *value,
+                       struct brig_error *err);
+int settings_set_deny(struct settings *settings, const struct setter *setter, const char *value,
+                      struct brig_error *err);
+int settings_set_publish(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err);
+int settings_set_inject(struct settings *settings, const struct setter *setter, const char *value,
+                        struct brig_error *err);
+int settings_set_proxy_env(struct settings *settings, const struct setter *setter,
+                           const char *value, struct brig_error *err);
+int settings_set_net_log(struct settings *settings, const struct setter *setter, const char *value,
+                         struct brig_error *err);
+void settings_net_done(struct settings *settings);
+
 /* settings_programs.c: scripts, programs for new jails, the line of shell. */
 enum { SETTINGS_SCRIPT, SETTINGS_INITJAIL };
 int settings_set_program(struct settings *settings, const struct setter *setter, const char *value,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "cli/desktop.h"
+#include "cli/net.h"
 #include "cli/script.h"
 #include "cli/variables.h"
 #include "cli/workdir.h"
@@ -45,6 +46,8 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
         status = config_apply_project(config, settings, err);
     if (status == 0)
         status = config_check_masks(settings, identity, err);
+    if (status == 0 && !settings->unmount)
+        status = net_apply(settings, identity, err);
     if (status == 0)
         status = script_prepare(settings, identity, err);
     if (status == 0 && !settings->unmount)

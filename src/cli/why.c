@@ -270,15 +270,3 @@ void why_path(const struct why *why, const char *path, struct why_answer *ret_an
         break;
     }
 }
-
-void why_host(const struct why *why, const char *name, struct why_answer *ret_answer)
-{
-    enum brig_network network = why->setup->settings.policy->network;
-    *ret_answer = (struct why_answer){
-        .state = network == BRIG_NET_HOST ? WHY_REACHABLE : WHY_UNREACHABLE,
-        .origin = why->network_origin,
-    };
-    (void)name; /* all or nothing, as yet */
-    (void)snprintf(ret_answer->rule, sizeof ret_answer->rule, "net %s",
-                   policy_network_name(network));
-}

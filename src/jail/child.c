@@ -285,7 +285,7 @@ int child_make_network(const struct start *start)
         return child_failed(start, PLAN_STEP_CLONE, result);
     if (plan->loopback && (result = sys_loopback_up()) < 0)
         return child_failed(start, PLAN_STEP_LOOPBACK, result);
-    return 0;
+    return plan->door ? child_open_door(start) : 0;
 }
 
 /* Letting go of the old tree, the last step, waits for all CPUs. The command's process need not: it

@@ -84,6 +84,12 @@ void child_go_anywhere(const struct start *start);
 /* The init program, made here where the parent had no time for it: an fd or -errno. */
 long child_open_init(const struct plan *plan);
 
+/* ---- child_door.c ---- */
+
+/* What plan->door asks for, in the network namespace we are in. 0, or the exit status after the
+ * failure was reported. */
+int child_open_door(const struct start *start);
+
 /* ---- child_group.c ---- */
 
 /* Whether there is a group to be in before the jail's view of groups begins. */

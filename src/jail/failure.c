@@ -18,6 +18,7 @@ static const struct {
     {PLAN_STEP_CGROUP, "join the group that has the jail's limits"},
     {PLAN_STEP_CLONE, "make the jail's namespaces"},
     {PLAN_STEP_LOOPBACK, "bring the loopback interface up"},
+    {PLAN_STEP_DOOR, "make the sockets of the network door"},
     {PLAN_STEP_COMMAND, "start the command's process"},
     {PLAN_STEP_INIT, "execute the jail's init"},
     {PLAN_STEP_SESSION, "start a session for the command"},
@@ -147,6 +148,13 @@ void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
     if (step == PLAN_STEP_KEYRING &&
         sys_errno != ENOSYS) /* without keyrings there is none to leave */
         unenforced_add(&plan->unenforced, "the session keyring stays the caller's (%s)",
+                       error_text(sys_errno, text));
+    if (step == PLAN_STEP_REDIRECT)
+        unenforced_add(&plan->unenforced,
+                       "nf_tables cannot be used (%s): only the usual ports go through the door",
+                       error_text(sys_errno, text));
+    if (step == PLAN_STEP_ROUTES)
+        unenforced_add(&plan->unenforced, "only names go through the door, no addresses (%s)",
                        error_text(sys_errno, text));
     if (step < 0 || (size_t)step >= plan->step_count || !plan->steps[step].hint)
         return; /* without a hint nothing was lost */

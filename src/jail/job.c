@@ -264,6 +264,14 @@ static void read_capture(struct brig_job *job, struct capture *capture)
     capture->fd = -1;
 }
 
+/* It may be none of ours any more, if it was reported together with others. */
+static void serve_capture(struct brig_job *job, int fd)
+{
+    for (int i = 0; i < 2; i++)
+        if (job->captures[i].fd == fd)
+            read_capture(job, &job->captures[i]);
+}
+
 /* Every writer is dead by now: what is in the pipes is all there will be. */
 static void drain_captures(struct brig_job *job)
 {
@@ -295,6 +303,7 @@ static int reap(struct brig_job *job, struct brig_error *err)
     limits_usage(&job->limits, &job->group_usage);
     drain_captures(job);
     watch_conclude(&job->watch, &job->plan, &job->notices);
+    door_conclude(job->door, &job->notices);
     job->pid = 0;
     job->state = JOB_OVER;
     return 1;
@@ -333,8 +342,8 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
             watch_process(&job->watch, &job->plan, job->pid, &job->notices);
         else if (fd == job->watch.mounts)
             watch_mounts_changed(&job->watch, &job->plan, job->pid, &job->notices);
-        else if (!serve_tool(job, fd))
-            read_capture(job, fd == job->captures[0].fd ? &job->captures[0] : &job->captures[1]);
+        else if (!serve_tool(job, fd) && !door_serve(job->door, fd, &job->notices))
+            serve_capture(job, fd);
     }
     return ended || job->stuck_pid ? reap(job, err) : 0;
 }
@@ -361,6 +370,11 @@ int brig_job_take_stop(struct brig_job *job)
     int signal = job->stop_signal;
     job->stop_signal = 0;
     return signal;
+}
+
+int brig_job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event)
+{
+    return door_take_event(job->door, ret_event);
 }
 
 int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err)
@@ -467,6 +481,7 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
     capture_take(&job->captures[1], &result.err);
     result.unenforced = job->plan.unenforced;
     result.notices = job->notices;
+    door_take_result(job->door, &result.net);
     result.inside_jail = job->limits.lease != NULL;
     *ret_result = result;
     return 0;
@@ -495,6 +510,7 @@ void brig_job_free(struct brig_job *job)
         await_end(job);
     }
     tools_free(job->tools); /* while there is a set they are in */
+    door_free(job->door);
     close_if_open(job->pidfd);
     close_if_open(job->wire);
     close_if_open(job->terminal);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "jail/capture.h"
+#include "jail/door.h"
 #include "jail/limits.h"
 #include "jail/plan.h"
 #include "jail/watch.h"
@@ -22,6 +23,7 @@ struct brig_job {
     bool limits_deferred;            /* still to be looked for, while the namespaces are made */
     struct cgroup_usage group_usage; /* when it was over */
     struct tools *tools;             /* bounded apart, or NULL */
+    struct door *door;               /* of its network, or NULL */
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
     int entry_fd; /* what is published for job_enter(), or -1 */

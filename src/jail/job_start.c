@@ -195,9 +195,10 @@ static int open_host_pty(struct streams *streams, struct brig_error *err)
 
 /* ---- the ladder ---- */
 
-static void note_rung(struct brig_unenforced *list, const struct brig_policy *policy,
-                      enum plan_rung rung)
+static void note_rung(struct plan *plan, const struct brig_policy *policy)
 {
+    struct brig_unenforced *list = &plan->unenforced;
+    enum plan_rung rung = plan->rung;
     if (rung == PLAN_FULL)
         return;
     unenforced_add(list, "no namespaces: processes, IPC and host name are the host's");
@@ -206,6 +207,14 @@ static void note_rung(struct brig_unenforced *list, const struct brig_policy *po
     unenforced_add(list, "other processes of the user can be seen, slowed down and limited");
     if (policy->network == BRIG_NET_NONE)
         unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
+    if (policy->network == BRIG_NET_OPEN && plan->tool_token != 0)
+        unenforced_add(list, "network open: it is the network of the jail around this one");
+    else if (policy_has_door(policy))
+        unenforced_add(
+            list,
+            "network %s: there is no door, and the network is refused only as far as the "
+            "syscall filter and Landlock reach",
+            policy_network_name(policy->network));
     if (rung == PLAN_LIMITS)
         unenforced_add(list,
                        "no Landlock: the filesystem is restricted by ordinary permissions only");
@@ -215,6 +224,18 @@ static bool wants_pty(const struct streams *streams)
 {
     return streams->fds[0] == PLAN_FD_PTY || streams->fds[1] == PLAN_FD_PTY ||
            streams->fds[2] == PLAN_FD_PTY;
+}
+
+/* Without namespaces there is no door, and the result says so. */
+static int take_door(struct brig_job *job, const struct brig_policy *policy,
+                     struct door_sockets *sockets, struct brig_error *err)
+{
+    if (!job->door)
+        return 0;
+    if (job->plan.rung == PLAN_FULL)
+        return door_begin(job->door, policy, sockets, job->plan.host_uid, job->plan.host_gid, err);
+    door_free(take_ptr(&job->door));
+    return 0;
 }
 
 /* Completes job->plan with the command, starts it, and takes what came of it. */
@@ -244,12 +265,14 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->terminal = spawned.terminal;
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
         job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
+    result = take_door(job, policy, &spawned.door, err);
     job->end = spawned.end;
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
     job->entry_fd = entry_publish(&job->plan, policy, job->pid, job->limits.group);
-    return plan_trim(&job->plan, err);
+    int trimmed = plan_trim(&job->plan, err);
+    return result < 0 ? result : trimmed;
 }
 
 /* What the child has to know of the job's group, and the result of what it cannot do. */
@@ -311,7 +334,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     spawn_begin(&job->plan, wants_pty(streams), &early);
     if (job->limits_deferred)
         result = find_default_group(job, policy, streams, &early, err);
-    note_rung(&job->plan.unenforced, policy, rung);
+    note_rung(&job->plan, policy);
     if (result == 0)
         result = plan_finish(&job->plan, policy, &identity, err);
     if (result == 0)
@@ -413,6 +436,9 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     }
     if (job->tools)
         tools_watch(job->tools, job->epoll, job->started_us);
+    int watched = job->door ? door_watch(job->door, job->epoll, err) : 0;
+    if (watched < 0)
+        return watched;
     struct epoll_event mounts = {.events = EPOLLPRI, .data.fd = job->watch.mounts};
     if (mounts.data.fd >= 0 && epoll_ctl(job->epoll, EPOLL_CTL_ADD, mounts.data.fd, &mounts) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the jail's mounts");
@@ -460,6 +486,8 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
         .owned = {-1, -1, -1}, .terminal = -1, .pty_master = -1, .pty_slave = -1};
     for (int i = 0; i < 3 && result == 0; i++)
         result = open_stream(job, policy, &command->stdio[i], i, &streams, err);
+    if (result == 0 && !entry && policy_has_door(policy))
+        result = door_new(policy, &job->door, err);
     if (result == 0 && !entry)
         result = settle_limits(job, policy, template, err);
     if (result == 0 && entry)

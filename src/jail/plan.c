@@ -156,10 +156,9 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
         plan->clone_flags &= ~(unsigned long)CLONE_NEWCGROUP;
         unenforced_add(&plan->unenforced, "no cgroup namespace: the jail sees where its group is");
     }
-    if (policy->network == BRIG_NET_NONE) {
+    if (policy->network != BRIG_NET_HOST)
         plan->clone_flags |= CLONE_NEWNET;
-        plan->loopback = has_inet(policy);
-    }
+    plan->loopback = policy->network == BRIG_NET_NONE && has_inet(policy);
     if (!policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
         add_write(plan, "/proc/sys/user/max_user_namespaces", "0",
                   "refuse nested user namespaces by sysctl",
@@ -302,16 +301,28 @@ static void plan_pty(struct plan *plan, int host_terminal)
     }
 }
 
+/* A door needs a network namespace. Without one it is shut; but inside another jail `open` is that
+ * one's network, which has its own door or none. */
+static enum brig_network reachable_network(const struct plan *plan,
+                                           const struct brig_policy *policy)
+{
+    if (plan->rung == PLAN_FULL || !policy_has_door(policy))
+        return policy->network;
+    return plan->tool_token != 0 && policy->network == BRIG_NET_OPEN ? BRIG_NET_HOST
+                                                                     : BRIG_NET_NONE;
+}
+
 static int plan_walls(struct plan *plan, const struct brig_policy *policy, int abi,
                       struct brig_error *err)
 {
     unsigned off = policy->disabled_layers;
+    enum brig_network network = reachable_network(plan, policy);
     plan->landlock = !(off & BRIG_LAYER_LANDLOCK) && abi > 0 && plan->rung != PLAN_LIMITS;
     if (plan->landlock) {
-        landlock_fill_attr(abi, policy->network, policy->allow_nested, &plan->landlock_attr,
+        landlock_fill_attr(abi, network, policy->allow_nested, &plan->landlock_attr,
                            &plan->unenforced);
         if (plan->rung == PLAN_LANDLOCK)
-            landlock_stand_alone(abi, policy->network, &plan->landlock_attr, &plan->unenforced);
+            landlock_stand_alone(abi, network, &plan->landlock_attr, &plan->unenforced);
         plan->landlock_attr_size = landlock_attr_size(abi);
         if (policy->allow_nested)
             plan->rule_count = 0;
@@ -323,7 +334,7 @@ static int plan_walls(struct plan *plan, const struct brig_policy *policy, int a
     if (plan->missing & BRIG_LAYER_SECCOMP) {
         unenforced_add(&plan->unenforced, "no syscall filter: this system has no seccomp");
     } else if (!(off & BRIG_LAYER_SECCOMP)) {
-        plan->seccomp = seccomp_program(policy->seccomp, policy->network, policy->allow_nested);
+        plan->seccomp = seccomp_program(policy->seccomp, network, policy->allow_nested);
         if (!plan->seccomp)
             return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "no syscall filter for this architecture");
     }
@@ -380,6 +391,9 @@ static int begin(struct plan *plan, const struct brig_policy *policy, struct ide
     plan->init_mode = plan->rung == PLAN_FULL ? "n" : "s";
     if (plan->rung == PLAN_FULL)
         plan_namespaces(plan, policy);
+    if (plan->rung == PLAN_FULL && policy_has_door(policy) &&
+        (result = plan_add_door(plan, policy, err)) < 0)
+        return result;
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 

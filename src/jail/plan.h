@@ -10,6 +10,7 @@
 #include "jail/cgroup.h"
 #include "jail/identity.h"
 #include "jail/landlock.h"
+#include "jail/plan_door.h"
 #include "jail/tools.h"
 #include "policy/policy.h"
 
@@ -153,7 +154,8 @@ struct plan {
     size_t join_more_count;
     bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */
     gid_t map_inside_gid, map_host_gid, map_subordinate_gid;
-    bool loopback;   /* to be brought up in the network namespace */
+    bool loopback;                /* to be brought up in the network namespace */
+    const struct plan_door *door; /* what else is made in it, or NULL */
     bool only_steps; /* run the steps in the joined namespaces and end: no jail of its own */
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
@@ -199,8 +201,11 @@ enum plan_command_step {
     PLAN_STEP_CGROUP,     /* joining the group that has the limits */
     PLAN_STEP_CLONE,      /* making the namespaces */
     PLAN_STEP_LOOPBACK,
-    PLAN_STEP_COMMAND, /* cloning the command */
-    PLAN_STEP_INIT,    /* executing init */
+    PLAN_STEP_ROUTES,   /* the way to addresses through the door */
+    PLAN_STEP_REDIRECT, /* of every port to it */
+    PLAN_STEP_DOOR,     /* its sockets */
+    PLAN_STEP_COMMAND,  /* cloning the command */
+    PLAN_STEP_INIT,     /* executing init */
     PLAN_STEP_SESSION,
     PLAN_STEP_FDS,
     PLAN_STEP_RLIMIT,

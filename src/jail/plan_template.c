@@ -153,6 +153,7 @@ int plan_split(const struct plan *plan, struct arena *arena, struct plan *ret_he
     held.clone_flags &= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
     held.init_mode = "h";
     held.loopback = false;
+    held.door = NULL;
     fresh.clone_flags &= ~(unsigned long)CLONE_NEWUSER;
     fresh.parent_maps = false;
     /* What the parts point to stays the compiled plan's. */

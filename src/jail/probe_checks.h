@@ -55,6 +55,8 @@ void check_userns(const struct probe_context *context, struct probe_answer *answ
 void check_ns_mount(const struct probe_context *context, struct probe_answer *answer);
 void check_ns_pid(const struct probe_context *context, struct probe_answer *answer);
 void check_ns_net(const struct probe_context *context, struct probe_answer *answer);
+/* In probe_net.c. */
+void check_door(const struct probe_context *context, struct probe_answer *answer);
 void check_ns_ipc(const struct probe_context *context, struct probe_answer *answer);
 void check_ns_uts(const struct probe_context *context, struct probe_answer *answer);
 void check_ns_cgroup(const struct probe_context *context, struct probe_answer *answer);

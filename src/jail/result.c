@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "jail/door_events.h"
 
 /* What a shell and timeout(1) say. */
 enum {
@@ -41,6 +42,8 @@ void brig_result_done(struct brig_result *result)
         return;
     free(result->out.data);
     free(result->err.data);
+    free(result->net.events);
+    result->net = (struct brig_net_result){0};
     result->out = (struct brig_capture){0};
     result->err = (struct brig_capture){0};
 }
@@ -152,6 +155,22 @@ static void json_list(struct json *j, const char *name, const struct brig_unenfo
     json_close_array(j);
 }
 
+static void json_network(struct json *j, const struct brig_net_result *net)
+{
+    json_open_object(j, "network");
+    json_uint(j, "allowed", net->allowed);
+    json_uint(j, "denied", net->denied);
+    json_uint(j, "failed", net->failed);
+    json_uint(j, "bytes_in", net->bytes_in);
+    json_uint(j, "bytes_out", net->bytes_out);
+    json_uint(j, "events_dropped", net->dropped);
+    json_open_array(j, "events");
+    for (size_t i = 0; i < net->count; i++)
+        door_event_write(&net->events[i], j);
+    json_close_array(j);
+    json_close_object(j);
+}
+
 static void json_error(struct json *j, const struct brig_error *error)
 {
     if (error->code == BRIG_OK) {
@@ -189,6 +208,7 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
     json_close_object(&j);
     json_list(&j, "unenforced", &result->unenforced);
     json_list(&j, "notices", &result->notices);
+    json_network(&j, &result->net);
     json_error(&j, &result->error);
     json_close_object(&j);
     str_append_char(&out, '\n');

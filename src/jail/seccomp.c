@@ -9,5 +9,6 @@ const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_ne
                                          bool nested)
 {
     /* What is not plainly asked for gets the narrower filter. */
-    return &seccomp_programs[profile != BRIG_SECCOMP_DEV][network == BRIG_NET_HOST][nested];
+    bool inet = network == BRIG_NET_HOST || network == BRIG_NET_ALLOW || network == BRIG_NET_OPEN;
+    return &seccomp_programs[profile != BRIG_SECCOMP_DEV][inet][nested];
 }

@@ -127,15 +127,18 @@ static void reap(pid_t pid)
 }
 
 /* An fd that came with a message goes where the message says. */
-static void keep_fd(struct spawned *spawned, int type, int fd)
+static void keep_fd(struct spawned *spawned, const struct wire_message *message, int fd)
 {
+    int type = message->type;
     int *place = type == WIRE_TERMINAL ? &spawned->terminal
                  : type == WIRE_TOOLS  ? &spawned->tools
                  : type == WIRE_PID    ? &spawned->pidfd
                                        : NULL;
     if (fd < 0)
         return;
-    if (!place || *place >= 0)
+    if (type == WIRE_DOOR)
+        door_sockets_add(&spawned->door, message->a >> 8, message->a & 0xff, fd);
+    else if (!place || *place >= 0)
         (void)close(fd);
     else
         *place = fd;
@@ -147,7 +150,7 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
     for (;;) {
         struct wire_message message = {0};
         int fd = -1, got = spawn_receive(spawned->wire, &message, &fd);
-        keep_fd(spawned, got == 1 ? message.type : 0, fd);
+        keep_fd(spawned, &message, fd);
         if (got == 0 || (got < 0 && spawned->started && spawned->pid > 0))
             return 0;
         if (got < 0)
@@ -190,7 +193,7 @@ static void undo(struct spawned *spawned)
     struct wire_message message = {0};
     int fd = -1;
     while (spawned->pid == 0 && spawn_receive(spawned->wire, &message, &fd) == 1) {
-        keep_fd(spawned, message.type, fd);
+        keep_fd(spawned, &message, fd);
         if (message.type == WIRE_PID)
             spawned->pid = message.a;
     }
@@ -210,6 +213,7 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->terminal);
     if (spawned->tools >= 0)
         (void)close(spawned->tools);
+    door_sockets_done(&spawned->door);
 }
 
 /* Writes the maps for a child that waits for them, and waits in turn until it and its command have

@@ -5,20 +5,22 @@
 
 #include <sys/types.h>
 
+#include "jail/door_sockets.h"
 #include "jail/plan.h"
 #include "jail/wire.h"
 
 /* A started jail. The fds are the caller's. */
 struct spawned {
-    pid_t pid;               /* the jail's first process */
-    pid_t first;             /* the same, before an intermediate has said so; or 0 */
-    int pidfd;               /* of it */
-    int wire;                /* to it, SEQPACKET, non-blocking */
-    int terminal;            /* master of its pty, or -1 */
-    int tools;               /* the socket for tools, listening, or -1 */
-    bool started;            /* init was heard of */
-    int stop_signal;         /* the command stopped already */
-    struct wire_message end; /* WIRE_ENDED, if it came already; else type 0 */
+    pid_t pid;                /* the jail's first process */
+    pid_t first;              /* the same, before an intermediate has said so; or 0 */
+    int pidfd;                /* of it */
+    int wire;                 /* to it, SEQPACKET, non-blocking */
+    int terminal;             /* master of its pty, or -1 */
+    int tools;                /* the socket for tools, listening, or -1 */
+    struct door_sockets door; /* of the network door */
+    bool started;             /* init was heard of */
+    int stop_signal;          /* the command stopped already */
+    struct wire_message end;  /* WIRE_ENDED, if it came already; else type 0 */
 };
 
 /* A jail begun with; zero-initialise. */

@@ -156,7 +156,8 @@ int brig_template_new(const struct brig_policy *policy, struct brig_template **r
     if (result == 0) {
         template->fresh.unenforced = held.unenforced;
         open_rules(template);
-        if (template->fresh.clone_flags & CLONE_NEWNET)
+        /* A network with a door is made for each run: its sockets are. */
+        if (template->fresh.clone_flags & CLONE_NEWNET && !template->fresh.door)
             result = start_maker(template, err);
     }
     if (result == 0)

@@ -77,5 +77,8 @@ void view_add_proc(struct view *view);
 int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
                          size_t *ret_length);
 
+/* view_door.c */
+void view_add_door(struct view *view); /* how to find its name server */
+
 /* view_grants.c */
 int view_add_entries(struct view *view, struct brig_error *err);

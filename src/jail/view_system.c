@@ -26,34 +26,50 @@ enum etc_kind {
     ETC_BIND, /* a directory or a large file */
 };
 
+/* Where how names are found is said by the host. */
+enum etc_when {
+    ETC_ALWAYS,
+    ETC_NO_DOOR,  /* view_door.c has its own */
+    ETC_HOST_NET, /* only with the host's network */
+};
+
 /* What of /etc programs need to run, and nothing else. */
 static const struct etc_entry {
     const char *path;
     enum etc_kind kind;
-    bool network; /* only where the jail has a network */
+    enum etc_when when;
 } etc_entries[] = {
-    {"/etc/alternatives", ETC_BIND, false}, /* /usr/bin/awk and friends go through it */
-    {"/etc/ca-certificates/extracted", ETC_BIND, false}, /* Arch's certificates */
-    {"/etc/crypto-policies", ETC_BIND, false},           /* Fedora's OpenSSL includes it */
-    {"/etc/ld.so.cache", ETC_BIND, false},               /* the dynamic linker */
-    {"/etc/localtime", ETC_LINK, false},                 /* local time */
-    {"/etc/nsswitch.conf", ETC_COPY, false},             /* getpwuid, getaddrinfo */
-    {"/etc/pki/tls", ETC_BIND, false},                   /* Fedora's certificates */
-    {"/etc/pki/ca-trust", ETC_BIND, false},              /* Fedora's certificates */
-    {"/etc/resolv.conf", ETC_COPY, true},                /* names */
-    {"/etc/ssl/certs", ETC_BIND, false},                 /* certificates, never /etc/ssl/private */
-    {"/etc/ssl/openssl.cnf", ETC_COPY, false},           /* OpenSSL */
+    {"/etc/alternatives", ETC_BIND, ETC_ALWAYS}, /* /usr/bin/awk and friends go through it */
+    {"/etc/ca-certificates/extracted", ETC_BIND, ETC_ALWAYS}, /* Arch's certificates */
+    {"/etc/crypto-policies", ETC_BIND, ETC_ALWAYS},           /* Fedora's OpenSSL includes it */
+    {"/etc/ld.so.cache", ETC_BIND, ETC_ALWAYS},               /* the dynamic linker */
+    {"/etc/localtime", ETC_LINK, ETC_ALWAYS},                 /* local time */
+    {"/etc/nsswitch.conf", ETC_COPY, ETC_NO_DOOR},            /* getpwuid, getaddrinfo */
+    {"/etc/pki/tls", ETC_BIND, ETC_ALWAYS},                   /* Fedora's certificates */
+    {"/etc/pki/ca-trust", ETC_BIND, ETC_ALWAYS},              /* Fedora's certificates */
+    {"/etc/resolv.conf", ETC_COPY, ETC_HOST_NET},             /* names */
+    {"/etc/ssl/certs", ETC_BIND, ETC_ALWAYS},       /* certificates, never /etc/ssl/private */
+    {"/etc/ssl/openssl.cnf", ETC_COPY, ETC_ALWAYS}, /* OpenSSL */
 };
 
-const char *view_system_row(size_t index, bool *ret_network, bool *ret_content)
+static bool is_shown(enum etc_when when, enum brig_network network)
 {
-    *ret_network = *ret_content = false;
+    if (when == ETC_HOST_NET)
+        return network == BRIG_NET_HOST;
+    return when == ETC_ALWAYS || network == BRIG_NET_HOST || network == BRIG_NET_NONE;
+}
+
+const char *view_system_row(size_t index, enum brig_network network, bool *ret_shown,
+                            bool *ret_content)
+{
+    *ret_content = false;
+    *ret_shown = true;
     if (index < ARRAY_LENGTH(system_dirs))
         return system_dirs[index];
     index -= ARRAY_LENGTH(system_dirs);
     if (index >= ARRAY_LENGTH(etc_entries))
         return NULL;
-    *ret_network = etc_entries[index].network;
+    *ret_shown = is_shown(etc_entries[index].when, network);
     *ret_content = etc_entries[index].kind != ETC_BIND;
     return etc_entries[index].path;
 }
@@ -141,7 +157,7 @@ static bool links_into_usr(const char *path)
 
 static void add_etc_entry(struct view *view, const struct etc_entry *entry)
 {
-    if (entry->network && view->policy->network == BRIG_NET_NONE)
+    if (!is_shown(entry->when, view->policy->network))
         return;
     struct stat info;
     if (entry->kind == ETC_LINK && links_into_usr(entry->path)) {

@@ -12,6 +12,7 @@ enum wire_type {
     WIRE_PID,        /* a = pid of the jail's first process, where another process made it */
     WIRE_TERMINAL,   /* the pty's master comes with it */
     WIRE_TOOLS,      /* the socket for tools comes with it */
+    WIRE_DOOR,       /* a socket of the door comes with it; a = kind << 8 | index */
     WIRE_STARTED,    /* init runs */
     WIRE_STOPPED,    /* a = signal that stopped the command */
     WIRE_STUCK,      /* the command ended, but something of it does not die */

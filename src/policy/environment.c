@@ -19,8 +19,9 @@
 /* The user and the home of a jail whose policy names none: as the engine's passwd has them. */
 #define DEFAULT_USER "brig"
 #define HOME_FORMAT "/home/%s"
-#define HOME_SIZE 512 /* for HOME_FORMAT with the longest user name */
-#define JAIL_NAMES 5  /* how many apply_jail() may add */
+#define HOME_SIZE 512  /* for HOME_FORMAT with the longest user name */
+#define JAIL_NAMES 5   /* how many apply_jail() may add */
+#define PROXY_NAMES 10 /* that a network with a door sets */
 
 struct variable {
     const char *name; /* name_length bytes, then '=' or the end */
@@ -177,6 +178,37 @@ static void apply_jail(const struct brig_policy *policy, const char *default_hom
     set_named(all, "TMPDIR", "/tmp");
 }
 
+/* The usual names, each in both cases; programs do not agree on them. */
+static const struct {
+    const char *name;
+    const char *value; /* with --proxy-env */
+} proxy_names[] = {
+    {"HTTP_PROXY", POLICY_PROXY_HTTP_URL},
+    {"http_proxy", POLICY_PROXY_HTTP_URL},
+    {"HTTPS_PROXY", POLICY_PROXY_HTTP_URL},
+    {"https_proxy", POLICY_PROXY_HTTP_URL},
+    {"ALL_PROXY", POLICY_PROXY_SOCKS_URL},
+    {"all_proxy", POLICY_PROXY_SOCKS_URL},
+    {"NO_PROXY", "localhost,127.0.0.1,::1," POLICY_INJECT_ADDRESS},
+    {"no_proxy", "localhost,127.0.0.1,::1," POLICY_INJECT_ADDRESS},
+    {"FTP_PROXY", NULL},
+    {"ftp_proxy", NULL},
+};
+_Static_assert(ARRAY_LENGTH(proxy_names) <= PROXY_NAMES, "there is room for all");
+
+/* Behind a door the caller's proxy is out of reach: the broker uses it. */
+static void apply_network(const struct brig_policy *policy, struct variables *all)
+{
+    for (size_t i = 0; policy_has_door(policy) && i < ARRAY_LENGTH(proxy_names); i++) {
+        const char *name = proxy_names[i].name;
+        struct variable *had = find(all, name, strlen(name));
+        if (had)
+            had->value = NULL;
+        if (policy->net.proxy_env)
+            set_named(all, name, proxy_names[i].value);
+    }
+}
+
 static void apply_filter(const char *pattern, struct variables *all)
 {
     for (size_t i = 0; i < all->count; i++) {
@@ -262,7 +294,8 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
                              "the environment has too many variables: at most %d are possible",
                              ENVIRONMENT_MAX);
     autofree struct variable *caller_items = calloc(given + 1, sizeof *caller_items);
-    autofree struct variable *items = calloc(given + policy->env_count + JAIL_NAMES, sizeof *items);
+    autofree struct variable *items =
+        calloc(given + policy->env_count + JAIL_NAMES + PROXY_NAMES, sizeof *items);
     if (!caller_items || !items)
         return brig_fail_nomem(err);
     struct variables caller = {caller_items, 0};
@@ -275,6 +308,7 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
     (void)snprintf(home, sizeof home, HOME_FORMAT,
                    policy->user_name ? policy->user_name : DEFAULT_USER);
     apply_jail(policy, home, &all);
+    apply_network(policy, &all);
     apply_rules(policy, &caller, &all);
     char **env = pack(&all);
     if (!env)

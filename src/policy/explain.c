@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "policy/policy.h"
+#include "policy/policy_parts.h"
 
 #define LABEL_WIDTH 16
 #define LIMIT_WIDTH 26
@@ -128,6 +129,8 @@ static void explain_text(struct str *out, const struct brig_policy *policy)
     if (policy->root_path)
         text_line(out, "root", policy->root_path);
     text_line(out, "network", policy_network_name(policy->network));
+    if (policy_has_door(policy))
+        policy_explain_net(out, &policy->net);
     text_line(out, "seccomp", policy_seccomp_name(policy->seccomp));
     text_line(out, "allow nested", policy->allow_nested ? "yes" : "no");
     text_line(out, "if unsupported", policy_on_unsupported_name(policy->on_unsupported));
@@ -215,6 +218,7 @@ static void explain_json(struct str *out, const struct brig_policy *policy)
     json_string(&j, "view", policy_view_name(policy->view));
     json_string(&j, "root", policy->root_path);
     json_string(&j, "network", policy_network_name(policy->network));
+    policy_explain_net_json(&j, &policy->net);
     json_string(&j, "seccomp", policy_seccomp_name(policy->seccomp));
     json_bool(&j, "allow_nested", policy->allow_nested);
     json_string(&j, "on_unsupported", policy_on_unsupported_name(policy->on_unsupported));

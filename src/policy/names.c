@@ -27,7 +27,10 @@ static const struct word access_words[] = {
     {BRIG_DEVICE, "device"},         {BRIG_PROTECT, "protect"},
 };
 
-static const struct word network_words[] = {{BRIG_NET_NONE, "none"}, {BRIG_NET_HOST, "host"}};
+static const struct word network_words[] = {{BRIG_NET_NONE, "none"},
+                                            {BRIG_NET_ALLOW, "allow"},
+                                            {BRIG_NET_OPEN, "open"},
+                                            {BRIG_NET_HOST, "host"}};
 
 static const struct word seccomp_words[] = {{BRIG_SECCOMP_DEV, "dev"}, {BRIG_SECCOMP_CODE, "code"}};
 
@@ -47,6 +50,9 @@ static const struct word limit_words[] = {
     {BRIG_LIMIT_IO_READ_BYTES, "io_read_bytes_per_second"},
     {BRIG_LIMIT_IO_WRITE_BYTES, "io_write_bytes_per_second"},
     {BRIG_LIMIT_INOTIFY_WATCHES, "inotify_watches"},
+    {BRIG_LIMIT_NET_CONNECTIONS, "net_connections"},
+    {BRIG_LIMIT_NET_BYTES, "net_bytes"},
+    {BRIG_LIMIT_NET_IDLE_MS, "net_idle_ms"},
 };
 _Static_assert(ARRAY_LENGTH(limit_words) == BRIG_LIMIT_COUNT_, "each limit has a name");
 
@@ -165,7 +171,7 @@ const char *policy_view_choices(void)
 
 const char *policy_network_choices(void)
 {
-    return "none or host";
+    return "none, allow, open or host";
 }
 
 const char *policy_seccomp_choices(void)

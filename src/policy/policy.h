@@ -5,6 +5,8 @@
 
 #include <brig/brig.h>
 
+#include "policy/policy_net.h"
+
 /* Named limits on what a policy may hold, each refused by name when passed. */
 #define POLICY_GRANTS_MAX 1024
 #define POLICY_ENV_MAX 4096
@@ -72,6 +74,7 @@ struct brig_policy {
     uid_t owner;           /* if it belongs to this user; root's own jail may have anything so */
     char *user_name, *home, *shell; /* NULL: choose */
     enum brig_network network;
+    struct policy_net net; /* of a network with a door */
     enum brig_seccomp seccomp;
     uint64_t limits[BRIG_LIMIT_COUNT_];
     unsigned limits_asked;           /* a bit each: set by the caller, not by the mode */
@@ -86,6 +89,12 @@ struct brig_policy {
     char *origin;             /* for rules added from now on */
     struct policy_errand errand;
 };
+
+/* Whether what the jail reaches is decided by a broker outside. */
+static inline bool policy_has_door(const struct brig_policy *policy)
+{
+    return policy->network == BRIG_NET_ALLOW || policy->network == BRIG_NET_OPEN;
+}
 
 /* Names of the vocabulary, one table each in names.c. name_of returns "?" for a value outside the
  * table; parse returns the value or -1. */

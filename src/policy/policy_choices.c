@@ -10,12 +10,13 @@
 
 #define POLICY_FILES_MAX (UINT64_C(1) << 30)
 #define POLICY_PROCESSES_MAX (UINT64_C(1) << 22) /* the kernel's highest pid_max */
+#define POLICY_CONNECTIONS_MAX 65536             /* as many as one address has ports */
 #define POLICY_INODES_MAX (UINT64_C(1) << 32)
 
 int brig_policy_network(struct brig_policy *policy, enum brig_network network,
                         struct brig_error *err)
 {
-    if (network < BRIG_NET_NONE || network > BRIG_NET_HOST)
+    if (network < BRIG_NET_NONE || network > BRIG_NET_OPEN)
         return policy_bad_value(err, "network", (int)network, policy_network_choices());
     policy->network = network;
     return 0;
@@ -84,6 +85,9 @@ static const uint64_t limit_max[BRIG_LIMIT_COUNT_] = {
     [BRIG_LIMIT_IO_READ_BYTES] = PARSE_SIZE_MAX,
     [BRIG_LIMIT_IO_WRITE_BYTES] = PARSE_SIZE_MAX,
     [BRIG_LIMIT_INOTIFY_WATCHES] = INT32_MAX,
+    [BRIG_LIMIT_NET_CONNECTIONS] = POLICY_CONNECTIONS_MAX,
+    [BRIG_LIMIT_NET_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_NET_IDLE_MS] = PARSE_DURATION_MS_MAX,
 };
 
 /* Less memory than this the kernel takes from whoever starts the jail: until its exec the first

@@ -2,8 +2,14 @@
 /* What the builders of a policy share. */
 #pragma once
 
+#include <stddef.h>
+
 struct brig_error;
+struct json;
 struct policy_grant;
+struct policy_inject;
+struct policy_net;
+struct str;
 
 /* Releases what a grant owns. */
 void policy_grant_done(struct policy_grant *grant);
@@ -17,3 +23,16 @@ int policy_bad_value(struct brig_error *err, const char *what, int value, const 
 /* path_normalise() with a message that begins with what the path is of. */
 int policy_path(const char *what, const char *path, unsigned flags, char **ret_path,
                 struct brig_error *err);
+
+/* A copy of a list of texts that NULL ends, and no longer than `max`; NULL stays NULL. */
+int policy_copy_words(const char *const *words, size_t max, const char *what, char ***ret_words,
+                      struct brig_error *err);
+void policy_free_words(char **words); /* accepts NULL */
+
+/* The network in words and as JSON, without its secrets. In explain_net.c. */
+void policy_explain_net(struct str *out, const struct policy_net *net);
+void policy_explain_net_json(struct json *j, const struct policy_net *net);
+
+/* What a credential owns; the copy is empty before. */
+void policy_inject_done(struct policy_inject *inject);
+int policy_inject_copy(const struct policy_inject *from, struct policy_inject *to);

@@ -77,6 +77,27 @@ int policy_check_grant(enum brig_access access, const char *source, const char *
     return check_source(source, err);
 }
 
+/* What goes through a door needs one. */
+static int check_network(const struct brig_policy *policy, struct brig_error *err)
+{
+    const struct policy_net *net = &policy->net;
+    const char *name = policy_network_name(policy->network);
+    if (policy_has_door(policy))
+        return 0;
+    if (net->publish_count > 0 && policy->network == BRIG_NET_HOST)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "nothing can be published with the network 'host': what listens in the "
+                         "jail listens on the host");
+    if (net->publish_count > 0 || net->inject_count > 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "to %s needs a network with a door, not '%s': use --net allow or open",
+                         net->publish_count > 0 ? "publish a port" : "inject a credential", name);
+    if (net->proxy_env)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "there is no proxy with the network '%s': use --net allow or open", name);
+    return 0;
+}
+
 int policy_validate(const struct brig_policy *policy, struct brig_error *err)
 {
     if (policy->view == BRIG_VIEW_ROOT && !policy->root_path)
@@ -87,6 +108,9 @@ int policy_validate(const struct brig_policy *policy, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "allow-nested does not go with the syscall profile 'code': nested "
                          "sandboxes need --seccomp dev");
+    int networked = check_network(policy, err);
+    if (networked < 0)
+        return networked;
     if (policy->workdir && policy->workdir[0] != '/')
         return brig_fail(err, BRIG_E_INVALID, 0, "working directory '%s' is relative",
                          str_shown(policy->workdir).text);

@@ -16,6 +16,7 @@
 #include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
 #define CWD "/home/u/project"

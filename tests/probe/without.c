@@ -52,6 +52,8 @@ static const struct feature features[] = {
      {{"setsockopt", ENOPROTOOPT, 2, 0xffffffff, 83},
       {"getsockopt", ENOPROTOOPT, 2, 0xffffffff, 83},
       {"getsockopt", ENOPROTOOPT, 2, 0xffffffff, 77}}},
+    /* Sockets of NETLINK_NETFILTER, by their protocol. */
+    {"netfilter", {{"socket", EPROTONOSUPPORT, 2, 0xffffffff, 12}}},
     {"seccomp", {{"seccomp", ENOSYS, 0, 0, 0}, {"prctl", EINVAL, 0, 0xffffffff, PR_SET_SECCOMP}}},
 };
 

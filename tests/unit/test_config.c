@@ -22,6 +22,7 @@
 #include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
 #define HOME "/home/u"
@@ -435,7 +436,8 @@ static void test_errors(void)
          STORE "/default.jail:2: 'jail' is not possible in a .jail file, nor in what it includes"},
         {"", "conf sub\n", DIR "/sub.conf:1: 'jail' is not possible in a .jail file"},
         {"memory lots\n", "", DIR "/default.conf:1: memory: "},
-        {"net some\n", "", DIR "/default.conf:1: net: 'some' is none of none or host"},
+        {"net some\n", "",
+         DIR "/default.conf:1: net: 'some' is none of none, allow, open, host or learn"},
         {"setenv A b\n", "", "setenv: 'A b' has a blank in the name; write NAME=VALUE"},
         {"setenv *_NOPE\n", "", "setenv: no earlier filter is exactly '*_NOPE'"},
         {"mask ..\n", "", DIR "/default.conf:1: mask: "},

@@ -25,6 +25,7 @@
 #include "cli/script.c"            /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
 static char scratch[] = "/tmp/brig-test-config.XXXXXX";

@@ -12,6 +12,7 @@
 #include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
 #define HOME "/home/u"
@@ -195,7 +196,8 @@ static void test_values(void)
         settings_done(&s);
     }
     tap_has_str(apply(WORDS(W("--mode=open")), &s), "--mode: 'open' is none of", "a wrong mode");
-    tap_has_str(apply(WORDS(W("--net=x")), &s), "--net: 'x' is none of none or host",
+    tap_has_str(apply(WORDS(W("--net=x")), &s),
+                "--net: 'x' is none of none, allow, open, host or learn",
                 "a wrong choice is answered with the right ones");
     tap_has_str(apply(WORDS(W("--view=root")), &s), "--root DIR", "the view root needs --root");
     tap_has_str(apply(WORDS(W("--timeout=soon")), &s), "--timeout: ", "a wrong duration");

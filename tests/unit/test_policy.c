@@ -47,7 +47,8 @@ static void enums(void)
     struct brig_policy before = *p;
     refused(brig_policy_view(p, (enum brig_view)4, NULL, &err), "4 is no view", "a fifth view");
     refused(brig_policy_view(p, (enum brig_view) - 1, NULL, &err), "-1 is no view", "view -1");
-    refused(brig_policy_network(p, (enum brig_network)2, &err), "none or host", "network 2");
+    refused(brig_policy_network(p, (enum brig_network)4, &err), "none, allow, open or host",
+            "network 4");
     refused(brig_policy_seccomp(p, (enum brig_seccomp)2, &err), "dev or code", "profile 2");
     refused(brig_policy_terminal(p, (enum brig_terminal)2, &err), "auto or none", "terminal 2");
     refused(brig_policy_on_unsupported(p, (enum brig_on_unsupported)3, &err), "fail, warn",
@@ -272,6 +273,9 @@ static void limits(void)
         {BRIG_LIMIT_IO_READ_BYTES, INT64_MAX},
         {BRIG_LIMIT_IO_WRITE_BYTES, INT64_MAX},
         {BRIG_LIMIT_INOTIFY_WATCHES, INT32_MAX},
+        {BRIG_LIMIT_NET_CONNECTIONS, 65536},
+        {BRIG_LIMIT_NET_BYTES, INT64_MAX},
+        {BRIG_LIMIT_NET_IDLE_MS, PARSE_DURATION_MS_MAX},
     };
     _Static_assert(ARRAY_LENGTH(rows) == BRIG_LIMIT_COUNT_, "each limit is tested");
     struct brig_policy *p = fresh();
@@ -394,6 +398,8 @@ static void vocabulary(void)
     VOCABULARY(view, BRIG_VIEW_EMPTY, "empty");
     VOCABULARY(network, first_network, "none");
     VOCABULARY(network, BRIG_NET_HOST, "host");
+    VOCABULARY(network, BRIG_NET_ALLOW, "allow");
+    VOCABULARY(network, BRIG_NET_OPEN, "open");
     VOCABULARY(seccomp, first_seccomp, "dev");
     VOCABULARY(seccomp, BRIG_SECCOMP_CODE, "code");
     VOCABULARY(layer, first_layer, "landlock");

@@ -46,6 +46,10 @@ static void statuses(void)
     tap_is_str(brig_outcome_name((enum brig_outcome)11), "?", "what is no outcome has no name");
 }
 
+#define NO_NETWORK                                                                                 \
+    "\"network\":{\"allowed\":0,\"denied\":0,\"failed\":0,\"bytes_in\":0,\"bytes_out\":0,"         \
+    "\"events_dropped\":0,\"events\":[]},"
+
 static void is_json(struct brig_result *result, const char *wanted, const char *name)
 {
     struct brig_error err = {0};
@@ -67,8 +71,8 @@ static void as_json(void)
             "\"signal_name\":null,\"usage\":{\"wall_us\":1,\"cpu_user_us\":2,\"cpu_sys_us\":3,"
             "\"peak_memory_bytes\":4,\"peak_pids\":null,\"oom_kills\":8,\"pids_refused\":9,"
             "\"cpu_throttled_us\":10,\"stuck_pid\":11,\"stdout_bytes\":6,\"stderr_bytes\":7},"
-            "\"truncated\":{\"stdout\":true,\"stderr\":false},\"unenforced\":[],\"notices\":[],"
-            "\"error\":null}\n",
+            "\"truncated\":{\"stdout\":true,\"stderr\":false},\"unenforced\":[],\"notices\":[]"
+            "," NO_NETWORK "\"error\":null}\n",
             "an exit");
     *result = (struct brig_result){.outcome = BRIG_SIGNALLED, .exit_code = -1, .signal = SIGTERM};
     result->unenforced.count = 1;
@@ -80,7 +84,8 @@ static void as_json(void)
             "\"cpu_sys_us\":0,\"peak_memory_bytes\":null,\"peak_pids\":null,\"oom_kills\":0,"
             "\"pids_refused\":0,\"cpu_throttled_us\":0,\"stdout_bytes\":0,\"stderr_bytes\":0},"
             "\"truncated\":{\"stdout\":false,\"stderr\":false},"
-            "\"unenforced\":[\"a \\\"b\\\"\"],\"notices\":[],\"error\":{\"code\":-5,\"errno\":2,"
+            "\"unenforced\":[\"a \\\"b\\\"\"],\"notices\":[]," NO_NETWORK
+            "\"error\":{\"code\":-5,\"errno\":2,"
             "\"message\":\"m\"}}\n",
             "a signal and an error");
     result->unenforced.count = BRIG_UNENFORCED_MAX;

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* Both ends of what bench/egress measures: new connections, and much data in either direction.
+ *
+ *     egress serve ADDRESS PORT
+ *     egress connect HOST PORT COUNT    prints the median and the 90th percentile, in microseconds
+ *     egress up|down HOST PORT MIB      prints MiB a second
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define BLOCK ((size_t)1 << 18)
+#define MIB ((uint64_t)1 << 20)
+
+struct order {
+    char what; /* 'e': one byte back, 'u': take so many bytes, 'd': send as many */
+    char padding[7];
+    uint64_t bytes;
+};
+
+static bool write_all(int fd, const void *data, size_t length)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t count = send(fd, (const char *)data + done, length - done, MSG_NOSIGNAL);
+        if (count <= 0)
+            return false;
+        done += (size_t)count;
+    }
+    return true;
+}
+
+static bool read_all(int fd, void *data, size_t length)
+{
+    return recv(fd, data, length, MSG_WAITALL) == (ssize_t)length;
+}
+
+static bool drain(int fd, char *block, uint64_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t count = recv(fd, block, bytes < BLOCK ? bytes : BLOCK, 0);
+        if (count <= 0)
+            return false;
+        bytes -= (uint64_t)count;
+    }
+    return true;
+}
+
+static bool fill(int fd, const char *block, uint64_t bytes)
+{
+    for (; bytes > 0; bytes -= bytes < BLOCK ? bytes : BLOCK)
+        if (!write_all(fd, block, bytes < BLOCK ? bytes : BLOCK))
+            return false;
+    return true;
+}
+
+static void *answer(void *argument)
+{
+    int fd = (int)(intptr_t)argument;
+    struct order order;
+    char *block = calloc(1, BLOCK);
+    while (block && read_all(fd, &order, sizeof order)) {
+        bool good = order.what == 'd' ? fill(fd, block, order.bytes)
+                                      : order.what != 'u' || drain(fd, block, order.bytes);
+        if (!good || (order.what != 'd' && !write_all(fd, "x", 1)))
+            break;
+    }
+    free(block);
+    (void)close(fd);
+    return NULL;
+}
+
+static struct addrinfo *look_up(const char *host, const char *port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_family = AF_INET}, *found = NULL;
+    int failed = getaddrinfo(host, port, &hints, &found);
+    if (failed)
+        bench_die(host, gai_strerror(failed));
+    return found;
+}
+
+static void serve(const char *address, const char *port)
+{
+    struct addrinfo *at = look_up(address, port);
+    int on = 1, listener = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(listener, at->ai_addr, at->ai_addrlen) < 0 || listen(listener, 1024) < 0)
+        bench_die(address, strerror(errno));
+    (void)puts("ready");
+    (void)fflush(stdout);
+    for (;;) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        pthread_t thread;
+        if (fd < 0)
+            continue;
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        if (pthread_create(&thread, NULL, answer, (void *)(intptr_t)fd) == 0)
+            (void)pthread_detach(thread);
+        else
+            (void)close(fd);
+    }
+}
+
+static int dial(const struct addrinfo *to)
+{
+    int on = 1, fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen) < 0)
+        bench_die("connect", strerror(errno));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return fd;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+static void measure_connections(const struct addrinfo *to, unsigned count)
+{
+    const struct order order = {.what = 'e'};
+    uint64_t *times = calloc(count, sizeof *times);
+    char byte;
+    if (!times)
+        bench_die("memory", "none");
+    for (unsigned i = 0; i < count; i++) {
+        uint64_t begun = bench_now_ns();
+        int fd = dial(to);
+        if (!write_all(fd, &order, sizeof order) || !read_all(fd, &byte, 1))
+            bench_die("connection", "it broke");
+        times[i] = bench_now_ns() - begun;
+        (void)close(fd);
+    }
+    qsort(times, count, sizeof *times, compare);
+    (void)printf("%.1f %.1f\n", (double)times[count / 2] / 1e3,
+                 (double)times[(uint64_t)count * 9 / 10] / 1e3);
+    free(times);
+}
+
+static void measure_bulk(const struct addrinfo *to, char what, uint64_t bytes)
+{
+    const struct order order = {.what = what, .bytes = bytes};
+    char *block = calloc(1, BLOCK), byte;
+    int fd = dial(to);
+    if (!block)
+        bench_die("memory", "none");
+    uint64_t begun = bench_now_ns();
+    bool good =
+        write_all(fd, &order, sizeof order) &&
+        (what == 'u' ? fill(fd, block, bytes) && read_all(fd, &byte, 1) : drain(fd, block, bytes));
+    if (!good)
+        bench_die("transfer", "it broke");
+    double seconds = (double)(bench_now_ns() - begun) / 1e9;
+    (void)printf("%.0f\n", (double)bytes / (double)MIB / seconds);
+    free(block);
+    (void)close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], "serve") == 0)
+        serve(argv[2], argv[3]);
+    if (argc != 5)
+        bench_die("usage", "see the top of egress.c");
+    struct addrinfo *to = look_up(argv[2], argv[3]);
+    unsigned number = bench_count(argv[4], 1000000);
+    if (strcmp(argv[1], "connect") == 0)
+        measure_connections(to, number);
+    else
+        measure_bulk(to, argv[1][0], number * MIB);
+    freeaddrinfo(to);
+    return 0;
+}

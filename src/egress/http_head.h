@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* The head of an HTTP/1 request, read so strictly that no server reads it otherwise: what two
+ * readers could understand differently is bad. The bytes come from a jail and may be anything.
+ * Pure, no allocation. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/net_address.h"
+#include "policy/net_name.h"
+
+#define HTTP_HEAD_MAX 65536 /* bytes of a head, with the empty line */
+#define HTTP_HEADERS_MAX 128
+#define HTTP_METHOD_MAX 32
+
+enum http_state {
+    HTTP_NEED_MORE,
+    HTTP_DONE,
+    HTTP_BAD,       /* answer 400, then close: nothing behind it can be trusted */
+    HTTP_TOO_LARGE, /* answer 431, then close */
+};
+
+/* A part of the bytes that were read: lives as long as they do, and has no NUL behind it. */
+struct http_slice {
+    const char *at;
+    size_t length;
+};
+
+struct http_header {
+    struct http_slice name, value; /* the value without the blanks around it */
+};
+
+enum http_form {
+    HTTP_FORM_ORIGIN,    /* /path?query */
+    HTTP_FORM_ABSOLUTE,  /* http://host/path?query */
+    HTTP_FORM_AUTHORITY, /* host:port, of CONNECT */
+    HTTP_FORM_ASTERISK,  /* *, of OPTIONS */
+};
+
+enum http_framing {
+    HTTP_BODY_NONE,
+    HTTP_BODY_LENGTH,
+    HTTP_BODY_CHUNKED,
+};
+
+/* Where a request goes to, by its Host or its target. */
+struct http_authority {
+    bool is_address;             /* else a name */
+    char name[NET_NAME_MAX + 1]; /* as net_name_read() gives it */
+    struct net_address address;
+    uint16_t port; /* 0 if none was given */
+};
+
+struct http_head {
+    size_t length; /* of the head: where the body begins */
+    struct http_slice method, target;
+    enum http_form form;
+    bool https;             /* HTTP_FORM_ABSOLUTE: the scheme is https, else http */
+    struct http_slice path; /* with its query, always beginning with '/'; "*"; empty for CONNECT */
+    unsigned minor;         /* HTTP/1.minor: 0 or 1 */
+    bool has_host;          /* a Host, or a target with one; of HTTP/1.1 always */
+    struct http_authority host; /* if both were given, they agree */
+    struct http_header headers[HTTP_HEADERS_MAX];
+    size_t header_count;
+    enum http_framing framing;
+    uint64_t content_length; /* HTTP_BODY_LENGTH */
+    bool keep_alive;         /* the client would send another request */
+    bool upgrade;            /* it asks for another protocol */
+    bool expect_continue;    /* it waits for "100 Continue" before it sends the body */
+    const char *reason;      /* HTTP_BAD and HTTP_TOO_LARGE: why; a constant */
+};
+
+/* Reads a head from all bytes of the request up to now. `seen` is how many of them an earlier call
+ * has had, else 0. Fills *ret_head with HTTP_DONE; else only `reason` of it means something. */
+enum http_state http_head_read(const char *bytes, size_t length, size_t seen,
+                               struct http_head *ret_head);
+
+bool http_slice_is(struct http_slice slice, const char *text);   /* letter for letter */
+bool http_slice_like(struct http_slice slice, const char *text); /* upper and lower case alike */
+
+/* The first header of this name, from `from` on; its index or -1. */
+int http_head_find(const struct http_head *head, const char *name, size_t from);
+
+/* Is the header only for the next hop, so that it must not be passed on: Connection, what that
+ * names, Keep-Alive, TE, Trailer, Transfer-Encoding, Upgrade, Proxy-…? Host and Content-Length are
+ * not: who writes the request anew leaves them out by himself. */
+bool http_head_is_hop(const struct http_head *head, const struct http_header *header);
+
+/* Is a path what it says, for every server: no empty, "." or ".." segment in any spelling, no
+ * encoded slash, no backslash, ';' or control character, no broken escape? The query may be anything. */
+bool http_path_is_plain(struct http_slice path);
+
+/* Is it plain, and the prefix or below it? "/v1" has "/v1", "/v1/x" and "/v1?x", but not "/v10";
+ * "/v1/" has only what is below. "/" has every path, plain or not: npm asks for "/@scope%2fname". */
+bool http_path_below(struct http_slice path, const char *prefix);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The part of a plan that is the network door: what the kernel is told and which sockets are made in
+ * the jail's network namespace. The child sends these out; see door.h for who serves them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Far fewer than fit into the child's socket before anybody reads. */
+#define PLAN_DOOR_LISTENERS_MAX 96
+
+enum plan_listener_when {
+    PLAN_LISTEN_ALWAYS,
+    PLAN_LISTEN_REDIRECTED, /* if the kernel redirects */
+    PLAN_LISTEN_FALLBACK,   /* if it does not */
+};
+
+struct plan_listener {
+    int kind;  /* enum door_socket */
+    int index; /* of several of a kind */
+    enum plan_listener_when when;
+    bool soft; /* IPv6, which there need not be */
+    int family, type;
+    unsigned char address[28]; /* a struct sockaddr_in or sockaddr_in6 */
+    unsigned address_length;
+};
+
+struct plan_door {
+    const void *routes, *redirect; /* netlink messages, see door_netlink.h */
+    size_t routes_length, redirect_length;
+    struct plan_listener *listeners;
+    size_t listener_count;
+};
+
+struct brig_error;
+struct brig_policy;
+struct plan;
+
+/* Fills plan->door for a policy that has one; nothing is looked up. */
+int plan_add_door(struct plan *plan, const struct brig_policy *policy, struct brig_error *err);

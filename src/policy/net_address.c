@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* Addresses of the network, and what kind of place they lead to. */
+#include "policy/net_address.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+
+#define V4_BITS 32U
+#define V6_BITS 128U
+#define MAPPED_BITS 96U /* before the IPv4 address in ::ffff:a.b.c.d */
+
+/* ---- Kinds -------------------------------------------------------------------------------- */
+
+struct class_row {
+    struct net_range range;
+    enum net_class class;
+};
+
+#define V4(prefix_, class_, ...)                                                                   \
+    {                                                                                              \
+        .range = {.base = {NET_V4, {__VA_ARGS__}}, .prefix = (prefix_)}, .class = (class_)         \
+    }
+#define V6(prefix_, class_, ...)                                                                   \
+    {                                                                                              \
+        .range = {.base = {NET_V6, {__VA_ARGS__}}, .prefix = (prefix_)}, .class = (class_)         \
+    }
+
+/* IANA's registries of special addresses, and what clouds have chosen; the first that fits holds.
+ * What is in none of them is public in IPv4, and reserved in IPv6. */
+static const struct class_row class_rows[] = {
+    V4(32, NET_METADATA, 169, 254, 169, 254), /* nearly all of them */
+    V4(32, NET_METADATA, 169, 254, 170, 2),   /* AWS, containers */
+    V4(32, NET_METADATA, 169, 254, 170, 23),  /* AWS, pods */
+    V4(32, NET_METADATA, 169, 254, 42, 42),   /* Scaleway */
+    V4(32, NET_METADATA, 100, 100, 100, 200), /* Alibaba */
+    V4(32, NET_METADATA, 168, 63, 129, 16),   /* Azure; a public address otherwise */
+    V4(32, NET_METADATA, 192, 0, 0, 192),     /* Oracle */
+    V4(8, NET_UNSPECIFIED, 0),
+    V4(8, NET_PRIVATE, 10),
+    V4(10, NET_PRIVATE, 100, 64),
+    V4(8, NET_LOOPBACK, 127),
+    V4(16, NET_LINK_LOCAL, 169, 254),
+    V4(12, NET_PRIVATE, 172, 16),
+    V4(24, NET_RESERVED, 192, 0, 0),
+    V4(24, NET_DOCUMENTATION, 192, 0, 2),
+    V4(24, NET_RESERVED, 192, 88, 99), /* relays of 6to4, given up */
+    V4(16, NET_PRIVATE, 192, 168),
+    V4(15, NET_DOCUMENTATION, 198, 18),
+    V4(24, NET_DOCUMENTATION, 198, 51, 100),
+    V4(24, NET_DOCUMENTATION, 203, 0, 113),
+    V4(4, NET_MULTICAST, 224),
+    V4(4, NET_RESERVED, 240),
+    V4(0, NET_PUBLIC, 0),
+    V6(128, NET_METADATA, 0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02, 0x54), /* AWS */
+    V6(128, NET_METADATA, 0xfd, 0, 0x0e, 0xc2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x23),    /* pods */
+    V6(128, NET_METADATA, 0xfd, 0x20, 0, 0xce, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x02,
+       0x54), /* Google */
+    V6(128, NET_METADATA, 0xfd, 0, 0, 0xc1, 0, 0, 0, 0, 0, 0, 0, 0, 0xa9, 0xfe, 0xa9,
+       0xfe),                                                                       /* Oracle */
+    V6(128, NET_METADATA, 0xfd, 0, 0, 0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x42), /* Scaleway */
+    V6(128, NET_METADATA, 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xa9, 0xfe, 0xa9,
+       0xfe), /* OpenStack */
+    V6(128, NET_UNSPECIFIED, 0),
+    V6(128, NET_LOOPBACK, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1),
+    V6(96, NET_PUBLIC, 0, 0x64, 0xff, 0x9b),        /* NAT64: judged by what is inside */
+    V6(48, NET_PRIVATE, 0, 0x64, 0xff, 0x9b, 0, 1), /* a network's own NAT64, of any layout */
+    V6(32, NET_PUBLIC, 0x20, 0x01),                 /* Teredo: judged by what is inside */
+    V6(48, NET_DOCUMENTATION, 0x20, 0x01, 0, 2),    /* benchmarks */
+    V6(28, NET_RESERVED, 0x20, 0x01, 0, 0x10),      /* ORCHID */
+    V6(28, NET_RESERVED, 0x20, 0x01, 0, 0x20),
+    V6(32, NET_DOCUMENTATION, 0x20, 0x01, 0x0d, 0xb8),
+    V6(20, NET_DOCUMENTATION, 0x3f, 0xff),
+    V6(3, NET_PUBLIC, 0x20), /* global unicast; 6to4 in it is judged by what is inside */
+    V6(7, NET_PRIVATE, 0xfc),
+    V6(10, NET_LINK_LOCAL, 0xfe, 0x80),
+    V6(10, NET_PRIVATE, 0xfe, 0xc0), /* site-local */
+    V6(8, NET_MULTICAST, 0xff),
+    V6(0, NET_RESERVED, 0),
+};
+
+static enum net_class outer_class(const struct net_address *address)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(class_rows); i++)
+        if (net_range_contains(&class_rows[i].range, address))
+            return class_rows[i].class;
+    return NET_RESERVED;
+}
+
+enum net_class net_address_class(const struct net_address *address)
+{
+    enum net_class class = outer_class(address);
+    struct net_address inner;
+    if (class == NET_PUBLIC && net_address_inner(address, &inner))
+        return outer_class(&inner);
+    return class;
+}
+
+const char *net_class_name(enum net_class class)
+{
+    switch (class) {
+    case NET_PUBLIC:
+        return "public";
+    case NET_UNSPECIFIED:
+        return "unspecified";
+    case NET_LOOPBACK:
+        return "loopback";
+    case NET_PRIVATE:
+        return "private";
+    case NET_LINK_LOCAL:
+        return "link-local";
+    case NET_METADATA:
+        return "metadata";
+    case NET_MULTICAST:
+        return "multicast";
+    case NET_DOCUMENTATION:
+        return "documentation";
+    case NET_RESERVED:
+        return "reserved";
+    }
+    return "?";
+}
+
+/* ---- Addresses ---------------------------------------------------------------------------- */
+
+static bool is_mapped(const uint8_t bytes[16])
+{
+    static const uint8_t before[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    return memcmp(bytes, before, sizeof before) == 0;
+}
+
+struct net_address net_address_v4(const uint8_t bytes[4])
+{
+    struct net_address address = {.family = NET_V4};
+    memcpy(address.bytes, bytes, 4);
+    return address;
+}
+
+struct net_address net_address_v6(const uint8_t bytes[16])
+{
+    if (is_mapped(bytes))
+        return net_address_v4(bytes + 12);
+    struct net_address address = {.family = NET_V6};
+    memcpy(address.bytes, bytes, 16);
+    return address;
+}
+
+/* The address as it is written, ::ffff:a.b.c.d in IPv6. */
+static bool read_as_written(const char *text, size_t length, struct net_address *ret_address)
+{
+    char copy[NET_ADDRESS_TEXT_MAX];
+    if (length >= sizeof copy || memchr(text, '\0', length))
+        return false;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    struct net_address address = {.family = strchr(copy, ':') ? NET_V6 : NET_V4};
+    int family = address.family == NET_V6 ? AF_INET6 : AF_INET;
+    if (inet_pton(family, copy, address.bytes) != 1)
+        return false;
+    *ret_address = address;
+    return true;
+}
+
+bool net_address_read(const char *text, size_t length, struct net_address *ret_address)
+{
+    struct net_address address;
+    if (!read_as_written(text, length, &address))
+        return false;
+    *ret_address = address.family == NET_V6 ? net_address_v6(address.bytes) : address;
+    return true;
+}
+
+void net_address_print(const struct net_address *address, char text[NET_ADDRESS_TEXT_MAX])
+{
+    int family = address->family == NET_V6 ? AF_INET6 : AF_INET;
+    if (!inet_ntop(family, address->bytes, text, NET_ADDRESS_TEXT_MAX))
+        text[0] = '\0';
+}
+
+bool net_address_equal(const struct net_address *a, const struct net_address *b)
+{
+    return a->family == b->family && memcmp(a->bytes, b->bytes, sizeof a->bytes) == 0;
+}
+
+bool net_address_inner(const struct net_address *address, struct net_address *ret_inner)
+{
+    static const uint8_t nat64[] = {0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0};
+    static const uint8_t teredo[] = {0x20, 0x01, 0, 0};
+    static const uint8_t six_to_four[] = {0x20, 0x02};
+    const uint8_t *bytes = address->bytes;
+    if (address->family != NET_V6)
+        return false;
+    if (memcmp(bytes, nat64, sizeof nat64) == 0) {
+        *ret_inner = net_address_v4(bytes + 12);
+        return true;
+    }
+    if (memcmp(bytes, six_to_four, sizeof six_to_four) == 0) {
+        *ret_inner = net_address_v4(bytes + 2);
+        return true;
+    }
+    if (memcmp(bytes, teredo, sizeof teredo) == 0) {
+        const uint8_t client[4] = {(uint8_t)~bytes[12], (uint8_t)~bytes[13], (uint8_t)~bytes[14],
+                                   (uint8_t)~bytes[15]};
+        *ret_inner = net_address_v4(client);
+        return true;
+    }
+    return false;
+}
+
+/* ---- Ranges ------------------------------------------------------------------------------- */
+
+static unsigned bits_of(enum net_family family)
+{
+    return family == NET_V6 ? V6_BITS : V4_BITS;
+}
+
+static bool same_prefix(const uint8_t a[16], const uint8_t b[16], unsigned prefix)
+{
+    unsigned whole = prefix / 8, rest = prefix % 8;
+    if (memcmp(a, b, whole) != 0)
+        return false;
+    return rest == 0 || ((a[whole] ^ b[whole]) >> (8 - rest)) == 0;
+}
+
+bool net_range_contains(const struct net_range *range, const struct net_address *address)
+{
+    return range->base.family == address->family &&
+           same_prefix(range->base.bytes, address->bytes, range->prefix);
+}
+
+bool net_range_overlaps(const struct net_range *a, const struct net_range *b)
+{
+    unsigned prefix = a->prefix < b->prefix ? a->prefix : b->prefix;
+    return a->base.family == b->base.family && same_prefix(a->base.bytes, b->base.bytes, prefix);
+}
+
+bool net_range_is_single(const struct net_range *range)
+{
+    return range->prefix == bits_of(range->base.family);
+}
+
+void net_range_print(const struct net_range *range, char text[NET_RANGE_TEXT_MAX])
+{
+    net_address_print(&range->base, text);
+    if (net_range_is_single(range))
+        return;
+    size_t length = strlen(text);
+    (void)snprintf(text + length, NET_RANGE_TEXT_MAX - length, "/%u", range->prefix);
+}
+
+/* One to three digits, without leading zeros, at most max. */
+static bool read_prefix(const char *text, size_t length, unsigned max, unsigned *ret_prefix)
+{
+    unsigned value = 0;
+    if (length == 0 || length > 3 || (length > 1 && text[0] == '0'))
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        value = value * 10 + (unsigned)(text[i] - '0');
+    }
+    *ret_prefix = value;
+    return value <= max;
+}
+
+/* Clears the bits behind the prefix. */
+static void cut(struct net_range *range)
+{
+    for (unsigned bit = range->prefix; bit < V6_BITS; bit++)
+        range->base.bytes[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
+}
+
+/* Ranges of ::ffff:a.b.c.d are those of IPv4. */
+static bool unmap(struct net_range *range)
+{
+    if (range->base.family != NET_V6 || !is_mapped(range->base.bytes))
+        return true;
+    if (range->prefix < MAPPED_BITS)
+        return false;
+    range->base = net_address_v6(range->base.bytes);
+    range->prefix -= MAPPED_BITS;
+    return true;
+}
+
+int net_range_parse(const char *text, size_t length, struct net_range *ret_range,
+                    struct brig_error *err)
+{
+    char shown[STR_SHOWN_MAX] = "";
+    memcpy(shown, text, length < sizeof shown ? length : sizeof shown - 1);
+    const char *slash = memchr(text, '/', length);
+    size_t address_length = slash ? (size_t)(slash - text) : length;
+    struct net_range range;
+    if (!read_as_written(text, address_length, &range.base))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "bad address '%s': write it as 192.0.2.1, 2001:db8::1 or 10.0.0.0/8",
+                         str_shown(shown).text);
+    unsigned max = bits_of(range.base.family);
+    range.prefix = max;
+    if (slash && !read_prefix(slash + 1, length - address_length - 1, max, &range.prefix))
+        return brig_fail(err, BRIG_E_INVALID, 0, "bad range '%s': behind '/' is a number up to %u",
+                         str_shown(shown).text, max);
+    if (!unmap(&range))
+        return brig_fail(err, BRIG_E_INVALID, 0, "bad range '%s': write the range of IPv4 itself",
+                         str_shown(shown).text);
+    struct net_range whole = range;
+    cut(&whole);
+    if (!net_address_equal(&whole.base, &range.base)) {
+        char meant[NET_RANGE_TEXT_MAX];
+        net_range_print(&whole, meant);
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "bad range '%s': it has bits behind its prefix; write %s",
+                         str_shown(shown).text, meant);
+    }
+    *ret_range = range;
+    return 0;
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The world around jails, for tests/e2e/net.bats: a network namespace of its own with name servers, web
+servers and others on public and private addresses, so that nothing can leave the machine.
+
+    net_world.py DIRECTORY
+
+writes there what clients need: cert.pem, and `ready` with its pid once everything listens. Ends with
+its standard input. Must be run as root; whoever enters its network and mount namespaces is in the world.
+"""
+import contextlib
+import hashlib
+import os
+import socket
+import ssl
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from broker_rig import (METADATA4, PRIVATE4, PUBLIC4, PUBLIC4_OTHER, PUBLIC6, Resolver, echo,  # noqa: E402
+                        http, listen, make_certificate, read_head, run, serve)
+
+NAMES = {
+    "good.example": [PUBLIC4],
+    "www.good.example": [PUBLIC4],
+    "other.example": [PUBLIC4_OTHER],
+    "six.example": [PUBLIC6],
+    "both.example": [PUBLIC4, PUBLIC6],
+    "inner.example": [PRIVATE4],
+    "meta.example": [METADATA4],
+    "api.example": [PUBLIC4],
+}
+TLS_NAMES = ["good.example", "*.good.example", "other.example", "six.example", "both.example",
+             "api.example"]
+BULK = 8 << 20
+
+
+def rebinding():
+    """Public when it is asked for first, private ever after."""
+    answers = [[PUBLIC4]]
+
+    def answer():
+        return answers.pop() if answers else [PRIVATE4]
+    return answer
+
+
+def banner(connection, _peer):
+    """A server that speaks first."""
+    connection.sendall(b"220 hello\r\n")
+    echo(connection, _peer)
+
+
+def ssh(connection, _peer):
+    """As far as a server of ssh says who it is."""
+    connection.sendall(b"SSH-2.0-brigtest\r\n")
+    connection.recv(4096)
+
+
+def bulk(connection, _peer):
+    """Takes all that comes, and answers with its checksum; then sends as much."""
+    digest, left = hashlib.sha256(), BULK
+    while left > 0:
+        data = connection.recv(min(left, 1 << 16))
+        if not data:
+            return
+        digest.update(data)
+        left -= len(data)
+    connection.sendall(digest.hexdigest().encode())
+    block = os.urandom(1 << 16)
+    digest = hashlib.sha256()
+    for _ in range(BULK >> 16):
+        connection.sendall(block)
+        digest.update(block)
+    connection.sendall(digest.hexdigest().encode())
+
+
+def events(connection, _peer):
+    """Server-sent events, one at a time: the next when the client asks by another request."""
+    read_head(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                       b"Transfer-Encoding: chunked\r\n\r\n")
+    for text in (b"data: one\n\n", b"data: two\n\n"):
+        connection.sendall(b"%x\r\n%s\r\n" % (len(text), text))
+    connection.sendall(b"0\r\n\r\n")
+
+
+def secured(context, handle):
+    def wrapped(connection, peer):
+        with context.wrap_socket(connection, server_side=True) as inner:
+            with contextlib.suppress(OSError):
+                handle(inner, peer)
+    return wrapped
+
+
+def mount_resolver(directory):
+    path = os.path.join(directory, "resolv.conf")
+    with open(path, "w") as file:
+        file.write("nameserver 127.0.0.1\noptions timeout:2 attempts:1\n")
+    os.chmod(path, 0o644)
+    run("mount", "--make-rprivate", "/")
+    run("mount", "--bind", path, os.path.realpath("/etc/resolv.conf"))
+
+
+def main():
+    directory = sys.argv[1]
+    run("ip", "link", "set", "lo", "up")
+    for address in (PUBLIC4, PUBLIC4_OTHER, PRIVATE4, METADATA4):
+        run("ip", "addr", "add", address + "/32", "dev", "lo")
+    run("ip", "addr", "add", PUBLIC6 + "/128", "dev", "lo", "nodad")
+    mount_resolver(directory)
+    resolver = Resolver("127.0.0.1", 53)
+    resolver.names.update(NAMES)
+    resolver.names["rebind.example"] = rebinding()
+    resolver.cnames["alias.example"] = "good.example"
+    certificate, key = make_certificate(directory, *TLS_NAMES)
+    os.chmod(certificate, 0o644)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    for address in (PUBLIC4, PUBLIC4_OTHER, PUBLIC6, PRIVATE4, METADATA4):
+        serve(listen(address, 443), secured(context, http))
+        serve(listen(address, 80), http)
+        serve(listen(address, 5000), echo)
+        serve(listen(address, 2525), banner)
+        serve(listen(address, 22), ssh)
+        serve(listen(address, 5001), bulk)
+        serve(listen(address, 8090), events)
+    serve(listen("127.0.0.1", 5432), echo)
+    serve(listen("127.0.0.1", 80), http)
+    with open(os.path.join(directory, "ready"), "w") as file:
+        file.write(f"{os.getpid()}\n")
+    sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main()

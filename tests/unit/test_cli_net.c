@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* What the command line makes of credentials, proxies and events of the network. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/base64.h"
+#include "cli/identity.h"
+#include "cli/inject.h"
+#include "cli/mirrors.h"
+#include "cli/net_proxy.h"
+#include "cli/net_watch.h"
+#include "cli/settings.h"
+#include "policy/policy.h"
+#include "tap.h"
+
+/* Not part of the library: */
+#include "cli/base64.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "cli/identity.c"      /* NOLINT(bugprone-suspicious-include) */
+#include "cli/inject.c"        /* NOLINT(bugprone-suspicious-include) */
+#include "cli/inject_secret.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/message.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "cli/mirrors.c"       /* NOLINT(bugprone-suspicious-include) */
+#include "cli/net_proxy.c"     /* NOLINT(bugprone-suspicious-include) */
+#include "cli/net_watch.c"     /* NOLINT(bugprone-suspicious-include) */
+
+static struct brig_error err;
+
+static void refused(int result, const char *text, const char *name)
+{
+    tap_is_int(result, BRIG_E_INVALID, "'%s' is refused", name);
+    tap_has_str(err.message, text, "because: %s", text);
+    err = (struct brig_error){0};
+}
+
+/* ---- credentials ---- */
+
+static void test_inject(void)
+{
+    struct inject_spec spec;
+    tap_is_int(
+        inject_parse("api.example.com  Authorization=bearer:env:KEY url=API upstream=http://x "
+                     "methods=GET,POST path=/a path=/b strip=x,y ca=/c",
+                     &spec, &err),
+        0, "all its words");
+    tap_is_str(spec.name, "api.example.com", "the name");
+    tap_is_str(spec.header, "Authorization", "the header");
+    tap_ok(spec.form == INJECT_BEARER && spec.source == INJECT_ENV, "form and source");
+    tap_is_str(spec.where, "KEY", "and where");
+    tap_ok(strcmp(spec.variable, "API") == 0 && strcmp(spec.upstream, "http://x") == 0 &&
+               strcmp(spec.methods[1], "POST") == 0 && !spec.methods[2] &&
+               strcmp(spec.paths[1], "/b") == 0 && strcmp(spec.strip[1], "y") == 0 &&
+               strcmp(spec.ca, "/c") == 0,
+           "and the rest");
+    inject_done(&spec);
+    tap_is_int(inject_parse("a.example h=basic:joe:cmd:pass show a b", &spec, &err), 0,
+               "a line of shell");
+    tap_is_str(spec.where, "pass show a b", "is all that is left");
+    tap_is_str(spec.user, "joe", "and has a user before it");
+    inject_done(&spec);
+    tap_is_int(inject_parse("@anthropic", &spec, &err), 0, "a short form");
+    tap_is_str(spec.name, "api.anthropic.com", "has a name");
+    tap_is_str(spec.where, "ANTHROPIC_API_KEY", "and a variable");
+    tap_is_str(spec.strip[0], "authorization", "and drops what could stand for it");
+    inject_done(&spec);
+    tap_is_int(inject_parse("@openai file:/run/key methods=GET", &spec, &err), 0,
+               "with a source of its own");
+    tap_ok(spec.source == INJECT_FILE && strcmp(spec.where, "/run/key") == 0 &&
+               spec.form == INJECT_BEARER && strcmp(spec.methods[0], "GET") == 0,
+           "the rest stays");
+    inject_done(&spec);
+}
+
+static void test_bad_inject(void)
+{
+    struct inject_spec spec;
+    static const struct {
+        const char *text, *why;
+    } rows[] = {
+        {"", "names nothing"},
+        {"   ", "names nothing"},
+        {"@nobody", "'@nobody'"},
+        {"a.example", "lacks the header"},
+        {"a.example header", "lacks the header"},
+        {"a.example h=KEY", "no source of a secret"},
+        {"a.example h=env:", "no source of a secret"},
+        {"a.example h=basic:env", "no source of a secret"},
+        {"a.example h=env:K color=red", "'color='"},
+        {"a.example h=env:K word", "'word'"},
+        {"@openai pipe:x", "no source of a secret"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        refused(inject_parse(rows[i].text, &spec, &err), rows[i].why, rows[i].text);
+}
+
+static char *value_of(const char *text, const char *secret)
+{
+    struct inject_spec spec;
+    char *value = NULL;
+    if (inject_parse(text, &spec, &err) < 0 || dress(&spec, secret, &value, &err) < 0)
+        tap_bail("%s", err.message);
+    inject_done(&spec);
+    return value;
+}
+
+static void test_values(void)
+{
+    autofree char *plain = value_of("a.example h=env:K", "hush");
+    autofree char *bearer = value_of("a.example h=bearer:env:K", "hush");
+    autofree char *basic = value_of("a.example h=basic:Aladdin:env:K", "open sesame");
+    tap_is_str(plain, "hush", "as it is");
+    tap_is_str(bearer, "Bearer hush", "as a bearer's");
+    tap_is_str(basic, "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "as RFC 7617 has it");
+    static const char *const rows[][2] = {
+        {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foobar", "Zm9vYmFy"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        autostr struct str out = {0};
+        base64_append(&out, rows[i][0], strlen(rows[i][0]));
+        tap_is_str(out.data ? out.data : "", rows[i][1], "base64 of '%s'", rows[i][0]);
+    }
+}
+
+static void secret_is(const char *text, const char *wanted, const struct identity *identity)
+{
+    struct inject_spec spec;
+    char *secret = NULL;
+    if (inject_parse(text, &spec, &err) < 0)
+        tap_bail("%s", err.message);
+    tap_is_int(inject_read_secret(&spec, identity, &secret, &err), 0, "%s is read", text);
+    tap_is_str(secret, wanted, "and is the secret");
+    policy_free_secret(secret);
+    inject_done(&spec);
+}
+
+static void no_secret(const char *text, const char *why, const struct identity *identity)
+{
+    struct inject_spec spec;
+    char *secret = NULL;
+    if (inject_parse(text, &spec, &err) < 0)
+        tap_bail("%s", err.message);
+    refused(inject_read_secret(&spec, identity, &secret, &err), why, text);
+    inject_done(&spec);
+}
+
+static void test_sources(void)
+{
+    const struct identity nobody = {.host_uid = (uid_t)-1, .host_gid = (gid_t)-1};
+    char path[] = "/tmp/test_cli_net.XXXXXX", text[64];
+    autoclose int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0 || write(fd, "in a file\r\n\n", 12) != 12)
+        tap_bail("no file");
+    (void)setenv("TEST_SECRET", "in a variable", 1);
+    secret_is("a.example h=env:TEST_SECRET", "in a variable", &nobody);
+    (void)snprintf(text, sizeof text, "a.example h=file:%s", path);
+    secret_is(text, "in a file", &nobody);
+    const struct identity at_home = {
+        .host_uid = (uid_t)-1, .host_gid = (gid_t)-1, .host_home = "/tmp"};
+    (void)snprintf(text, sizeof text, "a.example h=file:~/%s", path + strlen("/tmp/"));
+    secret_is(text, "in a file", &at_home);
+    secret_is("a.example h=cmd:printf 'of a %s' program", "of a program", &nobody);
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0 || write(pair[1], "from afar\n", 10) != 10)
+        tap_bail("no pipe");
+    (void)close(pair[1]);
+    (void)snprintf(text, sizeof text, "a.example h=fd:%d", pair[0]);
+    secret_is(text, "from afar", &nobody);
+    tap_ok(fcntl(pair[0], F_GETFD) < 0, "whose descriptor is closed then");
+    no_secret("a.example h=env:TEST_NO_SECRET", "'TEST_NO_SECRET' is not set", &nobody);
+    no_secret("a.example h=file:/no/such/file", "'/no/such/file'", &nobody);
+    no_secret("a.example h=fd:987", "not open", &nobody);
+    no_secret("a.example h=cmd:echo hush; false", "failed", &nobody);
+    no_secret("a.example h=cmd:true", "no secret", &nobody);
+    no_secret("a.example h=cmd:head -c 5000 /dev/zero | tr '\\0' x", "no secret", &nobody);
+    no_secret("a.example h=cmd:printf 'a\\0b'", "no secret", &nobody);
+    (void)unlink(path);
+}
+
+/* ---- the host's proxy ---- */
+
+static void test_proxy(void)
+{
+    static const struct {
+        const char *url, *proxy, *secret;
+    } rows[] = {
+        {"http://proxy:3128", "proxy:3128", NULL},
+        {"HTTP://proxy.example/", "proxy.example:80", NULL},
+        {"proxy:8080", "proxy:8080", NULL},
+        {"http://[::1]:8080", "[::1]:8080", NULL},
+        {"http://[::1]", "[::1]:80", NULL},
+        {"http://joe:p%40ss@proxy:1", "proxy:1", "Basic am9lOnBAc3M="},
+        {"http://joe@proxy:1", "proxy:1", "Basic am9lOg=="},
+        {"http://a@b:c@proxy:1", "proxy:1", "Basic YUBiOmM="},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        autofree char *proxy = NULL;
+        autofree char *secret = NULL;
+        tap_ok(net_proxy_parse(rows[i].url, &proxy, &secret), "%s is a proxy", rows[i].url);
+        tap_is_str(proxy, rows[i].proxy, "at its place");
+        tap_ok(str_equal(secret, rows[i].secret), "with its secret: %s", secret ? secret : "none");
+    }
+    static const char *const bad[] = {"https://proxy:1", "socks5://proxy:1", "", "http://",
+                                      "http://joe@"};
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+        char *proxy = NULL, *secret = NULL;
+        tap_ok(!net_proxy_parse(bad[i], &proxy, &secret), "'%s' is none", bad[i]);
+    }
+    char list[] = "localhost, .internal.example,*.b.example,10.0.0.0/8,";
+    const char *names[POLICY_NO_PROXY_MAX + 1];
+    tap_is_int((long)split_names(list, names), 3, "names that go without");
+    tap_is_str(names[1], "internal.example", "are without their dots");
+    tap_is_str(names[2], "b.example", "and stars");
+}
+
+/* ---- mirrors ---- */
+
+static void test_mirrors(void)
+{
+    const char text[] =
+        "x http://a.example/simple, sparse+https://joe:pw@b.example:8443/i 'https://[::1]/' "
+        "ftp://c.example file:///d https:// https://e.example";
+    static const char *const wanted[] = {"a.example:80", "b.example:8443", "[::1]:443",
+                                         "e.example:443"};
+    char rule[MIRRORS_RULE_MAX];
+    size_t at = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
+        tap_ok(mirrors_next_url(text, strlen(text), &at, rule), "there is one more");
+        tap_is_str(rule, wanted[i], "and it is the right one");
+    }
+    tap_ok(!mirrors_next_url(text, strlen(text), &at, rule), "and no other");
+    static const char *const keys[] = {"registry", "index-url", NULL};
+    static const struct {
+        const char *line;
+        long value; /* or -1 */
+    } rows[] = {{"registry=x", 9},
+                {"@corp:registry = x", 16},
+                {" \"registry\" = x", 13},
+                {"Index-URL=x", 10},
+                {"always-auth=true", -1},
+                {"registry", -1},
+                {"registry-x=y", -1},
+                {"=", -1},
+                {"", -1}};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        size_t value = 0;
+        bool ours = mirrors_is_key(rows[i].line, strlen(rows[i].line), keys, &value);
+        tap_is_int(ours ? (long)value : -1, rows[i].value, "'%s'", rows[i].line);
+    }
+}
+
+static void test_mirror_files(void)
+{
+    struct settings settings = {.policy = brig_policy_new(BRIG_MODE_SEALED), .home = "/nowhere"};
+    const struct mirror_tool *pypi = &tools[1];
+    (void)allow_in_text(&settings, pypi,
+                        "[global]\nindex-url = https://one.example/simple\nextra-index-url =\n"
+                        "    https://two.example/simple\n    https://three.example:8080/\n"
+                        "timeout = 60\nproxy = http://no.example:3128\n",
+                        "pip.conf", &err);
+    const struct policy_net *net = &settings.policy->net;
+    tap_is_int((long)net->written_count, 3, "mirrors of a file, and of lines that go on");
+    tap_ok(net->written_count == 3 && strcmp(net->written[2].text, "three.example:8080") == 0 &&
+               strcmp(net->written[2].origin, "pip.conf") == 0,
+           "with where they are from");
+    brig_policy_free(settings.policy);
+}
+
+/* ---- events ---- */
+
+static struct brig_net_event refusal(const char *name, const char *address, unsigned port,
+                                     const char *because)
+{
+    struct brig_net_event event = {
+        .verdict = BRIG_NET_DENIED, .because = because, .via = "tcp", .port = port};
+    (void)snprintf(event.name, sizeof event.name, "%s", name);
+    (void)snprintf(event.address, sizeof event.address, "%s", address);
+    return event;
+}
+
+static void line_is(const struct brig_net_event *event, const char *wanted)
+{
+    char line[NET_LINE_MAX];
+    net_watch_line(event, line);
+    tap_is_str(line, wanted, "what is said");
+}
+
+static void test_lines(void)
+{
+    struct brig_net_event event = refusal("evil.example", "", 0, "no-rule");
+    line_is(&event, "blocked: evil.example; allow it with --allow evil.example");
+    event = refusal("evil.example", "", 443, "no-rule");
+    line_is(&event, "blocked: evil.example:443; allow it with --allow evil.example");
+    event = refusal("good.example", "", 22, "port");
+    line_is(&event, "blocked: good.example:22; allow it with --allow good.example:22");
+    event = refusal("", "2001:db8::1", 22, "no-rule");
+    line_is(&event, "blocked: [2001:db8::1]:22; allow it with --allow [2001:db8::1]:22");
+    event = refusal("in.example", "10.0.0.1", 80, "address");
+    (void)snprintf(event.detail, sizeof event.detail, "10.0.0.1 is private");
+    line_is(&event,
+            "blocked: in.example:80 (10.0.0.1 is private); allow it with --allow 10.0.0.1:80");
+    event = refusal("bad.example", "", 0, "rule");
+    (void)snprintf(event.rule, sizeof event.rule, "bad.example:*");
+    line_is(&event, "blocked: bad.example (deny bad.example:*)");
+    event = refusal("good.example", "", 443, "wrong-sni");
+    line_is(&event, "blocked: good.example:443 (wrong-sni)");
+    event.verdict = BRIG_NET_ALLOWED;
+    line_is(&event, "");
+}
+
+static void test_learning(void)
+{
+    struct net_watch watch = NET_WATCH_INIT;
+    autostr struct str rules = {0};
+    watch.learn = true;
+    static const struct {
+        const char *name, *address;
+        unsigned port;
+        enum brig_net_verdict verdict;
+        const char *via;
+    } rows[] = {
+        {"b.example", "1.1.1.1", 443, BRIG_NET_ALLOWED, "tcp"},
+        {"a.example", "1.1.1.2", 80, BRIG_NET_ALLOWED, "http-proxy"},
+        {"b.example", "1.1.1.1", 22, BRIG_NET_ALLOWED, "tcp"},
+        {"b.example", "1.1.1.3", 443, BRIG_NET_ALLOWED, "tcp"},
+        {"", "2001:4860::1", 443, BRIG_NET_ALLOWED, "socks"},
+        {"denied.example", "", 443, BRIG_NET_DENIED, "tcp"},
+        {"ended.example", "1.1.1.4", 443, BRIG_NET_ENDED, "tcp"},
+        {"key.example", "1.1.1.5", 443, BRIG_NET_ALLOWED, "inject"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        struct brig_net_event event = {.verdict = rows[i].verdict,
+                                       .because = "rule",
+                                       .via = rows[i].via,
+                                       .port = rows[i].port};
+        (void)snprintf(event.name, sizeof event.name, "%s", rows[i].name);
+        (void)snprintf(event.address, sizeof event.address, "%s", rows[i].address);
+        net_watch_event(&watch, &event, true);
+    }
+    net_watch_rules(&watch, &rules);
+    tap_is_str(rules.data, "allow [2001:4860::1]:443\nallow a.example:80\nallow b.example:22,443\n",
+               "each destination once, with its ports");
+    net_watch_done(&watch);
+}
+
+int main(void)
+{
+    test_inject();
+    test_bad_inject();
+    test_values();
+    test_sources();
+    test_proxy();
+    test_mirrors();
+    test_mirror_files();
+    test_lines();
+    test_learning();
+    return tap_done();
+}
