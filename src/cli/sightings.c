@@ -102,7 +102,7 @@ int sightings_each_twin(const struct sightings *sightings, const char *path, sig
         if (mount == own || !same_device(mount, own) || !path_is_beneath(mount->root, inside))
             continue;
         const char *shown = strcmp(mount->root, inside) == 0 ? "" : rest_below(mount->root, inside);
-        if (join_path(mount->point, shown, twin) && strcmp(twin, path) != 0 &&
+        if (shown && join_path(mount->point, shown, twin) && strcmp(twin, path) != 0 &&
             same_file(twin, path))
             status = visit(context, twin, err);
     }
