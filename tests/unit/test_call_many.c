@@ -200,7 +200,7 @@ static void test_parts(bool namespaces)
     brig_call_result_done(&cancelled);
     brig_call_free(begun);
     brig_call_free(start_in_parts(caller, true)); /* ends it, too */
-    if (!namespaces) /* there the template is our child */
+    if (!namespaces)                              /* there the template is our child */
         tap_ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "one that is freed is ended");
 
     (void)brig_call_begin(caller, &begun, NULL);
