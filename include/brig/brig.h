@@ -429,4 +429,7 @@ const char *brig_version(void);
 #ifdef __cplusplus
 }
 #endif
+
+#include <brig/call.h> /* calling a function in a jail */
+
 #endif

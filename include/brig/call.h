@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* libbrig: call a function in a jail, and get its value or learn precisely why there is none.
+ *
+ * The function runs in a forked child: it sees the caller's memory as it was, and what it changes
+ * there never reaches the caller. Its value comes back as bytes. Around it stand, without any
+ * privilege and without namespaces: Landlock (system directories readable, the caller's grants, and
+ * nothing else), the syscall profile `code`, resource limits, a wall clock. With namespaces it is the
+ * full jail of brig_run().
+ *
+ *     struct brig_call_options options;
+ *     brig_call_options_init(&options);
+ *     options.timeout_ms = 5000;
+ *     struct brig_call_result result;
+ *     if (brig_call(NULL, &options, work, &argument, &result, &err) == 0 &&
+ *         result.outcome == BRIG_CALL_RETURNED)
+ *         use(result.value, result.length);
+ *     brig_call_result_done(&result);
+ *
+ * What to know about fork:
+ *  - The function has a copy of everything the caller had in memory, secrets included. A jail keeps
+ *    it from reaching further; it cannot make it forget.
+ *  - Of the caller's threads only the calling one exists in the child. What another thread had
+ *    locked stays locked for ever, unless its library has fork handlers (libc's malloc and stdio
+ *    have). A function that takes no lock of the program's own is safe.
+ *  - Every fd of the caller from 3 on is closed in the child unless it is in keep_fds, so that no
+ *    connection can be used, or corrupted, from there.
+ *  - Exit handlers of the caller do not run in the child, also if the function calls exit(). What
+ *    the caller had buffered in stdout and stderr is not written twice; what the function prints is
+ *    written when it ends.
+ *
+ * All functions may be called from any thread, and calls may be made from many threads at once. A
+ * struct brig_caller may be used by several threads at the same time; all other objects by one. */
+#ifndef BRIG_CALL_H
+#define BRIG_CALL_H
+
+#include <brig/brig.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Options ------------------------------------------------------------------------------ */
+
+enum brig_memory_kind {
+    BRIG_MEMORY_ADDRESS_SPACE, /* what each process maps; enforced anywhere, by RLIMIT_AS */
+    BRIG_MEMORY_RSS,           /* what all of them really use; needs a cgroup */
+};
+
+/* Always begin with brig_call_options_init(). Pointers are borrowed during the call they are given
+ * to. The values in parentheses are the defaults. */
+struct brig_call_options {
+    size_t size;             /* of this struct; set by init, for versions to come */
+    uint64_t timeout_ms;     /* wall clock (30000); 0: none */
+    uint64_t cpu_timeout_ms; /* of all its processes (BRIG_CALL_SAME: as timeout_ms); 0: none */
+    uint64_t memory_mb;      /* in units of 2^20 bytes (512); 0: none */
+    uint64_t processes;  /* it may have at a time, threads included (BRIG_CALL_SAME: the policy's,
+                              * else some hundreds); 0: as many as it likes */
+    uint64_t grace_ms;   /* between TERM and KILL when a limit is reached (0: kill at once) */
+    uint64_t max_result; /* bytes of the value (0: as many as the function's memory can hold) */
+    uint64_t max_output; /* bytes of each captured stream, at which the call ends (1 MiB);
+                              * 0: no limit */
+    const char *const *fs_allow; /* absolute paths, read-write, with all below */
+    size_t fs_allow_count;
+    const char *const *fs_read_allow; /* absolute paths, read-only, with all below */
+    size_t fs_read_allow_count;
+    const int *keep_fds; /* fds of the caller that stay open in the child, under their numbers; at
+                          * most BRIG_CALL_KEEP_MAX, none of them a directory */
+    size_t keep_fd_count;
+    enum brig_memory_kind memory;
+    enum brig_network network;               /* BRIG_NET_HOST: as the caller has it (the default) */
+    enum brig_on_unsupported on_unsupported; /* BRIG_UNSUPPORTED_FAIL */
+    enum brig_stdio_kind stdio[3];           /* NULL, INHERIT or CAPTURE (NULL, INHERIT, INHERIT) */
+    int namespaces;                          /* 1: the full jail (0) */
+    int trace; /* 1: denied system calls are reported exactly, whatever the function says of them;
+                * allowed ones are as fast as ever (0) */
+};
+
+#define BRIG_CALL_SAME UINT64_MAX
+
+void brig_call_options_init(struct brig_call_options *options);
+
+/* ---- What became of a call ---------------------------------------------------------------- */
+
+/* Each says no more than was observed. What a function was refused and did not report is its own
+ * affair: it then returned, failed or crashed as it did. */
+enum brig_call_outcome {
+    BRIG_CALL_RETURNED,     /* value, length */
+    BRIG_CALL_FAILED,       /* the function's own failure: class_name, message, backtrace */
+    BRIG_CALL_TIMEOUT,      /* the wall clock */
+    BRIG_CALL_CPU_TIMEOUT,  /* the time of the CPU */
+    BRIG_CALL_MEMORY,       /* the kernel killed it for memory, or refused it some and it said so */
+    BRIG_CALL_FILESYSTEM,   /* a path that is not granted: denial */
+    BRIG_CALL_NETWORK,      /* an address that cannot be had in this jail: denial */
+    BRIG_CALL_SYSCALL,      /* a system call that the filter refuses: denial */
+    BRIG_CALL_PROCESSES,    /* one process too many */
+    BRIG_CALL_OUTPUT,       /* more captured output, or a larger value, than allowed */
+    BRIG_CALL_EXITED,       /* it ended the process instead of returning: exit_code */
+    BRIG_CALL_CRASHED,      /* by a signal */
+    BRIG_CALL_UNSUPPORTED,  /* this system cannot enforce what was asked; nothing ran: error */
+    BRIG_CALL_SETUP_FAILED, /* the jail could not be built; nothing ran: error */
+    BRIG_CALL_CANCELLED,    /* brig_call_cancel() */
+};
+
+/* What was tried with a path or an address. */
+enum brig_call_access {
+    BRIG_CALL_ACCESS_UNKNOWN,
+    BRIG_CALL_ACCESS_READ,
+    BRIG_CALL_ACCESS_WRITE,
+    BRIG_CALL_ACCESS_EXECUTE,
+    BRIG_CALL_ACCESS_CONNECT,
+    BRIG_CALL_ACCESS_BIND,
+};
+
+/* Something the jail refused. */
+struct brig_call_denial {
+    enum brig_call_outcome kind; /* FILESYSTEM, NETWORK, SYSCALL or PROCESSES */
+    enum brig_call_access access;
+    int sys_errno;     /* what the function was answered */
+    int traced;        /* 1: seen by the tracer, 0: reported by the function and checked */
+    char subject[512]; /* the path, the address, the name of the system call; cut if longer */
+    char rule[160];    /* why, in words: "not below any path of fs_allow" */
+};
+
+#define BRIG_CALL_DENIALS_MAX 16
+
+/* Wants brig_call_result_done(). Strings are the function's: untrusted, NUL-terminated, and perhaps
+ * not UTF-8. */
+struct brig_call_result {
+    void *value; /* the result's own, writable, page-aligned if large; NULL if there is none */
+    size_t length;
+    enum brig_call_outcome outcome;
+    int exit_code;    /* BRIG_CALL_EXITED; else -1 */
+    int signal;       /* that ended it, also for timeouts; else 0 */
+    int sys_errno;    /* of its failure, if it told; else 0 */
+    char *class_name; /* of its failure, or NULL; likewise: */
+    char *message;
+    char *backtrace;                 /* lines */
+    struct brig_call_denial *denial; /* the one that is the outcome, or NULL; in the list: */
+    struct brig_call_denial *denials;
+    size_t denial_count; /* at most BRIG_CALL_DENIALS_MAX; the first ones seen */
+    struct brig_capture out;
+    struct brig_capture err;
+    struct brig_usage usage;
+    struct brig_unenforced unenforced;
+    struct brig_error error; /* BRIG_CALL_UNSUPPORTED and BRIG_CALL_SETUP_FAILED */
+    size_t mapped;           /* private */
+};
+
+/* Releases what a result owns. The struct itself is the caller's, and may be used again. */
+void brig_call_result_done(struct brig_call_result *result);
+/* For bindings, which need not know the struct then: one on the heap, all of it zero; and its end.
+ * brig_call_result_free() accepts NULL. */
+struct brig_call_result *brig_call_result_new(void);
+void brig_call_result_free(struct brig_call_result *result);
+const void *brig_call_result_value(const struct brig_call_result *result, size_t *ret_length);
+/* Everything but value and captured output as one JSON object; bytes that are not UTF-8 are replaced.
+ * The caller frees *ret_text, for instance with brig_call_text_free(). */
+int brig_call_result_json(const struct brig_call_result *result, char **ret_text,
+                          struct brig_error *err);
+void brig_call_text_free(char *text);
+const char *brig_call_outcome_name(enum brig_call_outcome outcome); /* "returned", "timeout", … */
+/* One line for people: "the function took longer than 5000 ms". Returns the length, as snprintf. */
+int brig_call_result_text(const struct brig_call_result *result, char *buffer, size_t size);
+
+/* ---- Calling ------------------------------------------------------------------------------ */
+
+/* Inside: the child's end of a call. It exists only there. */
+struct brig_call_child;
+
+/* What is called. To return a value, brig_call_return() or brig_call_reserve(); to fail,
+ * brig_call_fail(). Returning from it without either is an empty value if it returns 0, and a
+ * failure with that number as its message if not. */
+typedef int (*brig_call_fn)(struct brig_call_child *child, void *argument);
+
+/* Calls fn(child, argument) in a jail and waits for it. `policy` may be NULL: then it is the one
+ * described at the top; else that policy, with what the options say about paths, network and
+ * limits laid over it (an option at its default leaves the policy's). `options` may be NULL for the
+ * defaults. Returns 0 whenever *ret_result is what became of the call, also for limits and crashes;
+ * a negative code if nothing ran, with the outcome UNSUPPORTED or SETUP_FAILED. *ret_result is always
+ * filled. */
+int brig_call(const struct brig_policy *policy, const struct brig_call_options *options,
+              brig_call_fn fn, void *argument, struct brig_call_result *ret_result,
+              struct brig_error *err);
+
+/* Defaults, thought through once: for those who call more than once. Policy and options are copied,
+ * paths are looked up now (a grant is the file or directory that is there now), and every call is
+ * as brig_call() with them, only faster. */
+struct brig_caller;
+int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
+                    struct brig_caller **ret_caller, struct brig_error *err);
+int brig_caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument,
+                     struct brig_call_result *ret_result, struct brig_error *err);
+/* What calls of it do not enforce, for a warning in time. Valid as long as the caller. */
+const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller);
+void brig_caller_free(struct brig_caller *caller); /* accepts NULL; no call may be under way */
+
+/* ---- Inside the function ------------------------------------------------------------------ */
+
+/* The value: bytes are copied. May be called again; the last one counts. 0, or BRIG_E_INVALID if
+ * they are more than the call may return (the outcome is then BRIG_CALL_OUTPUT), or BRIG_E_NOMEM. */
+int brig_call_return(struct brig_call_child *child, const void *bytes, size_t length);
+/* Room for a value, to be written in place: nothing is copied on its way to the caller. The room is
+ * zeroed. NULL as brig_call_return() fails. Its first `length` bytes are the value, or fewer after
+ * brig_call_shrink(). */
+void *brig_call_reserve(struct brig_call_child *child, size_t length);
+int brig_call_shrink(struct brig_call_child *child, size_t length);
+
+/* A failure. All strings may be NULL; they are copied, and cut at BRIG_CALL_TEXT_MAX bytes in all. If
+ * sys_errno is set, and path, address or syscall says what was refused, the caller's side checks
+ * whether the jail was the reason, and only then the outcome says so. */
+struct brig_call_failure {
+    const char *class_name;       /* of an exception */
+    const char *message;          /* for people */
+    const char *backtrace;        /* lines */
+    const char *path;             /* as given to the system call that failed */
+    const char *address;          /* "192.0.2.1:80" */
+    const char *syscall;          /* its name */
+    int sys_errno;                /* of the call that failed */
+    enum brig_call_access access; /* what was tried */
+    int out_of_memory;            /* 1: memory could not be had */
+};
+#define BRIG_CALL_TEXT_MAX (256 * 1024)
+int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure *failure);
+/* The same for C: "cannot open '/etc/shadow'" and errno. Returns -1, for `return …;`. */
+int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const char *path,
+                         enum brig_call_access access);
+
+/* ---- The same in parts -------------------------------------------------------------------- */
+
+/* For interpreters, which fork by their own means, and for event loops:
+ *
+ *     brig_call_begin(caller, &call, &err);
+ *     pid = fork();                               by libc's fork or the interpreter's
+ *     if (pid == 0) {
+ *         child = brig_call_enter(call);          confined from here on; never fails
+ *         … brig_call_return(child, …) or brig_call_fail(child, …) …
+ *         brig_call_leave(child);                 ends the process
+ *     }
+ *     brig_call_started(call, pid, &err);         at once, in the parent
+ *     brig_call_wait(call, &err);                 or brig_call_fd() and brig_call_process()
+ *     brig_call_result(call, result, &err);
+ *     brig_call_free(call);
+ *
+ * Between fork and enter the child should do nothing it can do later. The thread that forked must
+ * live until the call is over, as the child dies with it; or see BRIG_CALL_OUTLIVE. */
+struct brig_call;
+
+int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
+                    struct brig_error *err);
+
+/* One more fd that stays open in the child, from 3 on: for those that an interpreter makes for itself
+ * in a new process. Also in the child, before brig_call_enter(). */
+#define BRIG_CALL_KEEP_MAX 64
+int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err);
+
+enum brig_call_enter_flag {
+    BRIG_CALL_OUTLIVE =
+        1 << 0, /* without namespaces: the child is not bound to the life of the thread
+                                 * that forked it, and so not to that of the caller, either */
+};
+/* In the forked child. Confines it and returns its end; should that fail, it tells the parent and
+ * ends the process. With namespaces it returns in a grandchild: fork handlers of libc run, those
+ * of an interpreter do not. `flags` are of the enum above. */
+struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags);
+/* Ends the process: what it printed is written, nothing else of the caller's is run. */
+void brig_call_leave(struct brig_call_child *child) __attribute__((noreturn));
+
+/* In the parent. A pid of -1 says that there was no fork, with its errno. */
+int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err);
+/* An fd that becomes readable when brig_call_process() has something to do. Owned by the call; -1
+ * if there can be none. */
+int brig_call_fd(struct brig_call *call);
+/* Does what is to be done without blocking: 1 when the call is over, 0 when it goes on. */
+int brig_call_process(struct brig_call *call, struct brig_error *err);
+/* Blocks until the call is over. */
+int brig_call_wait(struct brig_call *call, struct brig_error *err);
+/* Ends it: TERM, grace, KILL. It is over when process or wait say so. */
+int brig_call_cancel(struct brig_call *call, struct brig_error *err);
+/* Moves the result out; only once the call is over. */
+int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result,
+                     struct brig_error *err);
+/* Ends it if it still runs, and releases everything. Accepts NULL. */
+void brig_call_free(struct brig_call *call);
+
+/* ---- Confining oneself -------------------------------------------------------------------- */
+
+/* Applies to the running process what of a policy can be applied to one that runs: no_new_privs,
+ * no capabilities, resource limits, Landlock, the syscall filter. For good, and for all it starts.
+ * Namespaces, views, masks and limits of cgroups cannot: what is lost by that is in *ret_unenforced
+ * (may be NULL). NULL for the policy is that of brig_call(). fds that are open stay so. To be called
+ * before there are threads: BRIG_E_STATE if there are. On failure some of it may have been applied;
+ * who was refused should exit. */
+int brig_confine_self(const struct brig_policy *policy, struct brig_unenforced *ret_unenforced,
+                      struct brig_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
