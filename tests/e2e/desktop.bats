@@ -90,6 +90,8 @@ reaches() {
     local option=$1 path=$2 who mode
     for who in $(everyone); do
         for mode in casual bare strict sealed; do
+            # In a virtual machine /tmp is not on a disk, and cannot be id-mapped.
+            [ "$who $mode $(findmnt -nT "$path" -o FSTYPE)" != 'sudo strict overlay' ] || continue
             must by "$who" -m "$mode" --seccomp dev "$option" -- python3 -c "$connect" "$path"
             output_has "hello from $path"
             output_has "brig: $option opens "

@@ -26,6 +26,8 @@ in_each_mode() {
     local mode who
     for who in $(each_user); do
         for mode in casual bare strict; do
+            # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
+            [ "$who $mode $(findmnt -nT /root -o FSTYPE)" != 'root casual overlay' ] || continue
             echo "$who, $mode" >&2
             jail=(as "$who" "$BRIG" -m "$mode" -j "disk-$mode" -D --on-unsupported ignore)
             "$1"
@@ -112,8 +114,8 @@ fill='dd if=/dev/zero of=$0 bs=1M count=$1 status=none'
 }
 
 @test "what fills the private directories does not keep masks from being made" {
-    mkdir -p "$SCRATCH/home"
     for who in $(each_user); do
+        [ "$who $(findmnt -nT /root -o FSTYPE)" != 'root overlay' ] || continue
         jail=(as "$who" "$BRIG" -m casual -j full -D --on-unsupported ignore)
         must "${jail[@]}" --disk 1M -- sh -c 'for i in $(seq 100000); do : 2>/dev/null >/tmp/$i || break; done; yes >/tmp/f 2>/dev/null || true'
         echo secret >"$(as "$who" sh -c 'cd && pwd')/.disk-secret"
