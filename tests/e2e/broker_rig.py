@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What tests/e2e/broker needs: two network namespaces, servers in one of them, and a broker.
+"""What tests/e2e/broker needs: three network namespaces, servers in one of them, and a broker.
 
-The process lives in the "world": a network namespace whose loopback has public, private and other
-addresses, so that nothing can leave the machine. The "jail" is another one, prepared as brig does it.
+The process lives in the "world", where the broker runs. Behind a gateway of it is the "internet",
+whose loopback has public, private and other addresses: nothing can leave the machine. The "jail" is
+prepared as brig does it.
 Sockets are made in either by changing over for a moment; where a socket was made is where it stays.
 """
 import array
@@ -26,6 +27,11 @@ WAIT = 20
 PUBLIC4, PUBLIC4_OTHER, PRIVATE4 = "93.184.216.34", "93.184.216.35", "10.1.2.3"
 METADATA4, UNREACHED4 = "169.254.169.254", "93.184.216.99"
 PUBLIC6 = "2606:2800:220:1::34"
+# Public, and all the same this machine's own, its neighbours', or behind a tunnel for everything.
+OWN4, OWN6 = "93.184.217.7", "2606:2800:221::7"
+NEAR4, NEAR6 = "93.184.218.1", "2606:2800:222::1"
+TUNNELLED4 = "64.1.2.3"
+INTERNET = None
 RESOLVER_PORT = 5300
 
 # door_wire.h
@@ -62,17 +68,26 @@ class Namespaces:
     """The world, in which the process is, and the jail."""
 
     def __init__(self):
+        self.world = os.open("/proc/self/ns/net", os.O_RDONLY)
+        check(LIBC.unshare(CLONE_NEWNET))
+        self.internet_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
         run("ip", "link", "set", "lo", "up")
-        for address in (PUBLIC4, PUBLIC4_OTHER, PRIVATE4, METADATA4):
+        for address in (PUBLIC4, PUBLIC4_OTHER, PRIVATE4, METADATA4, TUNNELLED4):
             run("ip", "addr", "add", address + "/32", "dev", "lo")
         run("ip", "addr", "add", PUBLIC6 + "/128", "dev", "lo")
-        # What does not answer: packets to it go nowhere.
-        run("ip", "link", "add", "nowhere", "type", "veth", "peer", "name", "nowhere-peer")
-        run("ip", "link", "set", "nowhere", "up")
-        run("ip", "link", "set", "nowhere-peer", "up")
-        run("ip", "route", "add", UNREACHED4 + "/32", "dev", "nowhere")
-        run("ip", "neigh", "add", UNREACHED4, "lladdr", "02:00:00:00:00:01", "dev", "nowhere")
-        self.world = os.open("/proc/self/ns/net", os.O_RDONLY)
+        run("ip", "link", "add", "near", "type", "veth", "peer", "name", "uplink")
+        run("ip", "link", "set", "uplink", "netns", f"/proc/{os.getpid()}/fd/{self.world}")
+        self.connect_machine("near", "1", "1")
+        self.leave()
+        run("ip", "link", "set", "lo", "up")
+        self.connect_machine("uplink", "2", "2")
+        run("ip", "route", "add", "default", "via", "192.0.2.1")
+        run("ip", "route", "add", "64.0.0.0/8", "dev", "uplink")  # as a tunnel for everything has it
+        run("ip", "route", "add", "default", "via", "2001:db8::1")
+        for address in (OWN4 + "/32", OWN6 + "/128"):
+            run("ip", "addr", "add", address, "dev", "lo")
+        global INTERNET
+        INTERNET = self
         check(LIBC.unshare(CLONE_NEWNET))
         self.jail_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
         run("ip", "link", "set", "lo", "up")
@@ -85,16 +100,31 @@ class Namespaces:
         run("ip", "-6", "route", "replace", "local", "default", "dev", "lo")
         self.leave()
 
+    @staticmethod
+    def connect_machine(device, last4, last6):
+        """Its addresses on the network between the world and the internet, where neighbours are."""
+        run("ip", "addr", "add", f"192.0.2.{last4}/24", "dev", device)
+        run("ip", "addr", "add", f"{NEAR4[:-1]}{last4}/24", "dev", device)
+        run("ip", "addr", "add", f"2001:db8::{last6}/64", "dev", device, "nodad")
+        run("ip", "addr", "add", f"{NEAR6[:-1]}{last6}/64", "dev", device, "nodad")
+        run("ip", "link", "set", device, "up")
+
     def leave(self):
         check(LIBC.setns(self.world, CLONE_NEWNET))
 
     @contextlib.contextmanager
-    def jail(self):
-        check(LIBC.setns(self.jail_fd, CLONE_NEWNET))
+    def inside(self, namespace):
+        check(LIBC.setns(namespace, CLONE_NEWNET))
         try:
             yield
         finally:
             self.leave()
+
+    def jail(self):
+        return self.inside(self.jail_fd)
+
+    def internet(self):
+        return self.inside(self.internet_fd)
 
     def in_jail(self):
         """For subprocess: preexec_fn."""
@@ -162,7 +192,15 @@ def connected(client, to):
     return client
 
 
-def listen(address, port, backlog=1024):
+def listen(address, port):
+    """A server of the internet; one on loopback is where the caller is."""
+    if address.startswith("127.") or address in ("::1", OWN4, OWN6):
+        return listen_here(address, port)
+    with INTERNET.internet():
+        return listen_here(address, port)
+
+
+def listen_here(address, port, backlog=1024):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     server = Listener(family, socket.SOCK_STREAM)
     LISTENERS.append(server)
@@ -412,7 +450,7 @@ class Rig:
 
     def jail_listen(self, address, port):
         with self.namespaces.jail():
-            return listen(address, port)
+            return listen_here(address, port)
 
     def jail_udp(self, address, port):
         with self.namespaces.jail():
