@@ -64,8 +64,8 @@ def run(*command):
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-class Namespaces:
-    """The world, in which the process is, and the jail."""
+class World:
+    """The world, in which the process is, and the internet behind its gateway."""
 
     def __init__(self):
         self.world = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -77,10 +77,10 @@ class Namespaces:
         run("ip", "addr", "add", PUBLIC6 + "/128", "dev", "lo")
         run("ip", "link", "add", "near", "type", "veth", "peer", "name", "uplink")
         run("ip", "link", "set", "uplink", "netns", f"/proc/{os.getpid()}/fd/{self.world}")
-        self.connect_machine("near", "1", "1")
+        self.connect_machine("near", 1)
         self.leave()
         run("ip", "link", "set", "lo", "up")
-        self.connect_machine("uplink", "2", "2")
+        self.connect_machine("uplink", 2)
         run("ip", "route", "add", "default", "via", "192.0.2.1")
         run("ip", "route", "add", "64.0.0.0/8", "dev", "uplink")  # as a tunnel for everything has it
         run("ip", "route", "add", "default", "via", "2001:db8::1")
@@ -88,25 +88,14 @@ class Namespaces:
             run("ip", "addr", "add", address, "dev", "lo")
         global INTERNET
         INTERNET = self
-        check(LIBC.unshare(CLONE_NEWNET))
-        self.jail_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
-        run("ip", "link", "set", "lo", "up")
-        run("ip", "addr", "add", "198.18.0.1/15", "dev", "lo")
-        run("ip", "addr", "add", "fd62:7269:6700::1/48", "dev", "lo")
-        # All of the ranges is local, as are all other addresses: brig's redirect needs a route.
-        run("ip", "route", "replace", "local", "198.18.0.0/15", "dev", "lo")
-        run("ip", "-6", "route", "replace", "local", "fd62:7269:6700::/48", "dev", "lo")
-        run("ip", "route", "replace", "local", "default", "dev", "lo")
-        run("ip", "-6", "route", "replace", "local", "default", "dev", "lo")
-        self.leave()
 
     @staticmethod
-    def connect_machine(device, last4, last6):
+    def connect_machine(device, last):
         """Its addresses on the network between the world and the internet, where neighbours are."""
-        run("ip", "addr", "add", f"192.0.2.{last4}/24", "dev", device)
-        run("ip", "addr", "add", f"{NEAR4[:-1]}{last4}/24", "dev", device)
-        run("ip", "addr", "add", f"2001:db8::{last6}/64", "dev", device, "nodad")
-        run("ip", "addr", "add", f"{NEAR6[:-1]}{last6}/64", "dev", device, "nodad")
+        run("ip", "addr", "add", f"192.0.2.{last}/24", "dev", device)
+        run("ip", "addr", "add", f"{NEAR4[:-1]}{last}/24", "dev", device)
+        run("ip", "addr", "add", f"2001:db8::{last}/64", "dev", device, "nodad")
+        run("ip", "addr", "add", f"{NEAR6[:-1]}{last}/64", "dev", device, "nodad")
         run("ip", "link", "set", device, "up")
 
     def leave(self):
@@ -120,11 +109,29 @@ class Namespaces:
         finally:
             self.leave()
 
-    def jail(self):
-        return self.inside(self.jail_fd)
-
     def internet(self):
         return self.inside(self.internet_fd)
+
+
+class Namespaces(World):
+    """And the jail."""
+
+    def __init__(self):
+        super().__init__()
+        check(LIBC.unshare(CLONE_NEWNET))
+        self.jail_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
+        run("ip", "link", "set", "lo", "up")
+        run("ip", "addr", "add", "198.18.0.1/15", "dev", "lo")
+        run("ip", "addr", "add", "fd62:7269:6700::1/48", "dev", "lo")
+        # All of the ranges is local, as are all other addresses: brig's redirect needs a route.
+        run("ip", "route", "replace", "local", "198.18.0.0/15", "dev", "lo")
+        run("ip", "-6", "route", "replace", "local", "fd62:7269:6700::/48", "dev", "lo")
+        run("ip", "route", "replace", "local", "default", "dev", "lo")
+        run("ip", "-6", "route", "replace", "local", "default", "dev", "lo")
+        self.leave()
+
+    def jail(self):
+        return self.inside(self.jail_fd)
 
     def in_jail(self):
         """For subprocess: preexec_fn."""
