@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -554,3 +555,108 @@ def client_hello(name):
     with contextlib.suppress(ssl.SSLWantReadError):
         tls.do_handshake()
     return outgoing.read()
+
+
+# ---- What several tests need ---------------------------------------------------------------------
+
+
+def tls_client(client, name):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(client, server_hostname=name)
+
+
+def wait_for(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def socks_name(name, port):
+    return b"\x05\x01\x00\x03" + bytes([len(name)]) + name.encode() + struct.pack(">H", port)
+
+
+class UpstreamProxy:
+    """The host's own proxy, which knows names nobody else does."""
+
+    def __init__(self, port, ahead=b"ahead"):
+        self.heads, self.ahead = [], ahead
+        self.server = serve(listen("127.0.0.1", port), self.handle)
+
+    def handle(self, connection, _peer):
+        head = read_head(connection)
+        self.heads.append(head)
+        target = head.split()[1].decode()
+        if target.startswith("refused"):
+            connection.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+            return
+        onward = socket.create_connection((PUBLIC4, int(target.rsplit(":", 1)[1])))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nVia: test\r\n\r\n" + self.ahead)
+        other = threading.Thread(target=self.copy, args=(onward, connection), daemon=True)
+        other.start()
+        self.copy(connection, onward)
+        other.join()
+
+    @staticmethod
+    def copy(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
+# ---- Running them --------------------------------------------------------------------------------
+
+TESTS = []
+
+
+def test(function):
+    """A test; its name is the sentence it proves."""
+    TESTS.append(function)
+    return function
+
+
+def main():
+    enter_own_namespace()
+    wanted = sys.argv[1:]
+    rig = Rig()
+    rig.resolver.names.update({name + ".example": [PUBLIC4] for name in ("echo", "tls", "web", "lazy", "api")})
+    certificate = make_certificate(rig.directory, "tls.example", "api.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    rig.certificate, rig.tls = certificate[0], context
+
+    def tls_echo(connection, peer):
+        with context.wrap_socket(connection, server_side=True) as tls:
+            echo(tls, peer)
+    for address in (PUBLIC4, PRIVATE4, "127.0.0.1", METADATA4, PUBLIC6):
+        serve(listen(address, 5000), echo)
+    serve(listen(PUBLIC4_OTHER, 5000), echo)
+    serve(listen(PUBLIC4, 5001), echo)
+    for port in (443, 5443, 5444):
+        serve(listen(PUBLIC4, port), tls_echo)
+    serve(listen(PUBLIC4, 80), http)
+    rig.lasting = len(LISTENERS)
+    number = failed = 0
+    for function in TESTS:
+        if wanted and not any(part in function.__name__ for part in wanted):
+            continue
+        number += 1
+        start = time.monotonic()
+        try:
+            function(rig)
+            print(f"ok {number} - {function.__name__.replace('_', ' ')}", flush=True)
+        except Exception:  # noqa: BLE001
+            failed += 1
+            print(f"not ok {number} - {function.__name__.replace('_', ' ')}")
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), flush=True)
+        rig.forget()
+        if os.environ.get("BROKER_TIMES"):
+            print(f"# {time.monotonic() - start:.2f} s", flush=True)
+    print(f"1..{number}", flush=True)
+    rig.done()
+    os._exit(1 if failed else 0)
