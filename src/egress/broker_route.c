@@ -43,7 +43,7 @@ static bool is_unreachable(int sys_errno)
            sys_errno == EINVAL;
 }
 
-static enum route_kind read_error(const struct nlmsghdr *head)
+static enum route_kind read_error(struct nlmsghdr *head)
 {
     const struct nlmsgerr *error = NLMSG_DATA(head);
     if (head->nlmsg_len < NLMSG_LENGTH(sizeof *error) || !is_unreachable(-error->error))
@@ -51,20 +51,20 @@ static enum route_kind read_error(const struct nlmsghdr *head)
     return ROUTE_FAR;
 }
 
-static bool has_gateway(const struct nlmsghdr *head)
+static bool has_gateway(struct nlmsghdr *head)
 {
     int left = (int)RTM_PAYLOAD(head);
-    const struct rtmsg *route = NLMSG_DATA(head);
-    for (const struct rtattr *at = RTM_RTA(route); RTA_OK(at, left); at = RTA_NEXT(at, left))
+    struct rtmsg *route = NLMSG_DATA(head);
+    for (struct rtattr *at = RTM_RTA(route); RTA_OK(at, left); at = RTA_NEXT(at, left))
         if (at->rta_type == RTA_GATEWAY || at->rta_type == RTA_VIA ||
             at->rta_type == RTA_MULTIPATH || at->rta_type == RTA_NH_ID)
             return true;
     return false;
 }
 
-enum route_kind route_read(const void *answer, size_t length)
+/* The kernel's macros do not know const. */
+static enum route_kind read_answer(struct nlmsghdr *head, size_t length)
 {
-    const struct nlmsghdr *head = answer;
     if (length < sizeof *head || !NLMSG_OK(head, length))
         return ROUTE_NEAR;
     if (head->nlmsg_type == NLMSG_ERROR)
@@ -102,7 +102,7 @@ enum route_kind route_find(int fd, const struct net_address *address)
     if (send(fd, &question, question.head.nlmsg_len, MSG_DONTWAIT) < 0)
         return ROUTE_NEAR;
     ssize_t length = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
-    return length < 0 ? ROUTE_NEAR : route_read(&answer, (size_t)length);
+    return length < 0 ? ROUTE_NEAR : read_answer(&answer.head, (size_t)length);
 }
 
 const char *route_text(enum route_kind kind)

@@ -22,7 +22,4 @@ int route_open(int *ret_fd, struct brig_error *err);
 /* Asks the kernel; what cannot be asked is near, and so refused. */
 enum route_kind route_find(int fd, const struct net_address *address);
 
-/* What the kernel's answer says, `length` bytes. */
-enum route_kind route_read(const void *answer, size_t length);
-
 const char *route_text(enum route_kind kind); /* "this machine's own", … */

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -64,8 +65,8 @@ def run(*command):
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-class Namespaces:
-    """The world, in which the process is, and the jail."""
+class World:
+    """The world, in which the process is, and the internet behind its gateway."""
 
     def __init__(self):
         self.world = os.open("/proc/self/ns/net", os.O_RDONLY)
@@ -77,10 +78,10 @@ class Namespaces:
         run("ip", "addr", "add", PUBLIC6 + "/128", "dev", "lo")
         run("ip", "link", "add", "near", "type", "veth", "peer", "name", "uplink")
         run("ip", "link", "set", "uplink", "netns", f"/proc/{os.getpid()}/fd/{self.world}")
-        self.connect_machine("near", "1", "1")
+        self.connect_machine("near", 1)
         self.leave()
         run("ip", "link", "set", "lo", "up")
-        self.connect_machine("uplink", "2", "2")
+        self.connect_machine("uplink", 2)
         run("ip", "route", "add", "default", "via", "192.0.2.1")
         run("ip", "route", "add", "64.0.0.0/8", "dev", "uplink")  # as a tunnel for everything has it
         run("ip", "route", "add", "default", "via", "2001:db8::1")
@@ -88,25 +89,14 @@ class Namespaces:
             run("ip", "addr", "add", address, "dev", "lo")
         global INTERNET
         INTERNET = self
-        check(LIBC.unshare(CLONE_NEWNET))
-        self.jail_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
-        run("ip", "link", "set", "lo", "up")
-        run("ip", "addr", "add", "198.18.0.1/15", "dev", "lo")
-        run("ip", "addr", "add", "fd62:7269:6700::1/48", "dev", "lo")
-        # All of the ranges is local, as are all other addresses: brig's redirect needs a route.
-        run("ip", "route", "replace", "local", "198.18.0.0/15", "dev", "lo")
-        run("ip", "-6", "route", "replace", "local", "fd62:7269:6700::/48", "dev", "lo")
-        run("ip", "route", "replace", "local", "default", "dev", "lo")
-        run("ip", "-6", "route", "replace", "local", "default", "dev", "lo")
-        self.leave()
 
     @staticmethod
-    def connect_machine(device, last4, last6):
+    def connect_machine(device, last):
         """Its addresses on the network between the world and the internet, where neighbours are."""
-        run("ip", "addr", "add", f"192.0.2.{last4}/24", "dev", device)
-        run("ip", "addr", "add", f"{NEAR4[:-1]}{last4}/24", "dev", device)
-        run("ip", "addr", "add", f"2001:db8::{last6}/64", "dev", device, "nodad")
-        run("ip", "addr", "add", f"{NEAR6[:-1]}{last6}/64", "dev", device, "nodad")
+        run("ip", "addr", "add", f"192.0.2.{last}/24", "dev", device)
+        run("ip", "addr", "add", f"{NEAR4[:-1]}{last}/24", "dev", device)
+        run("ip", "addr", "add", f"2001:db8::{last}/64", "dev", device, "nodad")
+        run("ip", "addr", "add", f"{NEAR6[:-1]}{last}/64", "dev", device, "nodad")
         run("ip", "link", "set", device, "up")
 
     def leave(self):
@@ -120,11 +110,29 @@ class Namespaces:
         finally:
             self.leave()
 
-    def jail(self):
-        return self.inside(self.jail_fd)
-
     def internet(self):
         return self.inside(self.internet_fd)
+
+
+class Namespaces(World):
+    """And the jail."""
+
+    def __init__(self):
+        super().__init__()
+        check(LIBC.unshare(CLONE_NEWNET))
+        self.jail_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
+        run("ip", "link", "set", "lo", "up")
+        run("ip", "addr", "add", "198.18.0.1/15", "dev", "lo")
+        run("ip", "addr", "add", "fd62:7269:6700::1/48", "dev", "lo")
+        # All of the ranges is local, as are all other addresses: brig's redirect needs a route.
+        run("ip", "route", "replace", "local", "198.18.0.0/15", "dev", "lo")
+        run("ip", "-6", "route", "replace", "local", "fd62:7269:6700::/48", "dev", "lo")
+        run("ip", "route", "replace", "local", "default", "dev", "lo")
+        run("ip", "-6", "route", "replace", "local", "default", "dev", "lo")
+        self.leave()
+
+    def jail(self):
+        return self.inside(self.jail_fd)
 
     def in_jail(self):
         """For subprocess: preexec_fn."""
@@ -547,3 +555,108 @@ def client_hello(name):
     with contextlib.suppress(ssl.SSLWantReadError):
         tls.do_handshake()
     return outgoing.read()
+
+
+# ---- What several tests need ---------------------------------------------------------------------
+
+
+def tls_client(client, name):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(client, server_hostname=name)
+
+
+def wait_for(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def socks_name(name, port):
+    return b"\x05\x01\x00\x03" + bytes([len(name)]) + name.encode() + struct.pack(">H", port)
+
+
+class UpstreamProxy:
+    """The host's own proxy, which knows names nobody else does."""
+
+    def __init__(self, port, ahead=b"ahead"):
+        self.heads, self.ahead = [], ahead
+        self.server = serve(listen("127.0.0.1", port), self.handle)
+
+    def handle(self, connection, _peer):
+        head = read_head(connection)
+        self.heads.append(head)
+        target = head.split()[1].decode()
+        if target.startswith("refused"):
+            connection.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+            return
+        onward = socket.create_connection((PUBLIC4, int(target.rsplit(":", 1)[1])))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nVia: test\r\n\r\n" + self.ahead)
+        other = threading.Thread(target=self.copy, args=(onward, connection), daemon=True)
+        other.start()
+        self.copy(connection, onward)
+        other.join()
+
+    @staticmethod
+    def copy(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
+# ---- Running them --------------------------------------------------------------------------------
+
+TESTS = []
+
+
+def test(function):
+    """A test; its name is the sentence it proves."""
+    TESTS.append(function)
+    return function
+
+
+def main():
+    enter_own_namespace()
+    wanted = sys.argv[1:]
+    rig = Rig()
+    rig.resolver.names.update({name + ".example": [PUBLIC4] for name in ("echo", "tls", "web", "lazy", "api")})
+    certificate = make_certificate(rig.directory, "tls.example", "api.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    rig.certificate, rig.tls = certificate[0], context
+
+    def tls_echo(connection, peer):
+        with context.wrap_socket(connection, server_side=True) as tls:
+            echo(tls, peer)
+    for address in (PUBLIC4, PRIVATE4, "127.0.0.1", METADATA4, PUBLIC6):
+        serve(listen(address, 5000), echo)
+    serve(listen(PUBLIC4_OTHER, 5000), echo)
+    serve(listen(PUBLIC4, 5001), echo)
+    for port in (443, 5443, 5444):
+        serve(listen(PUBLIC4, port), tls_echo)
+    serve(listen(PUBLIC4, 80), http)
+    rig.lasting = len(LISTENERS)
+    number = failed = 0
+    for function in TESTS:
+        if wanted and not any(part in function.__name__ for part in wanted):
+            continue
+        number += 1
+        start = time.monotonic()
+        try:
+            function(rig)
+            print(f"ok {number} - {function.__name__.replace('_', ' ')}", flush=True)
+        except Exception:  # noqa: BLE001
+            failed += 1
+            print(f"not ok {number} - {function.__name__.replace('_', ' ')}")
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), flush=True)
+        rig.forget()
+        if os.environ.get("BROKER_TIMES"):
+            print(f"# {time.monotonic() - start:.2f} s", flush=True)
+    print(f"1..{number}", flush=True)
+    rig.done()
+    os._exit(1 if failed else 0)
