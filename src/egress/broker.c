@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "egress/broker_inject.h"
+#include "egress/broker_route.h"
 #include "egress/broker_sockets.h"
 
 #define ACCEPT_AT_ONCE 64
@@ -68,7 +69,7 @@ static void finish_expires(struct timer *timer)
 void broker_init(struct broker *broker)
 {
     broker->finish.fire = finish_expires;
-    broker->control.fd = broker->connector.fd = broker->loop.epoll = -1;
+    broker->control.fd = broker->connector.fd = broker->loop.epoll = broker->routes = -1;
     broker->publish_last = &broker->publish_first;
     broker->over_bytes.run = end_all;
 }
@@ -86,6 +87,8 @@ int broker_start(struct broker *broker, const char *config, size_t length, struc
     status = loop_init(&broker->loop, err);
     broker->relays.loop = &broker->loop;
     if (status == 0)
+        status = route_open(&broker->routes, err);
+    if (status == 0)
         status = resolver_init(&broker->resolver, &broker->loop, &broker->config, err);
     return status < 0 ? status : inject_init(broker, err);
 }
@@ -102,6 +105,8 @@ void broker_done(struct broker *broker)
     relay_shared_done(&broker->relays);
     close_listeners(broker);
     names_done(&broker->names);
+    if (broker->routes >= 0)
+        (void)close(broker->routes);
     events_drain(&broker->events, DRAIN_MS);
     events_done(&broker->events);
     broker_config_done(&broker->config);

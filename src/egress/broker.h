@@ -46,6 +46,7 @@ struct broker {
     struct names names;
     struct resolver resolver;
     struct relay_shared relays;
+    int routes; /* to ask the kernel with */
     struct watch control;
     struct events events;
     bool paused; /* nothing new begins: the job does not read its events, or there is no room */

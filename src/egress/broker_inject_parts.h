@@ -93,6 +93,11 @@ void inject_client_end(struct inject_client *client, bool reset);
 void inject_tell(struct inject_client *client, enum door_verdict verdict, enum door_because because,
                  const char *detail);
 
+/* ---- broker_inject_begin.c ---- */
+
+/* Looks at what was read; if it is a whole head, the request is begun or refused. */
+void inject_read_request(struct inject_client *client);
+
 /* ---- broker_inject_request.c ---- */
 
 /* Makes the headers that go upstream; false if memory is short. Before the input is used up. */

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "egress/broker_connection.h"
+#include "egress/broker_route.h"
 
 #define PROXY_REPLY_MAX 8192
 
@@ -51,39 +52,56 @@ static void dial_host(struct connection *connection)
     dial_all(connection, both, 2, connection->port);
 }
 
-/* Keeps those that may be connected to; of the others, the last verdict is why. */
+/* An address that is not to be connected to, and why. */
+struct refusal {
+    struct net_address address;
+    struct net_verdict verdict;
+    enum route_kind route;
+};
+
+/* What is only public, and not granted as an address, must not be this machine or a neighbour. */
+static bool is_allowed(const struct connection *connection, struct refusal *judged)
+{
+    if (judged->verdict.reason != NET_OK)
+        return false;
+    bool granted = judged->verdict.rule && judged->verdict.rule->kind == NET_RULE_RANGE;
+    judged->route = granted ? ROUTE_FAR : route_find(connection->broker->routes, &judged->address);
+    return judged->route == ROUTE_FAR;
+}
+
+/* Keeps those that may be connected to; of the others, the last is told of. */
 static size_t choose(const struct connection *connection, const struct net_address *addresses,
-                     size_t count, struct net_address *chosen, struct net_verdict *ret_refusal,
-                     struct net_address *ret_refused)
+                     size_t count, struct net_address *chosen, struct refusal *ret_refusal)
 {
     const struct net_rules *rules = &connection->broker->config.rules;
     size_t kept = 0;
     for (size_t i = 0; i < count && kept < DIAL_ADDRESSES_MAX; i++) {
-        struct net_verdict verdict = net_rules_resolved(rules, &addresses[i], connection->port);
-        if (verdict.reason == NET_OK) {
+        struct refusal judged = {
+            .address = addresses[i],
+            .verdict = net_rules_resolved(rules, &addresses[i], connection->port),
+        };
+        if (is_allowed(connection, &judged))
             chosen[kept++] = addresses[i];
-            continue;
-        }
-        *ret_refusal = verdict;
-        *ret_refused = addresses[i];
+        else
+            *ret_refusal = judged;
     }
     return kept;
 }
 
-static void refuse_addresses(struct connection *connection, const struct net_verdict *verdict,
-                             const struct net_address *address)
+static void refuse_address(struct connection *connection, const struct refusal *refusal)
 {
     char detail[DOOR_DETAIL_MAX], text[NET_ADDRESS_TEXT_MAX];
-    connection->address = *address;
+    connection->address = refusal->address;
     connection->has_address = true;
-    net_address_print(address, text);
-    if (verdict->reason == NET_DENIED) {
-        connection->rule = verdict->rule;
+    net_address_print(&refusal->address, text);
+    if (refusal->verdict.reason == NET_DENIED) {
+        connection->rule = refusal->verdict.rule;
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_RULE, "a rule denies its address");
         return;
     }
     (void)snprintf(detail, sizeof detail, "its address %s is %s; allow it as an address", text,
-                   net_class_name(verdict->class));
+                   refusal->verdict.reason == NET_OK ? route_text(refusal->route)
+                                                     : net_class_name(refusal->verdict.class));
     connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS, detail);
 }
 
@@ -92,8 +110,8 @@ static void resolved(struct resolve_request *request, const struct net_address *
 {
     struct connection *connection =
         (struct connection *)((char *)request - offsetof(struct connection, resolve));
-    struct net_address chosen[DIAL_ADDRESSES_MAX], refused = {0};
-    struct net_verdict refusal = {0};
+    struct net_address chosen[DIAL_ADDRESSES_MAX];
+    struct refusal refusal = {0};
     if (why) {
         fail(connection, DOOR_BECAUSE_NO_NAME, why);
         return;
@@ -103,9 +121,9 @@ static void resolved(struct resolve_request *request, const struct net_address *
         dial_all(connection, addresses, count, connection->broker->config.proxy.port);
         return;
     }
-    size_t kept = choose(connection, addresses, count, chosen, &refusal, &refused);
+    size_t kept = choose(connection, addresses, count, chosen, &refusal);
     if (kept == 0)
-        refuse_addresses(connection, &refusal, &refused);
+        refuse_address(connection, &refusal);
     else
         dial_all(connection, chosen, kept, connection->port);
 }
@@ -214,6 +232,16 @@ static void dialled(struct dial *dial, int fd, const struct net_address *address
 
 /* ---- Beginning and end ---- */
 
+/* One that was given as such. */
+static void dial_address(struct connection *connection)
+{
+    struct refusal judged = {.address = connection->address, .verdict = {.rule = connection->rule}};
+    if (is_allowed(connection, &judged))
+        dial_all(connection, &connection->address, 1, connection->port);
+    else
+        refuse_address(connection, &judged);
+}
+
 static void start_through_proxy(struct connection *connection)
 {
     const struct config_host *proxy = &connection->broker->config.proxy;
@@ -238,7 +266,7 @@ void upstream_start(struct connection *connection)
     else if (connection->has_name)
         resolver_ask(&broker->resolver, connection->name, &connection->resolve);
     else
-        dial_all(connection, &connection->address, 1, connection->port);
+        dial_address(connection);
 }
 
 void upstream_cancel(struct connection *connection)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What tests/e2e/broker needs: two network namespaces, servers in one of them, and a broker.
+"""What tests/e2e/broker needs: three network namespaces, servers in one of them, and a broker.
 
-The process lives in the "world": a network namespace whose loopback has public, private and other
-addresses, so that nothing can leave the machine. The "jail" is another one, prepared as brig does it.
+The process lives in the "world", where the broker runs. Behind a gateway of it is the "internet",
+whose loopback has public, private and other addresses: nothing can leave the machine. The "jail" is
+prepared as brig does it.
 Sockets are made in either by changing over for a moment; where a socket was made is where it stays.
 """
 import array
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
@@ -26,6 +28,11 @@ WAIT = 20
 PUBLIC4, PUBLIC4_OTHER, PRIVATE4 = "93.184.216.34", "93.184.216.35", "10.1.2.3"
 METADATA4, UNREACHED4 = "169.254.169.254", "93.184.216.99"
 PUBLIC6 = "2606:2800:220:1::34"
+# Public, and all the same this machine's own, its neighbours', or behind a tunnel for everything.
+OWN4, OWN6 = "93.184.217.7", "2606:2800:221::7"
+NEAR4, NEAR6 = "93.184.218.1", "2606:2800:222::1"
+TUNNELLED4 = "64.1.2.3"
+INTERNET = None
 RESOLVER_PORT = 5300
 
 # door_wire.h
@@ -58,21 +65,60 @@ def run(*command):
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True)
 
 
-class Namespaces:
-    """The world, in which the process is, and the jail."""
+class World:
+    """The world, in which the process is, and the internet behind its gateway."""
 
     def __init__(self):
+        self.world = os.open("/proc/self/ns/net", os.O_RDONLY)
+        check(LIBC.unshare(CLONE_NEWNET))
+        self.internet_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
         run("ip", "link", "set", "lo", "up")
-        for address in (PUBLIC4, PUBLIC4_OTHER, PRIVATE4, METADATA4):
+        for address in (PUBLIC4, PUBLIC4_OTHER, PRIVATE4, METADATA4, TUNNELLED4):
             run("ip", "addr", "add", address + "/32", "dev", "lo")
         run("ip", "addr", "add", PUBLIC6 + "/128", "dev", "lo")
-        # What does not answer: packets to it go nowhere.
-        run("ip", "link", "add", "nowhere", "type", "veth", "peer", "name", "nowhere-peer")
-        run("ip", "link", "set", "nowhere", "up")
-        run("ip", "link", "set", "nowhere-peer", "up")
-        run("ip", "route", "add", UNREACHED4 + "/32", "dev", "nowhere")
-        run("ip", "neigh", "add", UNREACHED4, "lladdr", "02:00:00:00:00:01", "dev", "nowhere")
-        self.world = os.open("/proc/self/ns/net", os.O_RDONLY)
+        run("ip", "link", "add", "near", "type", "veth", "peer", "name", "uplink")
+        run("ip", "link", "set", "uplink", "netns", f"/proc/{os.getpid()}/fd/{self.world}")
+        self.connect_machine("near", 1)
+        self.leave()
+        run("ip", "link", "set", "lo", "up")
+        self.connect_machine("uplink", 2)
+        run("ip", "route", "add", "default", "via", "192.0.2.1")
+        run("ip", "route", "add", "64.0.0.0/8", "dev", "uplink")  # as a tunnel for everything has it
+        run("ip", "route", "add", "default", "via", "2001:db8::1")
+        for address in (OWN4 + "/32", OWN6 + "/128"):
+            run("ip", "addr", "add", address, "dev", "lo")
+        global INTERNET
+        INTERNET = self
+
+    @staticmethod
+    def connect_machine(device, last):
+        """Its addresses on the network between the world and the internet, where neighbours are."""
+        run("ip", "addr", "add", f"192.0.2.{last}/24", "dev", device)
+        run("ip", "addr", "add", f"{NEAR4[:-1]}{last}/24", "dev", device)
+        run("ip", "addr", "add", f"2001:db8::{last}/64", "dev", device, "nodad")
+        run("ip", "addr", "add", f"{NEAR6[:-1]}{last}/64", "dev", device, "nodad")
+        run("ip", "link", "set", device, "up")
+
+    def leave(self):
+        check(LIBC.setns(self.world, CLONE_NEWNET))
+
+    @contextlib.contextmanager
+    def inside(self, namespace):
+        check(LIBC.setns(namespace, CLONE_NEWNET))
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def internet(self):
+        return self.inside(self.internet_fd)
+
+
+class Namespaces(World):
+    """And the jail."""
+
+    def __init__(self):
+        super().__init__()
         check(LIBC.unshare(CLONE_NEWNET))
         self.jail_fd = os.open("/proc/self/ns/net", os.O_RDONLY)
         run("ip", "link", "set", "lo", "up")
@@ -85,16 +131,8 @@ class Namespaces:
         run("ip", "-6", "route", "replace", "local", "default", "dev", "lo")
         self.leave()
 
-    def leave(self):
-        check(LIBC.setns(self.world, CLONE_NEWNET))
-
-    @contextlib.contextmanager
     def jail(self):
-        check(LIBC.setns(self.jail_fd, CLONE_NEWNET))
-        try:
-            yield
-        finally:
-            self.leave()
+        return self.inside(self.jail_fd)
 
     def in_jail(self):
         """For subprocess: preexec_fn."""
@@ -162,7 +200,15 @@ def connected(client, to):
     return client
 
 
-def listen(address, port, backlog=1024):
+def listen(address, port):
+    """A server of the internet; one on loopback is where the caller is."""
+    if address.startswith("127.") or address in ("::1", OWN4, OWN6):
+        return listen_here(address, port)
+    with INTERNET.internet():
+        return listen_here(address, port)
+
+
+def listen_here(address, port, backlog=1024):
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     server = Listener(family, socket.SOCK_STREAM)
     LISTENERS.append(server)
@@ -412,7 +458,7 @@ class Rig:
 
     def jail_listen(self, address, port):
         with self.namespaces.jail():
-            return listen(address, port)
+            return listen_here(address, port)
 
     def jail_udp(self, address, port):
         with self.namespaces.jail():
@@ -509,3 +555,108 @@ def client_hello(name):
     with contextlib.suppress(ssl.SSLWantReadError):
         tls.do_handshake()
     return outgoing.read()
+
+
+# ---- What several tests need ---------------------------------------------------------------------
+
+
+def tls_client(client, name):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(client, server_hostname=name)
+
+
+def wait_for(condition):
+    end = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def socks_name(name, port):
+    return b"\x05\x01\x00\x03" + bytes([len(name)]) + name.encode() + struct.pack(">H", port)
+
+
+class UpstreamProxy:
+    """The host's own proxy, which knows names nobody else does."""
+
+    def __init__(self, port, ahead=b"ahead"):
+        self.heads, self.ahead = [], ahead
+        self.server = serve(listen("127.0.0.1", port), self.handle)
+
+    def handle(self, connection, _peer):
+        head = read_head(connection)
+        self.heads.append(head)
+        target = head.split()[1].decode()
+        if target.startswith("refused"):
+            connection.sendall(b"HTTP/1.1 403 Forbidden\r\n\r\n")
+            return
+        onward = socket.create_connection((PUBLIC4, int(target.rsplit(":", 1)[1])))
+        connection.sendall(b"HTTP/1.1 200 OK\r\nVia: test\r\n\r\n" + self.ahead)
+        other = threading.Thread(target=self.copy, args=(onward, connection), daemon=True)
+        other.start()
+        self.copy(connection, onward)
+        other.join()
+
+    @staticmethod
+    def copy(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
+# ---- Running them --------------------------------------------------------------------------------
+
+TESTS = []
+
+
+def test(function):
+    """A test; its name is the sentence it proves."""
+    TESTS.append(function)
+    return function
+
+
+def main():
+    enter_own_namespace()
+    wanted = sys.argv[1:]
+    rig = Rig()
+    rig.resolver.names.update({name + ".example": [PUBLIC4] for name in ("echo", "tls", "web", "lazy", "api")})
+    certificate = make_certificate(rig.directory, "tls.example", "api.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    rig.certificate, rig.tls = certificate[0], context
+
+    def tls_echo(connection, peer):
+        with context.wrap_socket(connection, server_side=True) as tls:
+            echo(tls, peer)
+    for address in (PUBLIC4, PRIVATE4, "127.0.0.1", METADATA4, PUBLIC6):
+        serve(listen(address, 5000), echo)
+    serve(listen(PUBLIC4_OTHER, 5000), echo)
+    serve(listen(PUBLIC4, 5001), echo)
+    for port in (443, 5443, 5444):
+        serve(listen(PUBLIC4, port), tls_echo)
+    serve(listen(PUBLIC4, 80), http)
+    rig.lasting = len(LISTENERS)
+    number = failed = 0
+    for function in TESTS:
+        if wanted and not any(part in function.__name__ for part in wanted):
+            continue
+        number += 1
+        start = time.monotonic()
+        try:
+            function(rig)
+            print(f"ok {number} - {function.__name__.replace('_', ' ')}", flush=True)
+        except Exception:  # noqa: BLE001
+            failed += 1
+            print(f"not ok {number} - {function.__name__.replace('_', ' ')}")
+            print("".join("# " + line + "\n" for line in traceback.format_exc().splitlines()), flush=True)
+        rig.forget()
+        if os.environ.get("BROKER_TIMES"):
+            print(f"# {time.monotonic() - start:.2f} s", flush=True)
+    print(f"1..{number}", flush=True)
+    rig.done()
+    os._exit(1 if failed else 0)

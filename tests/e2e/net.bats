@@ -143,6 +143,18 @@ rebinding() {
     must_fail jail "$1" --net open -- curl -sSf -m 9 http://169.254.169.254/
 }
 
+neighbours() {
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://own.example/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://93.184.217.7/
+    must jail "$1" --net open --allow 93.184.217.7:80 -- curl -sSf http://own.example/
+    must_fail jail "$1" --net open -- curl -sSf -m 9 http://near.example/
+    must jail "$1" --net open --allow 93.184.218.1:80 -- curl -sSf http://near.example/
+}
+
+@test "a public address that is this machine's own, or a neighbour's, is refused" {
+    for_each_user neighbours
+}
+
 @test "a name that leads to a private address or to a cloud's metadata is refused" {
     for_each_user rebinding
 }
@@ -387,7 +399,7 @@ JSON
     (cd "$root/wheel" && python3 -m zipfile -c "$root/pip/simple/brigdemo/brigdemo-1.0-py3-none-any.whl" brigdemo.py brigdemo-1.0.dist-info)
     echo '<a href="brigdemo-1.0-py3-none-any.whl">brigdemo-1.0-py3-none-any.whl</a>' > "$root/pip/simple/brigdemo/index.html"
     chmod -R go+rX "$root"
-    nsenter --target "$(cat "$WORLD/ready")" --net -- python3 -m http.server 8091 --bind 93.184.216.34 \
+    nsenter --net="$(cat "$WORLD/internet")" -- python3 -m http.server 8091 --bind 93.184.216.34 \
         --directory "$root" > "$SCRATCH/registry.log" 2>&1 3>&- &
     REGISTRY=$!
     local try

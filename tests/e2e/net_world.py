@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The world around jails, for tests/e2e/net.bats: a network namespace of its own with name servers, web
-servers and others on public and private addresses, so that nothing can leave the machine.
+"""The world around jails, for tests/e2e/net.bats: a network namespace of its own with a name server, and
+behind its gateway another with web servers and others on public and private addresses: nothing can
+leave the machine.
 
     net_world.py DIRECTORY
 
-writes there what clients need: cert.pem, and `ready` with its pid once everything listens. Ends with
-its standard input. Must be run as root; whoever enters its network and mount namespaces is in the world.
+writes there what clients need: cert.pem, `internet` with the path of the servers' network namespace,
+and `ready` with its pid once everything listens. Ends with its standard input. Must be run as root; whoever enters its network and mount namespaces is in the world.
 """
 import contextlib
 import hashlib
@@ -16,8 +17,9 @@ import ssl
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from broker_rig import (METADATA4, PRIVATE4, PUBLIC4, PUBLIC4_OTHER, PUBLIC6, Resolver, echo,  # noqa: E402
-                        http, listen, make_certificate, read_head, run, serve)
+from broker_rig import (METADATA4, NEAR4, OWN4, PRIVATE4, PUBLIC4, PUBLIC4_OTHER, PUBLIC6,  # noqa: E402
+                        Namespaces, Resolver, echo, http, listen, make_certificate, read_head, run,
+                        serve)
 
 NAMES = {
     "good.example": [PUBLIC4],
@@ -27,6 +29,8 @@ NAMES = {
     "both.example": [PUBLIC4, PUBLIC6],
     "inner.example": [PRIVATE4],
     "meta.example": [METADATA4],
+    "own.example": [OWN4],
+    "near.example": [NEAR4],
     "api.example": [PUBLIC4],
 }
 TLS_NAMES = ["good.example", "*.good.example", "other.example", "six.example", "both.example",
@@ -102,10 +106,9 @@ def mount_resolver(directory):
 
 def main():
     directory = sys.argv[1]
-    run("ip", "link", "set", "lo", "up")
-    for address in (PUBLIC4, PUBLIC4_OTHER, PRIVATE4, METADATA4):
-        run("ip", "addr", "add", address + "/32", "dev", "lo")
-    run("ip", "addr", "add", PUBLIC6 + "/128", "dev", "lo", "nodad")
+    namespaces = Namespaces()
+    with open(os.path.join(directory, "internet"), "w") as file:
+        file.write(f"/proc/{os.getpid()}/fd/{namespaces.internet_fd}\n")
     mount_resolver(directory)
     resolver = Resolver("127.0.0.1", 53)
     resolver.names.update(NAMES)
@@ -124,6 +127,8 @@ def main():
         serve(listen(address, 5001), bulk)
         serve(listen(address, 8090), events)
     serve(listen("127.0.0.1", 5432), echo)
+    serve(listen(OWN4, 80), http)
+    serve(listen(NEAR4, 80), http)
     serve(listen("127.0.0.1", 80), http)
     with open(os.path.join(directory, "ready"), "w") as file:
         file.write(f"{os.getpid()}\n")
