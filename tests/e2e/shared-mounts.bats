@@ -16,9 +16,11 @@ teardown() {
     scratch_remove
 }
 
-# compare LINE: runs it where all mounts are shared, and prints the mounts it leaves behind.
+# compare LINE: runs it where all mounts are shared, though not with this machine, and prints the
+# mounts it leaves behind.
 compare() {
-    unshare --mount --propagation shared bash -c '
+    unshare --mount --propagation private bash -c '
+        mount --make-rshared /
         list() { cut -d" " -f4- /proc/self/mountinfo | sort; }
         list > before
         eval "$1" >out 2>&1 || { cat out; exit 9; }
@@ -38,6 +40,8 @@ export LIB_USER
 @test "no mount of a jail comes out, in any mode, as root and as a user" {
     for mode in sealed strict bare casual; do
         for who in '' run_as_user; do
+            # In a virtual machine root's home is not on a disk, and cannot be id-mapped.
+            [ "$mode $who $(findmnt -nT /root -o FSTYPE)" != 'casual  overlay' ] || continue
             mkdir -p part
             echo "mode $mode $who"
             export BRIG_CONFIG_DIR=$SCRATCH/store # and where jails are kept
