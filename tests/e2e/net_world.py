@@ -18,7 +18,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from broker_rig import (METADATA4, NEAR4, OWN4, PRIVATE4, PUBLIC4, PUBLIC4_OTHER, PUBLIC6,  # noqa: E402
-                        Namespaces, Resolver, echo, http, listen, make_certificate, read_head, run,
+                        Resolver, World, echo, http, listen, make_certificate, read_head, run,
                         serve)
 
 NAMES = {
@@ -106,9 +106,9 @@ def mount_resolver(directory):
 
 def main():
     directory = sys.argv[1]
-    namespaces = Namespaces()
+    world = World()
     with open(os.path.join(directory, "internet"), "w") as file:
-        file.write(f"/proc/{os.getpid()}/fd/{namespaces.internet_fd}\n")
+        file.write(f"/proc/{os.getpid()}/fd/{world.internet_fd}\n")
     mount_resolver(directory)
     resolver = Resolver("127.0.0.1", 53)
     resolver.names.update(NAMES)
