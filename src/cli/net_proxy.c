@@ -104,8 +104,8 @@ static size_t split_names(char *text, const char *names[POLICY_NO_PROXY_MAX + 1]
 
 int net_proxy_apply(struct brig_policy *policy, struct brig_error *err)
 {
-    static const char *const proxy_names[] = {"https_proxy", "HTTPS_PROXY", "all_proxy",
-                                              "ALL_PROXY", NULL};
+    static const char *const proxy_names[] = {
+        "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http_proxy", "HTTP_PROXY", NULL};
     static const char *const no_proxy_names[] = {"no_proxy", "NO_PROXY", NULL};
     const char *name = NULL, *ignored = NULL;
     const char *url = first_of(proxy_names, &name);

@@ -4,7 +4,7 @@
 
 #include <brig/brig.h>
 
-/* Tells the policy of HTTPS_PROXY or ALL_PROXY, and NO_PROXY, in either case. One that is no plain
+/* Tells the policy of HTTPS_PROXY, ALL_PROXY or HTTP_PROXY, and NO_PROXY, in either case. One that is no plain
  * HTTP proxy is warned about and not used. */
 int net_proxy_apply(struct brig_policy *policy, struct brig_error *err);
 

@@ -220,6 +220,26 @@ assert c.recv(1) == b"x"
 '
 }
 
+defaults() {
+    local mode
+    for mode in casual bare strict; do
+        local run=(world "$1" timeout 60 "$BRIG" --mode "$mode" --nocwd --storage "$SCRATCH/$1")
+        must "${run[@]}" -- curl -sSf http://good.example/
+        must_fail "${run[@]}" -- curl -sSf -m 9 http://127.0.0.1/
+        must_fail "${run[@]}" -- curl -sSf -m 9 http://10.1.2.3/
+        # What open never has is added to it; what it has means that there is to be no other.
+        must "${run[@]}" --allow host:80 -- sh -c 'curl -sSf http://host/ && curl -sSf http://good.example/'
+        must "${run[@]}" --allow 10.1.2.3:80 -- sh -c 'curl -sSf http://10.1.2.3/ && curl -sSf http://good.example/'
+        must_exit 6 "${run[@]}" --allow other.example -- curl -sSf -m 9 http://good.example/
+        must "${run[@]}" --net host -- curl -sSf http://127.0.0.1/
+    done
+    must_fail jail "$1" -- curl -sSf -m 9 http://good.example/
+}
+
+@test "without an option the network is open, and sealed has none" {
+    for_each_user defaults
+}
+
 # ---- Views ---------------------------------------------------------------------------------------
 
 # Names are found with each view, also where the host's resolv.conf leads nowhere.
@@ -457,6 +477,18 @@ JSON
     must_fail jail user --allow good.example --proxy-env -- \
         sh -c 'curl -sSf -x "$ALL_PROXY" http://other.example/'
     must jail user --allow good.example -- sh -c 'test -z "$HTTP_PROXY$http_proxy"'
+}
+
+@test "the host's own proxy is used, and is not the jail's" {
+    local get='test -z "$https_proxy$HTTPS_PROXY" && curl -sSf http://only-proxy.example/'
+    https_proxy=http://joe:pass@127.0.0.1:3128 must jail user --view host --seccomp dev \
+        --allow only-proxy.example -- sh -c "$get"
+    grep -q "proxy only-proxy.example:80" "$WORLD/log"
+    must_fail jail user --allow only-proxy.example -- sh -c "$get"
+    https_proxy=http://joe:wrong@127.0.0.1:3128 must_fail jail user --allow only-proxy.example -- sh -c "$get"
+    https_proxy=http://joe:pass@127.0.0.1:3128 must_fail jail user --allow good.example -- sh -c "$get"
+    https_proxy=http://joe:pass@127.0.0.1:3128 no_proxy=.example must_fail jail user \
+        --allow only-proxy.example -- sh -c "$get"
 }
 
 # ---- Much ----------------------------------------------------------------------------------------

@@ -15,10 +15,11 @@ import os
 import socket
 import ssl
 import sys
+import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from broker_rig import (METADATA4, NEAR4, OWN4, PRIVATE4, PUBLIC4, PUBLIC4_OTHER, PUBLIC6,  # noqa: E402
-                        Namespaces, Resolver, echo, http, listen, make_certificate, read_head, run,
+                        Resolver, World, echo, http, listen, make_certificate, read_head, run,
                         serve)
 
 NAMES = {
@@ -77,6 +78,30 @@ def bulk(connection, _peer):
     connection.sendall(digest.hexdigest().encode())
 
 
+def proxy(connection, _peer):
+    """A proxy of the host's: CONNECT, if who asks has said the password."""
+    head = read_head(connection)
+    target = head.split()[1].decode()
+    if b"Proxy-Authorization: Basic am9lOnBhc3M=" not in head:
+        connection.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+        return
+    host, port = target.rsplit(":", 1)
+    print("proxy", target, flush=True)
+    upstream = socket.create_connection((PUBLIC4 if host == "only-proxy.example" else host, int(port)), 9)
+    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+    back = threading.Thread(target=copy, args=(upstream, connection), daemon=True)
+    back.start()
+    copy(connection, upstream)
+    back.join()
+
+
+def copy(source, target):
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
+
+
 def events(connection, _peer):
     """Server-sent events, one at a time: the next when the client asks by another request."""
     read_head(connection)
@@ -106,9 +131,9 @@ def mount_resolver(directory):
 
 def main():
     directory = sys.argv[1]
-    namespaces = Namespaces()
+    world = World()
     with open(os.path.join(directory, "internet"), "w") as file:
-        file.write(f"/proc/{os.getpid()}/fd/{namespaces.internet_fd}\n")
+        file.write(f"/proc/{os.getpid()}/fd/{world.internet_fd}\n")
     mount_resolver(directory)
     resolver = Resolver("127.0.0.1", 53)
     resolver.names.update(NAMES)
@@ -127,6 +152,7 @@ def main():
         serve(listen(address, 5001), bulk)
         serve(listen(address, 8090), events)
     serve(listen("127.0.0.1", 5432), echo)
+    serve(listen("127.0.0.1", 3128), proxy)
     serve(listen(OWN4, 80), http)
     serve(listen(NEAR4, 80), http)
     serve(listen("127.0.0.1", 80), http)
