@@ -43,6 +43,7 @@ struct variant {
     bool code;
     bool host;
     bool nested;
+    bool alone;
 };
 
 static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *format, ...)
@@ -129,6 +130,8 @@ static void check_tables(void)
     check_sorted(SECCOMP_ROWS(seccomp_code_host));
     check_sorted(SECCOMP_ROWS(seccomp_code_nested));
     check_sorted(SECCOMP_ROWS(seccomp_nested));
+    check_sorted(SECCOMP_ROWS(seccomp_alone));
+    check_sorted(SECCOMP_ROWS(seccomp_alone_code));
     check_apart(SECCOMP_ROWS(seccomp_dev));
     check_apart(SECCOMP_ROWS(seccomp_code));
 }
@@ -184,6 +187,10 @@ static void collect_rules(struct rules *rules, const struct architecture *arch,
         apply_rows(rules, arch, SECCOMP_ROWS(seccomp_code_nested));
     if (variant.nested)
         apply_rows(rules, arch, SECCOMP_ROWS(seccomp_nested));
+    if (variant.alone)
+        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone));
+    if (variant.alone && variant.code)
+        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone_code));
 }
 
 /* ---- Emitting, from the end to the beginning ---------------------------------------------- */
@@ -625,10 +632,14 @@ static void verify_program(const struct program *program, const struct architect
 
 /* ---- Output ------------------------------------------------------------------------------- */
 
-#define VARIANTS 8
+/* Nobody is alone and nested. */
+#define VARIANTS 12
+#define FIRST_ALONE 8
 
 static struct variant variant_of(size_t index)
 {
+    if (index >= FIRST_ALONE)
+        return (struct variant){.code = index & 2, .host = index & 1, .alone = true};
     return (struct variant){.code = index & 4, .host = index & 2, .nested = index & 1};
 }
 
@@ -644,6 +655,21 @@ static void print_program(const struct program *program, const char *arch, size_
         printf("    { 0x%02x, %u, %u, 0x%08x },\n", program->code[i].code, program->code[i].jt,
                program->code[i].jf, program->code[i].k);
     printf("};\n\n");
+}
+
+/* For words about what was denied. */
+static void print_names(const struct architecture *arch)
+{
+    printf("};\nstatic const char *const seccomp_names[] = {\n");
+    for (int number = 0; number < SECCOMP_FIRST_UNKNOWN; number++) {
+        char *name = seccomp_syscall_resolve_num_arch(arch->libseccomp, number);
+        const char *known = name;
+        for (size_t i = 0; !known && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+            known = numbers[i].value == number ? numbers[i].name : NULL;
+        if (known)
+            printf("    [%d] = \"%s\",\n", number, known);
+        free(name);
+    }
 }
 
 static void print_architecture(const struct architecture *arch)
@@ -664,11 +690,18 @@ static void print_architecture(const struct architecture *arch)
     }
     printf("/* [code][host network][nested]; the kernel only reads what the pointers name. */\n"
            "static const struct sock_fprog seccomp_programs[2][2][2] = {\n");
-    for (size_t i = 0; i < VARIANTS; i++)
+    for (size_t i = 0; i < FIRST_ALONE; i++)
         printf("    [%d][%d][%d] = { %zu,\n"
                "                  (struct sock_filter *)(uintptr_t)seccomp_filter_%s_%zu },\n",
                variant_of(i).code, variant_of(i).host, variant_of(i).nested, programs[i].count,
                arch->name, same[i]);
+    printf("};\n/* [code][host network] */\n"
+           "static const struct sock_fprog seccomp_programs_alone[2][2] = {\n");
+    for (size_t i = FIRST_ALONE; i < VARIANTS; i++)
+        printf("    [%d][%d] = { %zu,\n"
+               "               (struct sock_filter *)(uintptr_t)seccomp_filter_%s_%zu },\n",
+               variant_of(i).code, variant_of(i).host, programs[i].count, arch->name, same[i]);
+    print_names(arch);
     printf("};\n#endif /* %s */\n\n", arch->macro);
 }
 
@@ -719,6 +752,11 @@ static void print_doc(void)
     print_table("code without network and allow-nested", "In place of the row above.",
                 SECCOMP_ROWS(seccomp_code_nested));
     print_table("allow-nested", "In place of the rows above.", SECCOMP_ROWS(seccomp_nested));
+    print_table("A function without namespaces",
+                "In place of the rows above, for `brig_call()` and `brig_confine_self()`.",
+                SECCOMP_ROWS(seccomp_alone));
+    print_table("code, a function without namespaces", "In place of the rows above.",
+                SECCOMP_ROWS(seccomp_alone_code));
 }
 
 int main(int argc, char **argv)

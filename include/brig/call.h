@@ -63,7 +63,8 @@ struct brig_call_options {
     size_t fs_allow_count;
     const char *const *fs_read_allow; /* absolute paths, read-only, with all below */
     size_t fs_read_allow_count;
-    const int *keep_fds; /* fds of the caller that stay open in the child, under their numbers */
+    const int *keep_fds; /* fds of the caller that stay open in the child, under their numbers; at
+                          * most BRIG_CALL_KEEP_MAX, none of them a directory */
     size_t keep_fd_count;
     enum brig_memory_kind memory;
     enum brig_network network;               /* BRIG_NET_HOST: as the caller has it (the default) */
@@ -240,11 +241,17 @@ int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const cha
  *     brig_call_result(call, result, &err);
  *     brig_call_free(call);
  *
- * Between fork and enter the child should do nothing it can do later. */
+ * Between fork and enter the child should do nothing it can do later. The thread that forked must
+ * live until the call is over: the child dies with it. */
 struct brig_call;
 
 int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
                     struct brig_error *err);
+
+/* One more fd that stays open in the child, from 3 on: for those that an interpreter makes for itself
+ * in a new process. Also in the child, before brig_call_enter(). */
+#define BRIG_CALL_KEEP_MAX 64
+int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err);
 
 /* In the forked child. Confines it and returns its end; should that fail, it tells the parent and
  * ends the process. With namespaces it returns in a grandchild: fork handlers of libc run, those

@@ -541,3 +541,42 @@ void child_go_on(void *memory, int wire_fd)
     child_wait_until_gone(&start->first_here);
     child_wait_until_gone(&start->command_here);
 }
+
+/* ---- for a function: the same with forks of libc's in between ---- */
+
+int child_call_outside(struct start *start)
+{
+    const struct plan *plan = start->plan;
+    int result = child_enter_group(start); /* while we may */
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
+    if (plan->become && (result = take_ids(plan)) < 0)
+        return child_failed(start, PLAN_STEP_IDS, result);
+    if ((result = join_namespaces(plan)) < 0)
+        return child_failed(start, PLAN_STEP_JOIN, result);
+    if ((result = (int)SYS(unshare, first_flags(plan))) < 0)
+        return child_failed(start, PLAN_STEP_CLONE, result);
+    if (!plan->parent_maps)
+        return 0;
+    child_say(start->wire, WIRE_GO, 0, 0);
+    return await_go(start) ? 0 : 125;
+}
+
+int child_call_build(struct start *start)
+{
+    long result = child_join_groups(start->plan);
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
+    start->umask = (unsigned)SYS(umask, 0);
+    if ((result = child_make_network(start)) != 0 || (result = build(start)) != 0)
+        return (int)result;
+    if ((result = start_session(-1)) < 0)
+        return child_failed(start, PLAN_STEP_SESSION, result);
+    result = SYS(pipe2, start->gate, O_CLOEXEC);
+    return result < 0 ? child_failed(start, PLAN_STEP_COMMAND, result) : 0;
+}
+
+int child_call_init(struct start *start, long command)
+{
+    return become_init(start, command);
+}

@@ -59,8 +59,7 @@ static int set_fds(const struct plan *plan, int pty)
     return 0;
 }
 
-/* Only ever lowers: a limit that is tighter already stays. */
-static int set_rlimits(const struct plan *plan)
+int child_set_rlimits(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->rlimit_count; i++) {
         struct rlimit64 now, want = plan->rlimits[i].limit;
@@ -234,7 +233,7 @@ int child_command_main(void *argument)
         return child_failed(start, PLAN_STEP_FDS, result);
     if (plan->landlock && (result = restrict_landlock(start)) < 0)
         return child_failed(start, PLAN_STEP_LANDLOCK, result);
-    if ((result = set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
+    if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return child_failed(start, PLAN_STEP_RLIMIT, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
@@ -246,4 +245,26 @@ int child_command_main(void *argument)
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return child_failed(start, PLAN_STEP_WORKDIR, result);
     return child_failed(start, PLAN_STEP_EXEC, execute(plan));
+}
+
+/* The same for a function: all but its streams, which libc's fork lets its caller do. */
+int child_call_walls(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    int result = raise_walls(start, -1);
+    if (result != 0)
+        return result;
+    if (start->gate[1] >= 0)
+        (void)SYS(close, start->gate[1]);
+    (void)SYS(umask, start->umask);
+    if (plan->landlock && (result = restrict_landlock(start)) < 0)
+        return child_failed(start, PLAN_STEP_LANDLOCK, result);
+    if ((result = child_set_rlimits(plan)) < 0)
+        return child_failed(start, PLAN_STEP_RLIMIT, result);
+    char word;
+    if (SYS(read, start->gate[0], &word, 1) != 1)
+        return 125; /* there is no init, and so no jail */
+    if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
+        return child_failed(start, PLAN_STEP_WORKDIR, result);
+    return 0;
 }

@@ -101,3 +101,18 @@ int child_command_main(void *start);
 /* The same low 32 bits of all three sets, or -errno. */
 int child_set_caps(uint32_t low);
 void child_drop_bounding_set(void);
+/* Only ever lowers: a limit that is tighter already stays. 0 or -errno. */
+int child_set_rlimits(const struct plan *plan);
+
+/* ---- for a function instead of a command: src/call/enter.c ---- */
+
+/* The way in has the same parts, but between them libc forks, so that the function finds a whole
+ * process. Each is called in a process of its own and returns 0, or the exit status after the
+ * failure was reported. First, outside: ids, namespaces to join and to make. */
+int child_call_outside(struct start *start);
+/* In the namespace's first process: builds the jail; then, with the function's process forked,
+ * becomes init. */
+int child_call_build(struct start *start);
+int child_call_init(struct start *start, long command);
+/* In the function's own process. */
+int child_call_walls(const struct start *start);

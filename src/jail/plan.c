@@ -197,7 +197,7 @@ static void add_rlimit(struct plan *plan, int resource, uint64_t soft, uint64_t 
         (struct plan_rlimit){.resource = resource, .limit = {.rlim_cur = soft, .rlim_max = hard}};
 }
 
-static void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
+void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
 {
     const uint64_t *limits = policy->limits;
     /* Of one byte, not none: a limit of 0 does not stop a core that is piped to a program. */

@@ -230,6 +230,8 @@ struct plan_input {
     int host_terminal; /* whose settings and size the pty takes, or -1 */
     int pty_fd;        /* without namespaces: the slave the parent made, or -1 */
 };
+/* The resource limits alone. */
+void plan_rlimits(struct plan *plan, const struct brig_policy *policy);
 int plan_add_command(struct plan *plan, const struct plan_input *input, struct brig_error *err);
 
 /* Splits a compiled plan in two, in plan_template.c: what a template makes once, and what each of

@@ -3,6 +3,11 @@
 
 #include "seccomp.h"
 
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <string.h>
+
+#include "base/own.h"
 #include "seccomp_filters.h"
 
 const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_network network,
@@ -10,4 +15,71 @@ const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_ne
 {
     /* What is not plainly asked for gets the narrower filter. */
     return &seccomp_programs[profile != BRIG_SECCOMP_DEV][network == BRIG_NET_HOST][nested];
+}
+
+const struct sock_fprog *seccomp_program_alone(enum brig_seccomp profile, enum brig_network network)
+{
+    return &seccomp_programs_alone[profile != BRIG_SECCOMP_DEV][network == BRIG_NET_HOST];
+}
+
+#if defined(__x86_64__)
+#define AUDIT_ARCH_OWN AUDIT_ARCH_X86_64
+#else
+#define AUDIT_ARCH_OWN AUDIT_ARCH_AARCH64
+#endif
+
+static bool jumps(const struct sock_filter *insn, uint32_t value)
+{
+    switch (BPF_OP(insn->code)) {
+    case BPF_JEQ:
+        return value == insn->k;
+    case BPF_JGE:
+        return value >= insn->k;
+    case BPF_JGT:
+        return value > insn->k;
+    default: /* BPF_JSET; the generator knows no other */
+        return (value & insn->k) != 0;
+    }
+}
+
+/* The few instructions that the generator uses, as the kernel runs them. */
+static uint32_t run(const struct sock_fprog *program, const struct seccomp_data *data)
+{
+    uint32_t value = 0;
+    for (size_t pc = 0; pc < program->len; pc++) {
+        const struct sock_filter *insn = &program->filter[pc];
+        if (insn->code == (BPF_RET | BPF_K))
+            return insn->k;
+        if (insn->code == (BPF_LD | BPF_W | BPF_ABS))
+            memcpy(&value, (const char *)data + insn->k, sizeof value);
+        else if (insn->code == (BPF_ALU | BPF_AND | BPF_K))
+            value &= insn->k;
+        else if (insn->code == (BPF_JMP | BPF_JA))
+            pc += insn->k;
+        else
+            pc += jumps(insn, value) ? insn->jt : insn->jf;
+    }
+    return SECCOMP_RET_KILL_PROCESS;
+}
+
+int seccomp_verdict(const struct sock_fprog *program, int number, const uint64_t *args)
+{
+    struct seccomp_data data = {.nr = number, .arch = AUDIT_ARCH_OWN};
+    memcpy(data.args, args, sizeof data.args);
+    uint32_t action = run(program, &data);
+    return action == SECCOMP_RET_ALLOW ? 0 : (int)(action & SECCOMP_RET_DATA);
+}
+
+const char *seccomp_name(int number)
+{
+    return number >= 0 && (size_t)number < ARRAY_LENGTH(seccomp_names) ? seccomp_names[number]
+                                                                       : NULL;
+}
+
+int seccomp_number(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(seccomp_names); i++)
+        if (seccomp_names[i] && strcmp(seccomp_names[i], name) == 0)
+            return (int)i;
+    return -1;
 }

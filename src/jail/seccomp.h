@@ -13,3 +13,15 @@
  * only ever answers with an errno, it never kills. docs/seccomp.md lists what is denied. */
 const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_network network,
                                          bool nested);
+
+/* The same for a function in its caller's namespaces: its processes cannot leave their process
+ * group, by which they are ended, nor slow down or limit others. */
+const struct sock_fprog *seccomp_program_alone(enum brig_seccomp profile,
+                                               enum brig_network network);
+
+/* What a filter answers to a call with these six arguments: 0 if it is allowed, else the errno. */
+int seccomp_verdict(const struct sock_fprog *program, int number, const uint64_t *args);
+
+/* The name of a system call on this architecture, or NULL; and the number of a name, or -1. */
+const char *seccomp_name(int number);
+int seccomp_number(const char *name);

@@ -8,6 +8,8 @@
 
 /* How a verdict is found: the rule of the syscall is taken from the first of these that names it:
  *
+ *     SECCOMP_ALONE_CODE  only in the variants of `code` that stand without namespaces
+ *     SECCOMP_ALONE       in all variants that do
  *     SECCOMP_NESTED      only in the variants that let a program build a sandbox of its own
  *     SECCOMP_CODE_HOST   or SECCOMP_CODE_NESTED, whichever fits, and only in `code`
  *     SECCOMP_DEV         or SECCOMP_CODE, whichever profile it is
@@ -75,6 +77,7 @@ struct seccomp_rule {
 enum {
     /* CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET */
     SECCOMP_CLONE_NEW = 0x7e020000,
+    SECCOMP_CLONE_PARENT = 0x8000,
     SECCOMP_CLONE_NEWTIME = 0x80,            /* in clone these bits are the exit signal */
     SECCOMP_OPEN_CREATES = 0100 | 020000000, /* O_CREAT, __O_TMPFILE: only then is there a mode */
     SECCOMP_MODE_SUID_SGID = 06000,
@@ -108,6 +111,12 @@ SECCOMP_RULE(PRLIMIT_NOT_INIT, "allowed; of pid 1 EPERM", 0,
              { EPERM, { SECCOMP_IS(0, 1) } });
 SECCOMP_RULE(CLONE_PLAIN, "allowed without CLONE_NEW* flags, else EPERM", 0,
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW)));
+SECCOMP_RULE(CLONE_ALONE, "allowed without CLONE_NEW* and CLONE_PARENT flags, else EPERM", 0,
+    SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW | SECCOMP_CLONE_PARENT)));
+SECCOMP_RULE(FIRST_IS_SELF, "allowed for 0, the caller itself, else EPERM", EPERM,
+    SECCOMP_WHEN(0, SECCOMP_IS(0, 0)));
+SECCOMP_RULE(SECOND_IS_SELF, "allowed for 0, the caller itself, else EPERM", EPERM,
+    SECCOMP_WHEN(0, SECCOMP_IS(1, 0)));
 SECCOMP_RULE(UNSHARE_PLAIN, "allowed without CLONE_NEW* flags, else EPERM", 0,
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW | SECCOMP_CLONE_NEWTIME)));
 
@@ -225,22 +234,29 @@ SECCOMP_RULE(PERSONALITY_CODE, "asking, and PER_LINUX; else EPERM", EPERM,
  * is no ptrace), SYSCALL_USER_DISPATCH, SCHED_CORE, IO_FLUSHER, MCE_KILL, MEMORY_MERGE (page
  * merging tells what is in other processes' memory), SPECULATION_CTRL (would switch mitigations
  * off), TSC, TIMING, UNALIGN, ENDIAN, FPEMU, FPEXC. EINVAL, as on a kernel without them. */
+#define SECCOMP_PRCTL_CODE \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 1, 4)),   /* PDEATHSIG, DUMPABLE: its own; get and set */ \
+    SECCOMP_WHEN(0, SECCOMP_IS(0, 7)),         /* GET_KEEPCAPS */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 15, 16)), /* SET_NAME, GET_NAME */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 21, 23)), /* SECCOMP: can only narrow; CAPBSET_READ */ \
+    SECCOMP_WHEN(0, SECCOMP_IS(0, 27)),        /* GET_SECUREBITS */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 29, 30)), /* TIMERSLACK */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 36, 42)), /* CHILD_SUBREAPER, NO_NEW_PRIVS, GET_TID_ADDRESS, \
+                                                * THP_DISABLE */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 50, 52)), /* SVE vector length, GET_SPECULATION_CTRL */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 54, 56)), /* PAC_RESET_KEYS, TAGGED_ADDR_CTRL */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 60, 61)), /* PAC enabled keys */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 63, 66)), /* SME vector length, MDWE: only tightens */ \
+    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 74, 76)), /* shadow stack status: only of the thread */ \
+    SECCOMP_WHEN(0, SECCOMP_IS(0, 0x53564d41)),  /* SET_VMA: names for mappings; malloc, V8 */ \
+    SECCOMP_WHEN(0, SECCOMP_IS(0, 0x41555856)) /* GET_AUXV */
 SECCOMP_RULE(PRCTL_CODE, "names, signals and queries of the process itself; else EINVAL", EINVAL,
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 1, 4)),   /* PDEATHSIG, DUMPABLE: its own; get and set */
-    SECCOMP_WHEN(0, SECCOMP_IS(0, 7)),         /* GET_KEEPCAPS */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 15, 16)), /* SET_NAME, GET_NAME */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 21, 23)), /* SECCOMP: can only narrow; CAPBSET_READ */
-    SECCOMP_WHEN(0, SECCOMP_IS(0, 27)),        /* GET_SECUREBITS */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 29, 30)), /* TIMERSLACK */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 36, 42)), /* CHILD_SUBREAPER, NO_NEW_PRIVS, GET_TID_ADDRESS,
-                                                * THP_DISABLE */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 50, 52)), /* SVE vector length, GET_SPECULATION_CTRL */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 54, 56)), /* PAC_RESET_KEYS, TAGGED_ADDR_CTRL */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 60, 61)), /* PAC enabled keys */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 63, 66)), /* SME vector length, MDWE: only tightens */
-    SECCOMP_WHEN(0, SECCOMP_RANGE(0, 74, 76)), /* shadow stack status: only of the thread */
-    SECCOMP_WHEN(0, SECCOMP_IS(0, 0x53564d41)),  /* SET_VMA: names for mappings; malloc, V8 */
-    SECCOMP_WHEN(0, SECCOMP_IS(0, 0x41555856))); /* GET_AUXV */
+    SECCOMP_PRCTL_CODE);
+SECCOMP_RULE(PRCTL_CODE_ALONE, "as without, but for PR_SET_PDEATHSIG, which is EINVAL", EINVAL,
+    SECCOMP_WHEN(EINVAL, SECCOMP_IS(0, 1)),
+    SECCOMP_PRCTL_CODE);
+SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
+    SECCOMP_WHEN(EINVAL, SECCOMP_IS(0, 1)));
 
 /* ---- Denied or narrowed in every profile -------------------------------------------------- */
 
@@ -644,6 +660,30 @@ SECCOMP_RULE(PRCTL_CODE, "names, signals and queries of the process itself; else
     X(umount2, ALLOWED, "leaving the old root") \
     X(unshare, ALLOWED, "namespaces")
 
+/* ---- alone: a function in its caller's namespaces ------------------------------------------ */
+
+/* Its processes are ended as one process group, which they must not leave, and are its caller's
+ * neighbours: the same user's, with the same view of processes. */
+#define SECCOMP_ALONE(X) \
+    X(clone, CLONE_ALONE, "a child of the caller would outlive the call") \
+    X(ioprio_set, SECOND_IS_SELF, "the caller's processes have the same uid") \
+    X(prctl, PRCTL_ALONE, "dying with the caller is not the function's to change") \
+    X(prlimit64, FIRST_IS_SELF, "the caller could be starved to death") \
+    X(sched_setaffinity, FIRST_IS_SELF, "the caller's processes have the same uid") \
+    X(sched_setattr, FIRST_IS_SELF, "the caller's processes have the same uid") \
+    X(sched_setparam, FIRST_IS_SELF, "the caller's processes have the same uid") \
+    X(sched_setscheduler, FIRST_IS_SELF, "the caller's processes have the same uid") \
+    X(setpgid, NOT_PERMITTED, "who leaves the group would outlive the call") \
+    X(setpriority, SECOND_IS_SELF, "the caller's processes have the same uid") \
+    X(setsid, NOT_PERMITTED, "who leaves the group would outlive the call")
+
+#define SECCOMP_ALONE_CODE(X) \
+    X(ioprio_set, NOT_PERMITTED, "as in `code`") \
+    X(prctl, PRCTL_CODE_ALONE, "dying with the caller is not the function's to change") \
+    X(sched_setattr, NOT_PERMITTED, "as in `code`") \
+    X(sched_setparam, NOT_PERMITTED, "as in `code`") \
+    X(sched_setscheduler, NOT_PERMITTED, "as in `code`")
+
 /* ---- Numbers the build machine's libseccomp may not know ---------------------------------- */
 
 /* Since 424 a syscall has the same number everywhere. */
@@ -706,5 +746,7 @@ static const struct seccomp_row seccomp_code[] = {SECCOMP_CODE(SECCOMP_ROW)};
 static const struct seccomp_row seccomp_code_host[] = {SECCOMP_CODE_HOST(SECCOMP_ROW)};
 static const struct seccomp_row seccomp_code_nested[] = {SECCOMP_CODE_NESTED(SECCOMP_ROW)};
 static const struct seccomp_row seccomp_nested[] = {SECCOMP_NESTED(SECCOMP_ROW)};
+static const struct seccomp_row seccomp_alone[] = {SECCOMP_ALONE(SECCOMP_ROW)};
+static const struct seccomp_row seccomp_alone_code[] = {SECCOMP_ALONE_CODE(SECCOMP_ROW)};
 
 #define SECCOMP_ROWS(table) (table), sizeof(table) / sizeof((table)[0])

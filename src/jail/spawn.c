@@ -52,7 +52,7 @@ int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
 }
 
 /* newgidmap writes a map that still allows setgroups, which a user alone may not. */
-static int run_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *err)
+int spawn_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *err)
 {
     gid_t inside = plan->map_inside_gid, outside = plan->map_host_gid;
     gid_t subordinate = plan->map_subordinate_gid;
@@ -216,7 +216,7 @@ static void undo(struct spawned *spawned)
 static int write_maps(const struct plan *plan, const struct spawned *spawned, int done,
                       struct brig_error *err)
 {
-    int result = run_newgidmap(plan, spawned->pid, err);
+    int result = spawn_newgidmap(plan, spawned->pid, err);
     if (result < 0)
         return result;
     struct wire_message go = {.type = WIRE_GO};

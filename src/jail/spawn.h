@@ -46,3 +46,6 @@ int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd);
 
 /* Runs the steps of a plan in the namespaces it joins, and nothing else; 0 once they are done. */
 int spawn_steps(struct plan *plan, struct brig_error *err);
+
+/* The group map that still allows setgroups, for a child that waits for it (plan->parent_maps). */
+int spawn_newgidmap(const struct plan *plan, pid_t pid, struct brig_error *err);

@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+/* Theory of operation: a call under supervision.
+ *
+ * The caller's thread waits for one process by its pidfd, with a clock, the captured streams, in the
+ * full jail the socket to init, and with tracing the filter's listener. There is no signal handler
+ * and no thread. When the process is over, everything it has started is killed before it is reaped:
+ * as long as it is a zombie, its number names no other group. */
+#include "call/call.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/job.h"
+#include "jail/spawn.h"
+#include "jail/sys.h"
+
+#define CPU_CHECK_MIN_US 20000
+#define CPU_CHECK_MAX_US 500000
+#define KILL_PATIENCE_US 1000000
+#define DRAIN_ROUNDS 64
+
+uint64_t call_now_us(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* ---- ending it ---- */
+
+static void tell_init(struct brig_call *call, int type, int a)
+{
+    struct wire_message message = {.type = type, .a = a};
+    if (call->wire >= 0)
+        (void)send(call->wire, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Init kills and reaps everything, and ends; should it not, it is killed. Its own parent ends then. */
+static void kill_all(struct brig_call *call)
+{
+    bool again = call->state == CALL_KILLED;
+    call->state = CALL_KILLED;
+    call->kill_deadline_us = call_now_us() + KILL_PATIENCE_US;
+    limits_unthrottle(&call->limits);
+    if (!call->caller->full) {
+        group_kill(call, SIGKILL);
+        return;
+    }
+    tell_init(call, WIRE_KILL, 0);
+    if (!again && call->init_pidfd >= 0)
+        return;
+    if (call->init_pidfd >= 0)
+        (void)SYS(pidfd_send_signal, call->init_pidfd, SIGKILL, 0, 0);
+    else
+        group_kill(call, SIGKILL); /* it has not come so far */
+}
+
+static void end_call(struct brig_call *call, enum brig_call_outcome reason)
+{
+    if (call->state != CALL_RUNNING)
+        return;
+    call->has_reason = true;
+    call->reason = reason;
+    uint64_t grace_us = call->caller->policy->limits[BRIG_LIMIT_GRACE_MS] * 1000;
+    if (grace_us == 0) {
+        kill_all(call);
+        return;
+    }
+    call->state = CALL_ENDING;
+    call->kill_deadline_us = call_now_us() + grace_us;
+    if (call->caller->full)
+        tell_init(call, WIRE_SIGNAL, SIGTERM);
+    else
+        group_kill(call, SIGTERM);
+}
+
+static uint64_t cpu_used_us(const struct brig_call *call)
+{
+    uint64_t used = 0;
+    if (call->limits.group && cgroup_cpu_us(call->limits.group, &used))
+        return used;
+    return call->caller->full ? tree_cpu_us(call->pid) : group_cpu_us(call->pid);
+}
+
+static void check_cpu(struct brig_call *call, uint64_t now)
+{
+    uint64_t limit = call->caller->policy->limits[BRIG_LIMIT_CPU_MS] * 1000;
+    uint64_t used = cpu_used_us(call);
+    if (used >= limit) {
+        end_call(call, BRIG_CALL_CPU_TIMEOUT);
+        return;
+    }
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wait = (limit - used) / (uint64_t)(cores > 0 ? cores : 1);
+    wait = wait < CPU_CHECK_MIN_US ? CPU_CHECK_MIN_US : wait;
+    call->cpu_check_us = now + (wait > CPU_CHECK_MAX_US ? CPU_CHECK_MAX_US : wait);
+}
+
+static void check_clocks(struct brig_call *call)
+{
+    uint64_t now = call_now_us();
+    if (call->state == CALL_RUNNING && call->wall_deadline_us && now >= call->wall_deadline_us)
+        end_call(call, BRIG_CALL_TIMEOUT);
+    if (call->state == CALL_RUNNING && call->cpu_check_us && now >= call->cpu_check_us)
+        check_cpu(call, now);
+    if (call->state > CALL_RUNNING && call->kill_deadline_us && now >= call->kill_deadline_us)
+        kill_all(call);
+}
+
+/* When something is due next, or 0. */
+static uint64_t next_due_us(const struct brig_call *call)
+{
+    if (call->state != CALL_RUNNING)
+        return call->kill_deadline_us;
+    uint64_t due = call->wall_deadline_us;
+    if (call->cpu_check_us && (!due || call->cpu_check_us < due))
+        due = call->cpu_check_us;
+    return due;
+}
+
+/* ---- what comes in ---- */
+
+static void forget_fd(struct brig_call *call, int *fd)
+{
+    if (call->epoll >= 0)
+        (void)epoll_ctl(call->epoll, EPOLL_CTL_DEL, *fd, NULL);
+    (void)close(*fd);
+    *fd = -1;
+}
+
+static void read_capture(struct brig_call *call, struct capture *capture)
+{
+    int ended = capture_read(capture);
+    if (capture->truncated)
+        end_call(call, BRIG_CALL_OUTPUT);
+    if (ended)
+        forget_fd(call, &capture->fd);
+}
+
+/* A child that waits for its group map. */
+static void write_maps(struct brig_call *call)
+{
+    struct brig_error err = {0};
+    if (spawn_newgidmap(&call->plan, call->pid, &err) < 0) {
+        call->failed_step = PLAN_STEP_IDS;
+        group_kill(call, SIGKILL);
+        return;
+    }
+    tell_init(call, WIRE_GO, 0);
+}
+
+static void take_message(struct brig_call *call, const struct wire_message *message, int *fd)
+{
+    switch (message->type) {
+    case WIRE_FAILED:
+        if (call->failed_step == 0) {
+            call->failed_step = message->a;
+            call->failed_errno = message->b;
+        }
+        break;
+    case WIRE_SOFT:
+        plan_note_soft_failure(&call->plan, message->a, message->b);
+        break;
+    case WIRE_PID:
+        if (call->init_pidfd < 0)
+            call->init_pidfd = take_fd(fd);
+        break;
+    case WIRE_ENDED:
+        call->end = *message;
+        break;
+    case WIRE_GO:
+        write_maps(call);
+        break;
+    default:
+        break;
+    }
+}
+
+static void read_wire(struct brig_call *call)
+{
+    for (;;) {
+        struct wire_message message = {0};
+        autoclose int fd = -1;
+        int got = spawn_receive(call->wire, &message, &fd);
+        if (got == 0)
+            return;
+        if (got < 0) {
+            forget_fd(call, &call->wire);
+            return;
+        }
+        take_message(call, &message, &fd);
+    }
+}
+
+/* ---- its end ---- */
+
+static uint64_t to_us(const struct timeval *time)
+{
+    return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+/* Every writer is dead, or about to be: what is in the pipes is all there will be. */
+static void drain_captures(struct brig_call *call)
+{
+    for (int i = 0; i < 2; i++) {
+        struct capture *capture = &call->captures[i];
+        struct pollfd waiting = {.fd = capture->fd, .events = POLLIN};
+        for (int round = 0; round < DRAIN_ROUNDS && capture->fd >= 0; round++)
+            if (poll(&waiting, 1, 0) > 0)
+                read_capture(call, capture);
+    }
+}
+
+static void note_status(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
+{
+    if (call->caller->full) { /* who ended is only its keeper */
+        call->status_known = call->end.type == WIRE_ENDED && call->end.a != -1;
+        call->status = call->end.a;
+        call->cpu_user_us = call->end.user_us;
+        call->cpu_sys_us = call->end.sys_us;
+        call->peak_kb = call->end.peak_kb;
+        return;
+    }
+    call->status_known = info->si_pid != 0;
+    call->status =
+        info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
+    call->cpu_user_us = to_us(&usage->ru_utime);
+    call->cpu_sys_us = to_us(&usage->ru_stime);
+    call->peak_kb = (uint64_t)usage->ru_maxrss;
+}
+
+/* The process is over. What it has left is killed while its number is still taken. */
+static void conclude(struct brig_call *call)
+{
+    siginfo_t info = {0};
+    struct rusage usage = {0};
+    long result;
+    if (!call->caller->full &&
+        SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | WNOWAIT | WNOHANG, 0) == 0 &&
+        info.si_pid != 0)
+        (void)kill(-call->pid, SIGKILL);
+    if (call->limits.group && !call->caller->full)
+        (void)cgroup_kill(call->limits.group);
+    info = (siginfo_t){0};
+    do
+        result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED, &usage);
+    while (result == -EINTR);
+    /* If somebody else has reaped it, how it ended is not known. */
+    call->ended_us = call_now_us();
+    if (call->wire >= 0)
+        read_wire(call);
+    note_status(call, &info, &usage);
+    limits_usage(&call->limits, &call->group_usage);
+    drain_captures(call);
+    call->pid = 0;
+    call->state = CALL_OVER;
+}
+
+/* ---- the loop ---- */
+
+enum { WATCH_PROCESS, WATCH_OUT, WATCH_ERR, WATCH_WIRE, WATCH_TRACE, WATCHES };
+
+/* Waits for at most so long, and does what is to be done. */
+static void step(struct brig_call *call, const struct timespec *patience)
+{
+    struct pollfd watches[WATCHES] = {
+        [WATCH_PROCESS] = {.fd = call->pidfd, .events = POLLIN},
+        [WATCH_OUT] = {.fd = call->captures[0].fd, .events = POLLIN},
+        [WATCH_ERR] = {.fd = call->captures[1].fd, .events = POLLIN},
+        [WATCH_WIRE] = {.fd = call->wire, .events = POLLIN},
+        [WATCH_TRACE] = {.fd = call->trace, .events = POLLIN},
+    };
+    if (ppoll(watches, WATCHES, patience, NULL) > 0) {
+        if (watches[WATCH_OUT].revents)
+            read_capture(call, &call->captures[0]);
+        if (watches[WATCH_ERR].revents)
+            read_capture(call, &call->captures[1]);
+        if (watches[WATCH_WIRE].revents)
+            read_wire(call);
+        if (watches[WATCH_TRACE].revents)
+            trace_serve(call, !(watches[WATCH_TRACE].revents & POLLIN));
+        if (watches[WATCH_PROCESS].revents) {
+            conclude(call);
+            return;
+        }
+    }
+    check_clocks(call);
+}
+
+/* Until the next thing due; NULL for ever. */
+static const struct timespec *patience_of(const struct brig_call *call, struct timespec *patience)
+{
+    uint64_t due = next_due_us(call), now = call_now_us();
+    if (due == 0)
+        return NULL;
+    uint64_t wait = due > now ? due - now : 0;
+    *patience = (struct timespec){.tv_sec = (time_t)(wait / 1000000),
+                                  .tv_nsec = (long)(wait % 1000000) * 1000};
+    return patience;
+}
+
+static int check_running(const struct brig_call *call, struct brig_error *err)
+{
+    if (call->state == CALL_BEGUN)
+        return brig_fail(err, BRIG_E_STATE, 0, "the call was not started");
+    if (call->state != CALL_OVER && call->pidfd < 0)
+        return brig_fail(err, BRIG_E_STATE, 0, "the call's process cannot be watched");
+    return 0;
+}
+
+int brig_call_wait(struct brig_call *call, struct brig_error *err)
+{
+    int result = check_running(call, err);
+    while (result == 0 && call->state != CALL_OVER) {
+        struct timespec patience;
+        step(call, patience_of(call, &patience));
+    }
+    return result;
+}
+
+int brig_call_cancel(struct brig_call *call, struct brig_error *err)
+{
+    if (call->state == CALL_BEGUN || call->state == CALL_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "there is no call under way");
+    end_call(call, BRIG_CALL_CANCELLED);
+    return 0;
+}
+
+/* ---- for event loops ---- */
+
+static void arm_timer(const struct brig_call *call)
+{
+    struct timespec patience;
+    struct itimerspec setting = {0};
+    if (call->timer < 0)
+        return;
+    if (patience_of(call, &patience)) {
+        setting.it_value = patience;
+        if (patience.tv_sec == 0 && patience.tv_nsec == 0)
+            setting.it_value.tv_nsec = 1;
+    }
+    (void)timerfd_settime(call->timer, 0, &setting, NULL);
+}
+
+static bool add_to_epoll(const struct brig_call *call, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return fd < 0 || epoll_ctl(call->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+int brig_call_fd(struct brig_call *call)
+{
+    if (call->epoll >= 0 || call->state == CALL_BEGUN)
+        return call->epoll;
+    call->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    call->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (call->timer >= 0 && call->epoll >= 0 && add_to_epoll(call, call->timer) &&
+        add_to_epoll(call, call->pidfd) && add_to_epoll(call, call->captures[0].fd) &&
+        add_to_epoll(call, call->captures[1].fd) && add_to_epoll(call, call->wire) &&
+        add_to_epoll(call, call->trace)) {
+        arm_timer(call);
+        return call->epoll;
+    }
+    if (call->epoll >= 0)
+        (void)close(take_fd(&call->epoll));
+    return -1;
+}
+
+int brig_call_process(struct brig_call *call, struct brig_error *err)
+{
+    const struct timespec now = {0};
+    int result = check_running(call, err);
+    if (result < 0 || call->state == CALL_OVER)
+        return result < 0 ? result : 1;
+    step(call, &now);
+    arm_timer(call);
+    return call->state == CALL_OVER;
+}
+
+int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result,
+                     struct brig_error *err)
+{
+    if (call->state != CALL_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "the call is not over yet");
+    return outcome_fill(call, ret_result, err);
+}
+
+/* ---- all of it ---- */
+
+static __attribute__((noreturn)) void run_function(struct brig_call *call, brig_call_fn fn,
+                                                   void *argument)
+{
+    struct brig_call_child *child = brig_call_enter(call, 0);
+    int result = fn(child, argument);
+    if (child->head->state == MEMORY_NOTHING && result == 0)
+        (void)brig_call_return(child, NULL, 0);
+    if (child->head->state == MEMORY_NOTHING)
+        (void)child_fail_number(child, result);
+    brig_call_leave(child);
+}
+
+static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument,
+                     struct brig_call_result *ret_result, struct brig_error *err)
+{
+    struct brig_call *call = NULL;
+    int result = brig_call_begin(caller, &call, err);
+    if (result < 0)
+        return result;
+    pid_t pid = fork();
+    if (pid == 0)
+        run_function(call, fn, argument);
+    result = brig_call_started(call, pid, err);
+    if (result == 0)
+        result = brig_call_wait(call, err);
+    if (result == 0)
+        result = brig_call_result(call, ret_result, err);
+    brig_call_free(call);
+    return result;
+}
+
+int brig_caller_call(struct brig_caller *caller, brig_call_fn fn, void *argument,
+                     struct brig_call_result *ret_result, struct brig_error *err)
+{
+    struct brig_error local = {0};
+    *ret_result = (struct brig_call_result){.exit_code = -1};
+    int result = call_once(caller, fn, argument, ret_result, &local);
+    if (result < 0)
+        outcome_nothing_ran(ret_result, &local);
+    if (result < 0 && err)
+        *err = local;
+    return result;
+}
+
+int brig_call(const struct brig_policy *policy, const struct brig_call_options *options,
+              brig_call_fn fn, void *argument, struct brig_call_result *ret_result,
+              struct brig_error *err)
+{
+    struct brig_error local = {0};
+    struct brig_caller *caller = NULL;
+    int result = brig_caller_new(policy, options, &caller, &local);
+    if (result < 0) {
+        outcome_nothing_ran(ret_result, &local);
+        if (err)
+            *err = local;
+        return result;
+    }
+    result = brig_caller_call(caller, fn, argument, ret_result, err);
+    brig_caller_free(caller);
+    return result;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* What calls have in common. */
+#include "call/caller.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/seccomp.h"
+#include "jail/unenforced.h"
+
+/* Limits for which each call gets a group, if somebody asked for them. */
+#define GROUP_LIMITS                                                                               \
+    (1U << BRIG_LIMIT_MEMORY_BYTES | 1U << BRIG_LIMIT_CPU_PERCENT | 1U << BRIG_LIMIT_PROCESSES |   \
+     1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES)
+
+/* How large a value can be: as said, or what the function's memory holds. A file of ours cannot be
+ * larger than our own limit allows, either. */
+static uint64_t choose_value_limit(const struct brig_caller *caller)
+{
+    const uint64_t *limits = caller->policy->limits;
+    uint64_t limit = caller->options.max_result;
+    uint64_t memory = limits[BRIG_LIMIT_ADDRESS_SPACE] ? limits[BRIG_LIMIT_ADDRESS_SPACE]
+                                                       : limits[BRIG_LIMIT_MEMORY_BYTES];
+    if (limit == 0)
+        limit = memory ? memory : MEMORY_VALUE_MAX;
+    if (limit > MEMORY_VALUE_MAX)
+        limit = MEMORY_VALUE_MAX;
+    struct rlimit size;
+    if (getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY &&
+        limit > size.rlim_cur / 2)
+        limit = size.rlim_cur / 2;
+    return limit;
+}
+
+/* A default number of processes is counted by a resource limit, which is all it is meant for; and CPU
+ * time is looked after by us. */
+unsigned caller_note_limits(const struct brig_caller *caller, const struct limits *limits,
+                            struct brig_unenforced *unenforced)
+{
+    struct limits shown = *limits;
+    unsigned quiet = CGROUP_TIME;
+    if (!(caller->policy->limits_asked & 1U << BRIG_LIMIT_PROCESSES))
+        quiet |= CGROUP_PIDS;
+    shown.missing &= ~quiet;
+    return limits_note(&shown, caller->policy, caller->full, unenforced) |
+           (limits->missing & quiet);
+}
+
+/* Without namespaces: everything that is the same for each call. */
+static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
+{
+    const struct brig_policy *policy = caller->policy;
+    struct plan *plan = &caller->plan;
+    plan->rung = PLAN_LANDLOCK;
+    plan->drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
+    if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
+        plan->seccomp = seccomp_program_alone(policy->seccomp, policy->network);
+    int result = walls_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
+    if (result < 0)
+        return result;
+    walls_note_alone(policy, &caller->unenforced);
+    if (caller->has_group)
+        return 0; /* each call sees what its group can do */
+    struct limits none = {0};
+    limits_skip(&none, policy);
+    plan->limits_missing = caller_note_limits(caller, &none, &caller->unenforced);
+    plan_rlimits(plan, policy);
+    return 0;
+}
+
+/* The full jail, prepared as far as it can be. Where there are no namespaces at all, a function of
+ * somebody who can live with that has what there is without. */
+static int prepare_full(struct brig_caller *caller, struct brig_error *err)
+{
+    struct brig_policy *policy = caller->policy;
+    int result = brig_template_new(policy, &caller->template, err);
+    if (result < 0)
+        return result;
+    if (caller->template->ready)
+        caller->unenforced = caller->template->fresh.unenforced;
+    return 0;
+}
+
+static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
+                   const struct brig_call_options *options, struct brig_error *err)
+{
+    int result = options_check(options, &caller->options, err);
+    if (result < 0)
+        return result;
+    if (options->keep_fd_count > 0)
+        memcpy(caller->keep_fds, options->keep_fds, options->keep_fd_count * sizeof(int));
+    caller->keep_count = options->keep_fd_count;
+    if ((result = options_policy(policy, options, &caller->policy, err)) < 0)
+        return result;
+    caller->value_limit = choose_value_limit(caller);
+    caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
+    caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
+    caller->gates = memory_gates_new();
+    if (!caller->gates)
+        return brig_fail_nomem(err);
+    caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (caller->null_fd < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");
+    return caller->full ? prepare_full(caller, err) : prepare_alone(caller, err);
+}
+
+int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
+                    struct brig_caller **ret_caller, struct brig_error *err)
+{
+    struct brig_call_options standard;
+    brig_call_options_init(&standard);
+    struct brig_caller *caller = calloc(1, sizeof *caller);
+    if (!caller)
+        return brig_fail_nomem(err);
+    caller->plan = PLAN_INIT;
+    caller->ruleset = caller->null_fd = -1;
+    (void)pthread_mutex_init(&caller->lock, NULL);
+    int result = prepare(caller, policy, options ? options : &standard, err);
+    if (result < 0) {
+        brig_caller_free(caller);
+        return result;
+    }
+    *ret_caller = caller;
+    return 0;
+}
+
+const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller)
+{
+    return &caller->unenforced;
+}
+
+void brig_caller_free(struct brig_caller *caller)
+{
+    if (!caller)
+        return;
+    if (caller->ruleset >= 0)
+        (void)close(caller->ruleset);
+    if (caller->null_fd >= 0)
+        (void)close(caller->null_fd);
+    plan_done(&caller->plan);
+    brig_template_free(caller->template);
+    brig_policy_free(caller->policy);
+    memory_gates_free(caller->gates);
+    (void)pthread_mutex_destroy(&caller->lock);
+    free(caller);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What calls have in common, thought through once: the policy in force, and the walls made of it. */
+#pragma once
+
+#include <pthread.h>
+
+#include <brig/call.h>
+
+#include "call/memory.h"
+#include "jail/limits.h"
+#include "jail/plan.h"
+#include "jail/template.h"
+
+/* Nothing in it changes after brig_caller_new(), but for what `lock` guards and the gates. */
+struct brig_caller {
+    struct brig_policy *policy;       /* in force */
+    struct brig_call_options options; /* scalars only; BRIG_CALL_SAME is resolved */
+    int keep_fds[BRIG_CALL_KEEP_MAX];
+    size_t keep_count;
+    uint64_t value_limit;
+    bool full;        /* the full jail, else Landlock and its kind */
+    struct plan plan; /* not full: the limits and the filter */
+    int ruleset;      /* Landlock's, made ahead; -1: there is none */
+    int null_fd;      /* /dev/null */
+    bool has_group;   /* each call has a cgroup */
+    pthread_mutex_t lock;
+    struct brig_template *template; /* full; guarded by the lock */
+    struct memory_gate *gates;
+    struct brig_unenforced unenforced;
+};
+
+/* Lists the limits that have no group, and returns those that resource limits stand in for. */
+unsigned caller_note_limits(const struct brig_caller *caller, const struct limits *limits,
+                            struct brig_unenforced *unenforced);
+
+/* ---- options.c ---- */
+
+/* The policy that options and policy (may be NULL) make together, for brig_policy_free(). */
+int options_policy(const struct brig_policy *policy, const struct brig_call_options *options,
+                   struct brig_policy **ret_policy, struct brig_error *err);
+/* A copy with BRIG_CALL_SAME resolved and everything checked that can be. */
+int options_check(const struct brig_call_options *options, struct brig_call_options *ret_options,
+                  struct brig_error *err);
+
+/* ---- walls.c ---- */
+
+/* The Landlock ruleset of a policy without namespaces: an fd of the caller's, or -1 with *ret_abi
+ * of 0 where the kernel has none; negative codes otherwise. */
+int walls_ruleset(const struct brig_policy *policy, int *ret_ruleset,
+                  struct brig_unenforced *unenforced, struct brig_error *err);
+/* Whether a policy grants a path, which must be free of links, for reading or writing. */
+bool walls_cover(const struct brig_policy *policy, const char *real, bool write);
+/* Lists what a process in its caller's namespaces is not kept from. */
+void walls_note_alone(const struct brig_policy *policy, struct brig_unenforced *unenforced);
+/* Everything that is raised around a process that runs, in order; `ruleset` may be -1. 0, or the
+ * PLAN_STEP_… that failed with the negated errno in *ret_error. System calls only. */
+int walls_raise(const struct plan *plan, int ruleset, int *ret_error);

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Theory of operation: the child, from its fork to the function.
+ *
+ * It is a copy of the caller made by libc's fork, so libc may be used. Without namespaces it leads a
+ * new session and process group, by which all it starts will be ended; the filter keeps them in it.
+ * In the full jail three forks follow one another: this process makes the namespaces, its child
+ * builds the jail and becomes init, and that one's child returns from here. Nothing may be read or
+ * written by the function before all walls stand, and no fd of the caller's outlives this file but
+ * those that were asked for. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "call/call.h"
+#include "jail/child_say.h"
+#include "jail/sys.h"
+
+#define FIRST_FD 3
+#define LAST_FD_GUESS 65536
+
+void enter_failed(struct brig_call *call, int step, int error)
+{
+    call->gate->step = step;
+    call->gate->sys_errno = error < 0 ? -error : error;
+    _exit(125);
+}
+
+/* ---- descriptors ---- */
+
+static void close_between(unsigned first, unsigned last)
+{
+    if (first > last || SYS(close_range, first, last, 0) == 0)
+        return;
+    for (unsigned fd = first; fd <= last && fd < LAST_FD_GUESS; fd++)
+        (void)close((int)fd);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* Closes everything but what is kept. */
+static void close_others(struct brig_call *call)
+{
+    int keep[BRIG_CALL_KEEP_MAX + 2];
+    size_t count = 0;
+    for (size_t i = 0; i < call->keep_count; i++)
+        keep[count++] = call->keep_fds[i];
+    keep[count++] = call->memory;
+    if (call->trace_child >= 0)
+        keep[count++] = call->trace_child;
+    qsort(keep, count, sizeof keep[0], by_number);
+    unsigned next = FIRST_FD;
+    for (size_t i = 0; i < count; i++) {
+        if ((unsigned)keep[i] > next)
+            close_between(next, (unsigned)keep[i] - 1);
+        next = (unsigned)keep[i] + 1;
+    }
+    close_between(next, ~0U);
+}
+
+/* 0 to 2 are always open, so that nothing else gets these numbers. */
+static void set_streams(struct brig_call *call)
+{
+    for (int i = 0; i < 3; i++)
+        if (call->stdio_child[i] >= 0)
+            (void)SYS(dup3, call->stdio_child[i], i, 0);
+}
+
+/* ---- without namespaces ---- */
+
+static void join_group(struct brig_call *call)
+{
+    const struct plan *plan = call_plan(call);
+    struct start start = {.plan = plan, .wire = -1};
+    int result = child_enter_group(&start);
+    if (result >= 0)
+        result = child_join_groups(plan);
+    if (result < 0)
+        enter_failed(call, PLAN_STEP_CGROUP, result);
+}
+
+static void enter_alone(struct brig_call *call)
+{
+    const struct plan *plan = call_plan(call);
+    (void)setsid(); /* fails only for who leads a group: then it is the one we want */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != call->parent)
+        _exit(125); /* nobody is left to tell */
+    if (child_is_grouped(plan))
+        join_group(call);
+    set_streams(call);
+    int error = 0, step;
+    if (call->traced) {
+        struct plan unfiltered = *plan;
+        unfiltered.seccomp = NULL;
+        step = walls_raise(&unfiltered, call->caller->ruleset, &error);
+        if (step == 0 && (error = trace_install(call)) < 0)
+            step = PLAN_STEP_SECCOMP;
+    } else {
+        step = walls_raise(plan, call->caller->ruleset, &error);
+    }
+    if (step != 0)
+        enter_failed(call, step, error);
+    close_others(call);
+}
+
+/* ---- the full jail ---- */
+
+/* Waits for the end of the jail's first process, and ends. What it waits for is told by init. */
+static __attribute__((noreturn)) void wait_outside(const struct brig_call *call, pid_t first)
+{
+    int pidfd = (int)SYS(pidfd_open, first, 0);
+    if (pidfd >= 0)
+        (void)child_say_fd(call->wire_child, WIRE_PID, first, pidfd);
+    close_between(0, ~0U);
+    int status = 0;
+    while (waitpid(first, &status, 0) < 0 && errno == EINTR)
+        ;
+    _exit(0);
+}
+
+static void enter_full(struct brig_call *call)
+{
+    struct start start = {.plan = &call->plan, .wire = call->wire_child, .pidfd = -1};
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_BLOCK, &all, &before);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != call->parent)
+        _exit(125);
+    (void)close(call->wire); /* the caller's end must not outlive it */
+    int status = child_call_outside(&start);
+    if (status != 0)
+        _exit(status);
+    pid_t first = fork();
+    if (first < 0)
+        _exit(child_failed(&start, PLAN_STEP_CLONE, -errno));
+    if (first > 0)
+        wait_outside(call, first);
+    if ((status = child_call_build(&start)) != 0)
+        _exit(status);
+    pid_t function = fork();
+    if (function < 0)
+        _exit(child_failed(&start, PLAN_STEP_COMMAND, -errno));
+    if (function > 0)
+        _exit(child_call_init(&start, function));
+    set_streams(call);
+    if ((status = child_call_walls(&start)) != 0)
+        _exit(status);
+    if (call->traced && (status = trace_install(call)) < 0)
+        _exit(child_failed(&start, PLAN_STEP_SECCOMP, status));
+    close_others(call);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- both ---- */
+
+/* If the function calls exit(), the exit handlers of the caller come after this one: never. */
+#ifdef __GLIBC__
+static void leave_early(int status, void *unused)
+{
+    (void)unused;
+    (void)fflush(stdout);
+    (void)fflush(stderr);
+    _exit(status);
+}
+#else
+static void leave_early(void)
+{
+    (void)fflush(stdout);
+    (void)fflush(stderr);
+    _exit(1); /* this libc does not tell with what */
+}
+#endif
+
+static void set_stdio(void)
+{
+    __fpurge(stdout); /* what the caller had in them is the caller's to write */
+    __fpurge(stderr);
+#ifdef __GLIBC__
+    (void)on_exit(leave_early, NULL);
+#else
+    (void)atexit(leave_early);
+#endif
+}
+
+static void open_memory(struct brig_call *call)
+{
+    void *head =
+        mmap(NULL, MEMORY_SMALL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, call->memory, 0);
+    if (head == MAP_FAILED)
+        enter_failed(call, PLAN_STEP_FDS, errno);
+    call->child = (struct brig_call_child){
+        .head = head, .fd = call->memory, .limit = call->caller->value_limit};
+}
+
+struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
+{
+    (void)flags;
+    open_memory(call); /* before the address space is limited */
+    set_stdio();
+    if (call->caller->full)
+        enter_full(call);
+    else
+        enter_alone(call);
+    __atomic_store_n(&call->gate->entered, 1, __ATOMIC_RELEASE);
+    (void)munmap(call->caller->gates, MEMORY_GATES_BYTES);
+    return &call->child;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The processes of a call without namespaces: one process group, which the filter keeps them in. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "call/call.h"
+#include "jail/sys.h"
+
+#define STAT_TEXT_MAX 1024
+
+/* The leader is a child of ours that nobody has reaped, so its number is nobody else's. It may not
+ * lead the group yet, so it is told by itself, too. */
+void group_kill(const struct brig_call *call, int signal)
+{
+    if (call->pid <= 0)
+        return;
+    (void)kill(-call->pid, signal);
+    if (call->pidfd >= 0)
+        (void)SYS(pidfd_send_signal, call->pidfd, signal, 0, 0);
+    if (signal == SIGKILL && call->limits.group)
+        (void)cgroup_kill(call->limits.group);
+}
+
+/* The fields of /proc/PID/stat behind the name, which may hold anything. */
+static bool read_stat(int proc, const char *pid, long *ret_group, uint64_t *ret_ticks)
+{
+    char path[64], text[STAT_TEXT_MAX];
+    (void)snprintf(path, sizeof path, "%s/stat", pid);
+    autoclose int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length <= 0)
+        return false;
+    text[length] = 0;
+    const char *rest = strrchr(text, ')');
+    unsigned long long times[4] = {0};
+    long group = 0;
+    if (!rest ||
+        sscanf(rest + 1, " %*c %*d %ld %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &group,
+               &times[0], &times[1], &times[2], &times[3]) != 5)
+        return false;
+    *ret_group = group;
+    *ret_ticks = times[0] + times[1] + times[2] + times[3];
+    return true;
+}
+
+uint64_t group_cpu_us(pid_t group)
+{
+    autodir DIR *proc = opendir("/proc");
+    if (!proc)
+        return 0;
+    uint64_t total = 0;
+    for (struct dirent *entry; (entry = readdir(proc));) {
+        long found = 0;
+        uint64_t ticks = 0;
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            read_stat(dirfd(proc), entry->d_name, &found, &ticks) && found == group)
+            total += ticks;
+    }
+    return total * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* What the two sides of a call share. */
+#include "call/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+int memory_open(uint64_t limit, struct brig_error *err)
+{
+    uint64_t room = limit > BRIG_CALL_TEXT_MAX ? limit : BRIG_CALL_TEXT_MAX;
+    int made = memfd_create("brig-call", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (made < 0 && errno == EINVAL) /* before 6.3 */
+        made = memfd_create("brig-call", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    autoclose int fd = made;
+    if (fd < 0 || ftruncate(fd, (off_t)(MEMORY_HEAD_BYTES + room)) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make memory for the value");
+    return take_fd(&fd);
+}
+
+/* All of it, or false. */
+static bool read_all(int fd, void *buffer, size_t length, uint64_t offset)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t count = pread(fd, (char *)buffer + done, length - done, (off_t)(offset + done));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            return false;
+        done += (size_t)count;
+    }
+    return true;
+}
+
+int memory_read_head(int fd, struct memory_head *ret_head)
+{
+    return read_all(fd, ret_head, sizeof *ret_head, 0) ? 0 : BRIG_E_SYSTEM;
+}
+
+void memory_failure_done(struct memory_failure *failure)
+{
+    for (size_t i = 0; i < MEMORY_TEXTS; i++)
+        free(failure->texts[i]);
+    *failure = (struct memory_failure){0};
+}
+
+/* How many bytes of text there are; 0 if that cannot be. */
+static size_t total_length(const struct memory_head *head)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < MEMORY_TEXTS; i++)
+        total += head->text_lengths[i];
+    return total <= BRIG_CALL_TEXT_MAX ? (size_t)total : 0;
+}
+
+/* An access nobody has heard of is unknown. */
+static enum brig_call_access known_access(int32_t access)
+{
+    bool known = access >= BRIG_CALL_ACCESS_UNKNOWN && access <= BRIG_CALL_ACCESS_BIND;
+    return known ? (enum brig_call_access)access : BRIG_CALL_ACCESS_UNKNOWN;
+}
+
+int memory_parse_failure(const struct memory_head *head, const char *bytes, size_t length,
+                         struct memory_failure *ret, struct brig_error *err)
+{
+    struct memory_failure failure = {
+        .sys_errno = head->sys_errno > 0 && head->sys_errno < 4096 ? head->sys_errno : 0,
+        .access = known_access(head->access),
+        .out_of_memory = head->out_of_memory != 0,
+    };
+    size_t total = total_length(head), at = 0;
+    for (size_t i = 0; i < MEMORY_TEXTS && total > 0 && total <= length; i++) {
+        size_t size = head->text_lengths[i];
+        if (size == 0)
+            continue;
+        failure.texts[i] = malloc(size + 1);
+        if (!failure.texts[i]) {
+            memory_failure_done(&failure);
+            return brig_fail_nomem(err);
+        }
+        memcpy(failure.texts[i], bytes + at, size);
+        failure.texts[i][size] = 0;
+        at += size;
+    }
+    *ret = failure;
+    return 0;
+}
+
+int memory_take_failure(int fd, const struct memory_head *head, struct memory_failure *ret,
+                        struct brig_error *err)
+{
+    size_t total = total_length(head);
+    autofree char *bytes = malloc(total + 1);
+    if (!bytes)
+        return brig_fail_nomem(err);
+    if (!read_all(fd, bytes, total, MEMORY_HEAD_BYTES))
+        total = 0;
+    return memory_parse_failure(head, bytes, total, ret, err);
+}
+
+static int copy_value(int fd, size_t length, void **ret_value, struct brig_error *err)
+{
+    autofree char *value = malloc(length + 1); /* a NUL behind it harms nobody */
+    if (!value)
+        return brig_fail_nomem(err);
+    if (!read_all(fd, value, length, MEMORY_HEAD_BYTES))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the value");
+    value[length] = 0;
+    *ret_value = take_ptr(&value);
+    return 0;
+}
+
+int memory_take_value(int fd, size_t length, void **ret_value, size_t *ret_mapped,
+                      struct brig_error *err)
+{
+    *ret_mapped = 0;
+    /* Nobody may write to it any more. If something still has it mapped, which the kill has reached
+     * but not yet ended, or which got the fd from the function, the value is copied. */
+    if (length <= MEMORY_SMALL_BYTES || fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+        return copy_value(fd, length, ret_value, err);
+    void *value = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, MEMORY_HEAD_BYTES);
+    if (value == MAP_FAILED)
+        return brig_fail(err, BRIG_E_NOMEM, errno, "cannot map a value of %zu bytes", length);
+    *ret_value = value;
+    *ret_mapped = length;
+    return 0;
+}
+
+/* ---- gates ---- */
+
+struct memory_gate *memory_gates_new(void)
+{
+    void *gates =
+        mmap(NULL, MEMORY_GATES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return gates == MAP_FAILED ? NULL : gates;
+}
+
+void memory_gates_free(struct memory_gate *gates)
+{
+    if (gates)
+        (void)munmap(gates, MEMORY_GATES_BYTES);
+}
+
+struct memory_gate *memory_gate_take(struct memory_gate *gates)
+{
+    for (size_t i = 0; i < MEMORY_GATES; i++) {
+        if (__atomic_exchange_n(&gates[i].taken, 1, __ATOMIC_ACQUIRE) != 0)
+            continue;
+        __atomic_store_n(&gates[i].entered, 0, __ATOMIC_RELAXED);
+        gates[i].step = gates[i].sys_errno = 0;
+        return &gates[i];
+    }
+    return NULL;
+}
+
+void memory_gate_return(struct memory_gate *gate)
+{
+    __atomic_store_n(&gate->taken, 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* From options to the policy in force. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "call/caller.h"
+
+#define DEFAULT_TIMEOUT_MS 30000
+#define DEFAULT_MEMORY_MB 512
+#define DEFAULT_OUTPUT_BYTES (UINT64_C(1) << 20)
+#define DEFAULT_PROCESSES 512
+#define MIB (UINT64_C(1) << 20)
+
+void brig_call_options_init(struct brig_call_options *options)
+{
+    *options = (struct brig_call_options){
+        .size = sizeof *options,
+        .timeout_ms = DEFAULT_TIMEOUT_MS,
+        .cpu_timeout_ms = BRIG_CALL_SAME,
+        .memory_mb = DEFAULT_MEMORY_MB,
+        .processes = BRIG_CALL_SAME,
+        .max_output = DEFAULT_OUTPUT_BYTES,
+        .network = BRIG_NET_HOST,
+        .on_unsupported = BRIG_UNSUPPORTED_FAIL,
+        .stdio = {BRIG_STDIO_NULL, BRIG_STDIO_INHERIT, BRIG_STDIO_INHERIT},
+    };
+}
+
+/* ---- checking ---- */
+
+static int check_stdio(const struct brig_call_options *options, struct brig_error *err)
+{
+    for (int i = 0; i < 3; i++) {
+        enum brig_stdio_kind kind = options->stdio[i];
+        bool fits = kind == BRIG_STDIO_NULL || kind == BRIG_STDIO_INHERIT ||
+                    (kind == BRIG_STDIO_CAPTURE && i > 0);
+        if (!fits)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "stdio %d of a call cannot be of kind %d: null, inherit, or for 1 and "
+                             "2 capture",
+                             i, (int)kind);
+    }
+    return 0;
+}
+
+/* A directory would lead to everything below and above it. */
+static int check_fds(const struct brig_call_options *options, struct brig_error *err)
+{
+    if (options->keep_fd_count > BRIG_CALL_KEEP_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to keep, at most %d",
+                         options->keep_fd_count, BRIG_CALL_KEEP_MAX);
+    for (size_t i = 0; i < options->keep_fd_count; i++) {
+        struct stat info;
+        int fd = options->keep_fds[i];
+        if (fd < 3 || fstat(fd, &info) < 0)
+            return brig_fail(err, BRIG_E_INVALID, fd < 3 ? 0 : errno,
+                             "fd %d cannot be kept: only open ones from 3 on", fd);
+        if (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "fd %d cannot be kept: it is a directory or a bare path, from which "
+                             "others could be reached. Use fs_allow",
+                             fd);
+    }
+    return 0;
+}
+
+int options_check(const struct brig_call_options *options, struct brig_call_options *ret_options,
+                  struct brig_error *err)
+{
+    if (options->size != sizeof *options)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "options of %zu bytes: begin with brig_call_options_init()",
+                         options->size);
+    if (options->memory != BRIG_MEMORY_ADDRESS_SPACE && options->memory != BRIG_MEMORY_RSS)
+        return brig_fail(err, BRIG_E_INVALID, 0, "memory of kind %d", (int)options->memory);
+    if (options->memory_mb > UINT64_MAX / MIB)
+        return brig_fail(err, BRIG_E_INVALID, 0, "memory_mb of %llu is too much",
+                         (unsigned long long)options->memory_mb);
+    int result = check_stdio(options, err);
+    if (result < 0 || (result = check_fds(options, err)) < 0)
+        return result;
+    *ret_options = *options;
+    if (options->cpu_timeout_ms == BRIG_CALL_SAME)
+        ret_options->cpu_timeout_ms = options->timeout_ms;
+    ret_options->fs_allow = ret_options->fs_read_allow = NULL;
+    ret_options->keep_fds = NULL;
+    return 0;
+}
+
+/* ---- the policy ---- */
+
+/* The policy of a call that was given none: nothing but system directories. Limits are only those
+ * that a call has names for. */
+static struct brig_policy *new_policy(const struct brig_call_options *options)
+{
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy)
+        return NULL;
+    uint64_t tmp_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES];
+    uint64_t tmp_inodes = policy->limits[BRIG_LIMIT_TMP_INODES];
+    memset(policy->limits, 0, sizeof policy->limits);
+    policy->limits[BRIG_LIMIT_TMP_BYTES] = tmp_bytes;
+    policy->limits[BRIG_LIMIT_TMP_INODES] = tmp_inodes;
+    policy->network = BRIG_NET_HOST;
+    if (!options->namespaces)
+        policy->disabled_layers |= BRIG_LAYER_NAMESPACES;
+    return policy;
+}
+
+static int grant_paths(struct brig_policy *policy, enum brig_access access, const char *option,
+                       const char *const *paths, size_t count, struct brig_error *err)
+{
+    int result = brig_policy_origin(policy, option, err);
+    for (size_t i = 0; i < count && result == 0; i++) {
+        if (!paths || !paths[i])
+            return brig_fail(err, BRIG_E_INVALID, 0, "%s: path %zu is NULL", option, i);
+        result = brig_policy_grant(policy, access, paths[i], NULL, 0, err);
+        if (result < 0)
+            return brig_wrap(err, result, "%s", option);
+    }
+    return result;
+}
+
+static int limit(struct brig_policy *policy, enum brig_limit which, uint64_t value,
+                 struct brig_error *err)
+{
+    return brig_policy_limit(policy, which, value, err);
+}
+
+static int limit_memory(struct brig_policy *policy, const struct brig_call_options *options,
+                        struct brig_error *err)
+{
+    uint64_t bytes = options->memory_mb * MIB;
+    if (options->memory == BRIG_MEMORY_RSS)
+        return limit(policy, BRIG_LIMIT_MEMORY_BYTES, bytes, err);
+    return limit(policy, BRIG_LIMIT_ADDRESS_SPACE, bytes, err);
+}
+
+/* An option at its default leaves what a policy says. */
+static int limit_all(struct brig_policy *policy, const struct brig_call_options *given,
+                     bool was_given, struct brig_error *err)
+{
+    struct brig_call_options standard;
+    brig_call_options_init(&standard);
+    const uint64_t *limits = policy->limits;
+    int result = 0;
+    if (!was_given || given->timeout_ms != standard.timeout_ms || !limits[BRIG_LIMIT_WALL_MS])
+        result = limit(policy, BRIG_LIMIT_WALL_MS, given->timeout_ms, err);
+    if (result == 0 && (!was_given || given->cpu_timeout_ms != standard.cpu_timeout_ms ||
+                        !limits[BRIG_LIMIT_CPU_MS]))
+        result = limit(policy, BRIG_LIMIT_CPU_MS,
+                       given->cpu_timeout_ms == BRIG_CALL_SAME ? limits[BRIG_LIMIT_WALL_MS]
+                                                               : given->cpu_timeout_ms,
+                       err);
+    bool has_memory = limits[BRIG_LIMIT_ADDRESS_SPACE] || limits[BRIG_LIMIT_MEMORY_BYTES];
+    if (result == 0 &&
+        (!was_given || given->memory_mb != standard.memory_mb || given->memory || !has_memory))
+        result = limit_memory(policy, given, err);
+    if (result == 0 && (!was_given || given->grace_ms != 0))
+        result = limit(policy, BRIG_LIMIT_GRACE_MS, given->grace_ms, err);
+    if (result == 0 && given->processes != BRIG_CALL_SAME)
+        result = limit(policy, BRIG_LIMIT_PROCESSES, given->processes, err);
+    if (result == 0 && (!was_given || given->max_output != standard.max_output))
+        result = limit(policy, BRIG_LIMIT_OUTPUT_BYTES, given->max_output, err);
+    /* CPU time is looked after without a group: it is no reason to make one. */
+    policy->limits_asked &= ~(1U << BRIG_LIMIT_CPU_MS);
+    return result;
+}
+
+/* Where nobody said anything: no more processes than the machine has, and some hundreds. The kernel
+ * counts all of the user's, but never more than there are. */
+static void limit_processes(struct brig_policy *policy)
+{
+    struct sysinfo system;
+    bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
+    if (policy->limits_asked & 1U << BRIG_LIMIT_PROCESSES)
+        return;
+    policy->limits[BRIG_LIMIT_PROCESSES] = DEFAULT_PROCESSES;
+    if (alone && sysinfo(&system) == 0)
+        policy->limits[BRIG_LIMIT_PROCESSES] += system.procs;
+}
+
+static int apply(struct brig_policy *policy, const struct brig_call_options *options,
+                 bool was_given, struct brig_error *err)
+{
+    int result = grant_paths(policy, BRIG_READ_ONLY, "fs_read_allow", options->fs_read_allow,
+                             options->fs_read_allow_count, err);
+    if (result == 0)
+        result = grant_paths(policy, BRIG_READ_WRITE, "fs_allow", options->fs_allow,
+                             options->fs_allow_count, err);
+    if (result == 0 && (!was_given || options->network != BRIG_NET_HOST))
+        result = brig_policy_network(policy, options->network, err);
+    if (result == 0 && (!was_given || options->on_unsupported != BRIG_UNSUPPORTED_FAIL))
+        result = brig_policy_on_unsupported(policy, options->on_unsupported, err);
+    if (result == 0)
+        result = limit_all(policy, options, was_given, err);
+    if (result == 0 && !was_given)
+        limit_processes(policy);
+    return result < 0 ? result : policy_validate(policy, err);
+}
+
+int options_policy(const struct brig_policy *policy, const struct brig_call_options *options,
+                   struct brig_policy **ret_policy, struct brig_error *err)
+{
+    struct brig_policy *made = policy ? brig_policy_copy(policy) : new_policy(options);
+    if (!made)
+        return brig_fail_nomem(err);
+    int result = apply(made, options, policy != NULL, err);
+    if (result < 0) {
+        brig_policy_free(made);
+        return result;
+    }
+    *ret_policy = made;
+    return 0;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* A call's birth: all that is made before the fork. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "call/call.h"
+#include "jail/seccomp.h"
+#include "jail/sys.h"
+
+/* ---- streams ---- */
+
+/* A terminal can be written to, not read; and Landlock keeps it from being opened again. */
+static int open_inherited(const struct brig_caller *caller, int number)
+{
+    char path[64];
+    if (fcntl(number, F_GETFD) < 0)
+        return caller->null_fd;
+    if (!isatty(number))
+        return -1;
+    if (number == 0 || (!caller->full && caller->ruleset < 0))
+        return caller->null_fd;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", number);
+    int fd = open(path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    return fd < 0 ? caller->null_fd : fd;
+}
+
+static int open_streams(struct brig_call *call, struct brig_error *err)
+{
+    const struct brig_caller *caller = call->caller;
+    uint64_t limit = caller->policy->limits[BRIG_LIMIT_OUTPUT_BYTES];
+    for (int i = 0; i < 3; i++) {
+        enum brig_stdio_kind kind = caller->options.stdio[i];
+        if (kind == BRIG_STDIO_NULL)
+            call->stdio_child[i] = caller->null_fd;
+        if (kind == BRIG_STDIO_INHERIT)
+            call->stdio_child[i] = open_inherited(caller, i);
+        if (kind != BRIG_STDIO_CAPTURE)
+            continue;
+        int result = capture_open(&call->captures[i - 1], limit ? limit : UINT64_MAX,
+                                  &call->stdio_child[i], err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static void close_if_open(int *fd)
+{
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
+/* What only the child needs. */
+static void close_child_side(struct brig_call *call)
+{
+    for (int i = 0; i < 3; i++) {
+        if (call->stdio_child[i] == call->caller->null_fd)
+            call->stdio_child[i] = -1;
+        close_if_open(&call->stdio_child[i]);
+    }
+    close_if_open(&call->wire_child);
+    close_if_open(&call->trace_child);
+    close_if_open(&call->network);
+}
+
+/* ---- the jail ---- */
+
+static void use_group(struct brig_call *call)
+{
+    struct plan *plan = &call->plan;
+    struct cgroup *group = call->limits.group;
+    plan->cgroup_fd = group ? cgroup_clone_fd(group) : -1;
+    plan->join_count = group ? cgroup_join_fds(group, plan->join_fds) : 0;
+    plan->tool_token = call->limits.lease ? tools_lease_token(call->limits.lease) : 0;
+    plan->limits_missing = caller_note_limits(call->caller, &call->limits, &call->unenforced);
+}
+
+static int make_group(struct brig_call *call, struct brig_error *err)
+{
+    const struct brig_caller *caller = call->caller;
+    call->limits.shared = caller->full && caller->template->ready;
+    if (caller->has_group)
+        return limits_init(&call->limits, caller->policy, err);
+    limits_skip(&call->limits, caller->policy);
+    return 0;
+}
+
+static int prepare_alone(struct brig_call *call, struct brig_error *err)
+{
+    if (!call->caller->has_group)
+        return 0;
+    call->own_plan = true;
+    call->plan.rung = PLAN_LANDLOCK;
+    call->plan.drop_caps = call->caller->plan.drop_caps;
+    call->plan.seccomp = call->caller->plan.seccomp;
+    int result = make_group(call, err);
+    if (result < 0)
+        return result;
+    use_group(call);
+    plan_rlimits(&call->plan, call->caller->policy);
+    return 0;
+}
+
+/* The plan of one run: from the template if there is one, else all of it. */
+static int compile(struct brig_call *call, struct brig_error *err)
+{
+    struct brig_caller *caller = call->caller;
+    if (!caller->template->ready) {
+        int result = plan_compile(caller->policy, PLAN_FULL, 0, &call->plan, err);
+        return result < 0 ? result : plan_open_init(&call->plan, err);
+    }
+    (void)pthread_mutex_lock(&caller->lock);
+    call->network = template_plan(caller->template, &call->plan);
+    if (call->network >= 0)
+        template_refill(caller->template);
+    (void)pthread_mutex_unlock(&caller->lock);
+    return 0;
+}
+
+static int prepare_full(struct brig_call *call, struct brig_error *err)
+{
+    static const char *const argv[] = {"function", NULL};
+    const struct brig_command command = {.argv = argv};
+    struct plan_input input = {.policy = call->caller->policy,
+                               .command = &command,
+                               .stdio_fds = {PLAN_FD_NULL, PLAN_FD_NULL, PLAN_FD_NULL},
+                               .host_terminal = -1,
+                               .pty_fd = -1};
+    call->own_plan = true;
+    int result = make_group(call, err);
+    if (result < 0 || (result = compile(call, err)) < 0)
+        return result;
+    call->unenforced = call->plan.unenforced;
+    use_group(call);
+    if ((result = plan_add_command(&call->plan, &input, err)) < 0)
+        return result;
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    call->wire = pair[0];
+    call->wire_child = pair[1];
+    return 0;
+}
+
+static int prepare(struct brig_call *call, struct brig_error *err)
+{
+    struct brig_caller *caller = call->caller;
+    call->gate = memory_gate_take(caller->gates);
+    if (!call->gate)
+        return brig_fail(err, BRIG_E_STATE, 0, "%zu calls of one caller at a time are too many",
+                         MEMORY_GATES);
+    call->memory = memory_open(caller->value_limit, err);
+    if (call->memory < 0)
+        return call->memory;
+    call->unenforced = caller->unenforced;
+    int result = caller->full ? prepare_full(call, err) : prepare_alone(call, err);
+    if (result == 0)
+        result = open_streams(call, err);
+    if (result == 0 && caller->options.trace)
+        result = trace_open(call, err);
+    return result;
+}
+
+int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err)
+{
+    struct brig_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return brig_fail_nomem(err);
+    call->caller = caller;
+    call->plan = PLAN_INIT;
+    call->memory = call->network = call->wire = call->wire_child = -1;
+    call->trace = call->trace_child = call->pidfd = call->init_pidfd = call->epoll = call->timer =
+        -1;
+    call->captures[0].fd = call->captures[1].fd = -1;
+    for (int i = 0; i < 3; i++)
+        call->stdio_child[i] = -1;
+    call->keep_count = caller->keep_count;
+    memcpy(call->keep_fds, caller->keep_fds, caller->keep_count * sizeof(int));
+    call->parent = getpid();
+    int result = prepare(call, err);
+    if (result < 0) {
+        brig_call_free(call);
+        return result;
+    }
+    *ret_call = call;
+    return 0;
+}
+
+int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err)
+{
+    if (call->state != CALL_BEGUN)
+        return brig_fail(err, BRIG_E_STATE, 0, "the call is under way");
+    if (fd < 3)
+        return brig_fail(err, BRIG_E_INVALID, 0, "fd %d cannot be kept: only those from 3 on", fd);
+    if (call->keep_count == BRIG_CALL_KEEP_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "more than %d fds to keep", BRIG_CALL_KEEP_MAX);
+    call->keep_fds[call->keep_count++] = fd;
+    return 0;
+}
+
+/* ---- after the fork ---- */
+
+static void set_clocks(struct brig_call *call)
+{
+    const uint64_t *limits = call->caller->policy->limits;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    call->started_us = call_now_us();
+    if (limits[BRIG_LIMIT_WALL_MS])
+        call->wall_deadline_us = call->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
+    if (limits[BRIG_LIMIT_CPU_MS]) /* earlier it cannot have used so much */
+        call->cpu_check_us =
+            call->started_us + limits[BRIG_LIMIT_CPU_MS] * 1000 / (uint64_t)(cores > 0 ? cores : 1);
+}
+
+int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
+{
+    int sys_errno = errno;
+    if (call->state != CALL_BEGUN)
+        return brig_fail(err, BRIG_E_STATE, 0, "the call was started already");
+    close_child_side(call);
+    if (pid < 0) {
+        call->state = CALL_OVER;
+        return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot fork");
+    }
+    if (call->limits.group)
+        cgroup_joined(call->limits.group);
+    set_clocks(call);
+    call->pid = pid;
+    call->state = CALL_RUNNING;
+    call->pidfd = (int)SYS(pidfd_open, pid, 0);
+    if (call->pidfd >= 0)
+        return 0;
+    /* Somebody reaped it, or there is no fd for it: it is not left alone. */
+    sys_errno = -call->pidfd;
+    call->pidfd = -1;
+    group_kill(call, SIGKILL);
+    return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot watch the call's process");
+}
+
+void brig_call_free(struct brig_call *call)
+{
+    if (!call)
+        return;
+    if (call->state == CALL_RUNNING || call->state == CALL_ENDING || call->state == CALL_KILLED) {
+        (void)brig_call_cancel(call, NULL);
+        (void)brig_call_wait(call, NULL);
+    }
+    close_child_side(call);
+    close_if_open(&call->memory);
+    close_if_open(&call->wire);
+    close_if_open(&call->trace);
+    close_if_open(&call->pidfd);
+    close_if_open(&call->init_pidfd);
+    close_if_open(&call->epoll);
+    close_if_open(&call->timer);
+    capture_done(&call->captures[0]);
+    capture_done(&call->captures[1]);
+    if (call->own_plan)
+        plan_done(&call->plan);
+    limits_done(&call->limits);
+    if (call->gate)
+        memory_gate_return(call->gate);
+    trace_done(call);
+    free(call->denials);
+    free(call);
+}

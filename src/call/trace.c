@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Tracing: every system call that the filter refuses is asked about instead, noted, and refused. What
+ * is allowed is as fast as ever. Should nobody answer any more, the kernel says ENOSYS. */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "call/call.h"
+#include "jail/child_say.h"
+#include "jail/seccomp.h"
+#include "jail/spawn.h"
+#include "jail/sys.h"
+
+/* The kernel's structs may grow; it says by how much. */
+#define NOTIFICATION_ROOM 512
+
+static bool fits(void)
+{
+    struct seccomp_notif_sizes sizes;
+    return SYS(seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) == 0 &&
+           sizes.seccomp_notif <= NOTIFICATION_ROOM &&
+           sizes.seccomp_notif_resp <= NOTIFICATION_ROOM;
+}
+
+int trace_open(struct brig_call *call, struct brig_error *err)
+{
+    const struct sock_fprog *filter = call_plan(call)->seccomp;
+    if (!filter || !fits())
+        return 0; /* nothing to trace, or no way to */
+    size_t bytes = filter->len * sizeof *filter->filter;
+    call->trace_filter.filter = malloc(bytes);
+    if (!call->trace_filter.filter)
+        return brig_fail_nomem(err);
+    call->trace_filter.len = filter->len;
+    memcpy(call->trace_filter.filter, filter->filter, bytes);
+    for (size_t i = 0; i < filter->len; i++) {
+        struct sock_filter *insn = &call->trace_filter.filter[i];
+        if (insn->code == (BPF_RET | BPF_K) && insn->k != SECCOMP_RET_ALLOW)
+            insn->k = SECCOMP_RET_USER_NOTIF;
+    }
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    call->trace = pair[0];
+    call->trace_child = pair[1];
+    call->traced = filter;
+    if (call->own_plan)
+        call->plan.seccomp = NULL; /* this one is installed in its place */
+    return 0;
+}
+
+int trace_install(struct brig_call *call)
+{
+    long listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                        &call->trace_filter);
+    if (listener < 0) /* a filter around us has one already: then without */
+        return (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, call->traced);
+    int result = child_say_fd(call->trace_child, WIRE_STARTED, 0, (int)listener);
+    (void)close((int)listener);
+    (void)close(take_fd(&call->trace_child));
+    return result;
+}
+
+static void note(struct brig_call *call, int number, int sys_errno)
+{
+    const char *name = seccomp_name(number);
+    struct brig_call_denial denial = {
+        .kind = BRIG_CALL_SYSCALL, .sys_errno = sys_errno, .traced = 1};
+    if (sys_errno == ENOSYS) /* what programs know to do without */
+        return;
+    if (name)
+        (void)snprintf(denial.subject, sizeof denial.subject, "%s", name);
+    else
+        (void)snprintf(denial.subject, sizeof denial.subject, "syscall %d", number);
+    (void)snprintf(denial.rule, sizeof denial.rule, "refused by the syscall filter");
+    for (size_t i = 0; i < call->denial_count; i++)
+        if (strcmp(call->denials[i].subject, denial.subject) == 0)
+            return;
+    if (call->denial_count < BRIG_CALL_DENIALS_MAX - 1) /* one is for what the function says */
+        (void)outcome_keep_denial(call, &denial);
+}
+
+static void answer(struct brig_call *call)
+{
+    union {
+        struct seccomp_notif message;
+        char room[NOTIFICATION_ROOM];
+    } request = {.room = {0}};
+    union {
+        struct seccomp_notif_resp message;
+        char room[NOTIFICATION_ROOM];
+    } reply = {.room = {0}};
+    if (ioctl(call->trace, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+        return; /* who asked is dead */
+    const struct seccomp_data *data = &request.message.data;
+    uint64_t args[6];
+    memcpy(args, data->args, sizeof args);
+    int verdict = seccomp_verdict(call->traced, data->nr, args);
+    reply.message.id = request.message.id;
+    reply.message.error = verdict ? -verdict : -ENOSYS; /* another architecture's */
+    note(call, data->nr, verdict ? verdict : ENOSYS);
+    (void)ioctl(call->trace, SECCOMP_IOCTL_NOTIF_SEND, &reply);
+}
+
+static void stop(struct brig_call *call)
+{
+    if (call->epoll >= 0)
+        (void)epoll_ctl(call->epoll, EPOLL_CTL_DEL, call->trace, NULL);
+    (void)close(take_fd(&call->trace));
+}
+
+void trace_serve(struct brig_call *call, bool hung_up)
+{
+    if (call->listening && !hung_up) {
+        answer(call);
+        return;
+    }
+    struct wire_message message;
+    int fd = -1;
+    bool came = !call->listening && spawn_receive(call->trace, &message, &fd) == 1 && fd >= 0;
+    stop(call);
+    if (!came)
+        return;
+    call->trace = fd;
+    call->listening = true;
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    if (call->epoll >= 0)
+        (void)epoll_ctl(call->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+void trace_done(struct brig_call *call)
+{
+    free(call->trace_filter.filter);
+}
