@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import pickle
+import signal
 import site
 import sys
 import sysconfig
@@ -21,7 +22,8 @@ from typing import cast, overload
 
 from . import _child, _library, _plain
 from ._command import read_output
-from ._errors import Error, ResultError, SetupError, UnenforcedWarning, error_of
+from ._errors import Error, ResultError, SetupError, UnenforcedWarning
+from ._errors import UnsupportedPlatformError, error_of
 from ._library import BrigError, Unenforced, check, library
 from ._options import SAME, CallOptions, at_least_one, milliseconds, paths
 from ._policy import NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
@@ -117,10 +119,25 @@ class _Caller(Owned):
         _set_limits(native, options)
         _set_access(native, options)
         policy = options.policy._handle if options.policy else None
+        native.on_unsupported = word(ON_UNSUPPORTED, "on_unsupported", options.on_unsupported)
+        if options.on_unsupported == "warn":
+            self._warn(native, policy)
+        super().__init__(self._make(native, policy))
+
+    @staticmethod
+    def _make(native: _library.CallOptions, policy: Optional[int]) -> Optional[int]:
         caller, err = c_void_p(), BrigError()
-        code = lib.brig_caller_new(policy, byref(native), byref(caller), byref(err))
-        super().__init__(caller.value)
-        check(code, err)
+        check(library().brig_caller_new(policy, byref(native), byref(caller), byref(err)), err)
+        return caller.value
+
+    def _warn(self, native: _library.CallOptions, policy: Optional[int]) -> None:
+        """Warns of what would have been refused, and only of that."""
+        native.on_unsupported = ON_UNSUPPORTED["raise"]
+        try:
+            library().brig_caller_free(self._make(native, policy))
+        except UnsupportedPlatformError as error:
+            warnings.warn(str(error), UnenforcedWarning, stacklevel=4)
+        native.on_unsupported = ON_UNSUPPORTED["warn"]
 
     def unenforced(self) -> List[str]:
         return library().brig_caller_unenforced(self._handle).contents.lines()
@@ -154,7 +171,6 @@ def _set_access(native: _library.CallOptions, options: CallOptions) -> None:
     native.network = word(NETWORKS, "network", options.network)
     native.namespaces = bool(options.namespaces)
     native.trace = bool(options.trace)
-    native.on_unsupported = word(ON_UNSUPPORTED, "on_unsupported", options.on_unsupported)
     if options.capture:
         native.stdio[1] = native.stdio[2] = _STDIO_CAPTURE
 
@@ -180,13 +196,18 @@ class _Call(Owned):
         super().__init__(call.value)
         check(code, err)
         _flush()
+        # A child that was forked must be supervised: no handler of a signal may come between.
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid = os.fork()
+            if pid == 0:
+                _child.run(self._lib, self._handle, signals, options.result, function, args, kwargs)
+            code = self._lib.brig_call_started(self._handle, pid, byref(err))
         except OSError as error:
             raise SetupError(f"cannot fork: {error.strerror}") from None
-        if pid == 0:
-            _child.run(self._lib, self._handle, options.result, function, args, kwargs)
-        check(self._lib.brig_call_started(self._handle, pid, byref(err)), err)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
+        check(code, err)
 
     def fd(self) -> int:
         return self._lib.brig_call_fd(self._handle)
@@ -280,9 +301,6 @@ class Jail:
         self.options = CallOptions(**options)
         word(_RESULTS, "result", self.options.result)
         self._caller: Optional[_Caller] = _Caller(self.options)
-        if self.options.on_unsupported == "warn":
-            for line in self._caller.unenforced():
-                warnings.warn(f"not enforced: {line}", UnenforcedWarning, stacklevel=2)
 
     @property
     def unenforced(self) -> List[str]:

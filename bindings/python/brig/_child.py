@@ -13,7 +13,7 @@ import pickle
 import signal
 import sys
 import traceback
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 from . import _plain
 from ._errors import RESULT_CLASS
@@ -27,15 +27,17 @@ _EXIT_SOFTWARE = 70
 def run(
     lib: Library,
     call: Optional[int],
+    signals: Iterable[int],
     result: str,
     function: Callable[..., Any],
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
 ) -> NoReturn:
-    """Calls the function and ends the process, whatever happens."""
+    """Calls the function and ends the process, whatever happens. `signals` are those that were
+    blocked before they were held back for the fork."""
     try:
         child = lib.brig_call_enter(call, 0)
-        _settle()
+        _settle(signals)
         tried = _watch()
         try:
             parts = _encoded(_value(function, args, kwargs), result)
@@ -51,7 +53,7 @@ def run(
         os._exit(_EXIT_SOFTWARE)
 
 
-def _settle() -> None:
+def _settle(signals: Iterable[int]) -> None:
     """Lets go of what is the parent's: its garbage, its handlers of signals, its event loop."""
     gc.freeze()
     try:
@@ -61,6 +63,7 @@ def _settle() -> None:
                 signal.signal(number, signal.SIG_DFL)
     except ValueError:
         pass  # not the main thread: then Python calls no handlers here
+    signal.pthread_sigmask(signal.SIG_SETMASK, signals)
     asyncio._set_running_loop(None)
 
 
@@ -182,6 +185,8 @@ def _describe(failure: CallFailure, error: OSError, event: str, args: Tuple[Any,
     if isinstance(error.filename, (str, bytes)) and error.filename:
         failure.path = _absolute(error.filename)
         failure.access = _access(error.filename, event, args)
+    elif event in ("os.exec", "os.posix_spawn") and args:
+        failure.path, failure.access = _absolute(args[0]), _EXECUTE
     elif event in ("socket.connect", "socket.bind", "socket.sendto"):
         _describe_address(failure, _EVENTS[event], args[1] if len(args) > 1 else None)
     elif event == "socket.__new__":

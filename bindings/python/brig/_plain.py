@@ -149,7 +149,7 @@ def _writer_of_subclass(value: Any) -> Callable[[Any, List[bytes], int], None]:
         if isinstance(value, kind):
             return write
     raise PlainError(
-        f"{_short(value)} is a {type(value).__qualname__}, which is no plain value: return numbers, "
+        f"{_short(value)} of type {type(value).__qualname__} is no plain value: return numbers, "
         "text, bytes, lists, tuples, sets and dicts of them, or ask for result='pickle'"
     )
 
