@@ -242,7 +242,7 @@ int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const cha
  *     brig_call_free(call);
  *
  * Between fork and enter the child should do nothing it can do later. The thread that forked must
- * live until the call is over: the child dies with it. */
+ * live until the call is over, as the child dies with it; or see BRIG_CALL_OUTLIVE. */
 struct brig_call;
 
 int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
@@ -253,9 +253,14 @@ int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
 #define BRIG_CALL_KEEP_MAX 64
 int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err);
 
+enum brig_call_enter_flag {
+    BRIG_CALL_OUTLIVE =
+        1 << 0, /* without namespaces: the child is not bound to the life of the thread
+                                 * that forked it, and so not to that of the caller, either */
+};
 /* In the forked child. Confines it and returns its end; should that fail, it tells the parent and
  * ends the process. With namespaces it returns in a grandchild: fork handlers of libc run, those
- * of an interpreter do not. `flags`: 0. */
+ * of an interpreter do not. `flags` are of the enum above. */
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags);
 /* Ends the process: what it printed is written, nothing else of the caller's is run. */
 void brig_call_leave(struct brig_call_child *child) __attribute__((noreturn));

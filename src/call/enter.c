@@ -90,11 +90,12 @@ static void join_group(struct brig_call *call)
         enter_failed(call, PLAN_STEP_CGROUP, result);
 }
 
-static void enter_alone(struct brig_call *call)
+static void enter_alone(struct brig_call *call, unsigned flags)
 {
     const struct plan *plan = call_plan(call);
     (void)setsid(); /* fails only for who leads a group: then it is the one we want */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!(flags & BRIG_CALL_OUTLIVE))
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != call->parent)
         _exit(125); /* nobody is left to tell */
     if (child_is_grouped(plan))
@@ -136,7 +137,6 @@ static void enter_full(struct brig_call *call)
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, &before);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != call->parent)
         _exit(125);
     (void)close(call->wire); /* the caller's end must not outlive it */
@@ -207,13 +207,12 @@ static void open_memory(struct brig_call *call)
 
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
-    (void)flags;
     open_memory(call); /* before the address space is limited */
     set_stdio();
     if (call->caller->full)
         enter_full(call);
     else
-        enter_alone(call);
+        enter_alone(call, flags);
     __atomic_store_n(&call->gate->entered, 1, __ATOMIC_RELEASE);
     (void)munmap(call->caller->gates, MEMORY_GATES_BYTES);
     return &call->child;
