@@ -578,5 +578,6 @@ int child_call_build(struct start *start)
 
 int child_call_init(struct start *start, long command)
 {
+    clear_handlers(start);
     return become_init(start, command);
 }

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/* Calling functions that mean harm, or are clumsy: the caller goes on, knows what happened, and
+ * nothing is left behind. */
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "call/call.h"
+#include "call_support.h"
+
+static const char *const kinds[] = {"without namespaces", "in the full jail"};
+
+/* A pipe whose writing end is kept in the child: when all who have it are dead, it ends. */
+struct lifeline {
+    int ends[2];
+};
+
+static struct lifeline lifeline_open(struct brig_call_options *options)
+{
+    static int kept; /* borrowed by the options */
+    struct lifeline line;
+    if (pipe2(line.ends, O_CLOEXEC) < 0)
+        tap_bail("pipe2");
+    kept = line.ends[1];
+    options->keep_fds = &kept;
+    options->keep_fd_count = 1;
+    return line;
+}
+
+static bool all_dead(struct lifeline *line)
+{
+    (void)close(line->ends[1]);
+    bool dead = ends_soon(line->ends[0]);
+    (void)close(line->ends[0]);
+    return dead;
+}
+
+/* ---- Processes ---------------------------------------------------------------------------- */
+
+static int bomb(struct brig_call_child *child, void *argument)
+{
+    (void)child, (void)argument;
+    for (;;)
+        (void)fork();
+    return 0;
+}
+
+static int daemonise(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    if (fork() == 0) {
+        (void)setsid();
+        (void)setpgid(0, 0);
+        (void)signal(SIGHUP, SIG_IGN);
+        if (fork() == 0)
+            for (;;)
+                (void)pause();
+        _exit(0);
+    }
+    return brig_call_return(child, "away", 4);
+}
+
+static int clone_beside(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    long pid = syscall(SYS_clone, 0x8000 /* CLONE_PARENT */ | SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        for (;;)
+            (void)pause();
+    return brig_call_return(child, pid < 0 ? "no" : "yes", 2);
+}
+
+/* What a function may not do to the group it is ended by. */
+static int leave_group(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    char text[32];
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(setsid() < 0 ? (setpgid(0, 0) < 0 ? 3 : 1) : 2);
+    int status = 0;
+    (void)waitpid(pid, &status, 0);
+    (void)snprintf(text, sizeof text, "%d", WEXITSTATUS(status));
+    return brig_call_return(child, text, 1);
+}
+
+static void test_processes(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    struct lifeline line = lifeline_open(&options);
+    options.timeout_ms = 400;
+    if (geteuid() == 0) /* whose processes only cgroups count */
+        options.processes = 40;
+    options.on_unsupported = BRIG_UNSUPPORTED_IGNORE;
+    expect(&options, bomb, NULL, BRIG_CALL_TIMEOUT, "%s: a fork bomb is ended", kinds[namespaces]);
+    tap_ok(all_dead(&line), "%s: to the last process", kinds[namespaces]);
+
+    options = new_options(namespaces);
+    line = lifeline_open(&options);
+    expect(&options, daemonise, NULL, BRIG_CALL_RETURNED, "%s: a daemon is left behind",
+           kinds[namespaces]);
+    tap_ok(all_dead(&line), "%s: and does not stay", kinds[namespaces]);
+
+    line = lifeline_open(&options);
+    (void)call(&options, clone_beside, NULL, &result);
+    tap_ok(result.value && memcmp(result.value, namespaces ? "ye" : "no", 2) == 0,
+           "%s: a child of its parent is %s", kinds[namespaces], namespaces ? "init's" : "refused");
+    brig_call_result_done(&result);
+    tap_ok(all_dead(&line), "%s: and not left, either", kinds[namespaces]);
+    tap_ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "%s: we have no children",
+           kinds[namespaces]);
+
+    options.keep_fd_count = 0;
+    (void)call(&options, leave_group, NULL, &result);
+    tap_ok(result.value && *(char *)result.value == (namespaces ? '2' : '3'),
+           "%s: sessions and groups %s", kinds[namespaces],
+           namespaces ? "can be made" : "cannot be left");
+    brig_call_result_done(&result);
+}
+
+static int fork_until_refused(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 200; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            for (;;)
+                (void)pause();
+        if (pid < 0)
+            return brig_call_fail_errno(child, errno, NULL, BRIG_CALL_ACCESS_UNKNOWN);
+    }
+    return 0;
+}
+
+static void test_process_limit(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    options.processes = 20;
+    options.on_unsupported = BRIG_UNSUPPORTED_IGNORE;
+    (void)call(&options, fork_until_refused, NULL, &result);
+    if (result.usage.pids_refused > 0)
+        (void)has_outcome(&result, BRIG_CALL_PROCESSES, "%s: a process too many is told",
+                          kinds[namespaces]);
+    else /* where nobody counts, nothing is claimed */
+        (void)has_outcome(&result, BRIG_CALL_FAILED, "%s: a refused fork is a failure",
+                          kinds[namespaces]);
+    brig_call_result_done(&result);
+}
+
+/* ---- The way it ends ---------------------------------------------------------------------- */
+
+static int crash(struct brig_call_child *child, void *argument)
+{
+    (void)child;
+    (void)signal(SIGSEGV, SIG_DFL);
+    (void)signal(SIGABRT, SIG_DFL);
+    int signal = *(int *)argument;
+    if (signal == SIGSEGV)
+        *(volatile char *)mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) = 1;
+    (void)raise(signal);
+    abort();
+}
+
+static int exit_in_the_middle(struct brig_call_child *child, void *argument)
+{
+    (void)brig_call_return(child, "half", 4);
+    exit(*(int *)argument);
+}
+
+static int exit_at_once(struct brig_call_child *child, void *argument)
+{
+    (void)brig_call_return(child, "half", 4);
+    _exit(*(int *)argument);
+}
+
+static void test_ends(bool namespaces)
+{
+    static const int signals[] = {SIGSEGV, SIGABRT, SIGKILL, SIGTERM};
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        int number = signals[i];
+        (void)call(&options, crash, &number, &result);
+        (void)has_outcome(&result, BRIG_CALL_CRASHED, "%s: signal %d is a crash", kinds[namespaces],
+                          number);
+        tap_is_int(result.signal, number, "%s: and told", kinds[namespaces]);
+        brig_call_result_done(&result);
+    }
+    for (int code = 0; code < 8; code += 7)
+        for (int i = 0; i < 2; i++) {
+            (void)call(&options, i ? exit_at_once : exit_in_the_middle, &code, &result);
+            (void)has_outcome(&result, BRIG_CALL_EXITED, "%s: %s(%d) in the middle",
+                              kinds[namespaces], i ? "_exit" : "exit", code);
+            tap_is_int(result.exit_code, code, "%s: with its code", kinds[namespaces]);
+            tap_ok(!result.value, "%s: half a value is none", kinds[namespaces]);
+            brig_call_result_done(&result);
+        }
+}
+
+/* ---- What it hands back ------------------------------------------------------------------- */
+
+static int close_everything(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    (void)syscall(SYS_close_range, 0, ~0U, 0);
+    return brig_call_return(child, "still", 5);
+}
+
+static int close_and_be_large(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    (void)syscall(SYS_close_range, 0, ~0U, 0);
+    return brig_call_reserve(child, 1 << 20) ? 0 : 5;
+}
+
+static int unmap_everything(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    (void)munmap(child->head, MEMORY_SMALL_BYTES);
+    return brig_call_return(child, "gone", 4);
+}
+
+/* The file is sealed: the caller can always read it. */
+static int spoil_file(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    bool cut = ftruncate(child->fd, 0) == 0, grown = ftruncate(child->fd, (off_t)1 << 50) == 0;
+    bool sealed = fcntl(child->fd, F_ADD_SEALS, F_SEAL_WRITE) == 0; /* it is mapped */
+    (void)fallocate(child->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1 << 20);
+    return brig_call_return(child, cut || grown || sealed ? "bad" : "good", 4);
+}
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    return *state ^= *state << 17;
+}
+
+/* Any head at all, with a word in it that a head would have. */
+static int write_head(struct brig_call_child *child, void *argument)
+{
+    uint64_t state = *(uint64_t *)argument;
+    unsigned char *bytes = (unsigned char *)child->head;
+    for (size_t i = 0; i < MEMORY_SMALL_BYTES; i++)
+        bytes[i] = (unsigned char)next_random(&state);
+    child->head->left = 1;
+    child->head->state = (uint32_t)(next_random(&state) % 6);
+    if (next_random(&state) % 2)
+        child->head->length %= 200000;
+    for (size_t i = 0; i < MEMORY_TEXTS && next_random(&state) % 3; i++)
+        child->head->text_lengths[i] %= 90000;
+    _exit(0);
+}
+
+static void test_values(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    (void)call(&options, close_everything, NULL, &result);
+    (void)has_outcome(&result, BRIG_CALL_RETURNED, "%s: a small value needs no fd",
+                      kinds[namespaces]);
+    brig_call_result_done(&result);
+    expect(&options, close_and_be_large, NULL, BRIG_CALL_MEMORY, "%s: a large one does",
+           kinds[namespaces]);
+    expect(&options, unmap_everything, NULL, BRIG_CALL_CRASHED,
+           "%s: who unmaps the way back has none", kinds[namespaces]);
+    (void)call(&options, spoil_file, NULL, &result);
+    tap_ok(result.value && memcmp(result.value, "good", 4) == 0,
+           "%s: the file cannot be cut, grown or sealed", kinds[namespaces]);
+    brig_call_result_done(&result);
+
+    struct brig_caller *caller = NULL;
+    int survived = 0, rounds = namespaces ? 30 : 200;
+    if (brig_caller_new(NULL, &options, &caller, NULL) < 0)
+        tap_bail("brig_caller_new");
+    for (int i = 0; i < rounds; i++) {
+        uint64_t seed = 88172645463325252u + (uint64_t)i * 7919;
+        char text[256], *json = NULL;
+        struct brig_error err = {0};
+        int code = brig_caller_call(caller, write_head, &seed, &result, &err);
+        if (result.value && result.length > 0) /* all of it can be read */
+            survived += ((volatile char *)result.value)[result.length - 1] == 0 ? 0 : 0;
+        (void)brig_call_result_text(&result, text, sizeof text);
+        survived += code == 0 && brig_call_result_json(&result, &json, NULL) == 0;
+        brig_call_text_free(json);
+        brig_call_result_done(&result);
+    }
+    tap_is_int(survived, rounds, "%s: any head at all is a result", kinds[namespaces]);
+    brig_caller_free(caller);
+}
+
+/* ---- Its caller --------------------------------------------------------------------------- */
+
+struct against {
+    pid_t pid;
+    long result[8];
+};
+
+static int harm_caller(struct brig_call_child *child, void *argument)
+{
+    pid_t pid = *(pid_t *)argument;
+    struct rlimit one = {1, 1};
+    struct against *against = brig_call_reserve(child, sizeof *against);
+    if (!against)
+        return 1;
+    against->result[0] = kill(pid, SIGKILL);
+    against->result[1] = syscall(SYS_tgkill, pid, pid, SIGKILL);
+    against->result[2] = prlimit(pid, RLIMIT_CPU, &one, NULL);
+    against->result[3] = setpriority(PRIO_PROCESS, (id_t)pid, 19);
+    against->result[4] = ptrace(PTRACE_ATTACH, pid, 0, 0);
+    against->result[5] = kill(getppid() ? getppid() : pid, SIGSTOP);
+    char path[64], byte = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/mem", pid);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    against->result[6] = fd < 0 ? -1 : (long)pwrite(fd, &byte, 1, (off_t)(uintptr_t)&one);
+    int self = (int)syscall(SYS_pidfd_open, pid, 0);
+    against->result[7] = self < 0 ? -1 : syscall(SYS_pidfd_send_signal, self, SIGKILL, NULL, 0);
+    return 0;
+}
+
+static void test_caller(bool namespaces)
+{
+    static const char *const names[] = {"kill",   "tgkill", "prlimit", "setpriority",
+                                        "ptrace", "stop",   "mem",     "pidfd"};
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    pid_t pid = getpid();
+    (void)call(&options, harm_caller, &pid, &result);
+    const struct against *against = result.value;
+    if (tap_ok(against && result.length == sizeof *against, "%s: the caller is still there",
+               kinds[namespaces]))
+        for (size_t i = 0; i < 8; i++)
+            tap_ok(against->result[i] < 0, "%s: and cannot be reached by %s", kinds[namespaces],
+                   names[i]);
+    brig_call_result_done(&result);
+    struct rlimit now;
+    tap_ok(getrlimit(RLIMIT_CPU, &now) == 0 && now.rlim_cur != 1, "%s: its limits are its own",
+           kinds[namespaces]);
+}
+
+static int wait_with_lifeline(struct brig_call_child *child, void *argument)
+{
+    (void)child;
+    if (write(*(int *)argument, "x", 1) != 1)
+        return 1;
+    (void)fork();
+    for (;;)
+        (void)pause();
+    return 0;
+}
+
+/* The caller is killed: what it called does not go on. In the full jail init sees to all of it; without
+ * namespaces the function's own process dies, and what it started when nobody reads the pipe. */
+static void test_death_of_caller(bool namespaces)
+{
+    int ends[2];
+    char byte;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        tap_bail("pipe2");
+    pid_t caller = fork();
+    if (caller == 0) {
+        struct brig_call_options options = new_options(namespaces);
+        struct brig_call_result result;
+        options.processes = namespaces ? BRIG_CALL_SAME : 1; /* the fork above is refused */
+        options.on_unsupported = BRIG_UNSUPPORTED_IGNORE;
+        options.keep_fds = &ends[1];
+        options.keep_fd_count = 1;
+        (void)brig_call(NULL, &options, wait_with_lifeline, &ends[1], &result, NULL);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    struct pollfd waiting = {.fd = ends[0], .events = POLLIN};
+    bool began = poll(&waiting, 1, PATIENCE_MS) == 1 && read(ends[0], &byte, 1) == 1;
+    tap_ok(began, "%s: a call is under way", kinds[namespaces]);
+    (void)kill(caller, SIGKILL);
+    (void)waitpid(caller, NULL, 0);
+    tap_ok(ends_soon(ends[0]), "%s: it ends with its caller", kinds[namespaces]);
+    (void)close(ends[0]);
+}
+
+/* ---- Exit handlers and buffers ------------------------------------------------------------ */
+
+static int handler_pipe = -1;
+
+static void tell_exit(void)
+{
+    if (handler_pipe >= 0)
+        (void)!write(handler_pipe, "!", 1);
+}
+
+static int print_and_exit(struct brig_call_child *child, void *argument)
+{
+    (void)child;
+    (void)printf("[the function's]");
+    if (*(int *)argument)
+        exit(1);
+    return 0;
+}
+
+/* In a process of its own, whose standard output is a file. */
+static void test_buffers(bool namespaces)
+{
+    char path[] = "/tmp/brig-call-out.XXXXXX", text[256] = "";
+    int file = mkstemp(path), ends[2];
+    if (file < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        tap_bail("mkstemp");
+    (void)fflush(stdout);
+    pid_t caller = fork();
+    if (caller == 0) {
+        struct brig_call_options options = new_options(namespaces);
+        struct brig_call_result result;
+        (void)dup2(file, 1);
+        handler_pipe = ends[1];
+        options.keep_fds = &ends[1];
+        options.keep_fd_count = 1;
+        (void)atexit(tell_exit);
+        (void)printf("[the caller's]");
+        for (int by_exit = 0; by_exit < 2; by_exit++) {
+            (void)brig_call(NULL, &options, print_and_exit, &by_exit, &result, NULL);
+            brig_call_result_done(&result);
+        }
+        (void)fflush(stdout);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    (void)waitpid(caller, NULL, 0);
+    tap_ok(ends_soon(ends[0]), "%s: the caller's exit handlers do not run", kinds[namespaces]);
+    (void)!pread(file, text, sizeof text - 1, 0);
+    tap_is_str(text, "[the function's][the function's][the caller's]",
+               "%s: what is in a buffer is written once, by whom it belongs to", kinds[namespaces]);
+    (void)close(ends[0]);
+    (void)close(file);
+    (void)unlink(path);
+}
+
+/* ---- Odd callers -------------------------------------------------------------------------- */
+
+static int give_value(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    return brig_call_return(child, "value", 5);
+}
+
+static void test_ignored_children(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    (void)signal(SIGCHLD, SIG_IGN);
+    (void)call(&options, give_value, NULL, &result);
+    tap_ok(result.outcome == BRIG_CALL_RETURNED && result.length == 5,
+           "%s: a value comes back to who ignores SIGCHLD", kinds[namespaces]);
+    brig_call_result_done(&result);
+    (void)signal(SIGCHLD, SIG_DFL);
+}
+
+/* In the full jail /home and /tmp are its own. */
+static int break_out(struct brig_call_child *child, void *argument)
+{
+    bool namespaces = *(bool *)argument;
+    const char *bad = NULL;
+    if (syscall(SYS_unshare, 0x10000000 /* CLONE_NEWUSER */) == 0)
+        bad = "a user namespace";
+    else if (syscall(SYS_mount, "none", "/", NULL, 0, NULL) == 0)
+        bad = "mount";
+    else if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+        bad = "no_new_privs";
+    else if (open("/root", O_RDONLY | O_CLOEXEC) >= 0)
+        bad = "/root";
+    else if (!namespaces && open("/home", O_RDONLY | O_CLOEXEC) >= 0)
+        bad = "/home";
+    else if (!namespaces &&
+             open("/tmp/brig-call-escape", O_CREAT | O_WRONLY | O_CLOEXEC, 0600) >= 0)
+        bad = "/tmp";
+    else if (truncate("/etc/hosts", 0) == 0 || unlink("/etc/hosts") == 0)
+        bad = "/etc/hosts";
+    else if (!namespaces && open("/dev/tty", O_RDWR | O_CLOEXEC) >= 0)
+        bad = "/dev/tty";
+    return brig_call_return(child, bad ? bad : "nothing", bad ? strlen(bad) : 7);
+}
+
+static void test_walls(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    (void)call(&options, break_out, &namespaces, &result);
+    tap_is_str(result.value, "nothing", "%s: what gave way", kinds[namespaces]);
+    brig_call_result_done(&result);
+}
+
+int main(void)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    for (int namespaces = 0; namespaces < 2; namespaces++) {
+        test_processes(namespaces);
+        test_process_limit(namespaces);
+        test_ends(namespaces);
+        test_values(namespaces);
+        test_caller(namespaces);
+        test_death_of_caller(namespaces);
+        test_buffers(namespaces);
+        test_ignored_children(namespaces);
+        test_walls(namespaces);
+    }
+    return tap_done();
+}
