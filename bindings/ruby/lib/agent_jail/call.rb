@@ -29,7 +29,7 @@ module AgentJail
         @call = Library.make(:brig_call_begin, @caller)
         [$stdout, $stderr].each(&:flush)
         pid = fork_child
-        Child.new(@call, @options[:marshal]).run(block) unless pid
+        Child.new(@call, @options).run(block) unless pid
         Library.check(:brig_call_started, @call, pid)
       end
     end

@@ -9,9 +9,16 @@ module AgentJail
     TRAPPED = %w[HUP INT QUIT TERM USR1 USR2 ALRM CHLD WINCH].freeze
     FIRST_FD = 3
 
-    def initialize(call, marshal)
+    # In the full jail this is a process that Ruby did not fork itself; forking again would abort it.
+    module NoFork
+      def _fork
+        raise NotImplementedError, "Ruby cannot fork in a jail with namespaces; spawn works"
+      end
+    end
+
+    def initialize(call, options)
       @call = call
-      @marshal = marshal
+      @options = options
     end
 
     # Calls the block and ends the process, whatever happens.
@@ -19,6 +26,7 @@ module AgentJail
       keep_own_fds
       @child = Library.call(:brig_call_enter, @call, 0)
       TRAPPED.each { |name| Signal.trap(name, "DEFAULT") }
+      Process.singleton_class.prepend(NoFork) if @options[:namespaces]
       # The fork was made where nothing may interrupt; the block may be.
       Thread.handle_interrupt(Object => :immediate) { work(block) }
       flush
@@ -53,9 +61,9 @@ module AgentJail
       leave_early unless done
     end
 
-    # break, return, throw and Thread.exit get here; they would go on in the parent's frames.
+    # break, return and throw get here; they would go on in the parent's frames.
     def leave_early
-      jump = LocalJumpError.new("the block was left by break, return, throw or Thread.exit; " \
+      jump = LocalJumpError.new("the block was left by break, return or throw; " \
                                 "next gives its value")
       Report.new(jump).send_to(@child)
       flush
@@ -63,7 +71,7 @@ module AgentJail
     end
 
     def encode(value)
-      @marshal ? Marshal.dump(value) : Plain.dump(value)
+      @options[:marshal] ? Marshal.dump(value) : Plain.dump(value)
     rescue Plain::Problem => e
       raise ResultError, e.message
     rescue TypeError => e
@@ -169,7 +177,7 @@ module AgentJail
     end
 
     def c_string(text)
-      "#{text.b.gsub("\0".b, '\0'.b)}\0"
+      "#{text.b.gsub("\0".b) { '\0' }}\0"
     end
   end
   private_constant :Report
