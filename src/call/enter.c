@@ -2,7 +2,7 @@
 /* Theory of operation: the child, from its fork to the function.
  *
  * It is a copy of the caller made by libc's fork, so libc may be used. Without namespaces it leads a
- * new session and process group, by which all it starts will be ended; the filter keeps them in it.
+ * new process group, by which all it starts will be ended; the filter keeps them in it.
  * In the full jail three forks follow one another: this process makes the namespaces, its child
  * builds the jail and becomes init, and that one's child returns from here. Nothing may be read or
  * written by the function before all walls stand, and no fd of the caller's outlives this file but
@@ -93,7 +93,10 @@ static void join_group(struct brig_call *call)
 static void enter_alone(struct brig_call *call, unsigned flags)
 {
     const struct plan *plan = call_plan(call);
-    (void)setsid(); /* fails only for who leads a group: then it is the one we want */
+    /* A session of its own takes longer, as the kernel makes a scheduling group for it. It is only
+     * needed to keep away from the caller's terminal, which cannot be opened under Landlock. */
+    if ((call->caller->ruleset < 0 ? setsid() : setpgid(0, 0)) < 0)
+        enter_failed(call, PLAN_STEP_SESSION, errno);
     if (!(flags & BRIG_CALL_OUTLIVE))
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != call->parent)
