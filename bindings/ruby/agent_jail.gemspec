@@ -13,5 +13,5 @@ Gem::Specification.new do |spec|
   spec.required_ruby_version = ">= 3.1"
   spec.files = Dir["lib/**/*.rb", "README.md", base: __dir__]
   spec.require_paths = ["lib"]
-  spec.add_dependency "fiddle", ">= 1.0"
+  spec.add_dependency "fiddle", "~> 1.0"
 end
