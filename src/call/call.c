@@ -150,7 +150,7 @@ static void read_capture(struct brig_call *call, struct capture *capture)
 static void write_maps(struct brig_call *call)
 {
     struct brig_error err = {0};
-    if (spawn_newgidmap(&call->plan, call->pid, &err) < 0) {
+    if (spawn_newgidmap(call_plan(call), call->pid, &err) < 0) {
         call->failed_step = PLAN_STEP_IDS;
         group_kill(call, SIGKILL);
         return;
@@ -168,7 +168,7 @@ static void take_message(struct brig_call *call, const struct wire_message *mess
         }
         break;
     case WIRE_SOFT:
-        plan_note_soft_failure(&call->plan, message->a, message->b);
+        plan_note_soft_failure(call->own, message->a, message->b);
         break;
     case WIRE_PID:
         if (call->init_pidfd < 0)

@@ -16,6 +16,7 @@
 /* The function's end; in the child only. */
 struct brig_call_child {
     struct memory_head *head; /* mapped, with MEMORY_SMALL_BYTES */
+    char *small;              /* the room behind it */
     int fd;
     uint64_t limit;
     void *large; /* a value that does not fit there */
@@ -36,9 +37,8 @@ struct brig_call {
     enum call_state state;
     struct memory_gate *gate;
     int memory;       /* see memory.h */
-    struct plan plan; /* of its own, if own_plan: else it is the caller's */
-    bool own_plan;
-    int network; /* full: the namespace taken from the template, or -1 */
+    struct plan *own; /* in the full jail, or with a group; NULL: the plan is the caller's */
+    int network;      /* full: the namespace taken from the template, or -1 */
     struct limits limits;
     int wire, wire_child; /* full: to init */
     int keep_fds[BRIG_CALL_KEEP_MAX];
@@ -68,13 +68,12 @@ struct brig_call {
     uint64_t cpu_user_us, cpu_sys_us, peak_kb;
     struct cgroup_usage group_usage;
     int failed_step, failed_errno; /* full: said over the wire, before anything ran */
-    struct brig_unenforced unenforced;
     struct brig_call_child child;
 };
 
 static inline const struct plan *call_plan(const struct brig_call *call)
 {
-    return call->own_plan ? &call->plan : &call->caller->plan;
+    return call->own ? call->own : &call->caller->plan;
 }
 
 uint64_t call_now_us(void);

@@ -73,17 +73,39 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
     return 0;
 }
 
-/* The full jail, prepared as far as it can be. Where there are no namespaces at all, a function of
- * somebody who can live with that has what there is without. */
+static int do_nothing(struct brig_call_child *child, void *argument)
+{
+    (void)child;
+    (void)argument;
+    return 0;
+}
+
+/* Whether this system cannot build such a jail, found out by doing it. */
+static bool is_unsupported(struct brig_caller *caller)
+{
+    struct brig_call_result result;
+    (void)brig_caller_call(caller, do_nothing, NULL, &result, NULL);
+    bool unsupported = result.outcome == BRIG_CALL_UNSUPPORTED;
+    brig_call_result_done(&result);
+    return unsupported;
+}
+
+/* The full jail, prepared as far as it can be. Where there are no namespaces, who said so has what
+ * there is without. */
 static int prepare_full(struct brig_caller *caller, struct brig_error *err)
 {
     struct brig_policy *policy = caller->policy;
     int result = brig_template_new(policy, &caller->template, err);
     if (result < 0)
         return result;
-    if (caller->template->ready)
+    if (caller->template->ready) {
         caller->unenforced = caller->template->fresh.unenforced;
-    return 0;
+        return 0;
+    }
+    if (policy->on_unsupported == BRIG_UNSUPPORTED_FAIL || !is_unsupported(caller))
+        return 0;
+    caller->full = false;
+    return prepare_alone(caller, err);
 }
 
 static int prepare(struct brig_caller *caller, const struct brig_policy *policy,

@@ -16,11 +16,6 @@
 
 #define SMALL_ROOM (MEMORY_SMALL_BYTES - MEMORY_HEAD_BYTES)
 
-static char *small_room(struct brig_call_child *child)
-{
-    return (char *)child->head + MEMORY_HEAD_BYTES;
-}
-
 static void forget_large(struct brig_call_child *child)
 {
     if (child->large)
@@ -39,7 +34,7 @@ static void *make_room(struct brig_call_child *child, size_t length)
 {
     forget_large(child);
     if (length <= SMALL_ROOM)
-        return small_room(child);
+        return child->small;
     void *large =
         mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, child->fd, MEMORY_HEAD_BYTES);
     if (large == MAP_FAILED)

@@ -136,7 +136,7 @@ static __attribute__((noreturn)) void wait_outside(const struct brig_call *call,
 
 static void enter_full(struct brig_call *call)
 {
-    struct start start = {.plan = &call->plan, .wire = call->wire_child, .pidfd = -1};
+    struct start start = {.plan = call_plan(call), .wire = call->wire_child, .pidfd = -1};
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_BLOCK, &all, &before);
@@ -204,8 +204,10 @@ static void open_memory(struct brig_call *call)
         mmap(NULL, MEMORY_SMALL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, call->memory, 0);
     if (head == MAP_FAILED)
         enter_failed(call, PLAN_STEP_FDS, errno);
-    call->child = (struct brig_call_child){
-        .head = head, .fd = call->memory, .limit = call->caller->value_limit};
+    call->child = (struct brig_call_child){.head = head,
+                                           .small = (char *)head + MEMORY_HEAD_BYTES,
+                                           .fd = call->memory,
+                                           .limit = call->caller->value_limit};
 }
 
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)

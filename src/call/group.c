@@ -27,25 +27,42 @@ void group_kill(const struct brig_call *call, int signal)
         (void)cgroup_kill(call->limits.group);
 }
 
-/* The fields of /proc/PID/stat behind the name, which may hold anything. */
-static bool read_stat(int proc, const char *pid, long *ret_group, uint64_t *ret_ticks)
+/* Of the numbers in /proc/PID/stat behind the state: which are the group and the times. */
+enum { FIELD_GROUP = 1, FIELD_TIMES = 10, FIELDS = 14 };
+
+/* The name, which may hold anything, ends with the last parenthesis. */
+static bool parse_stat(const char *text, uint64_t fields[FIELDS])
+{
+    const char *rest = strrchr(text, ')');
+    if (!rest || strlen(rest) < 4)
+        return false;
+    rest += 3; /* ") S" */
+    for (int i = 0; i < FIELDS; i++) {
+        char *end;
+        fields[i] = strtoull(rest, &end, 10); /* what is negative is no group of ours */
+        if (end == rest)
+            return false;
+        rest = end;
+    }
+    return true;
+}
+
+static bool read_stat(int proc, const char *pid, uint64_t *ret_group, uint64_t *ret_ticks)
 {
     char path[64], text[STAT_TEXT_MAX];
+    uint64_t fields[FIELDS];
     (void)snprintf(path, sizeof path, "%s/stat", pid);
     autoclose int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
     ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (length <= 0)
         return false;
     text[length] = 0;
-    const char *rest = strrchr(text, ')');
-    unsigned long long times[4] = {0};
-    long group = 0;
-    if (!rest ||
-        sscanf(rest + 1, " %*c %*d %ld %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &group,
-               &times[0], &times[1], &times[2], &times[3]) != 5)
+    if (!parse_stat(text, fields))
         return false;
-    *ret_group = group;
-    *ret_ticks = times[0] + times[1] + times[2] + times[3];
+    *ret_group = fields[FIELD_GROUP];
+    *ret_ticks = 0;
+    for (int i = FIELD_TIMES; i < FIELDS; i++)
+        *ret_ticks += fields[i];
     return true;
 }
 
@@ -56,10 +73,9 @@ uint64_t group_cpu_us(pid_t group)
         return 0;
     uint64_t total = 0;
     for (struct dirent *entry; (entry = readdir(proc));) {
-        long found = 0;
-        uint64_t ticks = 0;
+        uint64_t found = 0, ticks = 0;
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            read_stat(dirfd(proc), entry->d_name, &found, &ticks) && found == group)
+            read_stat(dirfd(proc), entry->d_name, &found, &ticks) && found == (uint64_t)group)
             total += ticks;
     }
     return total * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);

@@ -244,7 +244,7 @@ int outcome_fill(struct brig_call *call, struct brig_call_result *ret_result,
     else
         code = explain(call, &result, err);
     fill_usage(call, &result.usage);
-    result.unenforced = call->unenforced;
+    result.unenforced = call->own ? call->own->unenforced : call->caller->unenforced;
     capture_take(&call->captures[0], &result.out);
     capture_take(&call->captures[1], &result.err);
     give_denials(call, &result);

@@ -76,12 +76,12 @@ static void close_child_side(struct brig_call *call)
 
 static void use_group(struct brig_call *call)
 {
-    struct plan *plan = &call->plan;
+    struct plan *plan = call->own;
     struct cgroup *group = call->limits.group;
     plan->cgroup_fd = group ? cgroup_clone_fd(group) : -1;
     plan->join_count = group ? cgroup_join_fds(group, plan->join_fds) : 0;
     plan->tool_token = call->limits.lease ? tools_lease_token(call->limits.lease) : 0;
-    plan->limits_missing = caller_note_limits(call->caller, &call->limits, &call->unenforced);
+    plan->limits_missing = caller_note_limits(call->caller, &call->limits, &plan->unenforced);
 }
 
 static int make_group(struct brig_call *call, struct brig_error *err)
@@ -94,19 +94,29 @@ static int make_group(struct brig_call *call, struct brig_error *err)
     return 0;
 }
 
+static int make_own(struct brig_call *call, struct brig_error *err)
+{
+    call->own = calloc(1, sizeof *call->own);
+    if (!call->own)
+        return brig_fail_nomem(err);
+    *call->own = PLAN_INIT;
+    call->own->unenforced = call->caller->unenforced;
+    return 0;
+}
+
 static int prepare_alone(struct brig_call *call, struct brig_error *err)
 {
     if (!call->caller->has_group)
         return 0;
-    call->own_plan = true;
-    call->plan.rung = PLAN_LANDLOCK;
-    call->plan.drop_caps = call->caller->plan.drop_caps;
-    call->plan.seccomp = call->caller->plan.seccomp;
-    int result = make_group(call, err);
-    if (result < 0)
+    int result = make_own(call, err);
+    if (result < 0 || (result = make_group(call, err)) < 0)
         return result;
+    struct plan *plan = call->own;
+    plan->rung = PLAN_LANDLOCK;
+    plan->drop_caps = call->caller->plan.drop_caps;
+    plan->seccomp = call->caller->plan.seccomp;
     use_group(call);
-    plan_rlimits(&call->plan, call->caller->policy);
+    plan_rlimits(plan, call->caller->policy);
     return 0;
 }
 
@@ -114,12 +124,13 @@ static int prepare_alone(struct brig_call *call, struct brig_error *err)
 static int compile(struct brig_call *call, struct brig_error *err)
 {
     struct brig_caller *caller = call->caller;
+    struct plan *plan = call->own;
     if (!caller->template->ready) {
-        int result = plan_compile(caller->policy, PLAN_FULL, 0, &call->plan, err);
-        return result < 0 ? result : plan_open_init(&call->plan, err);
+        int result = plan_compile(caller->policy, PLAN_FULL, 0, plan, err);
+        return result < 0 ? result : plan_open_init(plan, err);
     }
     (void)pthread_mutex_lock(&caller->lock);
-    call->network = template_plan(caller->template, &call->plan);
+    call->network = template_plan(caller->template, plan);
     if (call->network >= 0)
         template_refill(caller->template);
     (void)pthread_mutex_unlock(&caller->lock);
@@ -135,13 +146,11 @@ static int prepare_full(struct brig_call *call, struct brig_error *err)
                                .stdio_fds = {PLAN_FD_NULL, PLAN_FD_NULL, PLAN_FD_NULL},
                                .host_terminal = -1,
                                .pty_fd = -1};
-    call->own_plan = true;
-    int result = make_group(call, err);
-    if (result < 0 || (result = compile(call, err)) < 0)
+    int result = make_own(call, err);
+    if (result < 0 || (result = make_group(call, err)) < 0 || (result = compile(call, err)) < 0)
         return result;
-    call->unenforced = call->plan.unenforced;
     use_group(call);
-    if ((result = plan_add_command(&call->plan, &input, err)) < 0)
+    if ((result = plan_add_command(call->own, &input, err)) < 0)
         return result;
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
@@ -161,7 +170,6 @@ static int prepare(struct brig_call *call, struct brig_error *err)
     call->memory = memory_open(caller->value_limit, err);
     if (call->memory < 0)
         return call->memory;
-    call->unenforced = caller->unenforced;
     int result = caller->full ? prepare_full(call, err) : prepare_alone(call, err);
     if (result == 0)
         result = open_streams(call, err);
@@ -176,7 +184,6 @@ int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call, str
     if (!call)
         return brig_fail_nomem(err);
     call->caller = caller;
-    call->plan = PLAN_INIT;
     call->memory = call->network = call->wire = call->wire_child = -1;
     call->trace = call->trace_child = call->pidfd = call->init_pidfd = call->epoll = call->timer =
         -1;
@@ -264,8 +271,9 @@ void brig_call_free(struct brig_call *call)
     close_if_open(&call->timer);
     capture_done(&call->captures[0]);
     capture_done(&call->captures[1]);
-    if (call->own_plan)
-        plan_done(&call->plan);
+    if (call->own)
+        plan_done(call->own);
+    free(call->own);
     limits_done(&call->limits);
     if (call->gate)
         memory_gate_return(call->gate);

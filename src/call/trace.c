@@ -24,7 +24,7 @@
 
 static bool fits(void)
 {
-    struct seccomp_notif_sizes sizes;
+    struct seccomp_notif_sizes sizes = {0};
     return SYS(seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) == 0 &&
            sizes.seccomp_notif <= NOTIFICATION_ROOM &&
            sizes.seccomp_notif_resp <= NOTIFICATION_ROOM;
@@ -52,8 +52,8 @@ int trace_open(struct brig_call *call, struct brig_error *err)
     call->trace = pair[0];
     call->trace_child = pair[1];
     call->traced = filter;
-    if (call->own_plan)
-        call->plan.seccomp = NULL; /* this one is installed in its place */
+    if (call->own)
+        call->own->seccomp = NULL; /* this one is installed in its place */
     return 0;
 }
 

@@ -126,3 +126,44 @@ build() {
         done
     done
 }
+
+@test "call-a-function says what became of a function" {
+    build call-a-function
+    for who in $(each_user); do
+        for kind in "" --namespaces; do
+            # No argument at all, if there is none.
+            # shellcheck disable=SC2086
+            must as "$who" "$EXAMPLES/call-a-function" $kind square 12
+            output_has "value: 144"
+            # shellcheck disable=SC2086
+            must_exit 1 as "$who" "$EXAMPLES/call-a-function" $kind loop
+            output_has "timeout: "
+            # shellcheck disable=SC2086
+            must_exit 1 as "$who" "$EXAMPLES/call-a-function" $kind dance
+            output_has "failed: Usage: square, read or loop"
+        done
+        must_exit 1 as "$who" "$EXAMPLES/call-a-function" read /etc/passwd
+        output_has "filesystem: "
+        output_has "read '/etc/passwd'"
+        must as "$who" "$EXAMPLES/call-a-function" read /etc/hosts
+    done
+}
+
+@test "call-a-function says what a lesser system cannot do, and does without where it may" {
+    build call-a-function
+    without=$BUILD_DIR/tests/probe/without
+    for who in $(each_user); do
+        must_exit 1 as "$who" "$without" landlock -- "$EXAMPLES/call-a-function" square 12
+        output_has "unsupported: "
+        must as "$who" "$without" landlock -- "$EXAMPLES/call-a-function" --warn square 12
+        output_has "value: 144"
+        output_has "no Landlock"
+        must_exit 1 as "$who" "$without" userns -- "$EXAMPLES/call-a-function" --namespaces square 12
+        output_has "unsupported: "
+        must as "$who" "$without" userns -- "$EXAMPLES/call-a-function" --namespaces --warn square 12
+        output_has "value: 144"
+        output_has "no namespaces"
+        must as "$who" "$without" close_range,pidfd_getfd -- "$EXAMPLES/call-a-function" square 12
+        output_has "value: 144"
+    done
+}
