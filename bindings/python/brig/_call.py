@@ -235,7 +235,8 @@ class _Call(Owned):
         text, err = c_void_p(), BrigError()
         check(self._lib.brig_call_result_json(result, byref(text), byref(err)), err)
         details = json.loads(self._lib.take_text(text))
-        value, error = None, None
+        value = None
+        error: Optional[Error] = None
         if details["outcome"] == "returned":
             try:
                 value = self._value(result)

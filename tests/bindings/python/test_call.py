@@ -586,6 +586,28 @@ class Use(Case):
         self.assertIn(b"'/none.so'", done.stdout)
         self.assertIn(b"BRIG_LIBRARY", done.stdout)
 
+    def test_on_unsupported_decides_what_a_lesser_kernel_does(self):
+        without = os.path.join(os.path.dirname(os.environ["BRIG_LIBRARY"]), "..", "tests", "probe", "without")
+        if not os.access(without, os.X_OK):
+            self.skipTest("tests/probe/without is not built")
+        code = (
+            "import brig, warnings\n"
+            "warnings.showwarning = lambda message, kind, *_: print(kind.__name__)\n"
+            "for what in ('raise', 'warn', 'ignore'):\n"
+            "    try:\n"
+            "        print(brig.Jail(on_unsupported=what).call(len, 'abc'))\n"
+            "    except brig.UnsupportedPlatformError as error:\n"
+            "        print('Landlock' in str(error))\n"
+        )
+        done = subprocess.run([without, "landlock", "--", sys.executable, "-c", code], capture_output=True,
+                              timeout=60, check=True, env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
+        self.assertEqual(done.stdout.split(), [b"True", b"UnenforcedWarning", b"3", b"3"])
+
+    def test_here_there_is_nothing_to_warn_of(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(brig.Jail(on_unsupported="warn").call(len, "abc"), 3)
+
     def test_confining_oneself(self):
         code = (
             "import brig\n"

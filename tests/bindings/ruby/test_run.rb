@@ -410,6 +410,25 @@ class PlatformTest < Case
     end
   end
 
+  def test_here_there_is_nothing_to_warn_of
+    assert_silent { assert_equal(3, AgentJail.run(on_unsupported: :warn) { 3 }) }
+  end
+
+  def test_a_kernel_without_landlock
+    without = File.expand_path("../tests/probe/without", File.dirname(ENV.fetch("BRIG_LIBRARY")))
+    skip "tests/probe/without is not built" unless File.executable?(without)
+    out, err, = Open3.capture3(without, "landlock", "--", *RUBY, "-e", <<~RUBY)
+      require "agent_jail"
+      %i[raise warn ignore].each do |what|
+        puts AgentJail.run(on_unsupported: what) { 3 }
+      rescue AgentJail::UnsupportedPlatformError => e
+        puts e.class
+      end
+    RUBY
+    assert_equal "AgentJail::UnsupportedPlatformError\n3\n3\n", out
+    assert_match(/\Aagent_jail: .*Landlock[^\n]*\n\z/, err)
+  end
+
   def test_the_gem_loads_without_fiddle
     out, = Open3.capture2e(*RUBY, "-e", <<~RUBY)
       module Kernel
