@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The README does what it says. A block after a line `<!-- run -->` is run: shell blocks line by
 # line in one shell and one directory, where `#> TEXT` lines are what the command above prints (an
-# ellipsis at the end stands for any rest) and `#? N` is its exit status, 0 if not given; the C
+# ellipsis at the end stands for any rest) and `#? N` is its exit status, 0 if not given; each C
 # block is compiled as a user of the library would, and run.
 
 load lib
@@ -15,13 +15,13 @@ teardown() {
     scratch_remove
 }
 
-# blocks LANGUAGE: the text of the blocks to be run.
+# blocks LANGUAGE [N]: the text of the blocks to be run, or of the Nth of them.
 blocks() {
-    awk -v opening="\`\`\`$1" '
+    awk -v opening="\`\`\`$1" -v only="${2:-0}" '
         /^<!-- run -->$/ { marked = 1; next }
         inside && /^```$/ { inside = 0; next }
-        inside { print; next }
-        marked && $0 == opening { inside = 1 }
+        inside { if (!only || only == number) print; next }
+        marked && $0 == opening { inside = 1; number++ }
         { marked = 0 }' "$README"
 }
 
@@ -91,20 +91,23 @@ WALKER
     done
 }
 
-@test "the C program of the README compiles and prints what it says" {
+@test "the C programs of the README compile and print what it says" {
     needs gcc pkg-config python3
-    local flags library
+    local flags library number
+    flags=$(PKG_CONFIG_PATH=$BUILD_DIR/meson-uninstalled pkg-config --cflags --libs libbrig)
+    library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
     for who in $(each_user); do
-        scratch_make "$who"
-        blocks c >"$SCRATCH/run.c"
-        flags=$(PKG_CONFIG_PATH=$BUILD_DIR/meson-uninstalled pkg-config --cflags --libs libbrig)
-        library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
-        # Several words on purpose.
-        # shellcheck disable=SC2086
-        gcc -std=gnu11 -Wall -Wextra -Werror -o "$SCRATCH/run" "$SCRATCH/run.c" \
-            $flags -Wl,-rpath,"$library"
-        must as "$who" "$SCRATCH/run"
-        grep -qF "It prints \`$output\`" "$README"
+        for number in 1 2; do
+            scratch_make "$who"
+            blocks c $number >"$SCRATCH/run.c"
+            # Several words on purpose.
+            # shellcheck disable=SC2086
+            gcc -std=gnu11 -Wall -Wextra -Werror -o "$SCRATCH/run" "$SCRATCH/run.c" \
+                $flags -Wl,-rpath,"$library"
+            must as "$who" "$SCRATCH/run"
+            grep -qF "It prints \`$output\`" "$README"
+            scratch_remove
+        done
     done
 }
 
