@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import functools
 import inspect
@@ -27,7 +26,7 @@ from ._errors import UnsupportedPlatformError, error_of
 from ._library import BrigError, Unenforced, check, library
 from ._options import SAME, CallOptions, at_least_one, milliseconds, paths
 from ._policy import NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
-from ._process import Owned
+from ._process import SIGNALS, Owned
 from ._wait import wait, wait_async
 
 if TYPE_CHECKING:
@@ -197,7 +196,7 @@ class _Call(Owned):
         check(code, err)
         _flush()
         # A child that was forked must be supervised: no handler of a signal may come between.
-        signals = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        signals = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         try:
             pid = os.fork()
             if pid == 0:
@@ -340,6 +339,8 @@ class Jail:
         try:
             fd = call.fd()
             if fd < 0:
+                import asyncio
+
                 await asyncio.get_running_loop().run_in_executor(None, call.block)
             else:
                 await wait_async(fd, call.process)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import errno
 import gc
@@ -18,6 +17,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NoReturn, Optio
 from . import _plain
 from ._errors import RESULT_CLASS
 from ._library import CallFailure, Library
+from ._process import SIGNALS
 
 _ACCESS_UNKNOWN, _READ, _WRITE, _EXECUTE, _CONNECT, _BIND = range(6)
 # An exit status that says that we failed ourselves, as sysexits.h has it.
@@ -58,18 +58,21 @@ def _settle(signals: Iterable[int]) -> None:
     gc.freeze()
     try:
         signal.set_wakeup_fd(-1)
-        for number in signal.valid_signals():
+        for number in SIGNALS:
             if callable(signal.getsignal(number)):
                 signal.signal(number, signal.SIG_DFL)
     except ValueError:
         pass  # not the main thread: then Python calls no handlers here
     signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-    asyncio._set_running_loop(None)
+    if "asyncio" in sys.modules:
+        sys.modules["asyncio"]._set_running_loop(None)
 
 
 def _value(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     value = function(*args, **kwargs)
     if inspect.iscoroutine(value):
+        import asyncio
+
         return asyncio.run(value)
     return value
 

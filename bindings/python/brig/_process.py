@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any, Optional
 
 from ._library import library
@@ -20,6 +21,15 @@ def _forked() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
+
+
+# Those that programs have handlers for. Not all 64: the signal module turns each into an object, each
+# time, which would take longer than the fork.
+SIGNALS = frozenset(
+    getattr(signal, "SIG" + name)
+    for name in "HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD CONT TSTP URG XCPU VTALRM PROF WINCH IO".split()
+    if hasattr(signal, "SIG" + name)
+)
 
 
 class Owned:

@@ -6,7 +6,6 @@ Never inside the library: there Ctrl-C, other threads' signals and cancellation 
 
 from __future__ import annotations
 
-import asyncio
 import select
 from typing import Callable
 
@@ -20,6 +19,8 @@ def wait(fd: int, process: Callable[[], int]) -> None:
 
 
 async def wait_async(fd: int, process: Callable[[], int]) -> None:
+    import asyncio  # slow to load, and not everybody's
+
     loop = asyncio.get_running_loop()
     while not process():
         ready = asyncio.Event()
