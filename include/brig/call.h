@@ -19,6 +19,8 @@
  * What to know about fork:
  *  - The function has a copy of everything the caller had in memory, secrets included. A jail keeps
  *    it from reaching further; it cannot make it forget.
+ *  - Memory that the caller has mapped as shared (MAP_SHARED, System V) stays so: the function can write
+ *    to it.
  *  - Of the caller's threads only the calling one exists in the child. What another thread had
  *    locked stays locked for ever, unless its library has fork handlers (libc's malloc and stdio
  *    have). A function that takes no lock of the program's own is safe.

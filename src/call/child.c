@@ -143,13 +143,12 @@ int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure
     }
     char *room = make_room(child, BRIG_CALL_TEXT_MAX - left);
     struct memory_head *head = child->head;
-    for (size_t i = 0; i < MEMORY_TEXTS; i++) {
-        if (!room) /* without memory for words, the numbers are still told */
-            lengths[i] = 0;
+    memset(head->text_lengths, 0, sizeof head->text_lengths);
+    for (size_t i = 0; i < MEMORY_TEXTS && room; i++) { /* without room, the numbers are told */
         if (lengths[i] > 0)
             memcpy(room, texts[i], lengths[i]);
         head->text_lengths[i] = (uint32_t)lengths[i];
-        room = room ? room + lengths[i] : NULL;
+        room += lengths[i];
     }
     head->sys_errno = failure->sys_errno;
     head->access = failure->access;
