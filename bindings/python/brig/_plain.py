@@ -30,8 +30,9 @@ MAX_INTEGER = 64 * 1024
 MAX_EQUAL_HASHES = 8
 # Lists of numbers are packed from this length on.
 PACKED_FROM = 8
-# What a container takes in memory beside its elements, about, and for each of them.
-LIST_COST, SLOT_COST = 64, 8
+# What a container takes in memory beside its elements, about, and for each of them. Elements that
+# are read one by one cost time as well; packed numbers do not.
+LIST_COST, SLOT_COST, PACKED_COST = 64, 64, 8
 TABLE_COST, ENTRY_COST = 256, 64
 # Containers may take so many times the bytes that may come.
 MEMORY_FACTOR = 8
@@ -251,7 +252,7 @@ class _Reader:
         return _without_twins(dict(zip(keys, values)), count)
 
     def packed(self, letter: str) -> List[Any]:
-        count = self.count(_WIDTH, LIST_COST, SLOT_COST)
+        count = self.count(_WIDTH, LIST_COST, PACKED_COST)
         return list(struct.unpack(f"<{count}{letter}", self.take(count * _WIDTH)))
 
 

@@ -136,6 +136,10 @@ class HostileBytes(unittest.TestCase):
         many = b"l" + count(20000) + (b"e" + count(0)) * 20000
         self.refused(many, "too much memory", len(many))
         self.assertEqual(len(_plain.load(many, LIMIT)), 20000)
+        nothings = b"l" + count(20000) + b"N" * 20000
+        self.refused(nothings, "too much memory", len(nothings))
+        packed = list(range(20000))
+        self.assertEqual(_plain.load(dump(packed), len(dump(packed))), packed)
 
     def test_random_changes_make_a_value_or_an_error_and_nothing_else(self):
         chance = random.Random(os.environ.get("BRIG_SEED", "1"))

@@ -28,9 +28,10 @@ module AgentJail
     MAX_DEPTH = 100
     MAX_INTEGER = 64 * 1024
     MAX_SYMBOL = 1024
-    # What a container takes in memory beside its elements, about, and for each of them.
+    # What a container takes in memory beside its elements, about, and for each of them; an element
+    # costs time as well.
     ARRAY_COST = 64
-    SLOT_COST = 8
+    SLOT_COST = 64
     TABLE_COST = 256
     ENTRY_COST = 64
     # Containers may take so many times the bytes that may come.
