@@ -8,7 +8,7 @@ NINJA ?= ninja
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz install ci clean help
+.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz install ci clean help
 
 build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
 	@tools/build $(BUILD)
@@ -22,7 +22,7 @@ setup-test: ## install what the tests need, if it is missing
 setup-vm: setup-test ## install what the tests in virtual machines need, if it is missing
 	@tools/setup vm
 
-test: setup-vm ## everything: gcc, clang and sanitizer builds, unit, e2e, escape, vm-quick, fuzz, lint
+test: setup-vm ## everything: gcc, clang and sanitizer builds, unit, e2e, bindings, escape, vm-quick, fuzz, lint
 	@tests/run all
 
 test-unit: setup-test ## the unit tests, release and sanitizer build
@@ -30,6 +30,9 @@ test-unit: setup-test ## the unit tests, release and sanitizer build
 
 test-e2e: setup-test ## the end-to-end tests
 	@tests/run e2e
+
+test-bindings: setup-test ## the tests of the Python and Ruby bindings
+	@tests/run bindings
 
 test-escape: setup-test ## the escape attempts
 	@tests/run escape

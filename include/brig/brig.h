@@ -369,6 +369,13 @@ struct brig_result {
 
 /* Releases what a result owns; the struct itself is the caller's. */
 void brig_result_done(struct brig_result *result);
+/* For bindings, which need not know the struct then: one on the heap, all of it zero; its end, which
+ * accepts NULL; and captured output of stream 1 or 2, NULL if there is none. Both pointers may be
+ * NULL. */
+struct brig_result *brig_result_new(void);
+void brig_result_free(struct brig_result *result);
+const char *brig_result_output(const struct brig_result *result, int stream, size_t *ret_length,
+                               int *ret_truncated);
 /* As a shell would say it: the code, 128+signal, 124 timeout, 125 brig failed, 126, 127. */
 int brig_result_status(const struct brig_result *result);
 const char *brig_outcome_name(enum brig_outcome outcome); /* "exited", "timeout", … */

@@ -155,6 +155,9 @@ void brig_call_result_done(struct brig_call_result *result);
 struct brig_call_result *brig_call_result_new(void);
 void brig_call_result_free(struct brig_call_result *result);
 const void *brig_call_result_value(const struct brig_call_result *result, size_t *ret_length);
+/* Captured output: stream 1 or 2. NULL and 0 if nothing was captured. Both pointers may be NULL. */
+const char *brig_call_result_output(const struct brig_call_result *result, int stream,
+                                    size_t *ret_length, int *ret_truncated);
 /* Everything but value and captured output as one JSON object; bytes that are not UTF-8 are replaced.
  * The caller frees *ret_text, for instance with brig_call_text_free(). */
 int brig_call_result_json(const struct brig_call_result *result, char **ret_text,

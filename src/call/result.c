@@ -84,6 +84,13 @@ const void *brig_call_result_value(const struct brig_call_result *result, size_t
     return result->value;
 }
 
+const char *brig_call_result_output(const struct brig_call_result *result, int stream,
+                                    size_t *ret_length, int *ret_truncated)
+{
+    const struct brig_result streams = {.out = result->out, .err = result->err};
+    return brig_result_output(&streams, stream, ret_length, ret_truncated);
+}
+
 void brig_call_text_free(char *text)
 {
     free(text);

@@ -48,6 +48,33 @@ void brig_result_done(struct brig_result *result)
     result->err = (struct brig_capture){0};
 }
 
+struct brig_result *brig_result_new(void)
+{
+    return calloc(1, sizeof(struct brig_result));
+}
+
+void brig_result_free(struct brig_result *result)
+{
+    brig_result_done(result);
+    free(result);
+}
+
+const char *brig_result_output(const struct brig_result *result, int stream, size_t *ret_length,
+                               int *ret_truncated)
+{
+    static const struct brig_capture nothing = {0};
+    const struct brig_capture *capture = &nothing;
+    if (stream == 1)
+        capture = &result->out;
+    if (stream == 2)
+        capture = &result->err;
+    if (ret_length)
+        *ret_length = capture->length;
+    if (ret_truncated)
+        *ret_truncated = capture->truncated;
+    return capture->data;
+}
+
 const char *brig_outcome_name(enum brig_outcome outcome)
 {
     return (size_t)outcome < ARRAY_LENGTH(outcome_names) ? outcome_names[outcome] : "?";

@@ -99,10 +99,33 @@ static void as_json(void)
     free(result);
 }
 
+static void by_functions(void)
+{
+    struct brig_result *result = brig_result_new();
+    if (!result)
+        tap_bail("no memory");
+    size_t length = 7;
+    int truncated = 7;
+    tap_ok(!brig_result_output(result, 1, &length, &truncated) && length == 0 && truncated == 0,
+           "a new result has no output");
+    result->out = (struct brig_capture){strdup("out"), 3, false};
+    result->err = (struct brig_capture){strdup("er"), 2, true};
+    tap_is_str(brig_result_output(result, 1, &length, &truncated), "out", "stream 1 is stdout");
+    tap_ok(length == 3 && truncated == 0, "with its length, and whole");
+    tap_is_str(brig_result_output(result, 2, &length, &truncated), "er", "stream 2 is stderr");
+    tap_ok(length == 2 && truncated == 1, "with its length, and cut");
+    tap_is_str(brig_result_output(result, 2, NULL, NULL), "er", "who does not ask is not told");
+    tap_ok(!brig_result_output(result, 0, &length, NULL) && length == 0, "stream 0 is no output");
+    tap_ok(!brig_result_output(result, 3, NULL, NULL), "nor is 3");
+    brig_result_free(result);
+    brig_result_free(NULL);
+}
+
 int main(void)
 {
     statuses();
     as_json();
+    by_functions();
     struct brig_result *result = calloc(1, sizeof *result);
     if (!result)
         tap_bail("no memory");

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: MIT
+"""libbrig as ctypes sees it: its structs and functions, and nothing made of them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+from ctypes import POINTER, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from typing import Any, Optional
+
+from ._errors import Error, SetupError, UnsupportedPlatformError
+
+NAME = "libbrig.so.0"
+SAME = (1 << 64) - 1
+
+E_INVALID, E_UNSUPPORTED = -1, -4
+
+MESSAGE_MAX = 1024
+UNENFORCED_MAX, UNENFORCED_TEXT = 16, 160
+
+
+class BrigError(ctypes.Structure):
+    _fields_ = [("code", c_int), ("sys_errno", c_int), ("message", c_char * MESSAGE_MAX)]
+
+    def text(self) -> str:
+        return self.message.decode(errors="replace")
+
+
+class Unenforced(ctypes.Structure):
+    _fields_ = [("count", c_size_t), ("text", c_char * UNENFORCED_TEXT * UNENFORCED_MAX)]
+
+    def lines(self) -> "list[str]":
+        return [bytes(line.value).decode(errors="replace") for line in self.text[: self.count]]
+
+
+class CallOptions(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("timeout_ms", c_uint64),
+        ("cpu_timeout_ms", c_uint64),
+        ("memory_mb", c_uint64),
+        ("processes", c_uint64),
+        ("grace_ms", c_uint64),
+        ("max_result", c_uint64),
+        ("max_output", c_uint64),
+        ("fs_allow", POINTER(c_char_p)),
+        ("fs_allow_count", c_size_t),
+        ("fs_read_allow", POINTER(c_char_p)),
+        ("fs_read_allow_count", c_size_t),
+        ("keep_fds", POINTER(c_int)),
+        ("keep_fd_count", c_size_t),
+        ("memory", c_int),
+        ("network", c_int),
+        ("on_unsupported", c_int),
+        ("stdio", c_int * 3),
+        ("namespaces", c_int),
+        ("trace", c_int),
+    ]
+
+
+class CallFailure(ctypes.Structure):
+    _fields_ = [
+        ("class_name", c_char_p),
+        ("message", c_char_p),
+        ("backtrace", c_char_p),
+        ("path", c_char_p),
+        ("address", c_char_p),
+        ("syscall", c_char_p),
+        ("sys_errno", c_int),
+        ("access", c_int),
+        ("out_of_memory", c_int),
+    ]
+
+
+class Stdio(ctypes.Structure):
+    _fields_ = [("kind", c_int), ("fd", c_int), ("bytes", c_char_p), ("length", c_size_t)]
+
+
+class PassFd(ctypes.Structure):
+    _fields_ = [("fd", c_int), ("number", c_int)]
+
+
+class Command(ctypes.Structure):
+    _fields_ = [
+        ("argv", POINTER(c_char_p)),
+        ("envp", POINTER(c_char_p)),
+        ("stdio", Stdio * 3),
+        ("pass_fds", POINTER(PassFd)),
+        ("pass_fd_count", c_size_t),
+    ]
+
+
+_error = POINTER(BrigError)
+_handle = POINTER(c_void_p)
+
+# Name: what it returns, what it takes. c_void_p for a text that is to be freed.
+_FUNCTIONS = {
+    "brig_version": (c_char_p,),
+    "brig_policy_new": (c_void_p, c_int),
+    "brig_policy_copy": (c_void_p, c_void_p),
+    "brig_policy_free": (None, c_void_p),
+    "brig_policy_view": (c_int, c_void_p, c_int, c_char_p, _error),
+    "brig_policy_grant": (c_int, c_void_p, c_int, c_char_p, c_char_p, c_uint, _error),
+    "brig_policy_network": (c_int, c_void_p, c_int, _error),
+    "brig_policy_seccomp": (c_int, c_void_p, c_int, _error),
+    "brig_policy_limit": (c_int, c_void_p, c_int, c_uint64, _error),
+    "brig_policy_setenv": (c_int, c_void_p, c_char_p, c_char_p, _error),
+    "brig_policy_unsetenv": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_workdir": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_hostname": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_on_unsupported": (c_int, c_void_p, c_int, _error),
+    "brig_policy_explain": (c_int, c_void_p, ctypes.c_bool, _handle, _error),
+    "brig_start": (c_int, c_void_p, POINTER(Command), _handle, _error),
+    "brig_job_fd": (c_int, c_void_p),
+    "brig_job_process": (c_int, c_void_p, _error),
+    "brig_job_cancel": (c_int, c_void_p, _error),
+    "brig_job_result": (c_int, c_void_p, c_void_p, _error),
+    "brig_job_free": (None, c_void_p),
+    "brig_result_new": (c_void_p,),
+    "brig_result_free": (None, c_void_p),
+    "brig_result_json": (c_int, c_void_p, _handle, _error),
+    "brig_result_status": (c_int, c_void_p),
+    "brig_result_output": (c_void_p, c_void_p, c_int, POINTER(c_size_t), POINTER(c_int)),
+    "brig_call_options_init": (None, POINTER(CallOptions)),
+    "brig_caller_new": (c_int, c_void_p, POINTER(CallOptions), _handle, _error),
+    "brig_caller_unenforced": (POINTER(Unenforced), c_void_p),
+    "brig_caller_free": (None, c_void_p),
+    "brig_call_begin": (c_int, c_void_p, _handle, _error),
+    "brig_call_started": (c_int, c_void_p, c_int, _error),
+    "brig_call_fd": (c_int, c_void_p),
+    "brig_call_process": (c_int, c_void_p, _error),
+    "brig_call_wait": (c_int, c_void_p, _error),
+    "brig_call_result": (c_int, c_void_p, c_void_p, _error),
+    "brig_call_free": (None, c_void_p),
+    "brig_call_result_new": (c_void_p,),
+    "brig_call_result_free": (None, c_void_p),
+    "brig_call_result_value": (c_void_p, c_void_p, POINTER(c_size_t)),
+    "brig_call_result_output": (c_void_p, c_void_p, c_int, POINTER(c_size_t), POINTER(c_int)),
+    "brig_call_result_json": (c_int, c_void_p, _handle, _error),
+    "brig_call_text_free": (None, c_void_p),
+    "brig_confine_self": (c_int, c_void_p, POINTER(Unenforced), _error),
+}
+
+# In the forked child, where the interpreter must not be let go of: there is no other thread.
+_CHILD_FUNCTIONS = {
+    "brig_call_enter": (c_void_p, c_void_p, c_uint),
+    "brig_call_leave": (None, c_void_p),
+    "brig_call_return": (c_int, c_void_p, c_char_p, c_size_t),
+    "brig_call_reserve": (c_void_p, c_void_p, c_size_t),
+    "brig_call_fail": (c_int, c_void_p, POINTER(CallFailure)),
+}
+
+
+class Library:
+    """The functions of libbrig as attributes."""
+
+    def __init__(self, path: str) -> None:
+        plain, holding = ctypes.CDLL(path), ctypes.PyDLL(path)
+        for functions, source in ((_FUNCTIONS, plain), (_CHILD_FUNCTIONS, holding)):
+            for name, (returns, *takes) in functions.items():
+                function = getattr(source, name)
+                function.restype, function.argtypes = returns, takes
+                setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+    def take_text(self, text: c_void_p) -> str:
+        """The text a function made for its caller, which is freed."""
+        try:
+            return ctypes.string_at(text.value or 0).decode(errors="replace")
+        finally:
+            self.brig_call_text_free(text)
+
+
+_loaded: Optional[Library] = None
+_loading = threading.Lock()
+
+
+def library() -> Library:
+    """libbrig, loaded when it is first needed: BRIG_LIBRARY names it, or the system knows it."""
+    global _loaded
+    if _loaded is None:
+        with _loading:
+            if _loaded is None:
+                _loaded = _load()
+    return _loaded
+
+
+def _load() -> Library:
+    if not sys.platform.startswith("linux"):
+        raise UnsupportedPlatformError(f"brig makes jails on Linux, and this is {sys.platform}")
+    path = os.environ.get("BRIG_LIBRARY") or NAME
+    try:
+        return Library(path)
+    except (OSError, AttributeError) as error:
+        raise SetupError(
+            f"cannot load '{path}': {error}; install libbrig, or name it with BRIG_LIBRARY"
+        ) from None
+
+
+def check(code: int, err: BrigError) -> int:
+    """Turns a failure of the library into an exception."""
+    if code >= 0:
+        return code
+    if code == E_INVALID:
+        raise ValueError(err.text())
+    if code == E_UNSUPPORTED:
+        raise UnsupportedPlatformError(err.text())
+    if err.text():
+        raise SetupError(err.text())
+    raise Error(f"libbrig failed with code {code}")
+
+
+def strings(values: Any) -> Any:
+    """An array of C strings that ends with NULL, as brig_command wants it."""
+    encoded = [os.fsencode(value) for value in values]
+    for value in encoded:
+        if b"\0" in value:
+            raise ValueError(f"{value!r} has a NUL byte in it")
+    return (c_char_p * (len(encoded) + 1))(*encoded, None)
+
+
+

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""Handles of the library, and the process they belong to."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any, Optional
+
+from ._library import library
+
+# Counts forks. A handle holds fds under their numbers; in a forked child these may be anything
+# else, and must not be closed by a destructor that happens to run there.
+_forks = 0
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+# Those that programs have handlers for. Not all 64: the signal module turns each into an object, each
+# time, which would take longer than the fork.
+SIGNALS = frozenset(
+    getattr(signal, "SIG" + name)
+    for name in "HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD CONT TSTP URG XCPU VTALRM PROF WINCH IO".split()
+    if hasattr(signal, "SIG" + name)
+)
+
+
+class Owned:
+    """A handle that is freed once, and only in the process that made it."""
+
+    _free = ""
+
+    def __init__(self, handle: Optional[int]) -> None:
+        self._handle = handle
+        self._made_after = _forks
+
+    def _release(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle and self._made_after == _forks:
+            getattr(library(), self._free)(handle)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._release()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} belongs to its process and cannot be pickled")

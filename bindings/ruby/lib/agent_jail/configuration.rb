@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+# frozen_string_literal: true
+
+module AgentJail
+  # The defaults of a program, set with AgentJail.configure.
+  class Configuration
+    ON_UNSUPPORTED = %i[warn raise ignore].freeze
+
+    attr_accessor :default_timeout, :default_memory_mb, :default_fs_allow, :default_fs_read_allow,
+                  :default_max_result
+    attr_reader :on_unsupported
+
+    def initialize
+      @default_timeout = 30
+      @default_memory_mb = 512
+      @default_fs_allow = []
+      @default_fs_read_allow = []
+      @default_max_result = 64 * 1024 * 1024
+      @on_unsupported = :warn
+    end
+
+    # What to do where a jail cannot be had: :warn and run the block without what is missing, :raise
+    # UnsupportedPlatformError, or :ignore.
+    def on_unsupported=(what)
+      @on_unsupported = Configuration.check_on_unsupported(what)
+    end
+
+    def self.check_on_unsupported(what)
+      return what if ON_UNSUPPORTED.include?(what)
+
+      raise ArgumentError, "on_unsupported: #{what.inspect} is none of :warn, :raise, :ignore"
+    end
+  end
+end

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: MIT
+# frozen_string_literal: true
+
+module AgentJail
+  # Options for runs. May be used by many threads at a time.
+  #
+  #   jail = AgentJail::Jail.new(timeout: 5, fs_read_allow: ["/app/config"])
+  #   jail.run { tool.call(arguments) }
+  #
+  # timeout::        seconds of the wall clock (30); nil, here and below, is no limit
+  # cpu_timeout::    seconds of the CPU (as timeout)
+  # memory_mb::      of memory: :address_space or, where there are cgroups, :rss (512)
+  # fs_allow::       paths, read-write, beside the system's directories and Ruby's own ([])
+  # fs_read_allow::  paths, read-only ([])
+  # namespaces::     true: the full jail
+  # network::        :host, as the caller has it, or :none
+  # processes::      at a time, threads included
+  # grace::          seconds between TERM and KILL (0)
+  # max_result::     bytes of the value (64 MiB)
+  # keep_fds::       IOs that stay open; all others but stdin, stdout and stderr are closed
+  # trace::          true: every refused system call is reported
+  # on_unsupported:: :warn, :raise or :ignore
+  # marshal::        true: any object can come back. Then the block can make the caller run anything:
+  #                  only for blocks that are trusted. Else values are plain: nil, booleans, numbers,
+  #                  strings, symbols, arrays, hashes and sets.
+  class Jail
+    attr_reader :options
+
+    def initialize(**options)
+      @options = defaults.merge(options) { |_, default, given| given.nil? && keep_default?(default) ? default : given }
+      unknown = options.keys - defaults.keys
+      raise ArgumentError, "unknown option #{unknown.first.inspect}" unless unknown.empty?
+
+      Configuration.check_on_unsupported(@options[:on_unsupported])
+      @options.freeze
+    end
+
+    # Runs the block in a forked child, which sees the program's memory as it is now. Returns the
+    # block's value, or raises what became of it.
+    def run(&block)
+      raise ArgumentError, "there is no block to run" unless block
+      return run_without(block) unless Platform.supported?
+
+      require_relative "call"
+      Caller.new(@options).open { |handle| Call.new(handle, @options).run(block) }
+    end
+
+    private
+
+    def defaults
+      configured = AgentJail.configuration
+      {
+        timeout: configured.default_timeout, cpu_timeout: :same,
+        memory_mb: configured.default_memory_mb, memory: :address_space,
+        fs_allow: configured.default_fs_allow, fs_read_allow: configured.default_fs_read_allow,
+        namespaces: false, network: :host, processes: :default, grace: 0,
+        max_result: configured.default_max_result, keep_fds: [], trace: false,
+        on_unsupported: configured.on_unsupported, marshal: false
+      }
+    end
+
+    # nil where a list, a word or a flag belongs says nothing; for a limit it says: none.
+    def keep_default?(default)
+      !default.is_a?(Numeric)
+    end
+
+    # Where there can be no jail.
+    def run_without(block)
+      what = @options[:on_unsupported]
+      raise UnsupportedPlatformError, Platform.problem if what == :raise
+
+      warn "agent_jail: #{Platform.problem}; the block runs without a jail" if what == :warn
+      begin
+        block.call
+      rescue StandardError => e
+        raise SandboxError.new("#{e.class}: #{e.message}",
+                               { "outcome" => "failed", "class" => e.class.name, "message" => e.message,
+                                 "backtrace" => (e.backtrace || []).join("\n") })
+      end
+    end
+  end
+end

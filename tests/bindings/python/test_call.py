@@ -1,0 +1,631 @@
+# SPDX-License-Identifier: MIT
+"""Functions in a jail: values, errors, limits, and what hostile functions try."""
+
+import ctypes
+import errno
+import gc
+import os
+import pickle
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import warnings
+
+import tap
+import brig
+from brig import _library
+
+LEAK_CALLS = int(os.environ.get("BRIG_LEAK_CALLS", "300"))
+
+
+def open_fds():
+    return sorted(os.listdir("/proc/self/fd"))
+
+
+def child_handle():
+    """What a hostile function would look for: the handles of the frames that called it."""
+    frame = sys._getframe()
+    while "child" not in frame.f_locals:
+        frame = frame.f_back
+    return frame.f_locals["lib"], frame.f_locals["child"]
+
+
+def return_bytes(data):
+    """Returns bytes of its own choice and ends, past the binding."""
+    lib, child = child_handle()
+    ctypes.memmove(lib.brig_call_reserve(child, len(data)), data, len(data))
+    lib.brig_call_leave(child)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.mkdtemp(prefix="brig-test-")
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def file(self, name, text="secret"):
+        path = os.path.join(self.scratch, name)
+        with open(path, "w") as stream:
+            stream.write(text)
+        return path
+
+
+class Values(Case):
+    def test_a_value_comes_back(self):
+        self.assertEqual(brig.call(pow, 2, 10), 1024)
+        self.assertEqual(brig.call(dict, a=[1, (2.5, b"x")], b=None), {"a": [1, (2.5, b"x")], "b": None})
+
+    def test_the_function_sees_the_memory_and_cannot_change_it(self):
+        seen = {"n": 1}
+
+        def change():
+            seen["n"] += 41
+            return seen["n"]
+
+        self.assertEqual(brig.call(change), 42)
+        self.assertEqual(seen, {"n": 1})
+
+    def test_50_megabytes_come_back(self):
+        with brig.Jail(memory_mb=1024) as jail:
+            value = jail.call(lambda: b"ab" * (25 << 20))
+        self.assertEqual(len(value), 50 << 20)
+        self.assertEqual(value[-2:], b"ab")
+
+    def test_a_value_at_the_limit_and_one_byte_more(self):
+        with brig.Jail(max_result=109) as jail:
+            self.assertEqual(jail.call(bytes, 100), bytes(100))
+            with self.assertRaises(brig.OutputLimitError):
+                jail.call(bytes, 101)
+
+    def test_what_is_not_plain_is_a_result_error_with_the_remedy(self):
+        with self.assertRaisesRegex(brig.ResultError, "result='pickle'"):
+            brig.call(object)
+
+    def test_pickle_only_when_asked(self):
+        with brig.Jail(result="pickle") as jail:
+            self.assertEqual(jail.call(complex, 1, 2), 1 + 2j)
+            with self.assertRaisesRegex(brig.ResultError, "pickled"):
+                jail.call(lambda: lambda: None)
+
+    def test_output_of_the_program_is_not_printed_twice(self):
+        code = (
+            "import sys, brig\n"
+            "sys.stdout.write('parent ')\n"
+            "brig.call(lambda: sys.stdout.write('child '))\n"
+            "sys.stdout.write('end')\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True,
+                              env=dict(os.environ, PYTHONPATH=tap.PACKAGE), timeout=60)
+        self.assertEqual(done.stdout, b"parent child end")
+
+    def test_captured_output(self):
+        def speak():
+            print("to stdout")
+            print("to stderr", file=sys.stderr)
+            return os.system("echo from a child")
+
+        # Threads of other tests have left much address space behind.
+        with brig.Jail(capture=True, memory_mb=4096) as jail:
+            outcome = jail.try_call(speak)
+        self.assertEqual(outcome.unwrap(), 0, outcome)
+        self.assertIn(b"to stdout\n", outcome.stdout)
+        self.assertIn(b"from a child\n", outcome.stdout)
+        self.assertEqual(outcome.stderr, b"to stderr\n")
+
+    def test_captured_output_beyond_the_limit_ends_the_call(self):
+        def shout():
+            while True:
+                os.write(1, b"x" * 4096)
+
+        with brig.Jail(capture=True, max_output=10000, timeout=20) as jail:
+            with self.assertRaises(brig.OutputLimitError) as caught:
+                jail.call(shout)
+        self.assertLessEqual(len(caught.exception.stdout), 10000)
+
+
+class Errors(Case):
+    def test_an_exception_keeps_class_message_and_backtrace(self):
+        def fail():
+            raise LookupError("no such tool")
+
+        with self.assertRaises(brig.SandboxError) as caught:
+            brig.call(fail)
+        error = caught.exception
+        self.assertEqual(error.original_class, "LookupError")
+        self.assertEqual(error.original_message, "no such tool")
+        self.assertIn("in fail", "\n".join(error.original_backtrace))
+        self.assertNotIn("_child.py", "\n".join(error.original_backtrace))
+
+    def test_classes_of_modules_have_their_full_name(self):
+        with self.assertRaises(brig.SandboxError) as caught:
+            brig.call(pickle.loads, b"nonsense")
+        self.assertEqual(caught.exception.original_class, "_pickle.UnpicklingError")
+
+    def test_an_exception_that_cannot_say_its_message(self):
+        class Mute(Exception):
+            def __str__(self):
+                raise ValueError
+
+        def fail():
+            raise Mute
+
+        with self.assertRaises(brig.SandboxError) as caught:
+            brig.call(fail)
+        self.assertIn("Mute", caught.exception.original_class)
+
+    def test_messages_with_nul_and_surrogates(self):
+        def fail():
+            raise ValueError("a\0b\udc80c")
+
+        with self.assertRaises(brig.SandboxError) as caught:
+            brig.call(fail)
+        self.assertEqual(caught.exception.original_message, "a\\0b\\udc80c")
+
+    def test_leaving_the_process(self):
+        for leave, code in ((lambda: os._exit(3), 3), (lambda: sys.exit(4), 4), (sys.exit, 0)):
+            with self.assertRaises(brig.ExitedError) as caught:
+                brig.call(leave)
+            self.assertEqual(caught.exception.exit_code, code)
+
+    def test_exit_handlers_and_finally_of_the_parent_do_not_run_in_the_child(self):
+        path = os.path.join(self.scratch, "ran")
+        code = (
+            "import atexit, brig, os, sys\n"
+            f"atexit.register(lambda: open({path!r}, 'a').write(f'exit {{os.getpid() == me}}\\n'))\n"
+            "me = os.getpid()\n"
+            f"jail = brig.Jail(fs_allow=[{self.scratch!r}])\n"
+            "for leave in (lambda: 1, lambda: sys.exit(3), lambda: 1 / 0):\n"
+            "    try:\n"
+            "        jail.call(leave)\n"
+            "    except brig.Error:\n"
+            "        pass\n"
+            "    finally:\n"
+            f"        open({path!r}, 'a').write(f'finally {{os.getpid() == me}}\\n')\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=60,
+                       env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
+        with open(path) as stream:
+            self.assertEqual(stream.read(), "finally True\n" * 3 + "exit True\n")
+
+    def test_a_segmentation_fault_is_a_crash_with_its_signal(self):
+        with self.assertRaises(brig.CrashedError) as caught:
+            brig.call(ctypes.string_at, 1)
+        self.assertEqual(caught.exception.signal, signal.SIGSEGV)
+
+    def test_the_tree_of_exceptions(self):
+        for kind in (brig.TimeoutError, brig.MemoryError, brig.FilesystemError, brig.SandboxError,
+                     brig.UnsupportedPlatformError, brig.SetupError):
+            self.assertTrue(issubclass(kind, brig.Error))
+        self.assertTrue(issubclass(brig.CPUTimeoutError, brig.TimeoutError))
+        self.assertTrue(issubclass(brig.TimeoutError, TimeoutError))
+        self.assertTrue(issubclass(brig.MemoryError, MemoryError))
+        for kind in (brig.NetworkError, brig.SyscallError, brig.ProcessLimitError, brig.ExitedError,
+                     brig.OutputLimitError, brig.CrashedError, brig.ResultError):
+            self.assertTrue(issubclass(kind, brig.SandboxError))
+
+    def test_errors_can_be_pickled(self):
+        with self.assertRaises(brig.TimeoutError) as caught:
+            with brig.Jail(timeout=0.05) as jail:
+                jail.call(time.sleep, 60)
+        copy = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual(str(copy), str(caught.exception))
+
+
+class Limits(Case):
+    def test_a_function_that_sleeps_for_ever(self):
+        start = time.monotonic()
+        with brig.Jail(timeout=0.3) as jail:
+            with self.assertRaises(brig.TimeoutError) as caught:
+                jail.call(time.sleep, 600)
+        self.assertNotIsInstance(caught.exception, brig.CPUTimeoutError)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_an_endless_loop(self):
+        def loop():
+            while True:
+                pass
+
+        with brig.Jail(timeout=0.3) as jail:
+            self.assertRaises(brig.TimeoutError, jail.call, loop)
+        with brig.Jail(timeout=60, cpu_timeout=1) as jail:
+            self.assertRaises(brig.CPUTimeoutError, jail.call, loop)
+
+    def test_ten_gigabytes(self):
+        with self.assertRaises(brig.MemoryError):
+            brig.call(bytearray, 10 << 30)
+        self.assertEqual(brig.call(lambda: len(bytearray(100 << 20))), 100 << 20)
+
+    def test_a_list_that_grows_for_ever(self):
+        def grow():
+            kept = []
+            while True:
+                kept.append(bytes(1 << 20))
+
+        with brig.Jail(memory_mb=300) as jail:
+            self.assertRaises(brig.MemoryError, jail.call, grow)
+
+    def test_a_fork_bomb_ends_with_the_call(self):
+        def bomb():
+            while True:
+                try:
+                    os.fork()
+                except OSError:
+                    pass
+
+        with brig.Jail(timeout=1, processes=20) as jail:
+            with self.assertRaises(brig.Error):
+                jail.call(bomb)
+        # Nothing of it is left, or the machine would not answer so soon.
+        self.assertEqual(brig.call(len, "abc"), 3)
+
+    def test_what_the_function_started_ends_with_it(self):
+        pid_path = os.path.join(self.scratch, "pid")
+
+        def start():
+            pid = os.fork()
+            if pid == 0:
+                time.sleep(600)
+                os._exit(0)
+            return pid
+
+        pid = brig.call(start)
+        for _ in range(200):
+            if not os.path.exists(f"/proc/{pid}"):
+                break
+            time.sleep(0.05)
+        self.assertFalse(os.path.exists(f"/proc/{pid}"), pid_path)
+
+    def test_wrong_values_are_named(self):
+        for options, words in (
+            ({"timeout": 0}, "timeout=0"), ({"timeout": -1}, "timeout=-1"),
+            ({"memory_mb": 0}, "memory_mb=0"), ({"memory": "much"}, "memory='much'"),
+            ({"network": "some"}, "network='some'"), ({"result": "xml"}, "result='xml'"),
+            ({"on_unsupported": "cry"}, "on_unsupported='cry'"), ({"processes": 0}, "processes=0"),
+        ):
+            with self.assertRaisesRegex(ValueError, words):
+                brig.Jail(**options)
+        with self.assertRaisesRegex(TypeError, "fs_allow is a list"):
+            brig.Jail(fs_allow="/tmp")
+        with self.assertRaises(TypeError):
+            brig.Jail(tiemout=3)
+        with self.assertRaises(TypeError):
+            brig.jailed(tiemout=3)
+
+
+class Access(Case):
+    def test_a_password_file_is_refused_and_readable_when_granted(self):
+        with self.assertRaises(brig.FilesystemError) as caught:
+            brig.call(lambda: open("/etc/passwd").read())
+        self.assertEqual(caught.exception.path, "/etc/passwd")
+        self.assertEqual(caught.exception.access, "read")
+        self.assertTrue(caught.exception.rule)
+        self.assertEqual(caught.exception.original_class, "PermissionError")
+        with brig.Jail(fs_read_allow=["/etc/passwd"]) as jail:
+            self.assertIn("root", jail.call(lambda: open("/etc/passwd").read()))
+
+    def test_reading_and_writing_as_granted(self):
+        path = self.file("data")
+
+        def write():
+            with open(path, "w") as stream:
+                stream.write("changed")
+
+        read = lambda: open(path).read()
+        self.assertRaises(brig.FilesystemError, brig.call, read)
+        with brig.Jail(fs_read_allow=[self.scratch]) as jail:
+            self.assertEqual(jail.call(read), "secret")
+            with self.assertRaises(brig.FilesystemError) as caught:
+                jail.call(write)
+            self.assertEqual(caught.exception.access, "write")
+            self.assertEqual(caught.exception.path, path)
+        self.assertEqual(read(), "secret")
+        with brig.Jail(fs_allow=[self.scratch]) as jail:
+            jail.call(write)
+        self.assertEqual(read(), "changed")
+
+    def test_relative_paths_are_told_in_full(self):
+        self.file("data")
+        before = os.getcwd()
+        os.chdir(self.scratch)
+        try:
+            with self.assertRaises(brig.FilesystemError) as caught:
+                brig.call(lambda: open("data").read())
+        finally:
+            os.chdir(before)
+        self.assertEqual(caught.exception.path, os.path.join(self.scratch, "data"))
+
+    def test_listing_and_making_directories(self):
+        for act, access in ((lambda: os.listdir(self.scratch), "read"),
+                            (lambda: os.mkdir(self.scratch + "/new"), "write")):
+            with self.assertRaises(brig.FilesystemError) as caught:
+                brig.call(act)
+            self.assertEqual(caught.exception.access, access)
+        with brig.Jail(fs_allow=[self.scratch]) as jail:
+            jail.call(lambda: os.mkdir(self.scratch + "/new"))
+            self.assertEqual(jail.call(lambda: os.listdir(self.scratch)), ["new"])
+
+    def test_an_errno_that_is_not_the_jails_is_the_functions_own_failure(self):
+        with brig.Jail(fs_read_allow=[self.scratch]) as jail:
+            with self.assertRaises(brig.SandboxError) as caught:
+                jail.call(lambda: open(self.scratch + "/none"))
+        self.assertEqual(caught.exception.original_class, "FileNotFoundError")
+
+    def test_modules_can_be_imported_inside(self):
+        self.assertEqual(brig.call(lambda: __import__("colorsys").rgb_to_hsv(0, 0, 0)), (0.0, 0.0, 0))
+
+    def test_the_network_is_the_callers_or_none(self):
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            server.listen()
+            address = server.getsockname()
+
+            def connect():
+                with socket.create_connection(address, timeout=5) as client:
+                    return client.getpeername()
+
+            self.assertEqual(brig.call(connect), address)
+            with brig.Jail(network="none") as jail:
+                self.assertRaises(brig.NetworkError, jail.call, connect)
+
+    def test_open_connections_are_closed_in_the_child_unless_passed(self):
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            with self.assertRaises(brig.SandboxError) as caught:
+                brig.call(theirs.send, b"forged")
+            self.assertEqual(caught.exception.details["errno"], errno.EBADF)
+            with brig.Jail(keep_fds=[theirs.fileno()]) as jail:
+                self.assertEqual(jail.call(theirs.send, b"passed"), 6)
+            self.assertEqual(ours.recv(100), b"passed")
+
+    def test_the_full_jail(self):
+        with brig.Jail(namespaces=True) as jail:
+            self.assertLess(jail.call(os.getpid), 10)
+            self.assertFalse(jail.call(os.path.exists, self.scratch))
+            self.assertEqual(jail.call(lambda: __import__("colorsys").__name__), "colorsys")
+        with brig.Jail(namespaces=True, fs_allow=[self.scratch]) as jail:
+            jail.call(lambda: os.mkdir(self.scratch + "/new"))
+        self.assertTrue(os.path.isdir(self.scratch + "/new"))
+
+    def test_a_policy_says_more_than_options(self):
+        path = self.file("data")
+        policy = brig.Policy("sealed").grant(self.scratch, "read-only")
+        with brig.Jail(policy=policy, interpreter=True) as jail:
+            self.assertEqual(jail.call(lambda: open(path).read()), "secret")
+        self.assertIn(self.scratch, policy.explain())
+
+
+class Hostile(Case):
+    def test_bytes_that_are_no_value(self):
+        for data in (b"", b"?", b"l\xff\xff\xff\xff\xff\xff\xff\xff", b"NN", b"s\x01" + bytes(7) + b"\xff"):
+            if data:
+                self.assertRaises(brig.ResultError, brig.call, return_bytes, data)
+
+    def test_a_pickle_is_not_loaded(self):
+        path = os.path.join(self.scratch, "ran")
+
+        class Attack:
+            def __reduce__(self):
+                return open, (path, "w")
+
+        self.assertRaises(brig.ResultError, brig.call, return_bytes, pickle.dumps(Attack()))
+        self.assertFalse(os.path.exists(path))
+
+    def test_closing_everything_in_the_child(self):
+        def close():
+            os.closerange(0, 4096)
+            return "still here"
+
+        try:
+            self.assertEqual(brig.call(close), "still here")
+        except brig.SandboxError:
+            pass  # an error is an answer too; hanging or crashing is not
+        self.assertEqual(brig.call(len, "abc"), 3)
+
+    def test_ending_without_a_word(self):
+        def vanish():
+            lib, child = child_handle()
+            lib.brig_call_leave(child)
+
+        try:
+            self.assertIsNone(brig.call(vanish))
+        except brig.Error:
+            pass
+
+    def test_killing_itself_and_its_group(self):
+        for kill in (lambda: os.kill(os.getpid(), signal.SIGKILL), lambda: os.killpg(0, signal.SIGKILL)):
+            with self.assertRaises(brig.CrashedError) as caught:
+                brig.call(kill)
+            self.assertEqual(caught.exception.signal, signal.SIGKILL)
+
+    def test_the_parent_cannot_be_signalled(self):
+        parent = os.getpid()
+        with self.assertRaises(brig.SandboxError):
+            brig.call(os.kill, parent, signal.SIGTERM)
+
+    def test_the_child_ends_with_its_parent(self):
+        pid_path = os.path.join(self.scratch, "pid")
+        code = (
+            "import brig, os, time\n"
+            "def wait():\n"
+            f"    open({pid_path!r} + '.new', 'w').write(str(os.getpid()))\n"
+            f"    os.rename({pid_path!r} + '.new', {pid_path!r})\n"
+            "    time.sleep(600)\n"
+            f"brig.Jail(fs_allow=[{self.scratch!r}]).call(wait)\n"
+        )
+        parent = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
+        try:
+            deadline = time.monotonic() + 30
+            while not os.path.exists(pid_path) and time.monotonic() < deadline:
+                time.sleep(0.02)
+            with open(pid_path) as stream:
+                child = int(stream.read())
+            self.assertTrue(os.path.exists(f"/proc/{child}"))
+        finally:
+            parent.kill()
+            parent.wait()
+        deadline = time.monotonic() + 30
+        while os.path.exists(f"/proc/{child}") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertFalse(os.path.exists(f"/proc/{child}"))
+
+
+class Use(Case):
+    def test_the_decorator(self):
+        @brig.jailed(timeout=5, memory_mb=256)
+        def double(number):
+            """Doubles."""
+            return number * 2
+
+        @brig.jailed
+        def where():
+            return os.getpid()
+
+        self.assertEqual(double(21), 42)
+        self.assertEqual(double.__doc__, "Doubles.")
+        self.assertNotEqual(where(), os.getpid())
+
+    def test_a_closed_jail_takes_no_calls(self):
+        jail = brig.Jail()
+        decorated = jail.jailed(len)
+        self.assertEqual(decorated("abc"), 3)
+        jail.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            jail.call(len, "abc")
+
+    def test_an_outcome_has_usage(self):
+        with brig.Jail() as jail:
+            outcome = jail.try_call(sum, range(1000))
+        self.assertTrue(outcome.ok)
+        self.assertEqual(outcome.value, 499500)
+        self.assertGreater(outcome.usage["wall_us"], 0)
+
+    def test_many_threads_call_at_once(self):
+        results, errors = [], []
+        with brig.Jail() as jail, warnings.catch_warnings():
+            # Python 3.12 warns of forks in programs with threads.
+            warnings.simplefilter("ignore", DeprecationWarning)
+
+            def work(number):
+                try:
+                    for turn in range(10):
+                        results.append(jail.call(lambda: number * 100 + turn))
+                except BaseException as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(sorted(results), sorted(n * 100 + t for n in range(8) for t in range(10)))
+
+    def test_a_keyboard_interrupt_ends_the_call(self):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        start = time.monotonic()
+        try:
+            self.assertRaises(KeyboardInterrupt, brig.call, time.sleep, 25)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_handlers_of_the_parent_do_not_run_in_the_child(self):
+        before = signal.signal(signal.SIGUSR1, lambda *_: None)
+        try:
+            with self.assertRaises(brig.CrashedError) as caught:
+                brig.call(lambda: os.kill(os.getpid(), signal.SIGUSR1) or time.sleep(5))
+        finally:
+            signal.signal(signal.SIGUSR1, before)
+        self.assertEqual(caught.exception.signal, signal.SIGUSR1)
+
+    def test_a_jail_that_is_collected_in_the_child_closes_nothing(self):
+        jails = [brig.Jail()]
+
+        def drop():
+            jails.clear()
+            gc.collect()
+            with open(self.scratch + "/new", "w") as stream:
+                return stream.write("fine")
+
+        with brig.Jail(fs_allow=[self.scratch]) as jail:
+            self.assertEqual(jail.call(drop), 4)
+
+    def test_no_fd_and_no_memory_is_left_behind(self):
+        def memory():
+            with open("/proc/self/statm") as stream:
+                return int(stream.read().split()[1]) * 4096
+
+        with brig.Jail() as jail:
+            for _ in range(50):
+                jail.call(bytes, 1000)
+            fds, before = open_fds(), memory()
+            for turn in range(LEAK_CALLS):
+                if turn % 10:
+                    jail.call(bytes, 1000)
+                else:
+                    self.assertRaises(brig.SandboxError, jail.call, lambda: 1 / 0)
+            self.assertEqual(open_fds(), fds)
+        self.assertLess(memory() - before, 8 << 20)
+        with open("/proc/self/task/%d/children" % os.getpid()) as stream:
+            self.assertEqual(stream.read().split(), [])
+
+    def test_a_missing_library_is_named(self):
+        code = "import brig\ntry:\n    brig.call(len, '')\nexcept brig.SetupError as error:\n    print(error)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True,
+                              env=dict(os.environ, PYTHONPATH=tap.PACKAGE, BRIG_LIBRARY="/none.so"))
+        self.assertIn(b"'/none.so'", done.stdout)
+        self.assertIn(b"BRIG_LIBRARY", done.stdout)
+
+    def test_on_unsupported_decides_what_a_lesser_kernel_does(self):
+        without = os.path.join(os.path.dirname(os.environ["BRIG_LIBRARY"]), "..", "tests", "probe", "without")
+        if not os.access(without, os.X_OK):
+            self.skipTest("tests/probe/without is not built")
+        code = (
+            "import brig, warnings\n"
+            "warnings.showwarning = lambda message, kind, *_: print(kind.__name__)\n"
+            "for what in ('raise', 'warn', 'ignore'):\n"
+            "    try:\n"
+            "        print(brig.Jail(on_unsupported=what).call(len, 'abc'))\n"
+            "    except brig.UnsupportedPlatformError as error:\n"
+            "        print('Landlock' in str(error))\n"
+        )
+        done = subprocess.run([without, "landlock", "--", sys.executable, "-c", code], capture_output=True,
+                              timeout=60, check=True, env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
+        self.assertEqual(done.stdout.split(), [b"True", b"UnenforcedWarning", b"3", b"3"])
+
+    def test_here_there_is_nothing_to_warn_of(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertEqual(brig.Jail(on_unsupported="warn").call(len, "abc"), 3)
+
+    def test_confining_oneself(self):
+        code = (
+            "import brig\n"
+            "open('/etc/passwd').close()\n"
+            "brig.confine_self()\n"
+            "try:\n    open('/etc/passwd')\nexcept PermissionError:\n    print('refused')"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True,
+                              env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
+        self.assertEqual(done.stdout, b"refused\n")
+
+    def test_structs_are_as_the_library_has_them(self):
+        options = _library.CallOptions()
+        _library.library().brig_call_options_init(ctypes.byref(options))
+        self.assertEqual(options.size, ctypes.sizeof(options))
+        self.assertEqual((options.timeout_ms, options.memory_mb), (30000, 512))
+        self.assertEqual(list(options.stdio), [0, 1, 1])
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Commands in a jail."""
+
+import dataclasses
+import os
+import shutil
+import tempfile
+import time
+import typing
+import unittest
+from unittest import mock
+
+import tap
+import brig
+from brig import _options, _policy
+
+
+class Commands(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.mkdtemp(prefix="brig-test-")
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+
+    def test_output_and_status(self):
+        done = brig.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+        self.assertEqual((done.outcome, done.exit_code, done.status), ("exited", 3, 3))
+        self.assertEqual((done.stdout, done.stderr), (b"out\n", b"err\n"))
+        self.assertFalse(done.ok)
+        self.assertGreater(done.usage["wall_us"], 0)
+
+    def test_input(self):
+        self.assertEqual(brig.run(["cat"], input="text é").stdout, "text é".encode())
+        self.assertEqual(brig.run(["wc", "-c"], input=bytes(300000)).stdout.split(), [b"300000"])
+        self.assertEqual(brig.run(["cat"]).stdout, b"")
+
+    def test_check_raises_with_the_result(self):
+        with self.assertRaises(brig.CommandError) as caught:
+            brig.run(["sh", "-c", "echo half; exit 4"], check=True)
+        self.assertEqual(caught.exception.result.stdout, b"half\n")
+        self.assertIn("exited with 4", str(caught.exception))
+        self.assertTrue(brig.run(["true"], check=True).ok)
+
+    def test_a_timeout(self):
+        start = time.monotonic()
+        done = brig.run(["sleep", "60"], timeout=0.3)
+        self.assertEqual((done.outcome, done.status), ("timeout", 124))
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_a_signal(self):
+        done = brig.run(["sh", "-c", "kill -KILL $$"])
+        self.assertEqual((done.outcome, done.signal, done.exit_code), ("signalled", 9, -1))
+
+    def test_a_command_that_is_not_there(self):
+        with self.assertRaisesRegex(brig.SetupError, "nonesuch"):
+            brig.run(["nonesuch"])
+
+    def test_paths_are_there_as_granted(self):
+        path = os.path.join(self.scratch, "data")
+        with open(path, "w") as stream:
+            stream.write("secret")
+        self.assertFalse(brig.run(["cat", path]).ok)
+        self.assertEqual(brig.run(["cat", path], fs_read_allow=[self.scratch]).stdout, b"secret")
+        self.assertFalse(brig.run(["touch", path + "2"], fs_read_allow=[self.scratch]).ok)
+        self.assertTrue(brig.run(["touch", path + "2"], fs_allow=[self.scratch]).ok)
+        self.assertTrue(os.path.exists(path + "2"))
+        self.assertEqual(brig.run(["ls"], fs_read_allow=[self.scratch], cwd=self.scratch).stdout, b"data\ndata2\n")
+
+    def test_secrets_of_the_environment_stay_outside(self):
+        with mock.patch.dict(os.environ, {"API_KEY": "secret", "LANG": "C"}):
+            self.assertNotIn(b"secret", brig.run(["env"]).stdout)
+            self.assertIn(b"LANG=C", brig.run(["env"]).stdout)
+        policy = brig.Policy("sealed").setenv(TOOL="value")
+        self.assertIn(b"TOOL=value", brig.run(["env"], policy=policy).stdout)
+
+    def test_output_beyond_the_limit_is_cut_and_marked(self):
+        done = brig.run(["sh", "-c", "head -c 5000 /dev/zero"], max_output=1000)
+        self.assertEqual((len(done.stdout), done.truncated), (1000, True))
+        self.assertFalse(brig.run(["echo"]).truncated)
+
+    def test_memory_by_address_space(self):
+        code = "print(len(bytearray(300 << 20)))"
+        self.assertFalse(brig.run(["/usr/bin/python3", "-c", code], memory_mb=200).ok)
+        self.assertTrue(brig.run(["/usr/bin/python3", "-c", code], memory_mb=500).ok)
+
+    def test_wrong_arguments_are_named(self):
+        for error, words, arguments in (
+            (TypeError, "list of arguments", ("echo hi",)), (ValueError, "empty", ([],)),
+            (ValueError, "NUL", (["a\0b"],)),
+        ):
+            with self.assertRaisesRegex(error, words):
+                brig.run(*arguments)
+        for error, words, options in (
+            (ValueError, "timeout=0", {"timeout": 0}), (ValueError, "mode='soft'", {"mode": "soft"}),
+            (TypeError, "fs_allow is a list", {"fs_allow": "/tmp"}), (TypeError, "tiemout", {"tiemout": 1}),
+            (ValueError, "memory='much'", {"memory": "much"}),
+        ):
+            with self.assertRaisesRegex(error, words):
+                brig.run(["true"], **options)
+
+    def test_no_fd_is_left_behind(self):
+        brig.run(["true"])
+        before = sorted(os.listdir("/proc/self/fd"))
+        for _ in range(10):
+            brig.run(["true"])
+        self.assertEqual(sorted(os.listdir("/proc/self/fd")), before)
+
+
+class Policies(unittest.TestCase):
+    def test_a_policy_is_checked_as_it_is_built(self):
+        policy = brig.Policy("sealed")
+        with self.assertRaisesRegex(ValueError, "access='all'"):
+            policy.grant("/tmp", "all")
+        with self.assertRaisesRegex(ValueError, "limit='speed'"):
+            policy.limit(speed=3)
+        with self.assertRaisesRegex(ValueError, "processes=-1"):
+            policy.limit(processes=-1)
+        with self.assertRaises(ValueError):
+            policy.setenv(**{"A=B": "c"})
+
+    def test_a_policy_is_explained(self):
+        text = brig.Policy("sealed").grant("/srv", "read-only", optional=True).hostname("cell").explain()
+        self.assertIn("/srv", text)
+        self.assertIn("cell", text)
+
+    def test_the_words_are_those_of_the_header(self):
+        with open(os.path.join(tap.ROOT, "include", "brig", "brig.h")) as stream:
+            header = stream.read()
+        for name, table in (
+            ("brig_mode", _policy.MODES), ("brig_view", _policy.VIEWS), ("brig_network", _policy.NETWORKS),
+            ("brig_access", _policy.ACCESS), ("brig_seccomp", _policy.SECCOMP),
+        ):
+            body = header.split(f"enum {name} {{")[1].split("}")[0]
+            words = [line.split(",")[0].split()[0] for line in body.splitlines() if line.strip().startswith("BRIG_")]
+            self.assertEqual(len(table), len(words))
+            for word, number in table.items():
+                self.assertTrue(words[number].endswith(word.upper().replace("-", "_")), (word, words))
+
+
+class Options(unittest.TestCase):
+    def test_keywords_and_defaults_name_the_same_options(self):
+        with open(_options.__file__) as stream:
+            text = stream.read()
+        for name in ("Call", "Run"):
+            keywords = text.split(f"class {name}Keywords")[1].split("\n\n")[0]
+            listed = [line.split(":")[0].strip() for line in keywords.splitlines()[1:]]
+            record = getattr(_options, f"{name}Options")
+            self.assertEqual(listed, [field.name for field in dataclasses.fields(record)])
+
+    def test_every_public_function_has_type_hints(self):
+        for name in brig.__all__:
+            thing = getattr(brig, name)
+            if callable(thing) and not isinstance(thing, type):
+                self.assertIn("return", thing.__annotations__, name)
+        self.assertTrue(typing.TYPE_CHECKING is False)
+
+
+if __name__ == "__main__":
+    tap.main()

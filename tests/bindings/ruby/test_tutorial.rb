@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+# frozen_string_literal: true
+
+# The tutorial does what it says, and the project's README: blocks are run one after the other, and what they print is what
+# their lines `#>` say.
+require_relative "tap"
+
+class DocumentsTest < Case
+  # Runs the blocks of a document one after the other; says how many there were.
+  def run_blocks(path)
+    blocks = File.read(File.join(ROOT, path)).scan(/^<!-- run -->\n```ruby\n(.*?)^```$/m).flatten
+    ENV["TMPDIR"] = @scratch
+    names = TOPLEVEL_BINDING.dup
+    blocks.each do |block|
+      printed, = capture_io { names.eval(block, path) }
+      promised = block.lines(chomp: true).grep(/\A#> /) { |line| line[3..] }
+      assert_equal promised, printed.lines(chomp: true)
+    end
+    blocks.size
+  ensure
+    ENV.delete("TMPDIR")
+  end
+
+  def test_every_block_of_the_tutorial_prints_what_it_says
+    assert_operator run_blocks("docs/tutorial-ruby.md"), :>, 6
+  end
+
+  def test_the_block_of_the_projects_readme_prints_what_it_says
+    assert_equal 1, run_blocks("README.md")
+  end
+end
+
+run_tests
