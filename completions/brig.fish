@@ -57,7 +57,7 @@ complete -c brig -n __brig_before_command -l 'seccomp' -x -a 'dev code' -d 'the 
 complete -c brig -n __brig_before_command -l 'allow-nested' -d 'let programs make a sandbox of their own inside'
 complete -c brig -n __brig_before_command -l 'on-unsupported' -x -a 'fail warn ignore' -d 'if this system cannot enforce something'
 complete -c brig -n __brig_before_command -l 'disable' -x -a 'landlock seccomp caps namespaces nested' -d 'switch a layer off, to find what stops a program'
-complete -c brig -n __brig_before_command -l 'net' -x -a 'none allow open host learn' -d 'which network it has (default: the mode\'s)'
+complete -c brig -n __brig_before_command -l 'net' -x -a 'none allow open host learn' -d 'which network it has (default: open; sealed: none)'
 complete -c brig -n __brig_before_command -l 'allow' -x -d 'let this be reached'
 complete -c brig -n __brig_before_command -l 'deny' -x -d 'let this not be reached, whatever allows it'
 complete -c brig -n __brig_before_command -s p -l 'publish' -x -d 'reach a server in the jail from the host'

@@ -50,6 +50,7 @@ struct brig_policy;
 /* A mode is a preset: a row of one table. None but SEALED has limits of its own. */
 enum brig_mode {
     BRIG_MODE_SEALED, /* system directories, grants, private /tmp, no network, profile `code` */
+    /* These three with the network `open`: */
     BRIG_MODE_CASUAL, /* the host read-only, for a home that is a copy-on-write overlay */
     BRIG_MODE_BARE,   /* the host read-only, with an empty home */
     BRIG_MODE_STRICT, /* system directories and grants alone, with an empty home */

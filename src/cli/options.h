@@ -97,7 +97,7 @@
       "For diagnosis only: the others still hold, but one wall is missing. The result lists "      \
       "it. May be repeated.")                                                                      \
     X(NET, 0, "net", "none|allow|open|host|learn", CHOICE, NETWORK,                                \
-      "which network it has (default: the mode's)",                                                \
+      "which network it has (default: open; sealed: none)",                                        \
       "\"none\": nothing but loopback. \"allow\": what --allow names, and nothing else. "          \
       "\"open\": every public address, but not the host itself, the local network or a "           \
       "cloud's metadata service. \"host\": the host's own, without any restriction. "              \

@@ -33,7 +33,7 @@ static const struct policy_mode modes[] = {
     [BRIG_MODE_CASUAL] =
         {
             .view = BRIG_VIEW_HOST,
-            .network = BRIG_NET_HOST,
+            .network = BRIG_NET_OPEN,
             .seccomp = BRIG_SECCOMP_DEV,
             .hostname = "brig",
             .home = POLICY_HOME_OVERLAY,
@@ -41,7 +41,7 @@ static const struct policy_mode modes[] = {
     [BRIG_MODE_BARE] =
         {
             .view = BRIG_VIEW_HOST,
-            .network = BRIG_NET_HOST,
+            .network = BRIG_NET_OPEN,
             .seccomp = BRIG_SECCOMP_DEV,
             .hostname = "brig",
             .home = POLICY_HOME_PRIVATE,
@@ -49,7 +49,7 @@ static const struct policy_mode modes[] = {
     [BRIG_MODE_STRICT] =
         {
             .view = BRIG_VIEW_SYSTEM,
-            .network = BRIG_NET_HOST,
+            .network = BRIG_NET_OPEN,
             .seccomp = BRIG_SECCOMP_DEV,
             .hostname = "brig",
             .home = POLICY_HOME_PRIVATE,

@@ -131,7 +131,7 @@ conf() {
 
 @test "why knows hosts from paths" {
     must brig why example.com:443
-    output_has "reachable     net host  [mode casual]"
+    output_has "reachable     net open  [mode casual]"
     must_exit 1 brig why -m sealed example.com https://example.com/path
     output_has "unreachable   net none  [mode sealed]"
     must brig why -m sealed --net host example.com

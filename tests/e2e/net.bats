@@ -226,6 +226,26 @@ assert c.recv(1) == b"x"
 '
 }
 
+defaults() {
+    local mode
+    for mode in casual bare strict; do
+        local run=(world "$1" timeout 60 "$BRIG" --mode "$mode" --nocwd --storage "$SCRATCH/$1")
+        must "${run[@]}" -- curl -sSf http://good.example/
+        must_fail "${run[@]}" -- curl -sSf -m 9 http://127.0.0.1/
+        must_fail "${run[@]}" -- curl -sSf -m 9 http://10.1.2.3/
+        # What open never has is added to it; what it has means that there is to be no other.
+        must "${run[@]}" --allow host:80 -- sh -c 'curl -sSf http://host/ && curl -sSf http://good.example/'
+        must "${run[@]}" --allow 10.1.2.3:80 -- sh -c 'curl -sSf http://10.1.2.3/ && curl -sSf http://good.example/'
+        must_exit 6 "${run[@]}" --allow other.example -- curl -sSf -m 9 http://good.example/
+        must "${run[@]}" --net host -- curl -sSf http://127.0.0.1/
+    done
+    must_fail jail "$1" -- curl -sSf -m 9 http://good.example/
+}
+
+@test "without an option the network is open, and sealed has none" {
+    for_each_user defaults
+}
+
 # ---- Views ---------------------------------------------------------------------------------------
 
 # Names are found with each view, also where the host's resolv.conf leads nowhere.
