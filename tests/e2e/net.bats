@@ -37,6 +37,12 @@ setup() {
 }
 
 teardown() {
+    local storage
+    # The jails that have a home have a holder as well, which would stay.
+    for storage in root user why; do
+        [ ! -d "$SCRATCH/$storage" ] ||
+            world "${storage/why/user}" "$BRIG" -u --storage "$SCRATCH/$storage" > /dev/null 2>&1 || true
+    done
     scratch_remove
 }
 
