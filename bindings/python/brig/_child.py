@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import gc
 import inspect
 import os
@@ -36,10 +37,12 @@ def run(
     """Calls the function and ends the process, whatever happens. `signals` are those that were
     blocked before they were held back for the fork."""
     try:
+        numbers = sorted(map(int, os.listdir("/proc/self/fd")))
         child = lib.brig_call_enter(call, 0)
-        _settle(signals)
         tried = _watch()
         try:
+            _hold(numbers)
+            _settle(signals)
             parts = _encoded(_value(function, args, kwargs), result)
             _give(lib, child, parts)
         except SystemExit as request:
@@ -51,6 +54,18 @@ def run(
         lib.brig_call_leave(child)
     finally:
         os._exit(_EXIT_SOFTWARE)
+
+
+def _hold(numbers: List[int]) -> None:
+    """Keeps the numbers taken that fds of the parent had: with an fd that can be used for nothing. Else
+    a log or connection of the parent's would write into the next file that the function opens."""
+    nothing = os.open("/", os.O_PATH | os.O_CLOEXEC)
+    for number in numbers:
+        got = fcntl.fcntl(nothing, fcntl.F_DUPFD_CLOEXEC, number)
+        if got != number:  # it was kept, or is this very one
+            os.close(got)
+    if nothing not in numbers:
+        os.close(nothing)
 
 
 def _settle(signals: Iterable[int]) -> None:

@@ -382,6 +382,27 @@ class Access(Case):
                 self.assertEqual(jail.call(theirs.send, b"passed"), 6)
             self.assertEqual(ours.recv(100), b"passed")
 
+    def test_a_log_of_the_parent_does_not_write_into_files_of_the_function(self):
+        path = os.path.join(self.scratch, "data")
+        with open(os.path.join(self.scratch, "log"), "w") as log:
+            log.write("of the parent, not yet written")
+
+            def write():
+                with open(path, "w") as stream:
+                    try:
+                        log.write("a line")
+                        log.flush()
+                    except OSError as error:
+                        stream.write(errno.errorcode[error.errno])
+
+            for options in ({}, {"namespaces": True}):
+                with brig.Jail(fs_allow=[self.scratch], **options) as jail:
+                    jail.call(write)
+                with open(path) as stream:
+                    self.assertEqual(stream.read(), "EBADF")
+        with open(log.name) as stream:
+            self.assertEqual(stream.read(), "of the parent, not yet written")
+
     def test_the_full_jail(self):
         with brig.Jail(namespaces=True) as jail:
             self.assertLess(jail.call(os.getpid), 10)

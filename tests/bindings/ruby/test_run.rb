@@ -253,6 +253,25 @@ class AccessTest < Case
     [ours, theirs].each(&:close)
   end
 
+  def test_a_log_of_the_parent_does_not_write_into_files_of_the_block
+    path = File.join(@scratch, "data")
+    File.open(File.join(@scratch, "log"), "w") do |log|
+      log.write("of the parent, not yet written")
+      [{}, { namespaces: true }].each do |options|
+        AgentJail.run(fs_allow: [@scratch], **options) do
+          File.open(path, "w") do |stream|
+            log.write("a line")
+            log.flush
+          rescue SystemCallError => e
+            stream.write(e.class)
+          end
+        end
+        assert_equal "Errno::EBADF", File.read(path)
+      end
+    end
+    assert_equal "of the parent, not yet written", File.read(File.join(@scratch, "log"))
+  end
+
   def test_threads_timeouts_and_commands_work_inside
     [{}, { namespaces: true }].each do |options|
       assert_equal([5, "hi\n", 3], AgentJail.run(**options) do

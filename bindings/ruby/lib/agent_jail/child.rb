@@ -8,6 +8,9 @@ module AgentJail
     EXIT_SOFTWARE = 70
     TRAPPED = %w[HUP INT QUIT TERM USR1 USR2 ALRM CHLD WINCH].freeze
     FIRST_FD = 3
+    # Linux's, which Ruby's own constants lack.
+    O_PATH = 0o10000000
+    F_DUPFD_CLOEXEC = 1030
 
     # In the full jail this is a process that Ruby did not fork itself; forking again would abort it.
     module NoFork
@@ -23,28 +26,47 @@ module AgentJail
 
     # Calls the block and ends the process, whatever happens.
     def run(block)
-      keep_own_fds
+      numbers = open_fds
+      keep_own_fds(numbers)
       @child = Library.call(:brig_call_enter, @call, 0)
+      hold(numbers)
       TRAPPED.each { |name| Signal.trap(name, "DEFAULT") }
       Process.singleton_class.prepend(NoFork) if @options[:namespaces]
       # The fork was made where nothing may interrupt; the block may be.
       Thread.handle_interrupt(Object => :immediate) { work(block) }
       flush
       Library.call(:brig_call_leave, @child)
+    rescue Exception => e # rubocop:disable Lint/RescueException
+      Report.new(e).send_to(@child) if @child
+      Library.call(:brig_call_leave, @child) if @child
     ensure
       exit!(EXIT_SOFTWARE)
     end
 
     private
 
+    def open_fds
+      Dir.children("/proc/self/fd").map(&:to_i).sort
+    end
+
     # Ruby's threads and signals need descriptors that it has just made for this process.
-    def keep_own_fds
-      Dir.each_child("/proc/self/fd") do |name|
-        number = name.to_i
+    def keep_own_fds(numbers)
+      numbers.each do |number|
         next if number < FIRST_FD || !Library.reserved_fd?(number)
 
         Library.call(:brig_call_keep_fd, @call, number, nil)
       end
+    end
+
+    # Keeps the numbers taken that fds of the parent had: with an fd that can be used for nothing. Else a
+    # log or connection of the parent's would write into the next file that the block opens.
+    def hold(numbers)
+      nothing = IO.for_fd(IO.sysopen("/", O_PATH), autoclose: false)
+      numbers.each do |number|
+        got = nothing.fcntl(F_DUPFD_CLOEXEC, number)
+        IO.for_fd(got).close if got != number # it was kept, or is this very one
+      end
+      nothing.close unless numbers.include?(nothing.fileno)
     end
 
     def work(block)
