@@ -128,10 +128,8 @@ static void test_value_limit(void)
                "a value of %zu bytes where 100000 are allowed%s", size.bytes,
                size.in_place ? ", in place" : "");
     }
-    if (SANITIZED) {
-        tap_skip("no limit of address space with a sanitizer", "a value larger than its memory");
+    if (SANITIZED) /* there is no limit of address space then */
         return;
-    }
     struct size size = {.bytes = 600 << 20, .in_place = true};
     options.max_result = 0;
     expect(&options, return_size, &size, BRIG_CALL_OUTPUT,
@@ -290,10 +288,8 @@ static void test_memory(bool namespaces)
 {
     struct brig_call_options options = new_options(namespaces);
     size_t huge = (size_t)10 << 30, small = (size_t)20 << 20;
-    if (SANITIZED) {
-        tap_skip("no limit of address space with a sanitizer", "memory");
+    if (SANITIZED) /* there is no limit of address space then */
         return;
-    }
     options.memory_mb = 128;
     expect(&options, take_memory, &huge, BRIG_CALL_MEMORY, "%s: 10 GB are too much",
            kinds[namespaces]);
