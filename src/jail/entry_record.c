@@ -172,7 +172,7 @@ static bool is_known(const struct head *head)
 static bool is_sound(const struct head *head)
 {
     return (head->seccomp == BRIG_SECCOMP_DEV || head->seccomp == BRIG_SECCOMP_CODE) &&
-           (head->network == BRIG_NET_NONE || head->network == BRIG_NET_HOST) &&
+           head->network >= BRIG_NET_NONE && head->network <= BRIG_NET_OPEN &&
            head->env_count <= POLICY_ENV_MAX && head->facts.init > 0 &&
            head->facts.landlock_size <= sizeof head->facts.landlock;
 }
