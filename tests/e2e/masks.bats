@@ -532,7 +532,7 @@ elsewhere() {
 @test "variables with a secret are not passed on, by name in any case or by value, and explain says so" {
     local secrets=(SSHPASS=1s BW_SESSION=2s npm_config__auth=3s my_api_key=4s "HTTPS_PROXY=http://me:5s@proxy:1"
         "PIP_INDEX_URL=https://me:6s@pypi.example/simple")
-    local plain=(GIT_AUTHOR_NAME=7p MAX_THINKING_TOKENS=8p "http_proxy=http://proxy:1/9p")
+    local plain=(GIT_AUTHOR_NAME=7p MAX_THINKING_TOKENS=8p "SERVICE_URL=http://service:1/9p")
     jail environment
     must run_as_user env "${secrets[@]}" "${plain[@]}" "$BRIG" -m bare -j environment -- env
     for i in 1s 2s 3s 4s 5s 6s; do
