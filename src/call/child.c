@@ -145,7 +145,7 @@ int brig_call_fail(struct brig_call_child *child, const struct brig_call_failure
     struct memory_head *head = child->head;
     memset(head->text_lengths, 0, sizeof head->text_lengths);
     for (size_t i = 0; i < MEMORY_TEXTS && room; i++) { /* without room, the numbers are told */
-        if (lengths[i] > 0)
+        if (texts[i] && lengths[i] > 0)
             memcpy(room, texts[i], lengths[i]);
         head->text_lengths[i] = (uint32_t)lengths[i];
         room += lengths[i];
