@@ -103,6 +103,22 @@ class Values(Case):
                               env=dict(os.environ, PYTHONPATH=tap.PACKAGE), timeout=60)
         self.assertEqual(done.stdout, b"parent child end")
 
+    def test_threads_that_print_do_not_stop_the_child(self):
+        code = (
+            "import brig, sys, threading\n"
+            "def noise():\n"
+            "    while True:\n"
+            "        sys.stdout.write('x' * 9000)\n"
+            "        sys.stdout.flush()\n"
+            "for _ in range(4):\n"
+            "    threading.Thread(target=noise, daemon=True).start()\n"
+            "jail = brig.Jail(timeout=60, memory_mb=4096, capture=True)\n"
+            "for turn in range(50):\n"
+            "    assert jail.try_call(print, turn).stdout.decode() == f'{turn}\\n'\n"
+        )
+        subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True, timeout=120,
+                       env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
+
     def test_captured_output(self):
         def speak():
             print("to stdout")
