@@ -71,6 +71,13 @@ class ReadmeTest < Case
     assert_empty @log.string
   end
 
+  # Here and not with the tutorial, whose threads leave address space behind.
+  def test_the_block_of_the_projects_readme_prints_what_it_says
+    block = File.read(File.join(ROOT, "README.md"))[/^<!-- run -->\n```ruby\n(.*?)^```$/m, 1]
+    printed, = capture_io { binding.eval(block, "README.md") }
+    assert_equal block.lines.grep(/\A#> /) { |line| line[3..] }.join, printed
+  end
+
   def test_the_configuration_of_the_readme_is_the_default
     run_blocks("configure")
     fresh = AgentJail::Configuration.new

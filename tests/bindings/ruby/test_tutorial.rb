@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # frozen_string_literal: true
 
-# The tutorial does what it says, and the project's README: blocks are run one after the other, and what they print is what
+# The tutorial does what it says: its blocks are run one after the other, and what they print is what
 # their lines `#>` say.
 require_relative "tap"
 
@@ -23,10 +23,6 @@ class DocumentsTest < Case
 
   def test_every_block_of_the_tutorial_prints_what_it_says
     assert_operator run_blocks("docs/tutorial-ruby.md"), :>, 6
-  end
-
-  def test_the_block_of_the_projects_readme_prints_what_it_says
-    assert_equal 1, run_blocks("README.md")
   end
 end
 
