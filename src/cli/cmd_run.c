@@ -248,13 +248,13 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     const struct settings *settings = &setup->settings;
     const struct identity *identity = &setup->identity;
     const char *const shell[] = {choose_shell(identity), NULL};
-    autofree const char *const *words = NULL;
     config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
     if (settings->dry_run)
         return print_policy(setup, err);
     if (settings->unmount)
         return jails_unmount(settings->storage, settings->jail_given ? settings->jail : NULL,
                              identity, err);
+    const char *const *words = NULL;
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     settings->policy->jail_name = settings->jail;
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
@@ -263,6 +263,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
     home_leave(settings, &mounts);
+    free((void *)(uintptr_t)words);
     return status;
 }
 

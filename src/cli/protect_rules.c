@@ -135,7 +135,8 @@ int protect_add_rules(struct protect_scan *scan, const char *path, unsigned flag
         char dest[PATH_LENGTH_MAX + 1], source[PATH_LENGTH_MAX + 1];
         if (!find_writable_dest(scan, root, path, dest))
             continue;
-        if (!protect_join(source, root->source, rest_below(root->path, path)))
+        const char *rest = rest_below(root->path, path);
+        if (!rest || !protect_join(source, root->source, rest))
             return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s'", path);
         int status =
             brig_policy_grant(scan->settings->policy, BRIG_PROTECT, source, dest, flags, err);

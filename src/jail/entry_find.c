@@ -71,18 +71,22 @@ bool entry_is_alive(const struct entry *entry)
 static int read_status(int process, uid_t *ret_uid, bool *ret_held)
 {
     char status[ENTRY_STATUS_MAX];
-    unsigned ids[4];
     ssize_t length = entry_proc_read(process, "status", status, sizeof status);
     if (length < 0)
         return (int)length;
     const char *uids = entry_proc_line(status, "Uid:");
     const char *held = entry_proc_line(status, "NoNewPrivs:");
-    if (!uids || sscanf(uids, "%u %u %u %u", &ids[0], &ids[1], &ids[2], &ids[3]) != 4)
+    if (!uids)
         return -EPROTO;
-    for (int i = 1; i < 4; i++)
-        if (ids[i] != ids[0])
+    unsigned long ids[4]; /* real, effective, saved, of the filesystem */
+    for (int i = 0; i < 4; i++) {
+        char *end = NULL;
+        ids[i] = strtoul(uids, &end, 10);
+        if (end == uids || ids[i] != ids[0])
             return -EPROTO;
-    *ret_uid = ids[0];
+        uids = end;
+    }
+    *ret_uid = (uid_t)ids[0];
     *ret_held = held && strtol(held, NULL, 10) != 0;
     return 0;
 }

@@ -22,11 +22,14 @@
 static bool is_child_of(int process, pid_t parent)
 {
     char stat[1024];
-    long found = 0;
     if (entry_proc_read(process, "stat", stat, sizeof stat) <= 0)
         return false;
     const char *after = strrchr(stat, ')'); /* a name can have any */
-    return after && sscanf(after + 1, " %*c %ld", &found) == 1 && found == parent;
+    if (!after || strlen(after) < sizeof ") S 1" - 1)
+        return false;
+    after += sizeof ") S " - 1; /* the state */
+    char *end = NULL;
+    return strtol(after, &end, 10) == parent && end != after;
 }
 
 /* Its directory in /proc. While its supervisor lives, which reaps it, and whose child it is, its pid
