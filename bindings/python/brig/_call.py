@@ -25,7 +25,7 @@ from ._errors import Error, ResultError, SetupError, UnenforcedWarning
 from ._errors import UnsupportedPlatformError, error_of
 from ._library import BrigError, Unenforced, check, library
 from ._options import SAME, CallOptions, at_least_one, milliseconds, paths
-from ._policy import NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
+from ._policy import CALL_NETWORKS, ON_UNSUPPORTED, Policy, encoded, word
 from ._process import SIGNALS, Owned
 from ._wait import wait, wait_async
 
@@ -167,7 +167,7 @@ def _set_access(native: _library.CallOptions, options: CallOptions) -> None:
     native.fs_read_allow, native.fs_read_allow_count = _path_array(readable), len(readable)
     native.keep_fds = (c_int * len(options.keep_fds))(*options.keep_fds)
     native.keep_fd_count = len(options.keep_fds)
-    native.network = word(NETWORKS, "network", options.network)
+    native.network = word(CALL_NETWORKS, "network", options.network)
     native.namespaces = bool(options.namespaces)
     native.trace = bool(options.trace)
     if options.capture:

@@ -104,6 +104,8 @@ _FUNCTIONS = {
     "brig_policy_view": (c_int, c_void_p, c_int, c_char_p, _error),
     "brig_policy_grant": (c_int, c_void_p, c_int, c_char_p, c_char_p, c_uint, _error),
     "brig_policy_network": (c_int, c_void_p, c_int, _error),
+    "brig_policy_allow": (c_int, c_void_p, c_char_p, _error),
+    "brig_policy_deny": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_seccomp": (c_int, c_void_p, c_int, _error),
     "brig_policy_limit": (c_int, c_void_p, c_int, c_uint64, _error),
     "brig_policy_setenv": (c_int, c_void_p, c_char_p, c_char_p, _error),

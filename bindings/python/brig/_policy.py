@@ -16,7 +16,8 @@ Path = Union[str, "os.PathLike[str]"]
 MODES = {"sealed": 0, "casual": 1, "bare": 2, "strict": 3}
 VIEWS = {"system": 0, "host": 1, "root": 2, "empty": 3}
 ACCESS = {"read-write": 0, "read-only": 1, "mask": 2, "device": 3, "protect": 4}
-NETWORKS = {"none": 0, "host": 1}
+NETWORKS = {"none": 0, "host": 1, "allow": 2, "open": 3}
+CALL_NETWORKS = {"none": 0, "host": 1}  # a function has no door
 SECCOMP = {"dev": 0, "code": 1}
 ON_UNSUPPORTED = {"raise": 0, "warn": 1, "ignore": 2}
 LIMITS = {
@@ -104,7 +105,20 @@ class Policy(Owned):
         )
 
     def network(self, network: str) -> "Policy":
+        """'none', 'host' (the caller's), 'allow' (what allow() names) or 'open' (all that is public)."""
         return self._set("brig_policy_network", word(NETWORKS, "network", network))
+
+    def allow(self, *rules: str) -> "Policy":
+        """Destinations of the networks 'allow' and 'open': 'example.com', '*.example.com:443', '@npm'."""
+        for rule in rules:
+            self._set("brig_policy_allow", os.fsencode(rule))
+        return self
+
+    def deny(self, *rules: str) -> "Policy":
+        """Destinations that are refused, whatever else allows them."""
+        for rule in rules:
+            self._set("brig_policy_deny", os.fsencode(rule))
+        return self
 
     def seccomp(self, profile: str) -> "Policy":
         return self._set("brig_policy_seccomp", word(SECCOMP, "profile", profile))

@@ -134,6 +134,12 @@ class Policies(unittest.TestCase):
             for word, number in table.items():
                 self.assertTrue(words[number].endswith(word.upper().replace("-", "_")), (word, words))
 
+    def test_destinations_are_rules_of_the_library(self):
+        policy = brig.Policy("sealed").network("allow").allow("example.com:443", "@npm").deny("*.evil.example")
+        self.assertIsInstance(policy, brig.Policy)
+        with self.assertRaisesRegex((brig.Error, ValueError), "no such"):
+            policy.allow("no such:rule")
+
 
 class Options(unittest.TestCase):
     def test_keywords_and_defaults_name_the_same_options(self):
