@@ -367,7 +367,10 @@ resize() {
     shows '^ready$'
     screen resize-window -t t -x 77 -y 22
     shows '^22 77$'
+    prompt
     screen resize-window -t t -x 90 -y 30
+    type_line 'clear; sleep 0.5; stty size' # it has arrived before the next run begins
+    shows '^30 90$'
 }
 
 @test "casual and bare: changes of the window's size arrive" {
