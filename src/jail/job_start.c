@@ -270,7 +270,8 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->stop_signal = spawned.stop_signal;
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
-    job->entry_fd = entry_publish(&job->plan, policy, job->pid, job->limits.group);
+    if (policy->jail_name) /* else nobody can name it */
+        job->entry_fd = entry_publish(&job->plan, policy, job->pid, job->limits.group);
     int trimmed = plan_trim(&job->plan, err);
     return result < 0 ? result : trimmed;
 }
