@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/job.h"
@@ -27,13 +28,6 @@
 #define CPU_CHECK_MAX_US 500000
 #define KILL_PATIENCE_US 1000000
 #define DRAIN_ROUNDS 64
-
-uint64_t call_now_us(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 /* ---- ending it ---- */
 
@@ -49,7 +43,7 @@ static void kill_all(struct brig_call *call)
 {
     bool again = call->state == CALL_KILLED;
     call->state = CALL_KILLED;
-    call->kill_deadline_us = call_now_us() + KILL_PATIENCE_US;
+    call->kill_deadline_us = clock_now_us() + KILL_PATIENCE_US;
     limits_unthrottle(&call->limits);
     if (!call->caller->full) {
         group_kill(call, SIGKILL);
@@ -76,7 +70,7 @@ static void end_call(struct brig_call *call, enum brig_call_outcome reason)
         return;
     }
     call->state = CALL_ENDING;
-    call->kill_deadline_us = call_now_us() + grace_us;
+    call->kill_deadline_us = clock_now_us() + grace_us;
     if (call->caller->full)
         tell_init(call, WIRE_SIGNAL, SIGTERM);
     else
@@ -107,7 +101,7 @@ static void check_cpu(struct brig_call *call, uint64_t now)
 
 static void check_clocks(struct brig_call *call)
 {
-    uint64_t now = call_now_us();
+    uint64_t now = clock_now_us();
     if (call->state == CALL_RUNNING && call->wall_deadline_us && now >= call->wall_deadline_us)
         end_call(call, BRIG_CALL_TIMEOUT);
     if (call->state == CALL_RUNNING && call->cpu_check_us && now >= call->cpu_check_us)
@@ -255,7 +249,7 @@ static void conclude(struct brig_call *call)
         result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED, &usage);
     while (result == -EINTR);
     /* If somebody else has reaped it, how it ended is not known. */
-    call->ended_us = call_now_us();
+    call->ended_us = clock_now_us();
     if (call->wire >= 0)
         read_wire(call);
     note_status(call, &info, &usage);
@@ -299,7 +293,7 @@ static void step(struct brig_call *call, const struct timespec *patience)
 /* Until the next thing due; NULL for ever. */
 static const struct timespec *patience_of(const struct brig_call *call, struct timespec *patience)
 {
-    uint64_t due = next_due_us(call), now = call_now_us();
+    uint64_t due = next_due_us(call), now = clock_now_us();
     if (due == 0)
         return NULL;
     uint64_t wait = due > now ? due - now : 0;

@@ -76,8 +76,6 @@ static inline const struct plan *call_plan(const struct brig_call *call)
     return call->own ? call->own : &call->caller->plan;
 }
 
-uint64_t call_now_us(void);
-
 /* ---- enter.c and child.c: in the child ---- */
 
 /* For a function that returned a number and said nothing. */

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "call/call.h"
@@ -220,7 +221,7 @@ static void set_clocks(struct brig_call *call)
 {
     const uint64_t *limits = call->caller->policy->limits;
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    call->started_us = call_now_us();
+    call->started_us = clock_now_us();
     if (limits[BRIG_LIMIT_WALL_MS])
         call->wall_deadline_us = call->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
     if (limits[BRIG_LIMIT_CPU_MS]) /* earlier it cannot have used so much */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "cli/terminal.h"
@@ -32,13 +33,6 @@ struct run_state {
     struct relay *relays;   /* or NULL */
     struct net_watch *net;
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static bool is_ignored(int signal)
 {
@@ -84,7 +78,7 @@ static void forward(const struct run_state *state, int signal)
 
 static void ask_for_end(struct run_state *state, int signal)
 {
-    uint64_t now = now_ms();
+    uint64_t now = clock_now_ms();
     if (state->asked_ms != 0 && now - state->asked_ms <= state->grace_ms) {
         (void)brig_job_cancel(state->job, NULL);
         return;
@@ -115,7 +109,8 @@ static void stop_with_command(struct run_state *state)
  * case. But a command that stops by itself must not take its time limit with it. */
 static void handle_stop(struct run_state *state)
 {
-    bool asked = state->stop_asked_ms != 0 && now_ms() - state->stop_asked_ms <= STOP_FOLLOWS_MS;
+    bool asked =
+        state->stop_asked_ms != 0 && clock_now_ms() - state->stop_asked_ms <= STOP_FOLLOWS_MS;
     state->stop_asked_ms = 0;
     if (!asked && (!state->terminal || job_is_timed(state->job)))
         return;
@@ -135,7 +130,7 @@ static void handle_signal(struct run_state *state, int signal)
         break;
     case SIGTSTP:
         /* The job reports that the command stopped, and then so do we. */
-        state->stop_asked_ms = now_ms();
+        state->stop_asked_ms = clock_now_ms();
         forward(state, SIGTSTP);
         break;
     case SIGCONT:
@@ -206,7 +201,7 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
     if (state->terminal) {
         terminal_process(state->terminal, fds + TERMINAL);
         if (state->terminal->suspend_typed)
-            state->stop_asked_ms = now_ms();
+            state->stop_asked_ms = clock_now_ms();
         state->terminal->suspend_typed = false;
         if (state->terminal->hung_up && !state->hang_up_told) {
             state->hang_up_told = true;
@@ -226,7 +221,7 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
  * a time limit. */
 static int reader_patience_ms(const struct brig_job *job)
 {
-    uint64_t now = now_ms(), until_ms = job_deadline_us(job) / 1000;
+    uint64_t now = clock_now_ms(), until_ms = job_deadline_us(job) / 1000;
     if (until_ms == 0)
         return -1;
     if (until_ms < now + READER_PATIENCE_MS)

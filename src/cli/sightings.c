@@ -2,6 +2,7 @@
 /* Under which names a file of the host's would be seen in a jail. */
 #include "cli/sightings.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/mountinfo.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/proc.h"
 #include "base/str.h"
 #include "policy/modes.h"
 #include "policy/policy.h"
@@ -31,15 +33,10 @@ static const char *rest_below(const char *directory, const char *path)
 
 static int read_mounts(struct sightings *sightings, struct brig_error *err)
 {
-    autoclose int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    autostr struct str text = {0};
-    char chunk[16384];
-    ssize_t length;
-    while (fd >= 0 && text.length < TABLE_MAX && (length = read(fd, chunk, sizeof chunk)) > 0)
-        str_append_bytes(&text, chunk, (size_t)length);
-    int status = str_take(&text, &sightings->table, err);
-    if (status < 0)
-        return status;
+    bool whole; /* as much as there is */
+    sightings->table = proc_read("/proc/self/mountinfo", TABLE_MAX, &whole);
+    if (!sightings->table && (errno == ENOMEM || !(sightings->table = strdup(""))))
+        return brig_fail_nomem(err);
     size_t lines = 0;
     for (const char *at = sightings->table; (at = strchr(at, '\n')); at++)
         lines++;

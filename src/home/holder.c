@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
@@ -270,13 +271,6 @@ static void send_reply(int socket, const struct home_reply *reply, const char *t
     (void)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* All runs have the same private directories, so the least that one of them asks for holds for all;
  * what only those asked for that are gone does not. */
 static struct private_limits least_disk(const struct holder *holder)
@@ -348,7 +342,7 @@ static void join(struct holder *holder, struct run *run, const struct home_messa
             (void)close(fds[i]);
     /* It takes a while, so it is not waited for, nor done while the jail is being made. */
     if (status == 0 && overlay && answer.news && holder->watch_due_ms == 0)
-        holder->watch_due_ms = now_ms() + WATCH_DELAY_MS;
+        holder->watch_due_ms = clock_now_ms() + WATCH_DELAY_MS;
     else if (status == 0 && (!overlay || holder->masking.blind))
         masking_refresh(overlay ? &holder->masking : &holder->links);
 }
@@ -518,7 +512,7 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
             (ready < 0 && errno != EINTR))
             leave(holder, 0);
-        if (holder->watch_due_ms != 0 && now_ms() >= holder->watch_due_ms) {
+        if (holder->watch_due_ms != 0 && clock_now_ms() >= holder->watch_due_ms) {
             holder->watch_due_ms = 0;
             masking_watch(&holder->masking);
         } else if (ready == 0) {

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "home/mounts.h"
@@ -162,23 +163,16 @@ int masking_add(struct masking *masking, const struct home_message *message,
     return 0;
 }
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void look_again(struct masking *masking)
 {
     for (size_t i = 0; i < masking->set_count; i++)
         (void)apply(masking, &masking->sets[i], &masking->sets[i].rules, NULL);
-    masking->looked = now_ms();
+    masking->looked = clock_now_ms();
 }
 
 void masking_refresh(struct masking *masking)
 {
-    if (now_ms() - masking->looked >= REFRESH_MS)
+    if (clock_now_ms() - masking->looked >= REFRESH_MS)
         look_again(masking);
 }
 
@@ -451,7 +445,7 @@ static bool read_events(struct masking *masking, bool *about)
  * before. Who makes more all the time has everything looked at instead. */
 void masking_process(struct masking *masking)
 {
-    uint64_t since = now_ms() - masking->looked;
+    uint64_t since = clock_now_ms() - masking->looked;
     if (since < PAUSE_MS)
         (void)nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_MS - since) * 1000000}, NULL);
     bool about = false;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/proc.h"
 #include "base/str.h"
 #include "jail/cgroup_driver.h"
 
@@ -74,21 +75,9 @@ uint64_t cgroup_read_key(int dir_fd, const char *name, const char *key)
 
 char *cgroup_read_proc(const char *path)
 {
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return NULL;
-    autostr struct str text = {0};
-    char buffer[CGROUP_TEXT_MAX];
-    ssize_t length;
-    do {
-        length = read(fd, buffer, sizeof buffer);
-        if (length > 0)
-            str_append_bytes(&text, buffer, (size_t)length);
-    } while ((length > 0 && text.length < PROC_FILE_MAX) || (length < 0 && errno == EINTR));
-    char *taken = NULL;
-    if (length != 0 || str_take(&text, &taken, NULL) < 0)
-        return NULL;
-    return taken;
+    bool whole;
+    autofree char *text = proc_read(path, PROC_FILE_MAX, &whole);
+    return whole ? take_ptr(&text) : NULL;
 }
 
 uint64_t cgroup_start_time(pid_t pid)

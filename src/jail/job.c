@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "jail/spawn.h"
 #include "jail/sys.h"
@@ -27,13 +28,6 @@
 #define STUCK_PATIENCE_US 2000000
 /* After the end, captured pipes are read at most this often, some 2 MiB each time. */
 #define DRAIN_ROUNDS 4
-
-uint64_t job_now_us(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 uint64_t job_deadline_us(const struct brig_job *job)
 {
@@ -103,7 +97,7 @@ static void tell(struct brig_job *job, int type, int a)
 static void kill_tree(struct brig_job *job)
 {
     job->state = JOB_KILLED;
-    job->kill_deadline_us = job_now_us() + KILL_PATIENCE_US;
+    job->kill_deadline_us = clock_now_us() + KILL_PATIENCE_US;
     limits_unthrottle(&job->limits);
     tell(job, WIRE_KILL, 0);
     if (job_arm_timer(job, NULL) < 0) /* no clock for patience, then */
@@ -122,7 +116,7 @@ static void end_tree(struct brig_job *job, enum brig_outcome reason)
         return;
     }
     job->state = JOB_ENDING;
-    job->kill_deadline_us = job_now_us() + job->grace_us;
+    job->kill_deadline_us = clock_now_us() + job->grace_us;
     tell(job, WIRE_SIGNAL, SIGTERM);
     tell(job, WIRE_SIGNAL, SIGCONT);
     if (job_arm_timer(job, NULL) < 0)
@@ -201,7 +195,7 @@ static void watch_on(struct brig_job *job)
 
 static void handle_timer(struct brig_job *job)
 {
-    uint64_t expirations, now = job_now_us();
+    uint64_t expirations, now = clock_now_us();
     (void)!read(job->timer, &expirations, sizeof expirations);
     if (job->state == JOB_RUNNING && job->wall_deadline_us && now >= job->wall_deadline_us)
         end_tree(job, BRIG_TIMEOUT);
@@ -243,7 +237,7 @@ static void handle_wire(struct brig_job *job)
             watch_leave(&job->watch);
         }
         if (got > 0 && message.type == WIRE_STUCK) {
-            job->stuck_deadline_us = job_now_us() + 1;
+            job->stuck_deadline_us = clock_now_us() + 1;
             (void)job_arm_timer(job, NULL);
         }
         if (got < 0) { /* the pidfd tells the rest */
@@ -297,7 +291,7 @@ static int reap(struct brig_job *job, struct brig_error *err)
      * and what we want to know init has told. */
     if (result < 0 && result != -ECHILD)
         return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "cannot wait for the jail");
-    job->ended_us = job_now_us();
+    job->ended_us = clock_now_us();
     if (job->wire >= 0)
         handle_wire(job);
     limits_usage(&job->limits, &job->group_usage);
@@ -311,7 +305,7 @@ static int reap(struct brig_job *job, struct brig_error *err)
 
 static bool serve_tool(struct brig_job *job, int fd)
 {
-    if (!job->tools || !tools_serve(job->tools, fd, job_now_us()))
+    if (!job->tools || !tools_serve(job->tools, fd, clock_now_us()))
         return false;
     if (tools_due_us(job->tools) != 0)
         (void)job_arm_timer(job, NULL); /* without one, the tools have to do without us */

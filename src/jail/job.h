@@ -42,7 +42,6 @@ struct brig_job {
     uint64_t own_peak_kb; /* ours at the start, which the kernel counts into the child's */
 };
 
-uint64_t job_now_us(void);
 /* When the time of a job is over, by the monotonic clock; 0: it may run for ever. And whether it has
  * any limit on time, also of the CPU's. */
 uint64_t job_deadline_us(const struct brig_job *job);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/entry.h"
@@ -255,7 +256,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
     struct spawned spawned;
-    job->started_us = job_now_us();
+    job->started_us = clock_now_us();
     if ((result = spawn_jail(&job->plan, early, &spawned, err)) < 0)
         return result;
     job->pid = spawned.pid;

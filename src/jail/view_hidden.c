@@ -3,50 +3,25 @@
  * and what is open only to groups that could not be dropped. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/own.h"
 #include "base/path.h"
+#include "base/proc.h"
 #include "jail/unenforced.h"
 #include "jail/view_entries.h"
 
 /* Sockets hidden one by one in a host view. */
 #define SOCKET_MASKS_MAX 256
-#define PROC_READ_BYTES ((size_t)32 * 1024)
-
-/* All of a file of /proc, which is made anew for each read: few large ones. NULL if it cannot be
- * read; the caller frees it. */
-static char *read_proc(const char *path)
-{
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t length = 0, room = PROC_READ_BYTES;
-    autofree char *text = fd < 0 ? NULL : malloc(room);
-    while (text) {
-        ssize_t got = read(fd, text + length, room - length - 1);
-        if (got <= 0) {
-            text[length] = '\0';
-            return take_ptr(&text);
-        }
-        length += (size_t)got;
-        if (room - length > PROC_READ_BYTES / 2)
-            continue;
-        room *= 2;
-        char *larger = realloc(text, room);
-        if (!larger)
-            return NULL;
-        text = larger;
-    }
-    return NULL;
-}
 
 /* Other instances of procfs, as a chroot has one, would show the host's processes. */
 static void add_foreign_proc_masks(struct view *view, struct view_entries *entries)
 {
-    autofree char *text = read_proc("/proc/self/mountinfo");
+    bool whole; /* as much as there is */
+    autofree char *text = proc_read("/proc/self/mountinfo", SIZE_MAX, &whole);
     char *rest = text, *line;
     while (rest && (line = strsep(&rest, "\n"))) {
         char mountpoint[4096];
@@ -72,7 +47,8 @@ static bool is_granted(const struct view *view, const char *path)
  * now are hidden. Landlock refuses the rest from ABI 9 on; before, the result says so. */
 static void add_socket_masks(struct view *view, struct view_entries *entries)
 {
-    autofree char *text = read_proc("/proc/net/unix");
+    bool whole; /* as much as there is */
+    autofree char *text = proc_read("/proc/net/unix", SIZE_MAX, &whole);
     char *rest = text, *line;
     size_t count = 0;
     while (rest && (line = strsep(&rest, "\n")) && count < SOCKET_MASKS_MAX) {
