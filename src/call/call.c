@@ -232,8 +232,8 @@ static void note_status(struct brig_call *call, const siginfo_t *info, const str
     call->peak_kb = (uint64_t)usage->ru_maxrss;
 }
 
-/* The process is over. What it has left is killed while its number is still taken. */
-static void conclude(struct brig_call *call)
+/* What it has left is killed while its number is still taken. */
+void call_conclude(struct brig_call *call)
 {
     siginfo_t info = {0};
     struct rusage usage = {0};
@@ -283,7 +283,7 @@ static void step(struct brig_call *call, const struct timespec *patience)
         if (watches[WATCH_TRACE].revents)
             trace_serve(call, !(watches[WATCH_TRACE].revents & POLLIN));
         if (watches[WATCH_PROCESS].revents) {
-            conclude(call);
+            call_conclude(call);
             return;
         }
     }
@@ -337,7 +337,9 @@ static void arm_timer(const struct brig_call *call)
     struct itimerspec setting = {0};
     if (call->timer < 0)
         return;
-    if (patience_of(call, &patience)) {
+    if (call->state == CALL_OVER) /* who waits for it need not */
+        setting.it_value.tv_nsec = 1;
+    else if (patience_of(call, &patience)) {
         setting.it_value = patience;
         if (patience.tv_sec == 0 && patience.tv_nsec == 0)
             setting.it_value.tv_nsec = 1;

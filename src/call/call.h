@@ -76,6 +76,9 @@ static inline const struct plan *call_plan(const struct brig_call *call)
     return call->own ? call->own : &call->caller->plan;
 }
 
+/* The call's process is over: reaps it and keeps all that is to be known of it. */
+void call_conclude(struct brig_call *call);
+
 /* ---- enter.c and child.c: in the child ---- */
 
 /* For a function that returned a number and said nothing. */

@@ -247,10 +247,15 @@ int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
     call->pidfd = (int)SYS(pidfd_open, pid, 0);
     if (call->pidfd >= 0)
         return 0;
-    /* Somebody reaped it, or there is no fd for it: it is not left alone. */
+    /* Either it is over, and gone since the caller ignores SIGCHLD or reaps whatever it finds; or
+     * there is no fd for it, and it is not left alone. */
     sys_errno = -call->pidfd;
     call->pidfd = -1;
     group_kill(call, SIGKILL);
+    if (sys_errno == ESRCH) {
+        call_conclude(call);
+        return 0;
+    }
     return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot watch the call's process");
 }
 

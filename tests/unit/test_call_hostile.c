@@ -468,6 +468,46 @@ static void test_ignored_children(bool namespaces)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
+/* Its process is over, and its number nobody's, before the caller comes to look. */
+static void test_gone_before_started(bool namespaces, bool by_loop)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result = {0};
+    struct brig_caller *caller = NULL;
+    struct brig_call *running = NULL;
+    (void)signal(SIGCHLD, SIG_IGN);
+    int status = brig_caller_new(NULL, &options, &caller, NULL);
+    if (status == 0)
+        status = brig_call_begin(caller, &running, NULL);
+    if (status < 0) {
+        tap_ok(false, "%s: a call for who ignores SIGCHLD begins", kinds[namespaces]);
+        return;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct brig_call_child *child = brig_call_enter(running, 0);
+        (void)give_value(child, NULL);
+        brig_call_leave(child);
+    }
+    for (int i = 0; i < 10000 && kill(pid, 0) == 0; i++)
+        (void)usleep(1000);
+    status = brig_call_started(running, pid, NULL);
+    if (by_loop) {
+        struct pollfd waiting = {.fd = brig_call_fd(running), .events = POLLIN};
+        tap_ok(poll(&waiting, 1, 10000) == 1 && brig_call_process(running, NULL) == 1,
+               "%s: a loop learns at once that it is over", kinds[namespaces]);
+    } else {
+        (void)brig_call_wait(running, NULL);
+    }
+    (void)brig_call_result(running, &result, NULL);
+    tap_ok(status == 0 && result.outcome == BRIG_CALL_RETURNED && result.length == 5,
+           "%s: a value comes back of a process that was gone at once", kinds[namespaces]);
+    brig_call_result_done(&result);
+    brig_call_free(running);
+    brig_caller_free(caller);
+    (void)signal(SIGCHLD, SIG_DFL);
+}
+
 /* In the full jail /home and /tmp are its own. */
 static int break_out(struct brig_call_child *child, void *argument)
 {
@@ -514,6 +554,8 @@ int main(void)
         test_death_of_caller(namespaces);
         test_buffers(namespaces);
         test_ignored_children(namespaces);
+        test_gone_before_started(namespaces, false);
+        test_gone_before_started(namespaces, true);
         test_walls(namespaces);
     }
     return tap_done();
