@@ -8,16 +8,16 @@ NINJA ?= ninja
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz install ci clean help
+.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz run install ci clean help
 
 build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
 	@tools/build $(BUILD)
 
 setup: ## install what building needs, if it is missing (Debian, Ubuntu)
-	@tools/setup build
+	@tools/setup build server
 
 setup-test: ## install what the tests need, if it is missing
-	@tools/setup build test
+	@tools/setup build server test
 
 setup-vm: setup-test ## install what the tests in virtual machines need, if it is missing
 	@tools/setup vm
@@ -57,6 +57,9 @@ format: setup-test ## format every C file
 
 bench: build ## how long a launch takes, beside others
 	@bench/launch
+
+run: build ## start brigd, the server, on 127.0.0.1:8080
+	@$(BUILD)/src/server/brigd
 
 install: build ## install under PREFIX (and DESTDIR)
 	@tools/install $(BUILD) "$(PREFIX)"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* brigd's configuration: YAML with a table of keys, variables of the environment, built-in values. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "server/execution.h"
+#include "server/runtime.h"
+
+struct brig_error;
+struct str;
+
+#define CONFIG_LIST_MAX 256
+
+struct config_list {
+    const char *items[CONFIG_LIST_MAX];
+    size_t count;
+};
+
+enum config_store { STORE_SQLITE, STORE_POSTGRES, STORE_NONE };
+enum config_keep { KEEP_FULL, KEEP_HASH, KEEP_NOTHING }; /* of code and output, in the history */
+
+/* All strings are in the arena. */
+struct server_config {
+    struct arena arena;
+    const char *path; /* the file it came from, or NULL */
+    struct {
+        const char *listen; /* "127.0.0.1:8080", "[::1]:8080", ":8080", "unix:/path" */
+        uint64_t max_body_bytes, max_header_bytes;
+        uint64_t header_timeout_ms, idle_timeout_ms; /* of slow clients */
+        uint64_t max_connections, max_connections_per_client;
+        struct config_list cors_origins;
+        const char *access_log; /* a path, "-" for stderr, "off" */
+        uint64_t drain_timeout_ms;
+    } server;
+    struct {
+        uint64_t max_concurrent, max_queued, queue_timeout_ms;
+        uint64_t default_timeout_ms, max_timeout_ms;
+        uint64_t limits[EXECUTION_LIMITS_], max_limits[EXECUTION_LIMITS_];
+        uint64_t max_output_bytes; /* more than this, both streams together, ends a run */
+        bool allow_network;        /* permissions.network.enabled without a list */
+        struct config_list allowed_workdir_roots;
+        const char *state_dir; /* working files of running jails */
+        uid_t uid_first;       /* as root: host uids of jails */
+        uint64_t uid_count;
+    } sandbox;
+    struct {
+        enum config_store store;
+        const char *path; /* of SQLite */
+        const char *dsn;  /* of PostgreSQL */
+        const char *spool_dir;
+        uint64_t retention_ms; /* 0: for ever */
+        enum config_keep code, output;
+    } database;
+    struct {
+        uint64_t rate_limit_rps, rate_limit_burst;
+        struct config_list allowed_keys;    /* plain, or "sha256:HEX" */
+        struct config_list trusted_proxies; /* addresses or ranges */
+        bool detector;
+    } security;
+    struct {
+        bool enabled;
+        const char *cert_file, *key_file;
+    } tls;
+    struct {
+        uint16_t port; /* 0: off */
+        const char *upstream;
+    } auth_proxy;
+    struct runtime runtimes[RUNTIMES_MAX];
+    size_t runtime_count;
+    struct config_list warnings; /* for the log at start */
+};
+
+/* Finds and reads it: `path` if not NULL, else CONFIG_PATH, ./configs/config.yaml,
+ * $XDG_CONFIG_HOME/brig/brigd.yaml, /etc/brig/brigd.yaml; then PORT and the EXECUTOR_* variables. `env` is
+ * an environment. Errors are "FILE:LINE: what, and what is allowed". */
+int config_load(const char *path, const char *const *env, struct server_config *ret,
+                struct brig_error *err);
+/* The YAML text alone, for tests and fuzzing; `name` is for messages. `ret` has been set to defaults. */
+int config_parse(const char *name, const void *text, size_t length, struct server_config *ret,
+                 struct brig_error *err);
+int config_defaults(const char *const *env, struct server_config *ret, struct brig_error *err);
+/* What holds, as YAML that can be read again, each value with where it came from; no secrets. */
+void config_print(const struct server_config *config, struct str *out);
+void config_done(struct server_config *config);
+
+const struct runtime *config_find_runtime(const struct server_config *config, const char *name);

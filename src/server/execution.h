@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* One execution: what was asked for, and what came of it. Plain data that the front, the warden and
+ * the recorder hand each other as bytes (execution_codec.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+struct brig_error;
+struct json;
+struct str;
+
+#define EXECUTION_ID_LENGTH 36 /* a UUID as text */
+
+/* What may come in one request; one past each is refused by name. */
+#define EXECUTION_CODE_MAX ((size_t)1 << 20)
+#define EXECUTION_STDIN_MAX ((size_t)4 << 20)
+#define EXECUTION_ARGS_MAX 64
+#define EXECUTION_ENV_MAX 128
+#define EXECUTION_FILES_MAX 256
+#define EXECUTION_RETURNS_MAX 32
+#define EXECUTION_ALLOW_MAX 64
+#define EXECUTION_EVENTS_MAX 64
+#define EXECUTION_NAME_MAX 255  /* of a file below /workspace, with its directories */
+#define EXECUTION_VALUE_MAX 32768 /* of one argument or variable */
+/* What goes back. */
+#define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
+#define EXECUTION_STDERR_MAX ((size_t)256 << 10)
+#define EXECUTION_RETURNED_FILES_MAX 64
+#define EXECUTION_RETURNED_BYTES_MAX ((size_t)8 << 20) /* all together */
+
+/* Bytes of any kind; `data` has a NUL behind it that is not counted. */
+struct execution_bytes {
+    const char *data;
+    size_t length;
+};
+
+struct execution_pair { /* of the environment */
+    const char *name;
+    const char *value;
+};
+
+struct execution_file {
+    const char *name; /* relative, no "." or ".." in it */
+    struct execution_bytes content;
+    bool truncated; /* returned files: there was more */
+};
+
+enum execution_severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL };
+
+/* Something suspicious in the code, or a denial that was observed. */
+struct execution_event {
+    const char *type;   /* "escape_attempt", "network_denied", … : one word, a label of the metric */
+    const char *detail; /* one line */
+    enum execution_severity severity;
+};
+
+enum execution_limit {
+    EXECUTION_MEMORY_MB,
+    EXECUTION_PIDS,
+    EXECUTION_DISK_MB,
+    EXECUTION_CPU_PERCENT,
+    EXECUTION_LIMITS_
+};
+
+/* All pointers are into the arena. */
+struct execution_request {
+    struct arena arena;
+    const char *id;         /* UUID, made by the front */
+    const char *request_id; /* of the HTTP request */
+    const char *client;     /* its address */
+    const char *domain;     /* which API key asked: the first 16 hex digits of its hash; "" without */
+    const char *language;
+    struct execution_bytes code;
+    struct execution_bytes stdin_bytes;
+    const char **args;
+    size_t arg_count;
+    struct execution_pair *env;
+    size_t env_count;
+    struct execution_file *files;
+    size_t file_count;
+    const char **returns; /* globs, relative to the output directory */
+    size_t return_count;
+    const char **allow; /* names for the network door */
+    size_t allow_count;
+    bool network;
+    bool stream;                           /* output is wanted as it comes */
+    const char *work_dir;                  /* absolute, or NULL */
+    uint64_t timeout_ms;                   /* 0: the runtime's own */
+    uint64_t limits[EXECUTION_LIMITS_];    /* 0: the runtime's own */
+    struct execution_event *events;        /* what the detector saw in the code */
+    size_t event_count;
+};
+
+enum execution_status {
+    EXECUTION_RUNNING,
+    EXECUTION_OK,           /* exit code 0 */
+    EXECUTION_ERROR,        /* another exit code, or a signal */
+    EXECUTION_TIMEOUT,      /* wall clock */
+    EXECUTION_CPU_TIMEOUT,  /* CPU time */
+    EXECUTION_OOM,          /* memory */
+    EXECUTION_KILLED,       /* by DELETE, by a client that went away, or at shutdown */
+    EXECUTION_OUTPUT_LIMIT, /* wrote far more than is kept */
+    EXECUTION_SETUP_FAILED, /* nothing of the code ran; `message` says why */
+    EXECUTION_LOST,         /* the warden died under it */
+    EXECUTION_BLOCKED,      /* refused by the detector; in the history only */
+    EXECUTION_STATUSES_
+};
+
+/* All pointers are into the arena. */
+struct execution_result {
+    struct arena arena;
+    const char *id;
+    enum execution_status status;
+    int exit_code; /* -1 where there is none */
+    int signal;
+    struct execution_bytes output;
+    struct execution_bytes error_output;
+    bool output_truncated;
+    bool error_output_truncated;
+    uint64_t duration_us;
+    uint64_t cpu_time_us;
+    uint64_t memory_peak_bytes;
+    uint64_t pids_used;
+    struct execution_event *events; /* those of the request, then what was observed */
+    size_t event_count;
+    struct execution_file *files; /* returned */
+    size_t file_count;
+    const char *message;     /* one line for people, or "" */
+    const char **unenforced; /* what this machine could not enforce */
+    size_t unenforced_count;
+    int64_t started_ns; /* since 1970 */
+};
+
+void execution_request_done(struct execution_request *request);
+void execution_result_done(struct execution_result *result);
+
+/* As bytes for another process, appended to `out`; and back. Decoding trusts nothing: every length and
+ * count is checked against the limits above, and what does not fit is BRIG_E_INVALID. */
+int execution_request_encode(const struct execution_request *request, struct str *out,
+                             struct brig_error *err);
+int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,
+                             struct brig_error *err);
+int execution_result_encode(const struct execution_result *result, struct str *out,
+                            struct brig_error *err);
+int execution_result_decode(const void *bytes, size_t length, struct execution_result *ret,
+                            struct brig_error *err);
+
+const char *execution_status_name(enum execution_status status); /* "ok", "timeout", … */
+/* EXECUTION_STATUSES_ if it is none. */
+enum execution_status execution_status_from_name(const char *name);
+const char *execution_severity_name(enum execution_severity severity);
+
+/* "f47ac10b-58cc-4372-a567-0e02b2c3d479", lower or upper case. */
+bool execution_id_is_valid(const char *text);
+/* A random one (version 4), with its NUL. */
+void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1]);
+
+/* A name of a file as it may stand in a request: relative, no empty part, "." or "..", no NUL. */
+bool execution_file_name_is_valid(const char *name);
