@@ -123,6 +123,11 @@ static int bind_listen(int fd, const union address *address, socklen_t size, con
     return code;
 }
 
+static int stream_socket(int family)
+{
+    return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
 static int open_local(const char *where, int *ret_fd, struct brig_error *err)
 {
     union address address = {.local = {.sun_family = AF_UNIX}};
@@ -131,7 +136,7 @@ static int open_local(const char *where, int *ret_fd, struct brig_error *err)
         return bad_address(where, err);
     (void)snprintf(address.local.sun_path, sizeof address.local.sun_path, "%s", path);
     remove_stale(&address.local);
-    autoclose int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    autoclose int fd = stream_socket(AF_UNIX);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket");
     int result = bind_listen(fd, &address, sizeof address.local, where, err);
