@@ -24,6 +24,7 @@ struct reader {
     const char *name; /* of the file */
     struct server_config *config;
     struct brig_error *err;
+    size_t key_line;            /* of the key whose value is read; that may be on a later line */
     char path[CONFIG_NAME_MAX]; /* of the section we are in, with a dot at its end; or "" */
     const char *seen[SEEN_MAX]; /* whole names, to find what is given twice */
     size_t seen_lines[SEEN_MAX];
@@ -143,8 +144,8 @@ static int fail_unknown(struct reader *r, const struct scope *scope, const char 
 {
     char near[CONFIG_NAME_MAX];
     if (config_key_suggest(scope->keys, scope->count, scope->prefix, name, near))
-        return fail_here(r, "unknown key '%s%s'. Did you mean '%s%s'?", r->path,
-                         str_shown(name).text, r->path, near);
+        return fail_at(r, r->key_line, "unknown key '%s%s'. Did you mean '%s%s'?", r->path,
+                       str_shown(name).text, r->path, near);
     autostr struct str known = {0};
     size_t length = strlen(scope->prefix);
     char last[CONFIG_NAME_MAX] = "";
@@ -161,8 +162,8 @@ static int fail_unknown(struct reader *r, const struct scope *scope, const char 
     }
     if (r->path[0] == '\0')
         str_append(&known, ", " RUNTIMES_SECTION);
-    return fail_here(r, "unknown key '%s%s'. Known here: %s", r->path, str_shown(name).text,
-                     known.data ? known.data : "none");
+    return fail_at(r, r->key_line, "unknown key '%s%s'. Known here: %s", r->path,
+                   str_shown(name).text, known.data ? known.data : "none");
 }
 
 /* ---- Values ---- */
@@ -296,8 +297,8 @@ static int begin_runtime(struct reader *r, const char *name)
         result =
             brig_fail(&why, BRIG_E_INVALID, 0, "'%s' has one of . : * in it", str_shown(name).text);
     if (result == 0)
-        result = config_runtime_begin(r->config, name, r->name, line_of(r), &why);
-    return result < 0 ? fail_here(r, "runtimes: %s", why.message) : 0;
+        result = config_runtime_begin(r->config, name, r->name, r->key_line, &why);
+    return result < 0 ? fail_at(r, r->key_line, "runtimes: %s", why.message) : 0;
 }
 
 struct level {
@@ -314,8 +315,9 @@ static int read_pair(struct reader *r, const char *name, bool *ret_down)
         if (is_null(&r->event))
             return 0;
         if (r->event.type != YAML_MAPPING_START_EVENT)
-            return fail_here(r, "'%s%s' is a section: what belongs to it stands below it, indented",
-                             r->path, str_shown(name).text);
+            return fail_at(r, r->key_line,
+                           "'%s%s' is a section: what belongs to it stands below it, indented",
+                           r->path, str_shown(name).text);
         *ret_down = true;
         return is_runtimes(r) ? begin_runtime(r, name) : 0;
     }
@@ -332,6 +334,7 @@ static int read_key(struct reader *r, struct level levels[DEPTH_MAX], size_t *de
     bool down = false;
     if (r->event.type != YAML_SCALAR_EVENT)
         return fail_here(r, "a key should be a word");
+    r->key_line = line_of(r);
     int result = scalar_text(r, &text);
     if (result == 0 && (strlen(text) >= sizeof name || strchr(text, '.')))
         result = fail_here(r, "unknown key '%s%s'. A section and its keys stand below each other",
