@@ -3,6 +3,7 @@
  * who tries, and saves the run of what is plainly an attack. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "server/execution.h"
@@ -17,6 +18,9 @@ void detector_free(struct detector *detector); /* accepts NULL */
  * one event for each pattern, EXECUTION_EVENTS_MAX in all, in the arena; NULL and 0 for none. */
 void detector_scan(const struct detector *detector, const char *code, size_t length,
                    struct arena *arena, struct execution_event **ret_events, size_t *ret_count);
+
+/* Whether the event is one of the table's, and not one that was observed. */
+bool detector_has(const struct execution_event *event);
 
 /* The table, for tests and the documentation. */
 struct detector_pattern {

@@ -488,7 +488,7 @@ static bool read_file(struct decoder *d, const char *parent, const char *name, c
     if (d->runtime->input == RUNTIME_FILE && str_equal(name, d->runtime->file_name))
         return refuse(d, ERROR_INVALID_FIELD, path, "'%s' is the file that the code is in", name);
     ret_file->name = arena_strdup(&d->out->arena, name);
-    return read_bytes(d, path, value, d->config->server.max_body_bytes, &ret_file->content) &&
+    return read_bytes(d, path, value, EXECUTION_FILE_BYTES_MAX, &ret_file->content) &&
            (ret_file->name || refuse_memory(d));
 }
 
