@@ -21,10 +21,11 @@ struct str;
 #define EXECUTION_ARGS_MAX 64
 #define EXECUTION_ENV_MAX 128
 #define EXECUTION_FILES_MAX 256
+#define EXECUTION_FILE_BYTES_MAX ((size_t)8 << 20) /* of one file */
 #define EXECUTION_RETURNS_MAX 32
 #define EXECUTION_ALLOW_MAX 64
 #define EXECUTION_EVENTS_MAX 64
-#define EXECUTION_NAME_MAX 255  /* of a file below /workspace, with its directories */
+#define EXECUTION_NAME_MAX 255    /* of a file below /workspace, with its directories */
 #define EXECUTION_VALUE_MAX 32768 /* of one argument or variable */
 /* What goes back. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
@@ -53,7 +54,7 @@ enum execution_severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY
 
 /* Something suspicious in the code, or a denial that was observed. */
 struct execution_event {
-    const char *type;   /* "escape_attempt", "network_denied", … : one word, a label of the metric */
+    const char *type; /* "escape_attempt", "network_denied", … : one word, a label of the metric */
     const char *detail; /* one line */
     enum execution_severity severity;
 };
@@ -72,7 +73,7 @@ struct execution_request {
     const char *id;         /* UUID, made by the front */
     const char *request_id; /* of the HTTP request */
     const char *client;     /* its address */
-    const char *domain;     /* which API key asked: the first 16 hex digits of its hash; "" without */
+    const char *domain; /* which API key asked: the first 16 hex digits of its hash; "" without */
     const char *language;
     struct execution_bytes code;
     struct execution_bytes stdin_bytes;
@@ -87,11 +88,11 @@ struct execution_request {
     const char **allow; /* names for the network door */
     size_t allow_count;
     bool network;
-    bool stream;                           /* output is wanted as it comes */
-    const char *work_dir;                  /* absolute, or NULL */
-    uint64_t timeout_ms;                   /* 0: the runtime's own */
-    uint64_t limits[EXECUTION_LIMITS_];    /* 0: the runtime's own */
-    struct execution_event *events;        /* what the detector saw in the code */
+    bool stream;                        /* output is wanted as it comes */
+    const char *work_dir;               /* absolute, or NULL */
+    uint64_t timeout_ms;                /* 0: the runtime's own */
+    uint64_t limits[EXECUTION_LIMITS_]; /* 0: the runtime's own */
+    struct execution_event *events;     /* what the detector saw in the code */
     size_t event_count;
 };
 

@@ -23,18 +23,18 @@ enum message_type {
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client went away */
     MESSAGE_KILL,    /* bytes: an id; answered by MESSAGE_KILLED with the same tag */
     /* warden → front */
-    MESSAGE_OUTPUT,   /* one byte (1 or 2), then what came on that stream; only if it was asked for */
-    MESSAGE_DONE,     /* an execution_result; the last of a tag */
-    MESSAGE_KILLED,   /* one byte: 1 it was running and is being ended, 0 there is no such */
+    MESSAGE_OUTPUT, /* one byte (1 or 2), then what came on that stream; only if it was asked for */
+    MESSAGE_DONE,   /* an execution_result; the last of a tag */
+    MESSAGE_KILLED, /* one byte: 1 it was running and is being ended, 0 there is no such */
     MESSAGE_RUNTIMES, /* JSON for GET /runtimes; sent when a front comes and when it changes */
     MESSAGE_GAUGES,   /* struct message_gauges, when they changed, at most ten times a second */
     /* warden → recorder; tag: counts up */
-    MESSAGE_BEGIN, /* an execution_request */
-    MESSAGE_END,   /* an execution_result */
+    MESSAGE_BEGIN,      /* an execution_request */
+    MESSAGE_END,        /* an execution_result */
     MESSAGE_NEW_WARDEN, /* what an earlier one had running is lost */
     /* front → recorder */
-    MESSAGE_LIST, /* a query as text (recorder/query.h) */
-    MESSAGE_GET,  /* an id */
+    MESSAGE_LIST,    /* a query as text (recorder/query.h) */
+    MESSAGE_GET,     /* an id */
     MESSAGE_BLOCKED, /* an execution_request that the detector refused: a row of its own */
     /* recorder → warden */
     MESSAGE_STORED, /* all up to this tag is safe */
@@ -50,9 +50,9 @@ enum server_role { ROLE_FRONT, ROLE_WARDEN, ROLE_RECORDER, ROLES_ };
 const char *server_role_name(enum server_role role);
 
 struct message_gauges {
-    uint64_t active;       /* executions */
-    uint64_t oom_kills;    /* since the start */
-    uint64_t pool_ready;   /* parked jails */
+    uint64_t active;     /* executions */
+    uint64_t oom_kills;  /* since the start */
+    uint64_t pool_ready; /* parked jails */
     uint64_t pool_hits;
     uint64_t pool_misses;
 };
@@ -74,7 +74,7 @@ void message_done(struct message *message);
 /* One end. What cannot be sent at once is queued. */
 struct channel;
 int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err); /* takes the fd */
-void channel_free(struct channel *channel);                                      /* accepts NULL */
+void channel_free(struct channel *channel);                                     /* accepts NULL */
 int channel_fd(const struct channel *channel);
 /* Whether something waits for the socket to be writable; then channel_flush(). */
 bool channel_wants_write(const struct channel *channel);

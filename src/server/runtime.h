@@ -14,25 +14,25 @@
 #define RUNTIMES_MAX 64
 
 enum runtime_input {
-    RUNTIME_FILE,   /* the code is a read-only file in /workspace; "{file}" in argv is its path */
-    RUNTIME_STDIN,  /* the code is the standard input: a prompt */
+    RUNTIME_FILE,  /* the code is a read-only file in /workspace; "{file}" in argv is its path */
+    RUNTIME_STDIN, /* the code is the standard input: a prompt */
 };
 
 /* Strings are owned by the config, or static. In argv: {file} the code, {memory_mb} the limit. */
 struct runtime {
     const char *name;
-    const char *aliases[4];              /* "python3", "javascript", … */
-    const char *argv[RUNTIME_ARGV_MAX];  /* ended by NULL; argv[0] is looked up in the jail */
+    const char *aliases[4];                /* "python3", "javascript", … */
+    const char *argv[RUNTIME_ARGV_MAX];    /* ended by NULL; argv[0] is looked up in the jail */
     const char *compile[RUNTIME_ARGV_MAX]; /* run first, in the same jail; argv[0] NULL: none */
-    const char *file_name;               /* "main.py" */
-    const char *package;                 /* to install where the interpreter is missing */
-    const char *root;                    /* a root directory for it, or NULL: the host's system */
+    const char *file_name;                 /* "main.py" */
+    const char *package;                   /* to install where the interpreter is missing */
+    const char *root;                      /* a root directory for it, or NULL: the host's system */
     enum runtime_input input;
     enum brig_seccomp profile;
-    uid_t inside_uid; /* 65534 for code, 1000 with a home for agents */
-    bool agent;       /* fresh writable home, work_dir, network to `allow` alone, credentials */
-    bool disabled;    /* by configuration */
-    const char *allow[8];                /* names its network always reaches */
+    uid_t inside_uid;     /* 65534 for code, 1000 with a home for agents */
+    bool agent;           /* fresh writable home, work_dir, network to `allow` alone, credentials */
+    bool disabled;        /* by configuration */
+    const char *allow[8]; /* names its network always reaches */
     uint64_t limits[EXECUTION_LIMITS_];     /* defaults */
     uint64_t max_limits[EXECUTION_LIMITS_]; /* what a request may ask for at most */
     uint64_t timeout_ms, max_timeout_ms;

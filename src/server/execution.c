@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* The words of executions. */
+#include "server/execution.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/own.h"
+#include "base/str.h"
+
+static const char *const status_names[EXECUTION_STATUSES_] = {
+    [EXECUTION_RUNNING] = "running",
+    [EXECUTION_OK] = "ok",
+    [EXECUTION_ERROR] = "error",
+    [EXECUTION_TIMEOUT] = "timeout",
+    [EXECUTION_CPU_TIMEOUT] = "cpu_timeout",
+    [EXECUTION_OOM] = "oom",
+    [EXECUTION_KILLED] = "killed",
+    [EXECUTION_OUTPUT_LIMIT] = "output_limit",
+    [EXECUTION_SETUP_FAILED] = "setup_failed",
+    [EXECUTION_LOST] = "lost",
+    [EXECUTION_BLOCKED] = "blocked",
+};
+
+const char *execution_status_name(enum execution_status status)
+{
+    return status_names[status];
+}
+
+enum execution_status execution_status_from_name(const char *name)
+{
+    unsigned i = 0;
+    while (i < EXECUTION_STATUSES_ && !str_equal(name, status_names[i]))
+        i++;
+    return (enum execution_status)i;
+}
+
+const char *execution_severity_name(enum execution_severity severity)
+{
+    static const char *const names[] = {
+        [SEVERITY_LOW] = "low",
+        [SEVERITY_MEDIUM] = "medium",
+        [SEVERITY_HIGH] = "high",
+        [SEVERITY_CRITICAL] = "critical",
+    };
+    return names[severity];
+}
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool execution_id_is_valid(const char *text)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    if (!text || strlen(text) != EXECUTION_ID_LENGTH)
+        return false;
+    for (size_t i = 0; i < EXECUTION_ID_LENGTH; i++)
+        if (form[i] == '-' ? text[i] != '-' : !is_hex(text[i]))
+            return false;
+    return true;
+}
+
+void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1])
+{
+    unsigned char r[16];
+    /* So few bytes are given whole or, before the machine has gathered any, waited for. */
+    while (getrandom(r, sizeof r, 0) != sizeof r)
+        ;
+    r[6] = (unsigned char)((r[6] & 0x0f) | 0x40);
+    r[8] = (unsigned char)((r[8] & 0x3f) | 0x80);
+    (void)snprintf(ret_id, EXECUTION_ID_LENGTH + 1,
+                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", r[0],
+                   r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13],
+                   r[14], r[15]);
+}
+
+bool execution_file_name_is_valid(const char *name)
+{
+    size_t length = strlen(name);
+    if (length == 0 || length > EXECUTION_NAME_MAX)
+        return false;
+    for (const char *part = name;;) {
+        size_t part_length = strcspn(part, "/");
+        if (part_length == 0 || (part_length == 1 && part[0] == '.') ||
+            (part_length == 2 && part[0] == '.' && part[1] == '.'))
+            return false;
+        if (part[part_length] == 0)
+            return true;
+        part += part_length + 1;
+    }
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages between brigd's own processes. */
+#include "server/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+
+/* What goes before the bytes. */
+struct head {
+    uint32_t type;
+    uint32_t apart; /* 1: the bytes are in the memfd that came along */
+    uint64_t tag;
+    uint64_t length;
+};
+
+struct queued {
+    struct queued *next;
+    struct head head;
+    int fd; /* or -1 */
+    char bytes[];
+};
+
+struct channel {
+    int fd;
+    size_t queued_bytes;
+    struct queued *first, **last;
+    char buffer[sizeof(struct head) + MESSAGE_INLINE_MAX];
+};
+
+const char *server_role_name(enum server_role role)
+{
+    static const char *const names[ROLES_] = {
+        [ROLE_FRONT] = "front",
+        [ROLE_WARDEN] = "warden",
+        [ROLE_RECORDER] = "recorder",
+    };
+    return names[role];
+}
+
+void message_done(struct message *message)
+{
+    free(message->bytes);
+    if (message->fd >= 0)
+        (void)close(message->fd);
+    *message = (struct message){.fd = -1};
+}
+
+int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err)
+{
+    struct channel *channel = calloc(1, sizeof *channel);
+    if (!channel)
+        return brig_fail_nomem(err);
+    int flags = fcntl(*fd, F_GETFL);
+    if (flags < 0 || fcntl(*fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+        free(channel);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use a socket between processes");
+    }
+    channel->fd = take_fd(fd);
+    channel->last = &channel->first;
+    *ret_channel = channel;
+    return 0;
+}
+
+static void drop_first(struct channel *channel)
+{
+    struct queued *first = channel->first;
+    channel->first = first->next;
+    if (!channel->first)
+        channel->last = &channel->first;
+    channel->queued_bytes -= (size_t)first->head.length;
+    if (first->fd >= 0)
+        (void)close(first->fd);
+    free(first);
+}
+
+void channel_free(struct channel *channel)
+{
+    if (!channel)
+        return;
+    while (channel->first)
+        drop_first(channel);
+    (void)close(channel->fd);
+    free(channel);
+}
+
+int channel_fd(const struct channel *channel)
+{
+    return channel->fd;
+}
+
+bool channel_wants_write(const struct channel *channel)
+{
+    return channel->first != NULL;
+}
+
+size_t channel_queued(const struct channel *channel)
+{
+    return channel->queued_bytes;
+}
+
+/* ---- sending ---- */
+
+union control {
+    struct cmsghdr header;
+    char room[CMSG_SPACE(sizeof(int))];
+};
+
+static void attach(struct msghdr *message, union control *control, int fd)
+{
+    *control = (union control){.header = {.cmsg_len = CMSG_LEN(sizeof fd),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control->header), &fd, sizeof fd);
+    message->msg_control = control;
+    message->msg_controllen = sizeof *control;
+}
+
+/* 1 if it went, 0 if it has to wait, or a negative code. */
+static int send_now(const struct channel *channel, const struct head *head, const void *bytes,
+                    int fd, struct brig_error *err)
+{
+    struct head copy = *head;
+    struct iovec parts[2] = {{.iov_base = &copy, .iov_len = sizeof copy},
+                             {.iov_base = (void *)(uintptr_t)bytes}};
+    union control control;
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    parts[1].iov_len = head->apart ? 0 : (size_t)head->length;
+    if (fd >= 0)
+        attach(&message, &control, fd);
+    ssize_t sent;
+    do
+        sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    if (sent >= 0)
+        return 1;
+    if (errno == EAGAIN || errno == ENOBUFS)
+        return 0;
+    return brig_fail(err, BRIG_E_SYSTEM, errno, "the process at the other end is gone");
+}
+
+static int queue(struct channel *channel, const struct head *head, const void *bytes, int *fd,
+                 struct brig_error *err)
+{
+    size_t length = head->apart ? 0 : (size_t)head->length;
+    if (channel->queued_bytes + head->length > CHANNEL_QUEUE_MAX)
+        return brig_fail(err, BRIG_E_SYSTEM, ENOBUFS, "the process at the other end is too slow");
+    struct queued *item = malloc(sizeof *item + length);
+    if (!item)
+        return brig_fail_nomem(err);
+    *item = (struct queued){.head = *head, .fd = take_fd(fd)};
+    if (length > 0)
+        memcpy(item->bytes, bytes, length);
+    *channel->last = item;
+    channel->last = &item->next;
+    channel->queued_bytes += (size_t)head->length;
+    return 0;
+}
+
+/* In the order they were given. */
+static int send_or_queue(struct channel *channel, const struct head *head, const void *bytes,
+                         int *fd, struct brig_error *err)
+{
+    int result = channel->first ? 0 : send_now(channel, head, bytes, *fd, err);
+    if (result == 0)
+        return queue(channel, head, bytes, fd, err);
+    return result < 0 ? result : 0;
+}
+
+static int write_all(int fd, const char *bytes, size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(fd, bytes, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return -1;
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return 0;
+}
+
+int channel_send(struct channel *channel, enum message_type type, uint64_t tag, const void *bytes,
+                 size_t length, struct brig_error *err)
+{
+    struct head head = {.type = type, .tag = tag, .length = length};
+    autoclose int fd = -1;
+    if (length > MESSAGE_BYTES_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a message of %zu bytes is too long", length);
+    if (length > MESSAGE_INLINE_MAX) {
+        head.apart = 1;
+        fd = memfd_create("brigd-message", MFD_CLOEXEC);
+        if (fd < 0 || write_all(fd, bytes, length) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot store a message");
+    }
+    return send_or_queue(channel, &head, bytes, &fd, err);
+}
+
+int channel_send_fd(struct channel *channel, enum message_type type, uint64_t tag, int fd,
+                    struct brig_error *err)
+{
+    struct head head = {.type = type, .tag = tag};
+    autoclose int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (copy < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot hand over a file descriptor");
+    return send_or_queue(channel, &head, NULL, &copy, err);
+}
+
+int channel_flush(struct channel *channel, struct brig_error *err)
+{
+    while (channel->first) {
+        const struct queued *first = channel->first;
+        int result = send_now(channel, &first->head, first->bytes, first->fd, err);
+        if (result <= 0)
+            return result;
+        drop_first(channel);
+    }
+    return 0;
+}
+
+/* ---- receiving ---- */
+
+static int misbehaves(struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "the process at the other end does not keep to the form");
+}
+
+/* More than one is never sent; the kernel drops what there is no room for. */
+static int taken_fd(struct msghdr *message)
+{
+    int fd = -1;
+    struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof fd))
+        memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    return fd;
+}
+
+/* Copied, as who sent it could write to it still. */
+static int read_apart(int fd, size_t length, char *bytes)
+{
+    for (size_t done = 0; done < length;) {
+        ssize_t got = pread(fd, bytes + done, length - done, (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return -1;
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+/* A read of a memfd never waits; of a pipe that came in its place it would. */
+static bool is_memory(int fd)
+{
+    return fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+static int take_message(const char *buffer, size_t got, int *fd, struct message *ret,
+                        struct brig_error *err)
+{
+    struct head head;
+    if (got < sizeof head)
+        return misbehaves(err);
+    memcpy(&head, buffer, sizeof head);
+    size_t here = got - sizeof head;
+    bool fits = head.apart ? here == 0 && is_memory(*fd) : here == head.length;
+    if (head.type == 0 || head.type >= MESSAGE_TYPES_ || head.apart > 1 || !fits ||
+        head.length > MESSAGE_BYTES_MAX)
+        return misbehaves(err);
+    autofree char *bytes = malloc((size_t)head.length + 1);
+    if (!bytes)
+        return brig_fail_nomem(err);
+    if (!head.apart)
+        memcpy(bytes, buffer + sizeof head, here);
+    else if (read_apart(*fd, (size_t)head.length, bytes) < 0)
+        return misbehaves(err);
+    bytes[head.length] = 0;
+    *ret = (struct message){.type = (enum message_type)head.type,
+                            .tag = head.tag,
+                            .bytes = take_ptr(&bytes),
+                            .length = (size_t)head.length,
+                            .fd = head.apart ? -1 : take_fd(fd)};
+    return 1;
+}
+
+int channel_receive(struct channel *channel, struct message *ret_message, struct brig_error *err)
+{
+    union control control;
+    struct iovec part = {.iov_base = channel->buffer, .iov_len = sizeof channel->buffer};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    ssize_t got;
+    do
+        got = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC);
+    while (got < 0 && errno == EINTR);
+    if (got < 0 && errno == EAGAIN)
+        return 0;
+    if (got <= 0)
+        return brig_fail(err, BRIG_E_SYSTEM, got < 0 ? errno : 0,
+                         "the process at the other end is gone");
+    autoclose int fd = taken_fd(&message);
+    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+        return misbehaves(err);
+    return take_message(channel->buffer, (size_t)got, &fd, ret_message, err);
+}
+
+int channel_wait(struct channel *channel, int timeout_ms, struct message *ret_message,
+                 struct brig_error *err)
+{
+    struct pollfd waiting = {.fd = channel->fd, .events = POLLIN};
+    if (poll(&waiting, 1, timeout_ms) <= 0)
+        return 0;
+    return channel_receive(channel, ret_message, err);
+}
