@@ -37,6 +37,8 @@ struct walk {
 
 static bool is_wanted(const struct walk *walk)
 {
+    if (!execution_file_name_is_valid(walk->path))
+        return false;
     for (size_t i = 0; i < walk->request->return_count; i++)
         if (warden_glob_matches(walk->request->returns[i], walk->path))
             return true;
