@@ -49,7 +49,7 @@ static void append_time(struct json *j)
     (void)gmtime_r(&now.tv_sec, &parts);
     size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
     (void)snprintf(text + length, sizeof text - length, ".%03ldZ", now.tv_nsec / 1000000);
-    json_string(j, "time", text);
+    json_text(j, "time", text);
 }
 
 void access_log_add(struct access_log *log, const struct access_line *line)
@@ -64,18 +64,18 @@ void access_log_add(struct access_log *log, const struct access_line *line)
     json_init(&j, &log->lines);
     json_open_object(&j, NULL);
     append_time(&j);
-    json_string(&j, "request_id", line->request_id);
-    json_string(&j, "client", line->client);
-    json_string(&j, "method", line->method);
-    json_string(&j, "path", line->path);
+    json_text(&j, "request_id", line->request_id);
+    json_text(&j, "client", line->client);
+    json_text(&j, "method", line->method);
+    json_text(&j, "path", line->path);
     json_uint(&j, "status", line->status);
     json_uint(&j, "bytes_in", line->bytes_in);
     json_uint(&j, "bytes_out", line->bytes_out);
     json_uint(&j, "duration_us", line->duration_us);
     if (*line->execution_id)
-        json_string(&j, "execution_id", line->execution_id);
+        json_text(&j, "execution_id", line->execution_id);
     if (*line->domain)
-        json_string(&j, "key", line->domain);
+        json_text(&j, "key", line->domain);
     json_close_object(&j);
     str_append_char(&log->lines, '\n');
 }
