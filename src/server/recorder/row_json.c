@@ -4,7 +4,6 @@
 #include "server/recorder/row_json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "server/recorder/row.h"
+#include "server/recorder/stored_json.h"
 
 #define TIME_TEXT_MAX 40
 #define SECOND_NS INT64_C(1000000000)
@@ -57,59 +57,16 @@ static void write_duration(struct json *j, const char *key, int64_t us)
     json_text(j, key, text);
 }
 
-/* ---- JSON that was stored as text ---- */
-
-static const char *text_member(const json_t *object, const char *key)
+static void write_items(struct json *j, const char *key, const char *items, bool if_empty)
 {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static void write_events(struct json *j, const char *text)
-{
-    json_t *events = json_loads(text ? text : "[]", 0, NULL);
-    json_open_array(j, "security_events");
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *event = json_array_get(events, i);
-        json_open_object(j, NULL);
-        json_text(j, "type", text_member(event, "type"));
-        json_text(j, "severity", text_member(event, "severity"));
-        json_text(j, "detail", text_member(event, "detail"));
-        json_close_object(j);
-    }
+    autostr struct str text = {0};
+    bool any = stored_json_items(items, &text);
+    if (!any && !if_empty)
+        return;
+    json_open_array(j, key);
+    if (any)
+        str_append_bytes(j->out, text.data, text.length);
     json_close_array(j);
-    json_decref(events);
-}
-
-static void write_texts(struct json *j, const char *key, const char *text)
-{
-    json_t *texts = json_loads(text ? text : "[]", 0, NULL);
-    if (json_array_size(texts) > 0) {
-        json_open_array(j, key);
-        for (size_t i = 0; i < json_array_size(texts); i++) {
-            const char *item = json_string_value(json_array_get(texts, i));
-            json_text(j, NULL, item ? item : "");
-        }
-        json_close_array(j);
-    }
-    json_decref(texts);
-}
-
-static void write_files(struct json *j, const char *text)
-{
-    json_t *files = json_loads(text ? text : "[]", 0, NULL);
-    if (json_array_size(files) > 0) {
-        json_open_array(j, "files");
-        for (size_t i = 0; i < json_array_size(files); i++) {
-            const json_t *file = json_array_get(files, i);
-            json_open_object(j, NULL);
-            json_text(j, "name", text_member(file, "name"));
-            json_int(j, "bytes", json_integer_value(json_object_get(file, "bytes")));
-            json_close_object(j);
-        }
-        json_close_array(j);
-    }
-    json_decref(files);
 }
 
 /* ---- Parts ---- */
@@ -135,7 +92,7 @@ static void write_common(struct json *j, const struct row *row)
     write_duration(j, "duration", row->duration_us);
     if (row->cpu_time_us != ROW_NO_NUMBER)
         write_usage(j, row);
-    write_events(j, row->events);
+    write_items(j, "security_events", row->events, true);
 }
 
 /* The bytes if they were kept, or their hash, and how many there were. */
@@ -181,8 +138,8 @@ static void write_result(struct json *j, const struct row *row)
     json_close_object(j);
     if (row->message && row->message[0])
         json_text(j, "message", row->message);
-    write_texts(j, "unenforced", row->unenforced);
-    write_files(j, row->files);
+    write_items(j, "unenforced", row->unenforced, false);
+    write_items(j, "files", row->files, false);
 }
 
 void row_json_one(const struct row *row, struct str *out)
