@@ -17,7 +17,7 @@ static const char introduction[] =
     "JSON in UTF-8, over HTTP/1.1. `GET /openapi.json` says the same to programs.\n\n"
     "- **Keys**: where `security.allowed_keys` is set, a request needs one of them as `X-API-Key` or\n"
     "  `Authorization: Bearer`; but for those marked *open*.\n"
-    "- **Bodies** are sent with `Content-Type: application/json`, at most `server.max_body_bytes`\n"
+    "- **Bodies** are sent with `Content-Type: application/json`, at most `server.max_body`\n"
     "  (8 MiB); JSON with a key twice, nested deeper than 8 levels or with more than 8192 values is\n"
     "  refused.\n"
     "- **Request ids**: `X-Request-ID` of a request (letters, digits, `-`, `_`, `.`; at most 64) is\n"
@@ -25,7 +25,7 @@ static const char introduction[] =
     "- **Rate**: `security.rate_limit_rps` requests a second for each client address (of IPv6 each\n"
     "  /64); beyond that 429 with `Retry-After`. `/health` and `/metrics` are not counted.\n"
     "- **HEAD** works wherever GET does; **OPTIONS** lists the methods of a path.\n"
-    "- What is no HTTP at all, or has a head larger than `server.max_header_bytes`, is answered with\n"
+    "- What is no HTTP at all, or has a head larger than `server.max_header`, is answered with\n"
     "  400, 414 or 431 by the HTTP library, without JSON. Clients that are too slow are cut off.\n\n";
 
 /* The pipe would end a cell. */
