@@ -82,6 +82,21 @@ static void text_grant(struct str *out, const struct policy_grant *grant)
     str_append(out, "]\n");
 }
 
+static void text_private(struct str *out, const struct brig_policy *policy)
+{
+    if (policy->private_count > 0)
+        str_append(out, "private\n");
+    for (size_t i = 0; i < policy->private_count; i++) {
+        const struct policy_private *private = &policy->privates[i];
+        str_appendf(out, "  %-*s  ", ACCESS_WIDTH,
+                    policy_access_name(private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
+        show(out, private->dest);
+        str_append(out, private->kept ? ", kept  [" : "  [");
+        show(out, private->origin);
+        str_append(out, "]\n");
+    }
+}
+
 static void text_env(struct str *out, const struct policy_env *env)
 {
     str_appendf(out, "  %-*s  ", ACCESS_WIDTH, env_kind_name(env->kind));
@@ -149,6 +164,7 @@ static void explain_text(struct str *out, const struct brig_policy *policy)
     str_append(out, policy->grant_count > 0 ? "grants\n" : "grants          none\n");
     for (size_t i = 0; i < policy->grant_count; i++)
         text_grant(out, &policy->grants[i]);
+    text_private(out, policy);
     str_append(out, policy->env_count > 0 ? "environment\n" : "environment     no rules\n");
     for (size_t i = 0; i < policy->env_count; i++)
         text_env(out, &policy->env[i]);
@@ -189,6 +205,22 @@ static void json_grants(struct json *j, const struct brig_policy *policy)
         json_bool(j, "optional", grant->flags & BRIG_GRANT_OPTIONAL);
         json_bool(j, "create", grant->flags & BRIG_GRANT_CREATE);
         json_string(j, "origin", grant->origin);
+        json_close_object(j);
+    }
+    json_close_array(j);
+}
+
+static void json_private(struct json *j, const struct brig_policy *policy)
+{
+    json_open_array(j, "private");
+    for (size_t i = 0; i < policy->private_count; i++) {
+        const struct policy_private *private = &policy->privates[i];
+        json_open_object(j, NULL);
+        json_string(j, "access",
+                    policy_access_name(private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
+        json_string(j, "dest", private->dest);
+        json_bool(j, "kept", private->kept);
+        json_string(j, "origin", private->origin);
         json_close_object(j);
     }
     json_close_array(j);
@@ -236,6 +268,7 @@ static void explain_json(struct str *out, const struct brig_policy *policy)
         json_uint(&j, policy_limit_name((enum brig_limit)i), policy->limits[i]);
     json_close_object(&j);
     json_grants(&j, policy);
+    json_private(&j, policy);
     json_environment(&j, policy);
     json_close_object(&j);
     str_append_char(out, '\n');

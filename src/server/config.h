@@ -15,12 +15,15 @@ struct brig_error;
 struct str;
 
 #define CONFIG_LIST_MAX 256
+#define CONFIG_KEYS_MAX 64
+#define CONFIG_FILE_MAX ((size_t)256 << 10)
 
 struct config_list {
     const char *items[CONFIG_LIST_MAX];
     size_t count;
 };
 
+enum config_backend { BACKEND_AUTO, BACKEND_NATIVE };
 enum config_store { STORE_SQLITE, STORE_POSTGRES, STORE_NONE };
 enum config_keep { KEEP_FULL, KEEP_HASH, KEEP_NOTHING }; /* of code and output, in the history */
 
@@ -38,8 +41,10 @@ struct server_config {
         uint64_t drain_timeout_ms;
     } server;
     struct {
+        enum config_backend backend;
         uint64_t max_concurrent, max_queued, queue_timeout_ms;
         uint64_t default_timeout_ms, max_timeout_ms;
+        uint64_t kill_grace_ms; /* between TERM and KILL, at the end of a time limit */
         uint64_t limits[EXECUTION_LIMITS_], max_limits[EXECUTION_LIMITS_];
         uint64_t max_output_bytes; /* more than this, both streams together, ends a run */
         bool allow_network;        /* permissions.network.enabled without a list */
@@ -53,7 +58,8 @@ struct server_config {
         const char *path; /* of SQLite */
         const char *dsn;  /* of PostgreSQL */
         const char *spool_dir;
-        uint64_t retention_ms; /* 0: for ever */
+        uint64_t spool_max_bytes; /* of what waits for the database */
+        uint64_t retention_ms;    /* 0: for ever */
         enum config_keep code, output;
     } database;
     struct {
@@ -73,6 +79,9 @@ struct server_config {
     struct runtime runtimes[RUNTIMES_MAX];
     size_t runtime_count;
     struct config_list warnings; /* for the log at start */
+    /* Where each value came from, in the order of the table of keys: "FILE:LINE", the name of a
+     * variable, or NULL for what is built in. */
+    const char *origins[CONFIG_KEYS_MAX];
 };
 
 /* Finds and reads it: `path` if not NULL, else CONFIG_PATH, ./configs/config.yaml,
@@ -80,9 +89,11 @@ struct server_config {
  * an environment. Errors are "FILE:LINE: what, and what is allowed". */
 int config_load(const char *path, const char *const *env, struct server_config *ret,
                 struct brig_error *err);
-/* The YAML text alone, for tests and fuzzing; `name` is for messages. `ret` has been set to defaults. */
+/* The YAML text alone, for tests and fuzzing; `name` is for messages. `ret` has been set to defaults,
+ * which may be read over once. */
 int config_parse(const char *name, const void *text, size_t length, struct server_config *ret,
                  struct brig_error *err);
+/* What is built in, for config_parse(): runtimes do not have all their limits yet. */
 int config_defaults(const char *const *env, struct server_config *ret, struct brig_error *err);
 /* What holds, as YAML that can be read again, each value with where it came from; no secrets. */
 void config_print(const struct server_config *config, struct str *out);

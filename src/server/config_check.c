@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Values of the configuration that have a form of their own. Pure. */
+#include <stdbool.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "policy/net_address.h"
+#include "server/config_keys.h"
+#include "server/execution.h"
+#include "server/sha256.h"
+
+#define LISTEN_FORM "an address is HOST:PORT, [IPv6]:PORT, :PORT or unix:/path"
+#define UNIX_PREFIX "unix:"
+#define HASH_PREFIX "sha256:"
+#define API_KEY_LENGTH_MIN 8
+#define API_KEY_LENGTH_MAX 512
+#define DISABLE "sslmode=disable"
+
+int config_check_path(const char *text, struct brig_error *err)
+{
+    autofree char *path = NULL;
+    return path_normalise(text, 0, &path, err);
+}
+
+static int check_port(const char *text, const char *whole, struct brig_error *err)
+{
+    uint64_t port = 0;
+    if (parse_uint(text, UINT16_MAX, PARSE_ZERO_OK, &port, NULL) < 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has no port from 0 to 65535: " LISTEN_FORM,
+                         str_shown(whole).text);
+    return 0;
+}
+
+int config_check_listen(const char *text, struct brig_error *err)
+{
+    if (str_starts_with(text, UNIX_PREFIX)) {
+        const char *path = text + strlen(UNIX_PREFIX);
+        if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
+            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is too long for a socket: 107 bytes",
+                             str_shown(path).text);
+        return config_check_path(path, err);
+    }
+    const char *colon = strrchr(text, ':');
+    if (!colon)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has no port: " LISTEN_FORM,
+                         str_shown(text).text);
+    size_t length = (size_t)(colon - text);
+    struct net_address address;
+    bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
+    bool known =
+        length == 0 || (length == strlen("localhost") && str_starts_with(text, "localhost"));
+    if (bracketed)
+        known = net_address_read(text + 1, length - 2, &address) && address.family == NET_V6;
+    else if (!known)
+        known = net_address_read(text, length, &address) && address.family == NET_V4;
+    if (!known)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not an address to listen at: " LISTEN_FORM, str_shown(text).text);
+    return check_port(colon + 1, text, err);
+}
+
+int config_check_backend(const char *text, struct brig_error *err)
+{
+    if (strcmp(text, "docker") != 0 && strcmp(text, "containerd") != 0)
+        return 0; /* the list of choices says the rest */
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' is not used: brigd makes its jails itself, without a container engine. "
+                     "Write auto or native, or leave it out",
+                     text);
+}
+
+int config_check_api_key(const char *text, struct brig_error *err)
+{
+    size_t length = strlen(text);
+    if (str_starts_with(text, HASH_PREFIX)) {
+        const char *digits = text + strlen(HASH_PREFIX);
+        if (strspn(digits, "0123456789abcdefABCDEF") != strlen(digits) ||
+            strlen(digits) != SHA256_HEX_LENGTH)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "a hashed key is sha256: and 64 hexadecimal digits, as "
+                             "sha256sum(1) prints them");
+        return 0;
+    }
+    if (length < API_KEY_LENGTH_MIN || length > API_KEY_LENGTH_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a key has %d to %d characters, this one has %zu",
+                         API_KEY_LENGTH_MIN, API_KEY_LENGTH_MAX, length);
+    for (const char *c = text; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return brig_fail(
+                err, BRIG_E_INVALID, 0,
+                "a key has printable ASCII characters and no space, as it travels in a "
+                "header");
+    return 0;
+}
+
+int config_check_range(const char *text, struct brig_error *err)
+{
+    struct net_range range;
+    return net_range_parse(text, strlen(text), &range, err);
+}
+
+int config_check_origin(const char *text, struct brig_error *err)
+{
+    if (strcmp(text, "*") == 0)
+        return 0;
+    const char *host = str_starts_with(text, "https://")  ? text + 8
+                       : str_starts_with(text, "http://") ? text + 7
+                                                          : NULL;
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  ".-_[]:";
+    if (!host || *host == '\0' || host[strspn(host, allowed)] != '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not an origin: https://HOST[:PORT] without a path, or *",
+                         str_shown(text).text);
+    return 0;
+}
+
+int config_check_log(const char *text, struct brig_error *err)
+{
+    if (strcmp(text, "-") == 0 || strcmp(text, "off") == 0)
+        return 0;
+    int result = config_check_path(text, err);
+    return result < 0 ? brig_advise(err, result, "Or write - for standard error, or off") : 0;
+}
+
+int config_check_upstream(const char *text, struct brig_error *err)
+{
+    const char *host = str_starts_with(text, "https://")  ? text + 8
+                       : str_starts_with(text, "http://") ? text + 7
+                                                          : NULL;
+    if (!host || *host == '\0' || strpbrk(text, " \t\r\n@?#"))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not an upstream: https://HOST[:PORT][/PATH], without credentials",
+                         str_shown(text).text);
+    return 0;
+}
+
+int config_check_file_name(const char *text, struct brig_error *err)
+{
+    if (strchr(text, '/') || strcmp(text, ".") == 0 || strcmp(text, "..") == 0 ||
+        strlen(text) > EXECUTION_NAME_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not the name of a file, such as main.py",
+                         str_shown(text).text);
+    return 0;
+}
+
+int config_check_word(const char *text, struct brig_error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                  "._+-:*";
+    if (text[0] == '\0' || text[strspn(text, allowed)] != '\0' || strlen(text) > EXECUTION_NAME_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not a name: letters, digits, and . _ + - : *",
+                         str_shown(text).text);
+    return 0;
+}
+
+/* ---- Connection strings ---- */
+
+static bool is_url(const char *dsn)
+{
+    return str_starts_with(dsn, "postgres://") || str_starts_with(dsn, "postgresql://");
+}
+
+static size_t word_length(const char *word)
+{
+    bool quoted = false;
+    size_t i = 0;
+    for (; word[i] && (quoted || word[i] != ' '); i++) {
+        if (word[i] == '\\' && word[i + 1])
+            i++;
+        else if (word[i] == '\'')
+            quoted = !quoted;
+    }
+    return i;
+}
+
+static void print_words_without_password(const char *dsn, struct str *out)
+{
+    bool any = false;
+    for (const char *word = dsn; *word;) {
+        word += strspn(word, " ");
+        size_t length = word_length(word);
+        /* "password = x" is three words to us: then nothing at all is shown. */
+        if (length > 0 && !memchr(word, '=', length))
+            return;
+        if (length > 0 && !str_starts_with(word, "password=") &&
+            !str_starts_with(word, "passfile=") && !str_starts_with(word, "sslpassword=")) {
+            str_append(out, any ? " " : "");
+            str_append_bytes(out, word, length);
+            any = true;
+        }
+        word += length;
+    }
+}
+
+/* Up to the host, and then to the first parameter: those may hold a password too. */
+static void print_url_without_password(const char *dsn, struct str *out)
+{
+    const char *user = strstr(dsn, "://") + 3;
+    const char *end = user + strcspn(user, "?"); /* an unquoted password may hold a slash */
+    const char *at = NULL;
+    for (const char *c = user; c < end; c++)
+        if (*c == '@')
+            at = c;
+    const char *host = at ? at + 1 : user;
+    str_append_bytes(out, dsn, (size_t)(user - dsn));
+    if (at) {
+        str_append_bytes(out, user, strcspn(user, ":@"));
+        str_append_char(out, '@');
+    }
+    const char *query = strchr(host, '?');
+    bool shown = !query || !strstr(query, "password");
+    str_append_bytes(out, host, shown ? strlen(host) : (size_t)(query - host));
+}
+
+void config_dsn_print(const char *dsn, struct str *out)
+{
+    if (is_url(dsn))
+        print_url_without_password(dsn, out);
+    else
+        print_words_without_password(dsn, out);
+}
+
+bool config_dsn_is_plain(const char *dsn)
+{
+    return strstr(dsn, DISABLE) != NULL;
+}

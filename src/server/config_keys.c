@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* What can be configured. */
+#include "server/config_keys.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "server/config.h"
+
+#define HOUR_MS ((uint64_t)60 * 60 * 1000)
+#define DAY_MS (24 * HOUR_MS)
+#define YEARS_MS (3650 * DAY_MS)
+#define KIB ((uint64_t)1 << 10)
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+#define LIMIT_MAX 1048576 /* of memory and disk, in MiB; of processes */
+#define CPU_PERCENT_MAX 102400
+
+#define PLACED(name_, type_, where, member)                                                        \
+    .name = (name_), .type = (type_), .offset = offsetof(struct where, member),                    \
+    .width = sizeof(((struct where *)0)->member)
+#define KEY(name_, type_, member) PLACED(name_, type_, server_config, member)
+#define RUNTIME_KEY(name_, type_, member) PLACED(name_, type_, runtime, member)
+
+static const char *const backends[] = {"auto", "native", NULL};
+static const char *const stores[] = {"sqlite", "postgres", "none", NULL};
+static const char *const keeps[] = {"full", "hash", "nothing", NULL};
+static const char *const profiles[] = {"dev", "code", NULL};
+static const char *const inputs[] = {"file", "stdin", NULL};
+
+const struct config_key config_keys[] = {
+    {KEY("server.listen", CONFIG_TEXT, server.listen), .initial = "127.0.0.1:8080",
+     .check = config_check_listen,
+     .doc = "Where to listen: ADDRESS:PORT, [IPv6]:PORT, :PORT for every address, or unix:PATH. "
+            "The variable PORT replaces the port."},
+    {KEY("server.max_body", CONFIG_SIZE, server.max_body_bytes), .initial = "8M", .min = KIB,
+     .max = 24 * MIB, .doc = "Largest body of a request; more is answered with 413."},
+    {KEY("server.max_header", CONFIG_SIZE, server.max_header_bytes), .initial = "16k", .min = KIB,
+     .max = MIB, .doc = "Largest head of a request."},
+    {KEY("server.header_timeout", CONFIG_DURATION, server.header_timeout_ms), .initial = "10s",
+     .min = 100, .max = HOUR_MS, .doc = "How long a client may take to send a request."},
+    {KEY("server.idle_timeout", CONFIG_DURATION, server.idle_timeout_ms), .initial = "60s",
+     .min = 100, .max = HOUR_MS, .doc = "How long a connection may lie idle between requests."},
+    {KEY("server.max_connections", CONFIG_NUMBER, server.max_connections), .initial = "4096",
+     .min = 1, .max = 65536, .doc = "Most connections at once."},
+    {KEY("server.max_connections_per_client", CONFIG_NUMBER, server.max_connections_per_client),
+     .initial = "2048", .min = 1, .max = 65536,
+     .doc = "Most connections at once from one address."},
+    {KEY("server.cors_origins", CONFIG_LIST, server.cors_origins), .check = config_check_origin,
+     .doc = "Origins whose pages may use the server from a browser, such as "
+            "https://tools.example.org; * for any. None: no CORS headers are sent."},
+    {KEY("server.access_log", CONFIG_TEXT, server.access_log), .initial = "-",
+     .check = config_check_log,
+     .doc = "Where each request is logged as a line of JSON: an absolute path, - for standard "
+            "error, or off."},
+    {KEY("server.drain_timeout", CONFIG_DURATION, server.drain_timeout_ms), .initial = "30s",
+     .max = HOUR_MS,
+     .doc = "How long running executions may go on after SIGTERM before they are ended."},
+
+    {KEY("sandbox.backend", CONFIG_CHOICE, sandbox.backend), .initial = "auto", .choices = backends,
+     .check = config_check_backend,
+     .doc = "brigd makes its jails itself, so there is one backend: auto and native are the same."},
+    {KEY("sandbox.max_concurrent", CONFIG_NUMBER, sandbox.max_concurrent), .initial = "1000",
+     .min = 1, .max = 100000, .doc = "Most executions at once."},
+    {KEY("sandbox.max_queued", CONFIG_NUMBER, sandbox.max_queued), .initial = "1000", .max = 100000,
+     .doc = "Most requests that wait for a running execution to end; beyond it the answer is 503."},
+    {KEY("sandbox.queue_timeout", CONFIG_DURATION, sandbox.queue_timeout_ms), .initial = "30s",
+     .min = 1, .max = HOUR_MS, .doc = "How long one of them may wait."},
+    {KEY("sandbox.default_timeout", CONFIG_DURATION, sandbox.default_timeout_ms), .initial = "10s",
+     .min = 1, .max = DAY_MS, .doc = "Time an execution has if its request does not say."},
+    {KEY("sandbox.max_timeout", CONFIG_DURATION, sandbox.max_timeout_ms), .initial = "60s",
+     .min = 1, .max = DAY_MS,
+     .doc = "Most time that a request may ask for. A runtime may have its own."},
+    {KEY("sandbox.kill_grace", CONFIG_DURATION, sandbox.kill_grace_ms), .initial = "5s",
+     .max = HOUR_MS,
+     .doc = "At the end of that time: how long between SIGTERM and SIGKILL. 0 kills at once. The "
+            "variable SANDBOX_KILL_GRACE_MS, in milliseconds, replaces it."},
+    {KEY("sandbox.default_limits.memory_mb", CONFIG_NUMBER, sandbox.limits[EXECUTION_MEMORY_MB]),
+     .initial = "256", .min = 8, .max = LIMIT_MAX,
+     .doc = "Memory of an execution, in MiB, if its request does not say. The variable "
+            "EXECUTOR_MEMORY_LIMIT_MB replaces it."},
+    {KEY("sandbox.default_limits.pids_limit", CONFIG_NUMBER, sandbox.limits[EXECUTION_PIDS]),
+     .initial = "50", .min = 1, .max = LIMIT_MAX, .doc = "Processes and threads."},
+    {KEY("sandbox.default_limits.disk_mb", CONFIG_NUMBER, sandbox.limits[EXECUTION_DISK_MB]),
+     .initial = "100", .min = 1, .max = LIMIT_MAX, .doc = "What can be written, in MiB."},
+    {KEY("sandbox.default_limits.cpu_percent", CONFIG_NUMBER,
+         sandbox.limits[EXECUTION_CPU_PERCENT]),
+     .initial = "100", .min = 1, .max = CPU_PERCENT_MAX,
+     .doc = "Share of the processors; 100 is one of them. The variable "
+            "EXECUTOR_CPU_LIMIT_PERCENT replaces it."},
+    {KEY("sandbox.max_limits.memory_mb", CONFIG_NUMBER, sandbox.max_limits[EXECUTION_MEMORY_MB]),
+     .initial = "1024", .min = 8, .max = LIMIT_MAX,
+     .doc = "Most memory that a request may ask for. A runtime may have its own."},
+    {KEY("sandbox.max_limits.pids_limit", CONFIG_NUMBER, sandbox.max_limits[EXECUTION_PIDS]),
+     .initial = "500", .min = 1, .max = LIMIT_MAX, .doc = "Most processes and threads."},
+    {KEY("sandbox.max_limits.disk_mb", CONFIG_NUMBER, sandbox.max_limits[EXECUTION_DISK_MB]),
+     .initial = "1024", .min = 1, .max = LIMIT_MAX, .doc = "Most disk."},
+    {KEY("sandbox.max_limits.cpu_percent", CONFIG_NUMBER,
+         sandbox.max_limits[EXECUTION_CPU_PERCENT]),
+     .initial = "400", .min = 1, .max = CPU_PERCENT_MAX, .doc = "Largest share of the processors."},
+    {KEY("sandbox.max_output", CONFIG_SIZE, sandbox.max_output_bytes), .initial = "64M", .min = KIB,
+     .max = 1024 * GIB,
+     .doc =
+         "An execution that writes more than this is ended. Of what it writes, 1 MiB of standard "
+         "output and 256 KiB of standard error are kept."},
+    {KEY("sandbox.allow_network", CONFIG_BOOLEAN, sandbox.allow_network), .initial = "false",
+     .doc = "Whether a request may have the network without naming hosts: then any public "
+            "destination, never the host's own networks."},
+    {KEY("sandbox.allowed_workdir_roots", CONFIG_LIST, sandbox.allowed_workdir_roots),
+     .check = config_check_path,
+     .doc = "Directories below which work_dir of a request may lie. None: work_dir is refused."},
+    {KEY("sandbox.state_dir", CONFIG_PATH, sandbox.state_dir),
+     .doc = "Working files of running jails. Default: $RUNTIME_DIRECTORY, /run/brigd for root, "
+            "$XDG_RUNTIME_DIR/brigd, or ~/.local/state/brig/run."},
+    {KEY("sandbox.uid_first", CONFIG_NUMBER, sandbox.uid_first), .initial = "1879048192", .min = 1,
+     .max = 4294900000,
+     .doc = "When brigd runs as root, each jail has a host uid of its own; this is the first. "
+            "Nobody else may use them."},
+    {KEY("sandbox.uid_count", CONFIG_NUMBER, sandbox.uid_count), .initial = "65536", .min = 1,
+     .max = 16777216, .doc = "How many there are."},
+
+    {KEY("database.store", CONFIG_CHOICE, database.store), .initial = "sqlite", .choices = stores,
+     .doc = "Where the history of executions is kept. Default: sqlite, or postgres if there is a "
+            "database.dsn; none turns the history off."},
+    {KEY("database.path", CONFIG_PATH, database.path),
+     .doc = "The file of SQLite. Default: history.sqlite in $STATE_DIRECTORY, in /var/lib/brig for "
+            "root, or in ~/.local/state/brig."},
+    {KEY("database.dsn", CONFIG_TEXT, database.dsn), .secret = true,
+     .doc =
+         "Connection string of PostgreSQL, as a URL or as key=value words. The password may also "
+         "come from the variable PGPASSWORD or from ~/.pgpass."},
+    {KEY("database.spool_dir", CONFIG_PATH, database.spool_dir),
+     .doc = "Where rows wait for the database. Default: spool beside the file of SQLite."},
+    {KEY("database.spool_max", CONFIG_SIZE, database.spool_max_bytes), .initial = "1G",
+     .min = 16 * MIB, .max = 1024 * GIB,
+     .doc = "Most bytes that wait. Beyond it code and output of new rows are left out, and their "
+            "hashes kept; at twice the size rows are dropped and counted."},
+    {KEY("database.retention", CONFIG_DURATION, database.retention_ms), .initial = "90d",
+     .max = YEARS_MS, .doc = "How long rows are kept; 0 is for ever."},
+    {KEY("database.code", CONFIG_CHOICE, database.code), .initial = "full", .choices = keeps,
+     .doc = "What is kept of the code: all of it, its SHA-256, or nothing."},
+    {KEY("database.output", CONFIG_CHOICE, database.output), .initial = "full", .choices = keeps,
+     .doc = "The same of what it wrote."},
+
+    {KEY("security.rate_limit_rps", CONFIG_NUMBER, security.rate_limit_rps), .initial = "100",
+     .max = 1000000,
+     .doc =
+         "Requests a second from one address; 0 is no limit. /health and /metrics do not count."},
+    {KEY("security.rate_limit_burst", CONFIG_NUMBER, security.rate_limit_burst), .initial = "200",
+     .min = 1, .max = 1000000, .doc = "How many may come at once."},
+    {KEY("security.allowed_keys", CONFIG_LIST, security.allowed_keys),
+     .check = config_check_api_key, .secret = true,
+     .doc =
+         "API keys, each as it is or as sha256: and the 64 hexadecimal digits of its hash. None: "
+         "everybody who reaches the server may use it."},
+    {KEY("security.trusted_proxies", CONFIG_LIST, security.trusted_proxies),
+     .check = config_check_range, .doc = "Addresses or ranges whose X-Forwarded-For is believed."},
+    {KEY("security.detector", CONFIG_BOOLEAN, security.detector), .initial = "true",
+     .doc = "Whether code is looked through for attempts to escape before it is run."},
+
+    {KEY("tls.enabled", CONFIG_BOOLEAN, tls.enabled), .initial = "false",
+     .doc = "Whether to speak HTTPS. SIGHUP reads the files again."},
+    {KEY("tls.cert_file", CONFIG_PATH, tls.cert_file),
+     .doc = "The certificate and its chain, PEM."},
+    {KEY("tls.key_file", CONFIG_PATH, tls.key_file), .doc = "Its private key, PEM."},
+
+    {KEY("auth_proxy.port", CONFIG_NUMBER, auth_proxy.port), .initial = "0", .max = 65535,
+     .doc = "Port inside the jails of agents at which requests have the credential added to them, "
+            "so that it is nowhere in the jail; 0: it is a file in the jail instead."},
+    {KEY("auth_proxy.upstream", CONFIG_TEXT, auth_proxy.upstream),
+     .initial = "https://api.anthropic.com", .check = config_check_upstream,
+     .doc = "Where such requests go."},
+};
+const size_t config_key_count = ARRAY_LENGTH(config_keys);
+_Static_assert(ARRAY_LENGTH(config_keys) <= CONFIG_KEYS_MAX, "each key has an origin");
+
+const struct config_key config_runtime_keys[] = {
+    {RUNTIME_KEY("command", CONFIG_WORDS, argv), .max = RUNTIME_ARGV_MAX - 1,
+     .doc =
+         "The program and its arguments. {file} is the path of the code, {memory_mb} the limit."},
+    {RUNTIME_KEY("compile", CONFIG_WORDS, compile), .max = RUNTIME_ARGV_MAX - 1,
+     .doc = "Run first, in the same jail; its working directory can be written."},
+    {RUNTIME_KEY("file", CONFIG_TEXT, file_name), .check = config_check_file_name,
+     .doc = "The name that the code has as a file, such as main.rb."},
+    {RUNTIME_KEY("aliases", CONFIG_WORDS, aliases), .max = 3, .check = config_check_word,
+     .doc = "Other names that a request may use."},
+    {RUNTIME_KEY("package", CONFIG_TEXT, package), .check = config_check_word,
+     .doc = "The package to install where the program is missing."},
+    {RUNTIME_KEY("root", CONFIG_PATH, root),
+     .doc = "A directory that is its root, instead of the host's system."},
+    {RUNTIME_KEY("profile", CONFIG_CHOICE, profile), .choices = profiles,
+     .doc = "Its system calls: code denies by default, dev denies what is dangerous."},
+    {RUNTIME_KEY("input", CONFIG_CHOICE, input), .choices = inputs,
+     .doc = "Whether the code is a file, or standard input."},
+    {RUNTIME_KEY("agent", CONFIG_BOOLEAN, agent),
+     .doc = "An agent: a fresh home that can be written, work_dir, and the hosts of allow."},
+    {RUNTIME_KEY("disabled", CONFIG_BOOLEAN, disabled), .doc = "Takes it out of the table."},
+    {RUNTIME_KEY("allow", CONFIG_WORDS, allow), .max = 7, .check = config_check_word,
+     .doc = "Hosts that it always reaches."},
+    {RUNTIME_KEY("timeout", CONFIG_DURATION, timeout_ms), .min = 1, .max = DAY_MS,
+     .doc = "Time it has if the request does not say."},
+    {RUNTIME_KEY("max_timeout", CONFIG_DURATION, max_timeout_ms), .min = 1, .max = DAY_MS,
+     .doc = "Most that a request may ask for."},
+    {RUNTIME_KEY("limits.memory_mb", CONFIG_NUMBER, limits[EXECUTION_MEMORY_MB]), .min = 8,
+     .max = LIMIT_MAX, .doc = "Memory, in MiB, if the request does not say."},
+    {RUNTIME_KEY("limits.pids_limit", CONFIG_NUMBER, limits[EXECUTION_PIDS]), .min = 1,
+     .max = LIMIT_MAX, .doc = "Processes and threads."},
+    {RUNTIME_KEY("limits.disk_mb", CONFIG_NUMBER, limits[EXECUTION_DISK_MB]), .min = 1,
+     .max = LIMIT_MAX, .doc = "What can be written, in MiB."},
+    {RUNTIME_KEY("limits.cpu_percent", CONFIG_NUMBER, limits[EXECUTION_CPU_PERCENT]), .min = 1,
+     .max = CPU_PERCENT_MAX, .doc = "Share of the processors."},
+    {RUNTIME_KEY("max_limits.memory_mb", CONFIG_NUMBER, max_limits[EXECUTION_MEMORY_MB]), .min = 8,
+     .max = LIMIT_MAX, .doc = "Most memory that a request may ask for."},
+    {RUNTIME_KEY("max_limits.pids_limit", CONFIG_NUMBER, max_limits[EXECUTION_PIDS]), .min = 1,
+     .max = LIMIT_MAX, .doc = "Most processes and threads."},
+    {RUNTIME_KEY("max_limits.disk_mb", CONFIG_NUMBER, max_limits[EXECUTION_DISK_MB]), .min = 1,
+     .max = LIMIT_MAX, .doc = "Most disk."},
+    {RUNTIME_KEY("max_limits.cpu_percent", CONFIG_NUMBER, max_limits[EXECUTION_CPU_PERCENT]),
+     .min = 1, .max = CPU_PERCENT_MAX, .doc = "Largest share of the processors."},
+};
+const size_t config_runtime_key_count = ARRAY_LENGTH(config_runtime_keys);
+
+const struct config_key *config_key_find(const struct config_key *keys, size_t count,
+                                         const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return &keys[i];
+    return NULL;
+}
+
+bool config_key_is_section(const struct config_key *keys, size_t count, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(keys[i].name, name, length) == 0 && keys[i].name[length] == '.')
+            return true;
+    return false;
+}
+
+/* ---- A near miss ---- */
+
+#define SUGGEST_LENGTH_MAX 40
+
+static size_t smallest(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* How many letters are to be changed, added or taken away. */
+static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t row[SUGGEST_LENGTH_MAX + 1];
+    for (size_t j = 0; j <= b_length; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= a_length; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= b_length; j++) {
+            size_t above = row[j];
+            row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = above;
+        }
+    }
+    return row[b_length];
+}
+
+bool config_key_suggest(const struct config_key *keys, size_t count, const char *prefix,
+                        const char *name, char ret[CONFIG_NAME_MAX])
+{
+    size_t prefix_length = strlen(prefix), length = strlen(name);
+    size_t best = length / 3 + 1;
+    bool found = false;
+    if (length > SUGGEST_LENGTH_MAX)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(keys[i].name, prefix, prefix_length) != 0)
+            continue;
+        const char *rest = keys[i].name + prefix_length;
+        size_t rest_length = strcspn(rest, ".");
+        if (rest_length > SUGGEST_LENGTH_MAX)
+            continue;
+        size_t far = distance(name, length, rest, rest_length);
+        if (far > best || (found && far == best))
+            continue;
+        best = far;
+        found = true;
+        (void)snprintf(ret, CONFIG_NAME_MAX, "%.*s", (int)rest_length, rest);
+    }
+    return found;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* The configuration from YAML: what libyaml reads, held against the table of keys. Of YAML only what
+ * a configuration needs is taken: mappings, lists and scalars; no anchors, aliases, tags or second
+ * documents, so that nothing in it is larger than the file is. */
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "server/config.h"
+#include "server/config_keys.h"
+#include "server/config_parts.h"
+
+#define DEPTH_MAX 6
+#define SEEN_MAX 2048
+#define RUNTIMES_SECTION "runtimes"
+
+struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event;
+    bool has_event;
+    const char *name; /* of the file */
+    struct server_config *config;
+    struct brig_error *err;
+    size_t key_line;            /* of the key whose value is read; that may be on a later line */
+    char path[CONFIG_NAME_MAX]; /* of the section we are in, with a dot at its end; or "" */
+    const char *seen[SEEN_MAX]; /* whole names, to find what is given twice */
+    size_t seen_lines[SEEN_MAX];
+    size_t seen_count;
+};
+
+/* ---- Events ---- */
+
+static size_t line_of(const struct reader *r)
+{
+    return r->event.start_mark.line + 1;
+}
+
+/* Fails with "FILE:LINE: …". */
+#define fail_here(r, ...) fail_at(r, line_of(r), __VA_ARGS__)
+__attribute__((format(printf, 3, 4))) static int fail_at(struct reader *r, size_t line,
+                                                         const char *format, ...)
+{
+    char text[BRIG_MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return brig_fail(r->err, BRIG_E_INVALID, 0, "%s:%zu: %s", r->name, line, text);
+}
+
+static int fail_syntax(struct reader *r)
+{
+    const yaml_parser_t *parser = &r->parser;
+    if (parser->error == YAML_MEMORY_ERROR)
+        return brig_fail_nomem(r->err);
+    if (parser->error == YAML_READER_ERROR)
+        return brig_fail(r->err, BRIG_E_INVALID, 0, "%s: byte %zu: %s", r->name,
+                         parser->problem_offset, parser->problem ? parser->problem : "not YAML");
+    return fail_at(r, parser->problem_mark.line + 1, "%s",
+                   parser->problem ? parser->problem : "this is not YAML");
+}
+
+static void drop_event(struct reader *r)
+{
+    if (r->has_event)
+        yaml_event_delete(&r->event);
+    r->has_event = false;
+}
+
+static bool has_anchor_or_tag(const yaml_event_t *event)
+{
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.anchor || event->data.scalar.tag;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.anchor || event->data.sequence_start.tag;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.anchor || event->data.mapping_start.tag;
+    default:
+        return false;
+    }
+}
+
+/* The next event is in r->event then. */
+static int next_event(struct reader *r)
+{
+    drop_event(r);
+    if (!yaml_parser_parse(&r->parser, &r->event))
+        return fail_syntax(r);
+    r->has_event = true;
+    if (r->event.type == YAML_ALIAS_EVENT || has_anchor_or_tag(&r->event))
+        return fail_here(r, "anchors, aliases and tags are not understood. Write the value itself");
+    return 0;
+}
+
+/* The scalar's text; a NUL in it would hide the rest. */
+static int scalar_text(struct reader *r, const char **ret_text)
+{
+    const char *text = (const char *)r->event.data.scalar.value;
+    if (strlen(text) != r->event.data.scalar.length)
+        return fail_here(r, "there is a NUL character in this value");
+    *ret_text = text;
+    return 0;
+}
+
+static bool is_null(const yaml_event_t *event)
+{
+    if (event->type != YAML_SCALAR_EVENT || event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
+        return false;
+    const char *text = (const char *)event->data.scalar.value;
+    return strcmp(text, "") == 0 || strcmp(text, "~") == 0 || strcmp(text, "null") == 0;
+}
+
+/* ---- Names ---- */
+
+static int remember(struct reader *r, const char *name)
+{
+    for (size_t i = 0; i < r->seen_count; i++)
+        if (strcmp(r->seen[i], name) == 0)
+            return fail_here(r, "'%s' is given twice; the first time in line %zu",
+                             str_shown(name).text, r->seen_lines[i]);
+    if (r->seen_count == SEEN_MAX)
+        return fail_here(r, "there are more than %d keys", SEEN_MAX);
+    const char *copy = arena_strdup(&r->config->arena, name);
+    if (!copy)
+        return brig_fail_nomem(r->err);
+    r->seen[r->seen_count] = copy;
+    r->seen_lines[r->seen_count++] = line_of(r);
+    return 0;
+}
+
+/* The table and the base that a path is for, and the rest of the path within it. */
+struct scope {
+    const struct config_key *keys;
+    size_t count;
+    const char *prefix;
+    struct runtime *runtime; /* or NULL */
+};
+
+static int fail_unknown(struct reader *r, const struct scope *scope, const char *name)
+{
+    char near[CONFIG_NAME_MAX];
+    if (config_key_suggest(scope->keys, scope->count, scope->prefix, name, near))
+        return fail_at(r, r->key_line, "unknown key '%s%s'. Did you mean '%s%s'?", r->path,
+                       str_shown(name).text, r->path, near);
+    autostr struct str known = {0};
+    size_t length = strlen(scope->prefix);
+    char last[CONFIG_NAME_MAX] = "";
+    for (size_t i = 0; i < scope->count; i++) {
+        const char *key = scope->keys[i].name;
+        char part[CONFIG_NAME_MAX];
+        if (strncmp(key, scope->prefix, length) != 0)
+            continue;
+        (void)snprintf(part, sizeof part, "%.*s", (int)strcspn(key + length, "."), key + length);
+        if (strcmp(part, last) == 0)
+            continue;
+        str_appendf(&known, "%s%s", known.length ? ", " : "", part);
+        memcpy(last, part, sizeof last);
+    }
+    if (r->path[0] == '\0')
+        str_append(&known, ", " RUNTIMES_SECTION);
+    return fail_at(r, r->key_line, "unknown key '%s%s'. Known here: %s", r->path,
+                   str_shown(name).text, known.data ? known.data : "none");
+}
+
+/* ---- Values ---- */
+
+static int wrong_type(struct reader *r, const struct config_key *key, const char *got)
+{
+    autostr struct str allowed = {0};
+    config_value_describe(key, &allowed);
+    return fail_here(r, "%s%s: a %s where there should be %s", r->path,
+                     strrchr(key->name, '.') ? strrchr(key->name, '.') + 1 : key->name, got,
+                     allowed.data ? allowed.data : "something else");
+}
+
+static void *base_of(struct reader *r, const struct scope *scope)
+{
+    return scope->runtime ? (void *)scope->runtime : (void *)r->config;
+}
+
+static int set_scalar(struct reader *r, const struct scope *scope, const struct config_key *key)
+{
+    const char *text = NULL;
+    int result = scalar_text(r, &text);
+    if (result < 0)
+        return result;
+    struct brig_error why = {0};
+    result = config_value_set(key, base_of(r, scope), &r->config->arena, text, &why);
+    if (result < 0)
+        return fail_here(r, "%s%s: %s", r->path, key->name + strlen(scope->prefix), why.message);
+    return 0;
+}
+
+static int read_list(struct reader *r, const struct scope *scope, const struct config_key *key)
+{
+    if (key->type != CONFIG_LIST && key->type != CONFIG_WORDS)
+        return wrong_type(r, key, "list");
+    config_value_clear(key, base_of(r, scope));
+    for (;;) {
+        int result = next_event(r);
+        if (result < 0 || r->event.type == YAML_SEQUENCE_END_EVENT)
+            return result;
+        if (r->event.type != YAML_SCALAR_EVENT || is_null(&r->event))
+            return wrong_type(r, key, "nested or empty item");
+        result = set_scalar(r, scope, key);
+        if (result < 0)
+            return result;
+    }
+}
+
+static int note_origin(struct reader *r, const struct scope *scope, const struct config_key *key,
+                       size_t line)
+{
+    if (scope->runtime)
+        return 0;
+    const char *origin = arena_printf(&r->config->arena, "%s:%zu", r->name, line);
+    if (!origin)
+        return brig_fail_nomem(r->err);
+    r->config->origins[key - config_keys] = origin;
+    return 0;
+}
+
+/* At the value of a key. */
+static int read_value(struct reader *r, const struct scope *scope, const struct config_key *key)
+{
+    size_t line = line_of(r);
+    int result;
+    if (is_null(&r->event))
+        return 0; /* as if it were not there */
+    switch (r->event.type) {
+    case YAML_SCALAR_EVENT:
+        if (key->type == CONFIG_LIST || key->type == CONFIG_WORDS)
+            return wrong_type(r, key, "single value");
+        result = set_scalar(r, scope, key);
+        break;
+    case YAML_SEQUENCE_START_EVENT:
+        result = read_list(r, scope, key);
+        break;
+    default:
+        return wrong_type(r, key, "mapping");
+    }
+    return result < 0 ? result : note_origin(r, scope, key, line);
+}
+
+/* ---- Sections ---- */
+
+static bool is_runtimes(const struct reader *r)
+{
+    return strcmp(r->path, RUNTIMES_SECTION ".") == 0;
+}
+
+static struct scope scope_of(const struct reader *r)
+{
+    static const char runtimes[] = RUNTIMES_SECTION ".";
+    struct scope scope = {.keys = config_keys, .count = config_key_count, .prefix = r->path};
+    if (!str_starts_with(r->path, runtimes) || is_runtimes(r))
+        return scope;
+    const char *name = r->path + strlen(runtimes);
+    size_t length = strcspn(name, ".");
+    scope.runtime = config_runtime_entry(r->config, name, length);
+    scope.keys = config_runtime_keys;
+    scope.count = config_runtime_key_count;
+    scope.prefix = name + length + 1;
+    return scope;
+}
+
+/* One level down, at a mapping that has been seen to begin: sets the path for it. */
+static int descend(struct reader *r, const char *name, size_t *ret_length)
+{
+    size_t length = strlen(r->path);
+    if (length + strlen(name) + 2 > sizeof r->path)
+        return fail_here(r, "the name '%s' is too long", str_shown(name).text);
+    *ret_length = length;
+    (void)snprintf(r->path + length, sizeof r->path - length, "%s.", name);
+    return 0;
+}
+
+/* Whether `name`, in the section we are in, is a section itself. */
+static bool is_section(const struct reader *r, const struct scope *scope, const char *name)
+{
+    char whole[2 * CONFIG_NAME_MAX];
+    if (r->path[0] == '\0' && strcmp(name, RUNTIMES_SECTION) == 0)
+        return true;
+    (void)snprintf(whole, sizeof whole, "%s%s", scope->prefix, name);
+    return config_key_is_section(scope->keys, scope->count, whole);
+}
+
+static int begin_runtime(struct reader *r, const char *name)
+{
+    struct brig_error why = {0};
+    int result = config_check_word(name, &why);
+    if (result == 0 && strpbrk(name, ".:*"))
+        result =
+            brig_fail(&why, BRIG_E_INVALID, 0, "'%s' has one of . : * in it", str_shown(name).text);
+    if (result == 0)
+        result = config_runtime_begin(r->config, name, r->name, r->key_line, &why);
+    return result < 0 ? fail_at(r, r->key_line, "runtimes: %s", why.message) : 0;
+}
+
+struct level {
+    size_t path_length; /* what the path is cut to when it ends */
+};
+
+/* The key is in `name`; the event is its value. Sets *ret_down if a mapping has begun. */
+static int read_pair(struct reader *r, const char *name, bool *ret_down)
+{
+    const struct scope scope = scope_of(r);
+    char whole[2 * CONFIG_NAME_MAX];
+    *ret_down = false;
+    if (is_runtimes(r) || is_section(r, &scope, name)) {
+        if (is_null(&r->event))
+            return 0;
+        if (r->event.type != YAML_MAPPING_START_EVENT)
+            return fail_at(r, r->key_line,
+                           "'%s%s' is a section: what belongs to it stands below it, indented",
+                           r->path, str_shown(name).text);
+        *ret_down = true;
+        return is_runtimes(r) ? begin_runtime(r, name) : 0;
+    }
+    (void)snprintf(whole, sizeof whole, "%s%s", scope.prefix, name);
+    const struct config_key *key = config_key_find(scope.keys, scope.count, whole);
+    return key ? read_value(r, &scope, key) : fail_unknown(r, &scope, name);
+}
+
+/* At a key; reads it and its value. */
+static int read_key(struct reader *r, struct level levels[DEPTH_MAX], size_t *depth)
+{
+    const char *text = NULL;
+    char name[CONFIG_NAME_MAX], whole[2 * CONFIG_NAME_MAX];
+    bool down = false;
+    if (r->event.type != YAML_SCALAR_EVENT)
+        return fail_here(r, "a key should be a word");
+    r->key_line = line_of(r);
+    int result = scalar_text(r, &text);
+    if (result == 0 && (strlen(text) >= sizeof name || strchr(text, '.')))
+        result = fail_here(r, "unknown key '%s%s'. A section and its keys stand below each other",
+                           r->path, str_shown(text).text);
+    if (result < 0)
+        return result;
+    (void)snprintf(name, sizeof name, "%s", text);
+    (void)snprintf(whole, sizeof whole, "%s%s", r->path, name);
+    result = remember(r, whole);
+    if (result == 0)
+        result = next_event(r);
+    if (result == 0)
+        result = read_pair(r, name, &down);
+    if (result < 0 || !down)
+        return result;
+    if (*depth == DEPTH_MAX)
+        return fail_here(r, "sections lie too deep in each other");
+    return descend(r, name, &levels[(*depth)++].path_length);
+}
+
+static int read_mappings(struct reader *r)
+{
+    struct level levels[DEPTH_MAX] = {{0}};
+    size_t depth = 1;
+    while (depth > 0) {
+        int result = next_event(r);
+        if (result < 0)
+            return result;
+        if (r->event.type == YAML_MAPPING_END_EVENT) {
+            r->path[levels[--depth].path_length] = '\0';
+            continue;
+        }
+        result = read_key(r, levels, &depth);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int read_document(struct reader *r)
+{
+    int result = next_event(r); /* the stream's start */
+    if (result == 0)
+        result = next_event(r);
+    if (result < 0 || r->event.type == YAML_STREAM_END_EVENT)
+        return result; /* an empty file is all defaults */
+    result = next_event(r);
+    if (result < 0)
+        return result;
+    if (r->event.type == YAML_MAPPING_START_EVENT)
+        result = read_mappings(r);
+    else if (!is_null(&r->event))
+        result = fail_here(r, "there should be sections, such as 'server:', and keys below them");
+    if (result == 0)
+        result = next_event(r); /* the document's end */
+    if (result == 0)
+        result = next_event(r);
+    if (result == 0 && r->event.type != YAML_STREAM_END_EVENT)
+        result = fail_here(r, "there is a second document. One file has one");
+    return result;
+}
+
+int config_yaml_read(const char *name, const void *text, size_t length,
+                     struct server_config *config, struct brig_error *err)
+{
+    if (length > CONFIG_FILE_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s: more than %zu KiB", name,
+                         CONFIG_FILE_MAX >> 10);
+    autofree struct reader *r = calloc(1, sizeof *r);
+    if (!r || !yaml_parser_initialize(&r->parser))
+        return brig_fail_nomem(err);
+    r->name = name;
+    r->config = config;
+    r->err = err;
+    yaml_parser_set_input_string(&r->parser, text, length);
+    int result = read_document(r);
+    drop_event(r);
+    yaml_parser_delete(&r->parser);
+    return result;
+}
