@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/str.h"
 
@@ -16,6 +17,8 @@ struct access_log {
     bool may_block; /* a pipe or a terminal */
     struct str lines;
     uint64_t dropped;
+    time_t second; /* the last one, and as text */
+    char time[32];
 };
 
 struct access_line {

@@ -34,7 +34,7 @@ static const struct error_row rows[ERRORS_] = {
     [ERROR_METHOD_NOT_ALLOWED] = {"METHOD_NOT_ALLOWED", 405, "this method is not for this path",
                                   "The path has other methods; the header `Allow` lists them."},
     [ERROR_BODY_TOO_LARGE] = {"BODY_TOO_LARGE", 413, "the body is too large",
-                              "The body is larger than `server.max_body_bytes`."},
+                              "The body is larger than `server.max_body`."},
     [ERROR_UNSUPPORTED_MEDIA_TYPE] = {"UNSUPPORTED_MEDIA_TYPE", 415,
                                       "the body has to be sent with Content-Type: application/json",
                                       "A body came without `Content-Type: application/json`."},

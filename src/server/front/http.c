@@ -243,27 +243,20 @@ static bool prepare(struct exchange *exchange)
            check_key(exchange) && check_type(exchange);
 }
 
-/* The head is there. Where no body follows, it is answered at once. */
+/* The head is there. An answer now would close the connection, as what follows is not read then: that
+ * is for bodies that are not to come at all. */
 static enum MHD_Result begin_request(struct exchange *exchange)
 {
-    const char *length = header(exchange, "Content-Length");
-    bool has_body = (length && strcmp(length, "0") != 0) || header(exchange, "Transfer-Encoding");
-    bool waits = header(exchange, "Expect"); /* the body comes only if we ask for it */
     exchange->socket->deadline_ms =
         exchange->front->now_ms + exchange->front->config->server.header_timeout_ms;
-    bool wanted = prepare(exchange);
-    if (is_too_large(exchange, length)) {
+    (void)prepare(exchange);
+    if (is_too_large(exchange, header(exchange, "Content-Length"))) {
         refuse_size(exchange);
         exchange->socket->drain = true;
         return send_answer(exchange);
     }
-    if (!wanted && has_body && waits)
-        return send_answer(exchange);
-    if (has_body)
-        return MHD_YES;
-    if (wanted)
-        exchange->route->handle(exchange);
-    return send_answer(exchange);
+    bool refused = exchange->state == EXCHANGE_ANSWER;
+    return refused && header(exchange, "Expect") ? send_answer(exchange) : MHD_YES;
 }
 
 static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, size_t length)

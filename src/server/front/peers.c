@@ -14,6 +14,7 @@
 
 /* As many at a time, so that one process does not keep the others waiting. */
 #define MESSAGES_AT_ONCE 256
+#define DRAIN_MARGIN_MS 2000
 
 bool front_send(struct front *front, enum server_role to, enum message_type type, uint64_t tag,
                 const void *bytes, size_t length)
@@ -136,7 +137,9 @@ static void drain(struct front *front)
     if (front->draining)
         return;
     front->draining = true;
-    front->drain_until_ms = front->now_ms + front->config->server.drain_timeout_ms;
+    /* The warden ends what takes longer, and says so. */
+    front->drain_until_ms =
+        front->now_ms + front->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
     (void)MHD_quiesce_daemon(front->daemon); /* it stays the keeper's */
     execute_tick(front);
 }
