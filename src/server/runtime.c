@@ -103,10 +103,10 @@ uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct serv
 bool runtime_takes_variable(const char *name)
 {
     static const char *const refused[] = {
-        "LD_*",    "PATH",       "HOME",        "NODE_*", "PYTHON*",  "BASH*",    "ENV",
-        "IFS",     "SHELLOPTS",  "PERL5*",      "RUBY*",  "JAVA_*",   "JDK_*",    "_JAVA_*",
-        "GLIBC_*", "GCONV_PATH", "LOCPATH",     "NLSPATH", "MALLOC_*", "HOSTALIASES",
-        "TMPDIR",  "CLAUDE*",    "ANTHROPIC_*", "*_PROXY", "*_proxy", "SSL_*",    "BRIG_*",
+        "LD_*",    "PATH",        "HOME",    "NODE_*",  "PYTHON*",  "BASH*",       "ENV",
+        "IFS",     "SHELLOPTS",   "PERL5*",  "RUBY*",   "JAVA_*",   "JDK_*",       "_JAVA_*",
+        "GLIBC_*", "GCONV_PATH",  "LOCPATH", "NLSPATH", "MALLOC_*", "HOSTALIASES", "TMPDIR",
+        "CLAUDE*", "ANTHROPIC_*", "*_PROXY", "*_proxy", "SSL_*",    "BRIG_*",
     };
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
     static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
@@ -154,7 +154,8 @@ static bool has_programs(const struct runtime *runtime, int root)
 /* A root directory needs something to mount on. */
 static const char *missing_place(const struct runtime *runtime, int root)
 {
-    static const char *const places[] = {RUNTIME_WORKSPACE, RUNTIME_OUTPUT, "/tmp", "/proc", "/dev"};
+    static const char *const places[] = {RUNTIME_WORKSPACE, RUNTIME_OUTPUT, "/tmp", "/proc",
+                                         "/dev"};
     for (size_t i = 0; i <= ARRAY_LENGTH(places); i++) {
         const char *place = i < ARRAY_LENGTH(places) ? places[i] : RUNTIME_HOME;
         autoclose int fd = -1;

@@ -42,8 +42,7 @@ static bool are_gone(const char *marker)
 
 static int listen_on_loopback(unsigned *ret_port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, 8) < 0 ||
@@ -66,14 +65,16 @@ static const struct {
      "    except OSError: return False\n"
      "    return True\n"
      "print([n for n in ('/etc/passwd', '/etc/shadow', '/root/.bashrc', '/var/run/docker.sock',\n"
-     "    '/proc/1/environ', '/proc/1/mem', '/proc/kcore', '/sys/kernel', '/dev/mem', '/dev/kmsg')\n"
+     "    '/proc/1/environ', '/proc/1/mem', '/proc/kcore', '/sys/kernel', '/dev/mem', "
+     "'/dev/kmsg')\n"
      "    if able(open, n, 'rb')])",
      "['/etc/passwd']\n", "python reads nothing of the host's but what it needs"},
     {"python",
      "import ctypes, os\n"
      "c = ctypes.CDLL(None, use_errno=True)\n"
      "def calls(): return {\n"
-     "    'mount': c.mount(b'none', b'/tmp', b'tmpfs', 0, None), 'unshare': c.unshare(0x10000000),\n"
+     "    'mount': c.mount(b'none', b'/tmp', b'tmpfs', 0, None), 'unshare': "
+     "c.unshare(0x10000000),\n"
      "    'chroot': c.chroot(b'/tmp'), 'setuid': c.setuid(0), 'ptrace': c.ptrace(16, 1, 0, 0),\n"
      "    'setns': c.setns(0, 0), 'kill': c.kill(1, 0), 'getpid': c.getpid() and 0,\n"
      "    'keyctl': c.syscall(250, 0, 0, 0, 0), 'bpf': c.syscall(321, 0, 0, 0),\n"
@@ -113,7 +114,8 @@ static const struct {
      ">/dev/null && ls / | grep -c -e home -e workspace",
      "2\n", "there is no way up"},
     {"perl",
-     "print join ',', grep { open my $f, '<', $_ } '/etc/passwd', '/etc/shadow', '/root', '/proc/1/environ'",
+     "print join ',', grep { open my $f, '<', $_ } '/etc/passwd', '/etc/shadow', '/root', "
+     "'/proc/1/environ'",
      "/etc/passwd", "perl reads nothing of the host's but what it needs"},
     {"ruby",
      "p(%w[/etc/passwd /etc/shadow /root /proc/1/environ].select { |n| File.readable?(n) })",
@@ -278,7 +280,8 @@ static void test_returned(void)
     for (size_t i = 0; i < result->file_count; i++)
         if (strstr(result->files[i].name, "link") || strstr(result->files[i].name, "fifo"))
             tap_fail("no link and no pipe: %s", result->files[i].name);
-    request = request_for("bash", "head -c 9000000 /dev/zero > /output/big; echo x > /output/small");
+    request =
+        request_for("bash", "head -c 9000000 /dev/zero > /output/big; echo x > /output/small");
     request.returns = returns;
     request.return_count = 1;
     result = &execute(&rig, &request)->result;
@@ -401,14 +404,9 @@ static void test_orphans(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"ways-out", test_ways_out},
-        {"network", test_network},
-        {"bombs", test_bombs},
-        {"memory", test_memory},
-        {"endings", test_endings},
-        {"returned", test_returned},
-        {"many", test_many},
-        {"orphans", test_orphans},
+        {"ways-out", test_ways_out}, {"network", test_network}, {"bombs", test_bombs},
+        {"memory", test_memory},     {"endings", test_endings}, {"returned", test_returned},
+        {"many", test_many},         {"orphans", test_orphans},
     };
     rig_config(&rig);
     rig_start(&rig);

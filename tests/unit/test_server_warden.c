@@ -70,11 +70,11 @@ static void test_request(void)
 
 static void test_inside(void)
 {
-    is_output(run_code(&rig, "bash",
-                       "id -u; pwd; echo $HOME $PATH; env | cut -d= -f1 | sort | xargs"),
-              "65534\n/workspace\n/tmp /usr/bin:/bin:/usr/local/bin\n"
-              "HOME LANG LOGNAME PATH PWD TMPDIR USER\n",
-              "it is nobody, in /workspace, with a small environment");
+    is_output(
+        run_code(&rig, "bash", "id -u; pwd; echo $HOME $PATH; env | cut -d= -f1 | sort | xargs"),
+        "65534\n/workspace\n/tmp /usr/bin:/bin:/usr/local/bin\n"
+        "HOME LANG LOGNAME PATH PWD TMPDIR USER\n",
+        "it is nobody, in /workspace, with a small environment");
     is_output(run_code(&rig, "bash",
                        "for f in /workspace/x /usr/x /etc/x /x; do "
                        "(echo x > $f) 2>/dev/null && echo $f; done; "

@@ -231,10 +231,10 @@ static inline bool wait_for(struct rig *rig, bool (*happened)(struct rig *rig, u
             return true;
         if (!alive)
             return false;
-        struct pollfd fds[3] = {{.fd = channel_fd(rig->keeper), .events = POLLIN},
-                                {.fd = rig->front ? channel_fd(rig->front) : -1, .events = POLLIN},
-                                {.fd = rig->recorder ? channel_fd(rig->recorder) : -1,
-                                 .events = POLLIN}};
+        struct pollfd fds[3] = {
+            {.fd = channel_fd(rig->keeper), .events = POLLIN},
+            {.fd = rig->front ? channel_fd(rig->front) : -1, .events = POLLIN},
+            {.fd = rig->recorder ? channel_fd(rig->recorder) : -1, .events = POLLIN}};
         (void)poll(fds, 3, 200);
     }
     return false;
