@@ -90,11 +90,17 @@ class Brigd:
         self.home = self.folder / "home"
         self.home.mkdir(exist_ok=True)
         self.config = self.folder / "brigd.yaml"
+        # As root these would be the machine's own.
+        if "database:" not in config:
+            config += f"\ndatabase: {{path: '{self.home}/history.sqlite'}}\n"
+        if "sandbox:" not in config:
+            config += f"\nsandbox: {{state_dir: '{self.home}/state'}}\n"
         self.config.write_text(config)
         if user:
             for path in (self.folder, self.home, self.config):
                 os.chown(path, USER, USER)
         self.log = open(self.folder / "log", "ab")
+        self.log_start = self.log.tell()
         environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(environment or {})}
         command = [str(BRIGD), "-c", str(self.config), "-l", listen, *options]
         self.process = subprocess.Popen(as_user(command) if user else command, stdin=subprocess.DEVNULL,
@@ -103,7 +109,7 @@ class Brigd:
         self.where = self.host = self.port = None
 
     def said(self):
-        return (self.folder / "log").read_text(errors="replace")
+        return (self.folder / "log").read_bytes()[self.log_start:].decode(errors="replace")
 
     def ready(self):
         def listening():
@@ -226,6 +232,6 @@ def main():
             except Exception:  # a test's failure, whatever it is
                 failed += 1
                 print(f"not ok {count} - {name}")
-                print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), end="", flush=True)
+                print("".join(f"# {line[:1000]}\n" for line in traceback.format_exc().splitlines()), end="", flush=True)
     print(f"1..{count}")
     return 1 if failed else 0
