@@ -22,7 +22,7 @@ setup-test: ## install what the tests need, if it is missing
 setup-vm: setup-test ## install what the tests in virtual machines need, if it is missing
 	@tools/setup vm
 
-test: setup-test ## everything but the virtual machines: gcc, clang and sanitizer builds, unit, e2e, bindings, escape, fuzz, lint
+test: setup-vm ## everything: gcc, clang and sanitizer builds, unit, e2e, bindings, escape, fuzz, lint, and test-vm-quick
 	@tests/run all
 
 test-unit: setup-test ## the unit tests, release and sanitizer build

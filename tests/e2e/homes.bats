@@ -13,7 +13,7 @@ setup() {
     run_as_user mkdir "$SCRATCH/project"
     cd "$SCRATCH/project" || return
     if lib_is_root; then
-        ROOT_STORE=$(mktemp -d /var/lib/brigtest.XXXXXXXX)
+        ROOT_STORE=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
         HOME_OF_USER=$(lib_user_home)
     else
         HOME_OF_USER=$HOME
