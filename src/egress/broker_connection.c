@@ -16,7 +16,7 @@
 #define HALF_CLOSED_MS ((int64_t)10 * 60 * 1000)
 #define INPUT_FIRST 4096
 /* Connections at one time whose buffers the kernel alone decides on, and what others share. */
-#define BUFFERS_UNBOUND 16
+#define BUFFERS_UNBOUND 32
 #define BUFFERS_BYTES ((size_t)16 << 20)
 #define BUFFER_LEAST ((size_t)64 << 10)
 

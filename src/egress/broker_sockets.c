@@ -83,7 +83,7 @@ void socket_tune(int fd, bool keep_alive)
 
 void socket_bound(int fd, size_t bytes)
 {
-    set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, (int)bytes);
+    set(fd, SOL_SOCKET, SO_RCVBUF, (int)bytes);
     set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)bytes);
 }
 
