@@ -297,7 +297,7 @@ def write_name(name):
 def read_name(message, at):
     labels = []
     while message[at]:
-        labels.append(message[at + 1:at + 1 + message[at]].decode())
+        labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
         at += 1 + message[at]
     return ".".join(labels).lower(), at + 1
 
