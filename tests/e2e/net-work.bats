@@ -302,9 +302,10 @@ group_value() {
     fi
 }
 
-@test "a jail with limits has a door with limits" {
+# Who can be cloned into a group is; where the kernel or a filter around us lacks that, it moves itself.
+limited_door() {
     local pid jail_pid group
-    jail root --memory 200M --cpu 50 --verbose --allow good.example:5000 --dir "$SCRATCH" -- python3 -c "
+    world root timeout 60 "$@" "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" --memory 200M --cpu 50 --verbose --allow good.example:5000 --dir "$SCRATCH" -- python3 -c "
 import os, socket, time
 s = socket.create_connection(('good.example', 5000), 9)
 s.sendall(b'x')
@@ -332,5 +333,11 @@ while not os.path.exists('$SCRATCH/enough'):
     [ "$memory" -eq $((64 * 1024 * 1024 + 1024 * 320 * 1024)) ]
     [ "${cpu%% *}" -eq 50000 ]
     # And nothing of it is left.
-    [ ! -d "/sys/fs/cgroup/memory$(grep memory <<< "$group" | cut -d: -f3)" ] || false
+    [ ! -d "/sys/fs/cgroup/memory$(grep memory <<< "$group" | cut -d: -f3)" ]
+    rm "$SCRATCH/connected" "$SCRATCH/enough"
+}
+
+@test "a jail with limits has a door with limits" {
+    limited_door
+    limited_door "$WITHOUT" clone3=ENOSYS --
 }
