@@ -352,8 +352,14 @@ void protect_advise(const struct settings *settings, const char *program)
     }
 }
 
+void protect_tidy(struct protect *protect)
+{
+    placeholders_remove(&protect->held);
+    protect_compare(protect, true);
+}
+
 void protect_done(struct protect *protect)
 {
+    protect_tidy(protect);
     placeholders_done(&protect->held);
-    protect_compare(protect, true);
 }

@@ -67,6 +67,10 @@ struct home_mounts {
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err);
 void home_mounts_done(struct home_mounts *mounts);
 
+/* Has the holder close copies of fds, last of all: then closing them here takes no time. What is lost is
+ * only that time if it cannot be told. */
+void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count);
+
 /* Limits what a jail writes. The private directories have been limited by home_join(), for all that
  * run in the jail: the least that one of them asks for holds, until it is over. What the home has on
  * disk is held to the same by its filesystem, if that has project quotas: set by root, and seen to
