@@ -464,6 +464,14 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     return status;
 }
 
+/* Until it has closed its end, which is when it has let go of everything. */
+static void await_end(int socket)
+{
+    char byte;
+    while (recv(socket, &byte, 1, 0) < 0 && errno == EINTR)
+        ;
+}
+
 static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
                struct home_state *ret_state, struct brig_error *err)
 {
@@ -479,6 +487,8 @@ static int ask(enum home_op op, const char *storage, const char *name, uid_t uid
     int status = send_request(socket, (struct home_request){.op = op}, &nothing, NULL, err);
     if (status == 0)
         status = receive_reply(socket, &reply, NULL, fds, err);
+    if (status == 0 && op == HOME_STOP)
+        await_end(socket);
     for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
         ret_state->pids[ret_state->pid_count++] = reply.pids[i];
     return status;

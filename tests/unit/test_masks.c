@@ -12,6 +12,7 @@
 #include "cli/sightings.c" /* NOLINT(bugprone-suspicious-include) */
 #include "home/hide.c"     /* NOLINT(bugprone-suspicious-include) */
 #include "home/links.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "home/names.c"    /* NOLINT(bugprone-suspicious-include) */
 #include "policy/policy.h"
 #include "tap.h"
 
