@@ -198,12 +198,17 @@ int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
     struct str *records = &placeholders->records;
     if (placeholders->settled == placeholders->count)
         return 0;
-    if (records->length == 0) /* it has failed before */
-        return brig_fail(err, BRIG_E_SETUP, 0, "cannot hold all names for protection");
+    if (placeholders->failure.code < 0) { /* it has failed before */
+        if (err)
+            *err = placeholders->failure;
+        return placeholders->failure.code;
+    }
     str_append_char(records, '\0'); /* the last */
     bool locked = journal_lock(placeholders->journal);
     off_t start = locked ? journal_append(placeholders->journal, records) : -1;
-    int status = settle_all(placeholders, err);
+    int status = settle_all(placeholders, &placeholders->failure);
+    if (status < 0 && err)
+        *err = placeholders->failure;
     if (start >= 0) {
         journal_rewrite(placeholders->journal, records, start);
         placeholders->records_at = start;

@@ -59,8 +59,9 @@ struct placeholders {
     size_t dir_count;
     struct placeholder *items;
     size_t count, room;
-    size_t settled; /* of these are no longer only wanted */
-    int *removed;   /* open still: see placeholders_remove() */
+    size_t settled;            /* of these are no longer only wanted */
+    struct brig_error failure; /* why not all could be made, for who asks again */
+    int *removed;              /* open still: see placeholders_remove() */
     size_t removed_count;
 };
 

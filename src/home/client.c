@@ -324,9 +324,16 @@ static __attribute__((noreturn)) void become_holder(const struct home_spec *spec
     _exit(1);
 }
 
+/* What a run asks for. */
+struct asking {
+    struct home_request head;
+    const struct str *text;
+    bool sent; /* to a holder that is being started, which will find it when it has */
+};
+
 /* A holder of our own making, and a socket to it; its parent is gone at once, so that nobody has to
  * wait for it. */
-static int start_holder(const struct home_spec *spec, struct brig_error *err)
+static int start_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
 {
     int pair[2];
     autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -360,21 +367,27 @@ static int start_holder(const struct home_spec *spec, struct brig_error *err)
     int fds[HOME_FD_COUNT];
     if (status == 0)
         status = send_request(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, err);
+    if (status == 0 && spec->owner == spec->uid) /* else more has to be given */
+        status = send_request(ours, asking->head, asking->text, NULL, err);
+    asking->sent = spec->owner == spec->uid;
+    if (status == 0 && asking->sent && spec->meanwhile)
+        spec->meanwhile(spec->meanwhile_arg);
     if (status == 0)
         status = receive_reply(ours, &reply, NULL, fds, err);
     return status < 0 ? status : take_fd(&ours);
 }
 
-static int find_holder(const struct home_spec *spec, struct brig_error *err)
+static int find_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
 {
     struct timespec began, now;
     (void)clock_gettime(CLOCK_MONOTONIC, &began);
     for (;;) {
         int fd = connect_to(spec->storage, spec->name, spec->uid, err);
+        asking->sent = false;
         if (fd != -ENOENT)
             return fd;
         struct brig_error local = {0};
-        fd = start_holder(spec, &local);
+        fd = start_holder(spec, asking, &local);
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         if (fd != BRIG_E_STATE || now.tv_sec - began.tv_sec >= PATIENCE_SECONDS) {
             if (fd < 0 && err)
@@ -392,16 +405,17 @@ static int find_holder(const struct home_spec *spec, struct brig_error *err)
 static int join_once(const struct home_spec *spec, const struct str *text,
                      struct home_mounts *ret_mounts, struct brig_error *err)
 {
-    autoclose int socket = find_holder(spec, err);
+    struct asking asking = {.head = {.op = HOME_JOIN,
+                                     .kind = spec->kind,
+                                     .mask_count = (uint32_t)spec->mask_count,
+                                     .shown_count = (uint32_t)spec->shown_count,
+                                     .own_count = (uint32_t)spec->own_count,
+                                     .disk_bytes = spec->disk_bytes,
+                                     .disk_inodes = spec->disk_inodes},
+                            .text = text};
+    autoclose int socket = find_holder(spec, &asking, err);
     if (socket < 0)
         return socket;
-    const struct home_request head = {.op = HOME_JOIN,
-                                      .kind = spec->kind,
-                                      .mask_count = (uint32_t)spec->mask_count,
-                                      .shown_count = (uint32_t)spec->shown_count,
-                                      .own_count = (uint32_t)spec->own_count,
-                                      .disk_bytes = spec->disk_bytes,
-                                      .disk_inodes = spec->disk_inodes};
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT];
     __attribute__((cleanup(given_done))) struct given given = {.count = 0};
@@ -409,8 +423,8 @@ static int join_once(const struct home_spec *spec, const struct str *text,
     if (!places)
         return brig_fail_nomem(err);
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
-    if (status == 0)
-        status = send_request(socket, head, text, &given, err);
+    if (status == 0 && !asking.sent)
+        status = send_request(socket, asking.head, text, &given, err);
     if (status == 0)
         status = receive_reply(socket, &reply, places, fds, err);
     if (status < 0)

@@ -39,6 +39,8 @@ struct home_spec {
     const char *const *own; /* brig's own directories below user_home, relative to it */
     size_t own_count;
     uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
+    void (*meanwhile)(void *arg);     /* called while a holder is being started; may be NULL */
+    void *meanwhile_arg;
 };
 
 /* What a run got: detached mounts, and its place in the jail. */
