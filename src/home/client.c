@@ -219,6 +219,27 @@ static pid_t peer_of(int socket)
     return peer.pid;
 }
 
+/* Of who ended without having read all, that is said first, and his last words after it. */
+static ssize_t receive_message(int socket, struct msghdr *message)
+{
+    const struct msghdr empty = *message;
+    bool reset = false;
+    ssize_t length;
+    do {
+        *message = empty;
+        length = recvmsg(socket, message, MSG_CMSG_CLOEXEC);
+        if (length < 0 && errno == ECONNRESET && !reset) {
+            reset = true;
+            errno = EINTR;
+        }
+    } while (length < 0 && errno == EINTR);
+    if (reset && length <= 0) {
+        length = -1;
+        errno = ECONNRESET;
+    }
+    return length;
+}
+
 /* The text that follows goes to `text`, of HOME_PLACES_MAX bytes, if that is not NULL. */
 static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
                          int fds[HOME_FD_COUNT], struct brig_error *err)
@@ -233,10 +254,7 @@ static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
                              .msg_iovlen = ARRAY_LENGTH(parts),
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
-    ssize_t length;
-    do
-        length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (length < 0 && errno == EINTR);
+    ssize_t length = receive_message(socket, &message);
     for (size_t i = 0; i < HOME_FD_COUNT; i++)
         fds[i] = -1;
     const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
@@ -367,9 +385,9 @@ static int start_holder(const struct home_spec *spec, struct asking *asking, str
     int fds[HOME_FD_COUNT];
     if (status == 0)
         status = send_request(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, err);
-    if (status == 0 && spec->owner == spec->uid) /* else more has to be given */
-        status = send_request(ours, asking->head, asking->text, NULL, err);
-    asking->sent = spec->owner == spec->uid;
+    /* If more has to be given, or that fails, it is asked later. */
+    asking->sent = status == 0 && spec->owner == spec->uid &&
+                   send_request(ours, asking->head, asking->text, NULL, NULL) == 0;
     if (status == 0 && asking->sent && spec->meanwhile)
         spec->meanwhile(spec->meanwhile_arg);
     if (status == 0)
