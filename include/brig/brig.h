@@ -172,6 +172,19 @@ int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const
 /* Takes back every earlier rule for exactly this destination; *ret_removed (may be NULL) counts. */
 int brig_policy_ungrant(struct brig_policy *policy, const char *dest, size_t *ret_removed,
                         struct brig_error *err);
+/* A directory of the jail's own at dest: in memory, counted with its /tmp (BRIG_LIMIT_TMP_BYTES), gone
+ * with the jail. BRIG_READ_WRITE, or BRIG_READ_ONLY for one that holds what brig_policy_file() puts
+ * there and nothing else. A grant of the same destination wins. Needs namespaces: where there are
+ * none, the run does not start. */
+int brig_policy_private(struct brig_policy *policy, enum brig_access access, const char *dest,
+                        struct brig_error *err);
+/* A file in a private directory: one of those, /tmp, /run or the home. The directories above it are
+ * made. `mode` has no more than the nine bits of permission. The bytes are copied. */
+int brig_policy_file(struct brig_policy *policy, const char *dest, const void *bytes, size_t length,
+                     mode_t mode, struct brig_error *err);
+/* Keeps the directory that brig_policy_private() made at dest beyond the jail's end, for
+ * brig_job_kept_dir(). One in each policy. */
+int brig_policy_keep(struct brig_policy *policy, const char *dest, struct brig_error *err);
 int brig_policy_identity(struct brig_policy *policy, const struct brig_identity *identity,
                          struct brig_error *err);
 int brig_policy_network(struct brig_policy *policy, enum brig_network network,
@@ -408,6 +421,10 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
 pid_t brig_job_pid(const struct brig_job *job);
 /* The master side of the jail's pty, or -1; owned by the job. A front relays it (see brig.1). */
 int brig_job_terminal(const struct brig_job *job);
+/* The directory of brig_policy_keep(), or -1: an fd to look for files in with openat(), also when the
+ * job is over, until it is freed. Owned by the job. What is in it was made by the command: follow no
+ * link, and expect anything but regular files as well. */
+int brig_job_kept_dir(const struct brig_job *job);
 /* The signal that stopped the command (Ctrl-Z), once, else 0. The front decides what follows;
  * brig_job_signal(job, SIGCONT) goes on. */
 int brig_job_take_stop(struct brig_job *job);

@@ -6,40 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-
-/* The length of the well-formed UTF-8 sequence at p, 0 if there is none (Unicode 15, table 3-7: no
- * overlong forms, no surrogates, nothing above U+10FFFF). */
-static size_t utf8_length(const unsigned char *p, size_t left)
-{
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf; /* bounds of the second byte */
-    size_t length;
-    if (p[0] < 0x80)
-        return 1;
-    if (p[0] >= 0xc2 && p[0] <= 0xdf) {
-        length = 2;
-    } else if (p[0] >= 0xe0 && p[0] <= 0xef) {
-        length = 3;
-        if (p[0] == 0xe0)
-            low = 0xa0;
-        if (p[0] == 0xed)
-            high = 0x9f;
-    } else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
-        length = 4;
-        if (p[0] == 0xf0)
-            low = 0x90;
-        if (p[0] == 0xf4)
-            high = 0x8f;
-    } else {
-        return 0;
-    }
-    if (left < length || p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
+#include "base/utf8.h"
 
 static void append_ascii(struct str *out, unsigned char c)
 {
@@ -57,10 +24,22 @@ static void append_ascii(struct str *out, unsigned char c)
         str_append_char(out, (char)c);
 }
 
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 static void append_quoted(struct str *out, const unsigned char *bytes, size_t length)
 {
     str_append_char(out, '"');
     for (size_t i = 0; i < length;) {
+        size_t plain = i;
+        while (plain < length && is_plain(bytes[plain]))
+            plain++;
+        str_append_bytes(out, bytes + i, plain - i);
+        i = plain;
+        if (i == length)
+            break;
         size_t n = utf8_length(bytes + i, length - i);
         if (n == 1)
             append_ascii(out, bytes[i]);
@@ -129,12 +108,12 @@ void json_bytes(struct json *j, const char *key, const void *bytes, size_t lengt
     append_quoted(j->out, bytes, length);
 }
 
-void json_string(struct json *j, const char *key, const char *text)
+void json_text(struct json *j, const char *key, const char *text)
 {
     if (text)
         json_bytes(j, key, text, strlen(text));
     else
-        json_null(j, key);
+        json_nothing(j, key);
 }
 
 void json_int(struct json *j, const char *key, int64_t value)
@@ -145,8 +124,13 @@ void json_int(struct json *j, const char *key, int64_t value)
 
 void json_uint(struct json *j, const char *key, uint64_t value)
 {
+    char text[20]; /* of UINT64_MAX */
+    size_t at = sizeof text;
+    do
+        text[--at] = (char)('0' + value % 10);
+    while (value /= 10);
     before(j, key);
-    str_appendf(j->out, "%" PRIu64, value);
+    str_append_bytes(j->out, text + at, sizeof text - at);
 }
 
 void json_bool(struct json *j, const char *key, bool value)
@@ -155,7 +139,7 @@ void json_bool(struct json *j, const char *key, bool value)
     str_append(j->out, value ? "true" : "false");
 }
 
-void json_null(struct json *j, const char *key)
+void json_nothing(struct json *j, const char *key)
 {
     before(j, key);
     str_append(j->out, "null");

@@ -86,6 +86,18 @@ static int open_tools(const struct start *start, const struct plan_step *step)
     return (int)result;
 }
 
+/* Its mount is held by the fd when the jail's are gone. */
+static int keep_directory(const struct start *start, const struct plan_step *step)
+{
+    long fd =
+        SYS(openat, start->plan->slots[step->slot], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return (int)fd;
+    int result = child_say_fd(start->wire, WIRE_KEPT, 0, (int)fd);
+    (void)SYS(close, fd);
+    return result;
+}
+
 static int take_step(const struct start *start, const struct plan_step *step)
 {
     if (child_is_mount_step(step))
@@ -96,6 +108,8 @@ static int take_step(const struct start *start, const struct plan_step *step)
         return (int)SYS(setgroups, 0, 0);
     if (step->op == PLAN_HOSTNAME)
         return (int)SYS(sethostname, step->data, step->length);
+    if (step->op == PLAN_KEEP)
+        return keep_directory(start, step);
     if (step->op == PLAN_LISTEN)
         return open_tools(start, step);
     if (step->op == PLAN_PTY)

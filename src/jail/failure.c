@@ -81,6 +81,7 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_MKFILE:
     case PLAN_MKPATH:
     case PLAN_SYMLINK:
+    case PLAN_KEEP:
     case PLAN_LISTEN:
     case PLAN_PTY:
         return false;

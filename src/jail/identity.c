@@ -14,9 +14,7 @@
 
 #define NEWGIDMAP "/usr/bin/newgidmap"
 
-/* Root of the machine (or of a container without a user namespace), as opposed to uid 0 in a user
- * namespace, which is some ordinary user outside and has no other id to take. */
-static bool is_real_root(void)
+bool identity_is_root(void)
 {
     if (geteuid() != 0)
         return false;
@@ -82,7 +80,7 @@ int identity_choose(const struct brig_policy *policy, struct arena *arena,
                     struct brig_unenforced *unenforced, struct identity *ret_identity,
                     struct brig_error *err)
 {
-    struct identity identity = {.become = is_real_root()};
+    struct identity identity = {.become = identity_is_root()};
     uid_t own_uid = geteuid();
     gid_t own_gid = getegid();
     bool chosen = policy->host_uid != (uid_t)-1;

@@ -24,6 +24,10 @@ struct identity {
     size_t group_count;
 };
 
+/* Root of the machine (or of a container without a user namespace), as opposed to uid 0 in a user
+ * namespace, which is some ordinary user outside and has no other id to take. */
+bool identity_is_root(void);
+
 /* Strings live in the arena or in the policy. */
 int identity_choose(const struct brig_policy *policy, struct arena *arena,
                     struct brig_unenforced *unenforced, struct identity *ret_identity,

@@ -359,6 +359,11 @@ int brig_job_terminal(const struct brig_job *job)
     return job->terminal;
 }
 
+int brig_job_kept_dir(const struct brig_job *job)
+{
+    return job->kept;
+}
+
 int brig_job_take_stop(struct brig_job *job)
 {
     int signal = job->stop_signal;
@@ -508,6 +513,7 @@ void brig_job_free(struct brig_job *job)
     close_if_open(job->pidfd);
     close_if_open(job->wire);
     close_if_open(job->terminal);
+    close_if_open(job->kept);
     close_if_open(job->entry_fd);
     close_if_open(job->epoll);
     close_if_open(job->timer);

@@ -26,6 +26,7 @@ struct brig_job {
     struct door *door;               /* of its network, or NULL */
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
+    int kept;     /* the directory of brig_policy_keep(), or -1 */
     int entry_fd; /* what is published for job_enter(), or -1 */
     struct capture captures[2];
     struct watch watch;

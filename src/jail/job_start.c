@@ -264,6 +264,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->pidfd = spawned.pidfd;
     job->wire = spawned.wire;
     job->terminal = spawned.terminal;
+    job->kept = spawned.kept;
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
         job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
     result = take_door(job, policy, &spawned.door, err);
@@ -367,6 +368,19 @@ static int start_in_jail(struct brig_job *job, const struct entry *entry,
     return result < 0 ? result : launch(job, entry->record.policy, command, streams, NULL, err);
 }
 
+/* A directory of the jail's own has nowhere to be without namespaces, and what is asked for less than
+ * that is not a jail with it. What failed before, if anything, is the reason. */
+static int refuse_private(const struct brig_policy *policy, struct brig_error *err)
+{
+    const struct policy_private *private = &policy->privates[0];
+    if (!err || !err->message[0])
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "without namespaces the jail cannot have a private '%s' [%s]",
+                         private->dest, private->origin);
+    err->code = BRIG_E_SETUP;
+    return brig_wrap(err, BRIG_E_SETUP, "no private '%s' [%s]", private->dest, private->origin);
+}
+
 /* Down the ladder as far as the policy lets us; what was lost on the way is in the plan's list. */
 static int climb_down(struct brig_job *job, const struct brig_policy *policy,
                       const struct brig_command *command, struct streams *streams,
@@ -377,6 +391,8 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
     unsigned missing = 0;
     for (;;) {
         struct brig_error local = {0};
+        if (rung != PLAN_FULL && policy->private_count > 0)
+            return refuse_private(policy, err);
         int result = try_rung(job, policy, command, streams, rung, missing, &local);
         if (result == 0)
             return 0;
@@ -476,6 +492,7 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
                              .pidfd = -1,
                              .wire = -1,
                              .terminal = -1,
+                             .kept = -1,
                              .entry_fd = -1,
                              .epoll = -1,
                              .timer = -1,

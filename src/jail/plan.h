@@ -50,6 +50,7 @@ enum plan_op {
                        * for PLAN_ATTACH. What is not there leaves a slot without anything */
     PLAN_PIVOT,  /* the root becomes /, with the host's tree stacked on it */
     PLAN_DETACH, /* the host's tree is gone */
+    PLAN_KEEP,   /* send out the directory in slot */
     PLAN_LISTEN, /* make the socket for tools at path, send it out */
     PLAN_PTY,    /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };

@@ -14,6 +14,7 @@ static bool is_always_fresh(const struct plan_step *step)
     switch (step->op) {
     case PLAN_HOSTNAME:
     case PLAN_DEVPTS:
+    case PLAN_KEEP:
     case PLAN_LISTEN:
     case PLAN_PTY:
         return true;

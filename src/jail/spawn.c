@@ -131,6 +131,7 @@ static void keep_fd(struct spawned *spawned, const struct wire_message *message,
 {
     int type = message->type;
     int *place = type == WIRE_TERMINAL ? &spawned->terminal
+                 : type == WIRE_KEPT   ? &spawned->kept
                  : type == WIRE_TOOLS  ? &spawned->tools
                  : type == WIRE_PID    ? &spawned->pidfd
                                        : NULL;
@@ -211,6 +212,8 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->pidfd);
     if (spawned->terminal >= 0)
         (void)close(spawned->terminal);
+    if (spawned->kept >= 0)
+        (void)close(spawned->kept);
     if (spawned->tools >= 0)
         (void)close(spawned->tools);
     door_sockets_done(&spawned->door);
@@ -258,7 +261,7 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
     if (cloned < 0)
         return (int)cloned;
     reap((pid_t)cloned);
-    struct spawned spawned = {.wire = wire, .pidfd = -1, .terminal = -1, .tools = -1};
+    struct spawned spawned = {.wire = wire, .pidfd = -1, .terminal = -1, .kept = -1, .tools = -1};
     return take_messages(plan, &spawned, err);
 }
 
@@ -309,8 +312,12 @@ void spawn_abandon(struct spawn_early *early)
 {
     if (!early->begun)
         return;
-    struct spawned spawned = {
-        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1, .tools = -1};
+    struct spawned spawned = {.pid = early->pid,
+                              .pidfd = early->pidfd,
+                              .wire = early->wire,
+                              .terminal = -1,
+                              .kept = -1,
+                              .tools = -1};
     undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
     end_early(early);
     (void)close(early->wire);
@@ -327,8 +334,12 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     end_early(early);
     (void)close(early->wire_child);
-    struct spawned spawned = {
-        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1, .tools = -1};
+    struct spawned spawned = {.pid = early->pid,
+                              .pidfd = early->pidfd,
+                              .wire = early->wire,
+                              .terminal = -1,
+                              .kept = -1,
+                              .tools = -1};
     int result = settle(plan, &spawned, -1, err);
     if (result < 0) {
         undo(&spawned);
@@ -357,7 +368,7 @@ int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
     autoclose int done_read = done[0];
     autoclose int done_write = done[1];
-    struct spawned spawned = {.pidfd = -1, .wire = wire, .terminal = -1, .tools = -1};
+    struct spawned spawned = {.pidfd = -1, .wire = wire, .terminal = -1, .kept = -1, .tools = -1};
     long cloned = clone_jail(plan, wire_child, &spawned.pidfd, &spawned.first, err);
     if (cloned < 0)
         return (int)cloned;

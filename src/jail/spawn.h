@@ -16,6 +16,7 @@ struct spawned {
     int pidfd;                /* of it */
     int wire;                 /* to it, SEQPACKET, non-blocking */
     int terminal;             /* master of its pty, or -1 */
+    int kept;                 /* a private directory of its, or -1 */
     int tools;                /* the socket for tools, listening, or -1 */
     struct door_sockets door; /* of the network door */
     bool started;             /* init was heard of */

@@ -401,7 +401,8 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
         view_add_identity_files(&view);
     if (policy_has_door(policy))
         view_add_door(&view);
-    if ((result = view_add_entries(&view, err)) < 0 || (result = add_file(&view, err)) < 0)
+    if ((result = view_add_entries(&view, err)) < 0 || (result = add_file(&view, err)) < 0 ||
+        (result = view_add_files(&view, err)) < 0)
         return result;
     finish(&view);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;

@@ -18,7 +18,8 @@ enum view_entry_kind {
 struct view_entry {
     enum view_entry_kind kind;
     const char *dest;
-    const char *part; /* ENTRY_PRIVATE */
+    const char *part; /* ENTRY_PRIVATE, as are these two: */
+    bool read_only, kept;
     const struct policy_grant *grant;
     const char *source;
     struct stat info; /* ENTRY_TREE */
@@ -36,6 +37,9 @@ struct view_entry *view_add_entry(struct view *view, struct view_entries *entrie
 
 /* The rest of a path below a directory, from its slash on, or NULL if it is not below it. */
 const char *view_below(const char *directory, const char *path);
+
+/* view_private.c: the policy's own directories. */
+void view_add_privates(struct view *view, struct view_entries *entries);
 
 /* view_hidden.c: what a view of the host must hide besides what the policy masks. */
 void view_add_hidden(struct view *view, struct view_entries *entries);

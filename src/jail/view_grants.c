@@ -153,10 +153,14 @@ static int lay_private(struct view *view, const struct view_entry *entry, struct
     int result = view_mountpoint(view, entry->dest, true, &ours, err);
     if (result < 0)
         return result;
-    int slot = view_subtree(view, view->scratch, entry->part, "make a private directory");
+    int slot = (entry->read_only ? view_read_only_subtree : view_subtree)(
+        view, view->scratch, entry->part, "make a private directory");
     (void)view_attach(view, slot, entry->dest, ours,
                       arena_concat(&view->plan->arena, "mount a private '", entry->dest, "'"));
-    view_landlock(view, slot, entry->dest, LANDLOCK_GRANT_WRITE, true);
+    view_landlock(view, slot, entry->dest,
+                  entry->read_only ? LANDLOCK_GRANT_READ : LANDLOCK_GRANT_WRITE, true);
+    if (entry->kept)
+        view_keep(view, slot);
     view_add_place(
         view, (struct view_place){.dest = entry->dest,
                                   .slot = view->scratch,
@@ -487,6 +491,7 @@ int view_add_entries(struct view *view, struct brig_error *err)
 {
     struct view_entries entries = {0};
     add_private(view, &entries);
+    view_add_privates(view, &entries);
     view_add_hidden(view, &entries);
     for (size_t i = 0; i < view->policy->grant_count; i++) {
         int result = add_grant(view, &entries, &view->policy->grants[i], err);

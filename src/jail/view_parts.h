@@ -65,6 +65,7 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 #define VIEW_SCRATCH_RUN "run"
 #define VIEW_SCRATCH_SHM VIEW_SCRATCH_RUN "/shm" /* where /dev/shm is, or points to */
 #define VIEW_SCRATCH_HOME "home"
+#define VIEW_SCRATCH_OWN "own"
 #define VIEW_EMPTY_DIR "empty"
 #define VIEW_EMPTY_FILE "nothing"
 #define VIEW_HELD_DIR "held"
@@ -79,6 +80,10 @@ int view_read_small_file(struct arena *arena, const char *path, size_t limit, ch
 
 /* view_door.c */
 void view_add_door(struct view *view); /* how to find its name server */
+
+/* view_private.c */
+void view_keep(struct view *view, int slot);
+int view_add_files(struct view *view, struct brig_error *err);
 
 /* view_grants.c */
 int view_add_entries(struct view *view, struct brig_error *err);

@@ -11,6 +11,7 @@ enum wire_type {
     WIRE_SOFT,       /* a = step, b = errno: a step that may fail did */
     WIRE_PID,        /* a = pid of the jail's first process, where another process made it */
     WIRE_TERMINAL,   /* the pty's master comes with it */
+    WIRE_KEPT,       /* a private directory of the jail's comes with it */
     WIRE_TOOLS,      /* the socket for tools comes with it */
     WIRE_DOOR,       /* a socket of the door comes with it; a = kind << 8 | index */
     WIRE_STARTED,    /* init runs */

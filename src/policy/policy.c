@@ -41,6 +41,7 @@ void brig_policy_free(struct brig_policy *policy)
         policy_grant_done(&policy->grants[i]);
     for (size_t i = 0; i < policy->env_count; i++)
         env_done(&policy->env[i]);
+    policy_private_done(policy);
     policy_net_done(&policy->net);
     free(policy->grants);
     free(policy->env);
@@ -133,12 +134,14 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
     /* Nothing is shared: every pointer is emptied before the first copy can fail. */
     copy->grants = NULL;
     copy->env = NULL;
-    copy->grant_count = copy->env_count = 0;
+    copy->privates = NULL;
+    copy->files = NULL;
+    copy->grant_count = copy->env_count = copy->private_count = copy->file_count = 0;
     copy->net = (struct policy_net){0};
     copy->root_path = copy->user_name = copy->home = copy->shell = NULL;
     copy->workdir = copy->hostname = copy->origin = NULL;
     if (copy_grants(policy, copy) < 0 || copy_env(policy, copy) < 0 ||
-        policy_net_copy(&policy->net, &copy->net) < 0 ||
+        policy_private_copy(policy, copy) < 0 || policy_net_copy(&policy->net, &copy->net) < 0 ||
         str_copy(policy->root_path, &copy->root_path, NULL) < 0 ||
         str_copy(policy->user_name, &copy->user_name, NULL) < 0 ||
         str_copy(policy->home, &copy->home, NULL) < 0 ||

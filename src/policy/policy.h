@@ -12,6 +12,9 @@
 #define POLICY_ENV_MAX 4096
 #define POLICY_HOSTNAME_MAX 64
 #define POLICY_LACK_MAX 128
+#define POLICY_PRIVATE_MAX 64
+#define POLICY_PRIVATE_FILES_MAX 1024
+#define POLICY_FILE_BYTES_MAX ((size_t)64 << 20)
 /* Host ids of jails that root gives one of their own: a range no distribution hands out. */
 #define POLICY_STRANGER_UID 1900000000U
 #define POLICY_STRANGER_COUNT 10000000U
@@ -50,6 +53,21 @@ struct policy_file {
     unsigned mode;
 };
 
+/* A directory in the jail's own memory. */
+struct policy_private {
+    char *dest; /* absolute, normalised */
+    char *origin;
+    bool read_only;
+    bool kept; /* an fd of it is handed out */
+};
+
+struct policy_private_file {
+    char *dest;
+    void *bytes;
+    size_t length;
+    mode_t mode;
+};
+
 /* What the front has left to be done before the policy's paths are looked up. The engine does it once
  * it has begun to make the namespaces, which keeps the kernel busy for longer; if it starts anew, it
  * does it again. */
@@ -65,6 +83,10 @@ struct brig_policy {
     struct policy_grant *grants;
     size_t grant_count;
     struct policy_file file; /* none if dest is NULL */
+    struct policy_private *privates;
+    size_t private_count;
+    struct policy_private_file *files; /* in private directories */
+    size_t file_count;
     struct policy_env *env;
     size_t env_count;
     uid_t host_uid, inside_uid; /* (uid_t)-1: choose */

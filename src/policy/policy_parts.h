@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 struct brig_error;
+struct brig_policy;
 struct json;
 struct policy_grant;
 struct policy_inject;
@@ -28,6 +29,10 @@ int policy_path(const char *what, const char *path, unsigned flags, char **ret_p
 int policy_copy_words(const char *const *words, size_t max, const char *what, char ***ret_words,
                       struct brig_error *err);
 void policy_free_words(char **words); /* accepts NULL */
+
+/* Private directories and files; what is copied to is empty before. In policy_private.c. */
+void policy_private_done(struct brig_policy *policy);
+int policy_private_copy(const struct brig_policy *from, struct brig_policy *to);
 
 /* The network in words and as JSON, without its secrets. In explain_net.c. */
 void policy_explain_net(struct str *out, const struct policy_net *net);

@@ -2,7 +2,6 @@
 /* The words of executions. */
 #include "server/execution.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
@@ -66,16 +65,20 @@ bool execution_id_is_valid(const char *text)
 
 void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1])
 {
+    static const char digits[] = "0123456789abcdef";
     unsigned char r[16];
     /* So few bytes are given whole or, before the machine has gathered any, waited for. */
     while (getrandom(r, sizeof r, 0) != sizeof r)
         ;
     r[6] = (unsigned char)((r[6] & 0x0f) | 0x40);
     r[8] = (unsigned char)((r[8] & 0x3f) | 0x80);
-    (void)snprintf(ret_id, EXECUTION_ID_LENGTH + 1,
-                   "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", r[0],
-                   r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13],
-                   r[14], r[15]);
+    for (size_t i = 0; i < sizeof r; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *ret_id++ = '-';
+        *ret_id++ = digits[r[i] >> 4];
+        *ret_id++ = digits[r[i] & 15];
+    }
+    *ret_id = 0;
 }
 
 bool execution_file_name_is_valid(const char *name)

@@ -1,51 +1,331 @@
 /* SPDX-License-Identifier: MIT */
-/* The built-in runtimes. A limit or time of 0 is what the configuration says for all of them. */
+/* The runtimes: the built-in table, what of it this machine has, and how one is called. */
 #include "server/runtime.h"
 
-#include "base/own.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define CODE_UID 65534
-#define AGENT_UID 1000
+#include "base/json.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "policy/policy.h"
+#include "server/config.h"
+
+#define MINUTE_MS UINT64_C(60000)
+#define NOBODY 65534
+#define AGENT 1000
 
 const struct runtime runtime_table[] = {
-    {.name = "python",
-     .aliases = {"python3", "py"},
-     .argv = {"python3", "-u", "-B", "{file}"},
-     .file_name = "main.py",
-     .package = "python3",
-     .profile = BRIG_SECCOMP_CODE,
-     .inside_uid = CODE_UID,
-     .origin = "built in"},
-    {.name = "node",
-     .aliases = {"javascript", "js"},
-     .argv = {"node", "--max-old-space-size={memory_mb}", "{file}"},
-     .file_name = "main.js",
-     .package = "nodejs",
-     .profile = BRIG_SECCOMP_CODE,
-     .inside_uid = CODE_UID,
-     .origin = "built in"},
-    {.name = "bash",
-     .aliases = {"sh", "shell"},
-     .argv = {"/bin/sh", "-e", "-u", "{file}"},
-     .file_name = "main.sh",
-     .package = "dash",
-     .profile = BRIG_SECCOMP_CODE,
-     .inside_uid = CODE_UID,
-     .origin = "built in"},
-    {.name = "claude",
-     .argv = {"claude", "-p", "--dangerously-skip-permissions"},
-     .file_name = "prompt.txt",
-     .package = "claude-code",
-     .input = RUNTIME_STDIN,
-     .profile = BRIG_SECCOMP_DEV,
-     .inside_uid = AGENT_UID,
-     .agent = true,
-     .allow = {"api.anthropic.com"},
-     .limits = {[EXECUTION_MEMORY_MB] = 1024,
-                [EXECUTION_PIDS] = 200,
-                [EXECUTION_DISK_MB] = 500,
-                [EXECUTION_CPU_PERCENT] = 200},
-     .timeout_ms = 300000,
-     .origin = "built in"},
+    {
+        .name = "python",
+        .aliases = {"python3", "py"},
+        .argv = {"python3", "-u", "-B", "{file}"},
+        .file_name = "main.py",
+        .package = "python3",
+        .profile = BRIG_SECCOMP_CODE,
+        .inside_uid = NOBODY,
+        .origin = "built in",
+    },
+    {
+        .name = "node",
+        .aliases = {"javascript", "js", "nodejs"},
+        .argv = {"node", "--max-old-space-size={memory_mb}", "{file}"},
+        .file_name = "main.js",
+        .package = "nodejs",
+        .profile = BRIG_SECCOMP_CODE,
+        .inside_uid = NOBODY,
+        .origin = "built in",
+    },
+    {
+        .name = "bash",
+        .aliases = {"sh", "shell"},
+        .argv = {"/bin/sh", "-e", "-u", "{file}"},
+        .file_name = "main.sh",
+        .package = "dash",
+        .profile = BRIG_SECCOMP_CODE,
+        .inside_uid = NOBODY,
+        .origin = "built in",
+    },
+    {
+        .name = "claude",
+        .argv = {"claude", "-p", "--dangerously-skip-permissions"},
+        .package = "make claude-runtime",
+        .input = RUNTIME_STDIN,
+        .profile = BRIG_SECCOMP_DEV,
+        .inside_uid = AGENT,
+        .agent = true,
+        .allow = {"api.anthropic.com"},
+        .limits = {[EXECUTION_MEMORY_MB] = 1024,
+                   [EXECUTION_PIDS] = 200,
+                   [EXECUTION_DISK_MB] = 500,
+                   [EXECUTION_CPU_PERCENT] = 200},
+        .max_limits = {[EXECUTION_MEMORY_MB] = 4096,
+                       [EXECUTION_PIDS] = 1000,
+                       [EXECUTION_DISK_MB] = 2000,
+                       [EXECUTION_CPU_PERCENT] = 400},
+        .timeout_ms = 5 * MINUTE_MS,
+        .max_timeout_ms = 30 * MINUTE_MS,
+        .origin = "built in",
+    },
 };
 const size_t runtime_table_count = ARRAY_LENGTH(runtime_table);
+
+/* ---- what holds ---- */
+
+uint64_t runtime_limit(const struct runtime *runtime, const struct server_config *config,
+                       enum execution_limit limit)
+{
+    return runtime->limits[limit] ? runtime->limits[limit] : config->sandbox.limits[limit];
+}
+
+uint64_t runtime_max_limit(const struct runtime *runtime, const struct server_config *config,
+                           enum execution_limit limit)
+{
+    return runtime->max_limits[limit] ? runtime->max_limits[limit]
+                                      : config->sandbox.max_limits[limit];
+}
+
+uint64_t runtime_timeout_ms(const struct runtime *runtime, const struct server_config *config)
+{
+    return runtime->timeout_ms ? runtime->timeout_ms : config->sandbox.default_timeout_ms;
+}
+
+uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct server_config *config)
+{
+    return runtime->max_timeout_ms ? runtime->max_timeout_ms : config->sandbox.max_timeout_ms;
+}
+
+bool runtime_takes_variable(const char *name)
+{
+    static const char *const refused[] = {
+        "LD_*",    "PATH",        "HOME",    "NODE_*",  "PYTHON*",  "BASH*",       "ENV",
+        "IFS",     "SHELLOPTS",   "PERL5*",  "RUBY*",   "JAVA_*",   "JDK_*",       "_JAVA_*",
+        "GLIBC_*", "GCONV_PATH",  "LOCPATH", "NLSPATH", "MALLOC_*", "HOSTALIASES", "TMPDIR",
+        "CLAUDE*", "ANTHROPIC_*", "*_PROXY", "*_proxy", "SSL_*",    "BRIG_*",
+    };
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
+    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    if (!*name || !strchr(letters, *name) || strspn(name, all) != strlen(name))
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++)
+        if (policy_pattern_matches(refused[i], name))
+            return false;
+    return true;
+}
+
+/* ---- what this machine has ---- */
+
+static bool is_program(int root, const char *path)
+{
+    autoclose int fd = -1;
+    struct stat info;
+    if (path_open_in_root(root, path, O_PATH, 0, &fd, NULL) < 0 || fstat(fd, &info) < 0)
+        return false;
+    return S_ISREG(info.st_mode) && (info.st_mode & S_IXOTH);
+}
+
+static bool has_program(int root, const char *name)
+{
+    if (strchr(name, '/'))
+        return is_program(root, name);
+    char path[PATH_LENGTH_MAX + 1];
+    for (const char *at = RUNTIME_PATH; at; at = strchr(at, ':')) {
+        at += *at == ':';
+        (void)snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(at, ":"), at, name);
+        if (is_program(root, path))
+            return true;
+    }
+    return false;
+}
+
+/* A compiled program is not there yet; its compiler has to be. */
+static bool has_programs(const struct runtime *runtime, int root)
+{
+    if (runtime->compile[0])
+        return has_program(root, runtime->compile[0]) && has_program(root, "/bin/sh");
+    return has_program(root, runtime->argv[0]);
+}
+
+/* A root directory needs something to mount on. */
+static const char *missing_place(const struct runtime *runtime, int root)
+{
+    static const char *const places[] = {RUNTIME_WORKSPACE, RUNTIME_OUTPUT, "/tmp", "/proc",
+                                         "/dev"};
+    for (size_t i = 0; i <= ARRAY_LENGTH(places); i++) {
+        const char *place = i < ARRAY_LENGTH(places) ? places[i] : RUNTIME_HOME;
+        autoclose int fd = -1;
+        if (i == ARRAY_LENGTH(places) && !runtime->agent)
+            return NULL;
+        if (path_open_in_root(root, place, O_PATH | O_DIRECTORY, 0, &fd, NULL) < 0)
+            return place;
+    }
+    return NULL;
+}
+
+bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REASON_MAX])
+{
+    const char *path = runtime->root ? runtime->root : "/";
+    autoclose int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const char *program = runtime->compile[0] ? runtime->compile[0] : runtime->argv[0];
+    const char *missing = root >= 0 && runtime->root ? missing_place(runtime, root) : NULL;
+    reason[0] = '\0';
+    if (runtime->disabled)
+        (void)snprintf(reason, RUNTIME_REASON_MAX, "disabled [%s]", runtime->origin);
+    else if (root < 0)
+        (void)snprintf(reason, RUNTIME_REASON_MAX, "root '%s' cannot be opened: %s", path,
+                       strerror(errno));
+    else if (missing)
+        (void)snprintf(reason, RUNTIME_REASON_MAX,
+                       "root '%s' has no directory %s to mount on: mkdir -p '%s%s'", path, missing,
+                       path, missing);
+    else if (!has_programs(runtime, root))
+        (void)snprintf(reason, RUNTIME_REASON_MAX, "'%s' is not in %s%s: install %s", program,
+                       runtime->root ? runtime->root : "", runtime->root ? "" : RUNTIME_PATH,
+                       runtime->package ? runtime->package : program);
+    return !reason[0];
+}
+
+/* ---- how it is called ---- */
+
+static void expand(const char *word, const char *file, uint64_t memory_mb, struct str *out)
+{
+    while (*word) {
+        if (str_starts_with(word, "{file}")) {
+            str_append(out, file);
+            word += strlen("{file}");
+        } else if (str_starts_with(word, "{memory_mb}")) {
+            str_appendf(out, "%llu", (unsigned long long)memory_mb);
+            word += strlen("{memory_mb}");
+        } else {
+            str_append_char(out, *word++);
+        }
+    }
+}
+
+/* As one word of a shell's. */
+static void quote(const char *word, struct str *out)
+{
+    str_append(out, " '");
+    for (; *word; word++) {
+        if (*word == '\'')
+            str_append(out, "'\\''");
+        else
+            str_append_char(out, *word);
+    }
+    str_append_char(out, '\'');
+}
+
+struct call {
+    const char *file;
+    uint64_t memory_mb;
+    struct arena *arena;
+};
+
+static const char *expanded(const struct call *call, const char *word)
+{
+    autostr struct str text = {0};
+    expand(word, call->file, call->memory_mb, &text);
+    return text.failed ? NULL : arena_strdup(call->arena, text.data ? text.data : "");
+}
+
+static void quote_all(const struct call *call, const char *const *words, struct str *out)
+{
+    for (size_t i = 0; i < RUNTIME_ARGV_MAX && words[i]; i++) {
+        const char *word = expanded(call, words[i]);
+        if (word)
+            quote(word, out);
+    }
+}
+
+/* What the compiler says is for stderr; its failure is the run's. */
+static const char *compile_script(const struct call *call, const struct runtime *runtime)
+{
+    autostr struct str text = {0};
+    quote_all(call, runtime->compile, &text);
+    str_append(&text, " >&2 </dev/null || exit $?\nexec");
+    quote_all(call, runtime->argv, &text);
+    str_append(&text, " \"$@\"\n");
+    return text.failed ? NULL : arena_strdup(call->arena, text.data);
+}
+
+const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
+                             const char *const *args, size_t arg_count, struct arena *arena)
+{
+    struct call call = {.memory_mb = memory_mb, .arena = arena};
+    call.file = arena_concat(arena, RUNTIME_WORKSPACE "/",
+                             runtime->file_name ? runtime->file_name : "code");
+    const char **argv = arena_alloc(arena, (RUNTIME_ARGV_MAX + arg_count + 5) * sizeof *argv);
+    size_t count = 0;
+    if (!argv || !call.file)
+        return NULL;
+    if (runtime->compile[0]) {
+        argv[count++] = "/bin/sh";
+        argv[count++] = "-c";
+        argv[count++] = compile_script(&call, runtime);
+        argv[count++] = "sh";
+    }
+    for (size_t i = 0; !runtime->compile[0] && i < RUNTIME_ARGV_MAX && runtime->argv[i]; i++)
+        argv[count++] = expanded(&call, runtime->argv[i]);
+    for (size_t i = 0; i < arg_count; i++)
+        argv[count++] = args[i];
+    return arena->failed ? NULL : argv;
+}
+
+/* ---- for GET /runtimes ---- */
+
+static void json_limits(const struct runtime *runtime, const struct server_config *config,
+                        uint64_t (*of)(const struct runtime *, const struct server_config *,
+                                       enum execution_limit),
+                        const char *key, struct json *json)
+{
+    static const char *const names[EXECUTION_LIMITS_] = {
+        [EXECUTION_MEMORY_MB] = "memory_mb",
+        [EXECUTION_PIDS] = "pids_limit",
+        [EXECUTION_DISK_MB] = "disk_mb",
+        [EXECUTION_CPU_PERCENT] = "cpu_percent",
+    };
+    json_open_object(json, key);
+    for (int i = 0; i < EXECUTION_LIMITS_; i++)
+        json_uint(json, names[i], of(runtime, config, (enum execution_limit)i));
+    json_close_object(json);
+}
+
+static void json_words(struct json *json, const char *key, const char *const *words, size_t max)
+{
+    json_open_array(json, key);
+    for (size_t i = 0; i < max && words[i]; i++)
+        json_text(json, NULL, words[i]);
+    json_close_array(json);
+}
+
+void runtime_json(const struct runtime *runtime, const struct server_config *config,
+                  struct json *json)
+{
+    char reason[RUNTIME_REASON_MAX];
+    bool available = runtime_is_available(runtime, reason);
+    json_open_object(json, NULL);
+    json_text(json, "name", runtime->name);
+    json_words(json, "aliases", runtime->aliases, ARRAY_LENGTH(runtime->aliases));
+    json_bool(json, "available", available);
+    if (!available)
+        json_text(json, "reason", reason);
+    if (!available && runtime->package)
+        json_text(json, "package", runtime->package);
+    json_words(json, "command", runtime->argv, RUNTIME_ARGV_MAX);
+    if (runtime->compile[0])
+        json_words(json, "compile", runtime->compile, RUNTIME_ARGV_MAX);
+    json_text(json, "file_name", runtime->file_name);
+    json_text(json, "profile", policy_seccomp_name(runtime->profile));
+    json_bool(json, "agent", runtime->agent);
+    json_words(json, "network_allow", runtime->allow, ARRAY_LENGTH(runtime->allow));
+    json_uint(json, "timeout_ms", runtime_timeout_ms(runtime, config));
+    json_uint(json, "max_timeout_ms", runtime_max_timeout_ms(runtime, config));
+    json_limits(runtime, config, runtime_limit, "limits", json);
+    json_limits(runtime, config, runtime_max_limit, "max_limits", json);
+    json_close_object(json);
+}

@@ -42,3 +42,39 @@ struct runtime {
 /* The built-in ones: python, node, bash, claude. */
 extern const struct runtime runtime_table[];
 extern const size_t runtime_table_count;
+
+/* Where things are in every jail. */
+#define RUNTIME_WORKSPACE "/workspace" /* the code and the request's files, or the work_dir */
+#define RUNTIME_OUTPUT "/output"       /* what is returned is looked for here */
+#define RUNTIME_HOME "/home/agent"     /* of agents */
+/* The system's own programs before what somebody put beside them. */
+#define RUNTIME_PATH "/usr/bin:/bin:/usr/local/bin"
+
+#define RUNTIME_REASON_MAX 512
+
+/* Whether it can be run on this machine; if not, `reason` says what is missing and the remedy. */
+bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REASON_MAX]);
+
+/* What is executed in the jail, ended by NULL, in the arena: its argv with {file} and {memory_mb} put in
+ * and the arguments behind. With a compile step it is a shell that does one after the other. NULL when
+ * memory is short. */
+const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
+                             const char *const *args, size_t arg_count, struct arena *arena);
+
+/* Whether a variable of this name may come with a request: what steers the linker, the interpreters or
+ * the agent's credentials may not. */
+bool runtime_takes_variable(const char *name);
+
+/* Of one limit or time: what holds if a request says nothing (0 in the runtime: the server's), and how
+ * much it may ask for. */
+struct server_config;
+uint64_t runtime_limit(const struct runtime *runtime, const struct server_config *config,
+                       enum execution_limit limit);
+uint64_t runtime_max_limit(const struct runtime *runtime, const struct server_config *config,
+                           enum execution_limit limit);
+uint64_t runtime_timeout_ms(const struct runtime *runtime, const struct server_config *config);
+uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct server_config *config);
+
+/* One runtime for GET /runtimes, as an object of an array. */
+void runtime_json(const struct runtime *runtime, const struct server_config *config,
+                  struct json *json);

@@ -300,20 +300,20 @@ static void write_status(const struct recorder *r, struct str *out)
     struct json j;
     json_init(&j, out);
     json_open_object(&j, NULL);
-    json_string(&j, "type", r->operations ? r->operations->name : "none");
+    json_text(&j, "type", r->operations ? r->operations->name : "none");
     if (!r->operations) {
-        json_string(&j, "status", "off");
+        json_text(&j, "status", "off");
         json_close_object(&j);
         return;
     }
-    json_string(&j, "status", !r->asked ? "starting" : r->answers ? "ok" : "unavailable");
+    json_text(&j, "status", !r->asked ? "starting" : r->answers ? "ok" : "unavailable");
     json_uint(&j, "spooled", r->answers ? 0 : spool_waiting_records(r->spool));
     json_uint(&j, "dropped", r->dropped + r->refused);
     json_uint(&j, "thinned", r->thinned);
     if (r->held_until_ms)
-        json_string(&j, "problem", "the spool cannot be written");
+        json_text(&j, "problem", "the spool cannot be written");
     else if (r->problem[0])
-        json_string(&j, "problem", r->problem);
+        json_text(&j, "problem", r->problem);
     json_close_object(&j);
 }
 

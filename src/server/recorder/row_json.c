@@ -23,18 +23,18 @@ static void write_time(struct json *j, const char *key, int64_t ns)
     struct tm tm;
     time_t seconds = (time_t)(ns / SECOND_NS);
     if (ns == ROW_NO_NUMBER || ns <= 0 || !gmtime_r(&seconds, &tm)) {
-        json_null(j, key);
+        json_nothing(j, key);
         return;
     }
     size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
     (void)snprintf(text + length, sizeof text - length, ".%03dZ", (int)(ns % SECOND_NS / 1000000));
-    json_string(j, key, text);
+    json_text(j, key, text);
 }
 
 static void write_number(struct json *j, const char *key, int64_t number)
 {
     if (number == ROW_NO_NUMBER)
-        json_null(j, key);
+        json_nothing(j, key);
     else
         json_int(j, key, number);
 }
@@ -50,11 +50,11 @@ static void write_duration(struct json *j, const char *key, int64_t us)
 {
     char text[TIME_TEXT_MAX];
     if (us == ROW_NO_NUMBER) {
-        json_null(j, key);
+        json_nothing(j, key);
         return;
     }
     (void)snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "ms", us / 1000, us % 1000 / 100);
-    json_string(j, key, text);
+    json_text(j, key, text);
 }
 
 static void write_items(struct json *j, const char *key, const char *items, bool if_empty)
@@ -82,9 +82,9 @@ static void write_usage(struct json *j, const struct row *row)
 
 static void write_common(struct json *j, const struct row *row)
 {
-    json_string(j, "id", row->id);
-    json_string(j, "language", row->language ? row->language : "");
-    json_string(j, "status", row->status ? row->status : "");
+    json_text(j, "id", row->id);
+    json_text(j, "language", row->language ? row->language : "");
+    json_text(j, "status", row->status ? row->status : "");
     write_number(j, "exit_code", row->exit_code);
     write_time(j, "created_at", row->created_ns);
     write_time(j, "started_at", row->started_ns);
@@ -104,7 +104,7 @@ static void write_bytes(struct json *j, const char *key, struct execution_bytes 
         json_bytes(j, key, bytes.data, bytes.length);
     (void)snprintf(name, sizeof name, "%s_sha256", key);
     if (hash)
-        json_string(j, name, hash);
+        json_text(j, name, hash);
     (void)snprintf(name, sizeof name, "%s_bytes", key);
     if (count != ROW_NO_NUMBER)
         json_int(j, name, count);
@@ -112,11 +112,11 @@ static void write_bytes(struct json *j, const char *key, struct execution_bytes 
 
 static void write_request(struct json *j, const struct row *row)
 {
-    json_string(j, "request_id", row->request_id);
-    json_string(j, "client", row->client);
+    json_text(j, "request_id", row->request_id);
+    json_text(j, "client", row->client);
     write_bytes(j, "code", row->code, row->code_sha256, row->code_bytes);
     if (row->work_dir)
-        json_string(j, "work_dir", row->work_dir);
+        json_text(j, "work_dir", row->work_dir);
     json_bool(j, "network", row->network == 1);
     json_open_object(j, "limits");
     write_limit(j, "timeout_ms", row->timeout_ms);
@@ -137,7 +137,7 @@ static void write_result(struct json *j, const struct row *row)
     json_bool(j, "stderr", row->error_output_truncated == 1);
     json_close_object(j);
     if (row->message && row->message[0])
-        json_string(j, "message", row->message);
+        json_text(j, "message", row->message);
     write_items(j, "unenforced", row->unenforced, false);
     write_items(j, "files", row->files, false);
 }
@@ -166,6 +166,6 @@ void row_json_list(const struct row *rows, size_t count, const char *next, struc
         json_close_object(&j);
     }
     json_close_array(&j);
-    json_string(&j, "next", next);
+    json_text(&j, "next", next);
     json_close_object(&j);
 }

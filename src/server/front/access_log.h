@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The access log: a line of JSON for each request. Never waits: what nobody takes is dropped. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/str.h"
+
+struct brig_error;
+
+#define ACCESS_LOG_BYTES_MAX ((size_t)1 << 20) /* that wait to be written */
+
+struct access_log {
+    int fd;         /* -1: off */
+    bool may_block; /* a pipe or a terminal */
+    struct str lines;
+    uint64_t dropped;
+    time_t second; /* the last one, and as text */
+    char time[32];
+};
+
+struct access_line {
+    const char *request_id, *client, *method, *path, *execution_id, *domain;
+    unsigned status;
+    uint64_t bytes_in, bytes_out, duration_us;
+};
+
+/* `where` is a path, "-" for stderr, or "off". */
+int access_log_open(struct access_log *log, const char *where, struct brig_error *err);
+void access_log_close(struct access_log *log);
+void access_log_add(struct access_log *log, const struct access_line *line);
+/* Writes what can be written now. */
+void access_log_flush(struct access_log *log);

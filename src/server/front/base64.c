@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes as base64, and back. */
+#include "server/front/base64.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void front_base64_append(struct str *out, const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    for (; length > 0; at += 3) {
+        size_t here = length < 3 ? length : 3;
+        unsigned group =
+            (unsigned)at[0] << 16 | (here > 1 ? (unsigned)at[1] << 8 : 0) | (here > 2 ? at[2] : 0);
+        const char four[4] = {digits[group >> 18], digits[group >> 12 & 63],
+                              here > 1 ? digits[group >> 6 & 63] : '=',
+                              here > 2 ? digits[group & 63] : '='};
+        str_append_bytes(out, four, sizeof four);
+        length -= here;
+    }
+}
+
+static int digit_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    if (c == '+')
+        return 62;
+    return c == '/' ? 63 : -1;
+}
+
+/* Four digits, of which the last `padding` are '='; bits that would be lost are refused. */
+static bool decode_four(const char *four, size_t padding, unsigned *ret_group)
+{
+    unsigned group = 0;
+    for (size_t i = 0; i < 4 - padding; i++) {
+        int value = digit_value(four[i]);
+        if (value < 0)
+            return false;
+        group |= (unsigned)value << (18 - 6 * i);
+    }
+    *ret_group = group;
+    return (group & ((1u << (8 * padding)) - 1)) == 0;
+}
+
+bool front_base64_decode(const char *text, size_t length, char *bytes, size_t *ret_length)
+{
+    if (length % 4 != 0)
+        return false;
+    size_t used = 0;
+    for (size_t i = 0; i < length; i += 4) {
+        bool last = i + 4 == length;
+        size_t padding = last ? (size_t)(text[i + 3] == '=') + (size_t)(text[i + 2] == '=') : 0;
+        unsigned group;
+        if (padding == 1 && text[i + 3] != '=')
+            return false;
+        if (!decode_four(text + i, padding, &group))
+            return false;
+        for (size_t k = 0; k < 3 - padding; k++)
+            bytes[used++] = (char)(group >> (16 - 8 * k) & 0xff);
+    }
+    *ret_length = used;
+    return true;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* One request and its answer: how it begins, waits and ends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "server/front/execute.h"
+#include "server/front/front.h"
+#include "server/front/loop.h"
+#include "server/front/stream.h"
+
+struct exchange *exchange_new(struct front *front, struct MHD_Connection *connection,
+                              const char *method, const char *path)
+{
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return NULL;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    exchange->front = front;
+    exchange->connection = connection;
+    exchange->socket = info ? info->socket_context : NULL;
+    exchange->method = method;
+    exchange->path = strdup(path);
+    exchange->began_us = clock_now_us();
+    exchange->next = front->exchanges;
+    if (front->exchanges)
+        front->exchanges->previous = exchange;
+    front->exchanges = exchange;
+    if (!exchange->path || !exchange->socket) {
+        exchange_free(exchange);
+        return NULL;
+    }
+    return exchange;
+}
+
+void exchange_free(struct exchange *exchange)
+{
+    struct front *front = exchange->front;
+    if (exchange->ticket)
+        exchange->ticket->exchange = NULL;
+    if (exchange->previous)
+        exchange->previous->next = exchange->next;
+    else
+        front->exchanges = exchange->next;
+    if (exchange->next)
+        exchange->next->previous = exchange->previous;
+    front->memory -= exchange->charged;
+    stream_free(exchange->stream);
+    str_done(&exchange->body);
+    str_done(&exchange->answer);
+    free(exchange->path);
+    free(exchange);
+}
+
+bool exchange_charge(struct exchange *exchange, size_t bytes)
+{
+    struct front *front = exchange->front;
+    if (bytes > FRONT_MEMORY_MAX - front->memory)
+        return false;
+    front->memory += bytes;
+    exchange->charged += bytes;
+    return true;
+}
+
+/* While it is suspended the library does not look at the socket: we do, for its end. */
+void exchange_suspend(struct exchange *exchange)
+{
+    if (exchange->suspended)
+        return;
+    exchange->suspended = true;
+    exchange->socket->deadline_ms = 0;
+    if (exchange->ticket)
+        loop_watch_end(exchange->front, exchange->socket->fd, exchange->ticket->tag);
+    MHD_suspend_connection(exchange->connection);
+}
+
+void exchange_resume(struct exchange *exchange)
+{
+    if (!exchange->suspended)
+        return;
+    exchange->suspended = false;
+    loop_forget(exchange->front, exchange->socket->fd);
+    MHD_resume_connection(exchange->connection);
+}
+
+void exchange_gone(struct exchange *exchange)
+{
+    struct ticket *ticket = take_ptr(&exchange->ticket);
+    exchange->gone = true;
+    if (ticket) {
+        ticket->exchange = NULL;
+        if (ticket->kind == TICKET_RUN)
+            execute_abandon(exchange->front, ticket);
+    }
+    exchange_resume(exchange);
+}

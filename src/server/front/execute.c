@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+/* POST /execute and /execute/stream. */
+#include "server/front/execute.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "server/config.h"
+#include "server/front/answer.h"
+#include "server/front/detector.h"
+#include "server/front/front.h"
+#include "server/front/query.h"
+#include "server/front/request_json.h"
+#include "server/front/result_json.h"
+#include "server/front/route.h"
+#include "server/front/stream.h"
+
+/* Beyond this the warden is given nothing more until it has read. */
+#define UNSENT_MAX (CHANNEL_QUEUE_MAX / 2)
+
+static void own_request(struct execution_request *request)
+{
+    execution_request_done(request);
+}
+static void own_result(struct execution_result *result)
+{
+    execution_result_done(result);
+}
+#define autorequest __attribute__((cleanup(own_request)))
+#define autoresult __attribute__((cleanup(own_result)))
+
+static bool is_stream(const struct exchange *exchange)
+{
+    return exchange->route->flags & ROUTE_STREAM;
+}
+
+/* ---- The queue ---- */
+
+static void enqueue(struct front *front, struct ticket *ticket)
+{
+    ticket->queued = true;
+    ticket->queued_until_ms = front->now_ms + front->config->sandbox.queue_timeout_ms;
+    ticket->earlier = front->queue_last;
+    *(front->queue_last ? &front->queue_last->later : &front->queue_first) = ticket;
+    front->queue_last = ticket;
+    front->queued++;
+}
+
+static void dequeue(struct front *front, struct ticket *ticket)
+{
+    *(ticket->earlier ? &ticket->earlier->later : &front->queue_first) = ticket->later;
+    *(ticket->later ? &ticket->later->earlier : &front->queue_last) = ticket->earlier;
+    ticket->earlier = ticket->later = NULL;
+    ticket->queued = false;
+    front->queued--;
+}
+
+static bool has_place(const struct front *front)
+{
+    const struct channel *warden = front->peers[ROLE_WARDEN];
+    return warden && front->running < front->config->sandbox.max_concurrent &&
+           channel_queued(warden) < UNSENT_MAX;
+}
+
+/* Hands it to the warden. False: it has to wait. */
+static bool start(struct front *front, struct ticket *ticket)
+{
+    struct exchange *exchange = ticket->exchange;
+    if (!has_place(front) || !front_send(front, ROLE_WARDEN, MESSAGE_EXECUTE, ticket->tag,
+                                         ticket->packed.data, ticket->packed.length))
+        return false;
+    str_done(&ticket->packed);
+    front->memory -= exchange->charged;
+    exchange->charged = 0;
+    front->running++;
+    if (is_stream(exchange)) {
+        exchange->stream = stream_new(exchange, ticket->base64);
+        if (exchange->stream)
+            exchange->state = EXCHANGE_STREAM;
+        else
+            answer_error(exchange, ERROR_OVERLOADED, NULL);
+    }
+    return true;
+}
+
+void execute_start_waiting(struct front *front)
+{
+    while (front->queue_first) {
+        struct ticket *ticket = front->queue_first;
+        if (!start(front, ticket))
+            return;
+        dequeue(front, ticket);
+        if (ticket->exchange->state != EXCHANGE_WAITING)
+            exchange_resume(ticket->exchange);
+    }
+}
+
+static void give_up(struct front *front, struct ticket *ticket, enum front_error error)
+{
+    struct exchange *exchange = ticket->exchange;
+    dequeue(front, ticket);
+    ticket_free(front, ticket);
+    exchange->execution_id[0] = '\0'; /* there is none */
+    answer_error(exchange, error, NULL);
+    exchange_resume(exchange);
+}
+
+void execute_tick(struct front *front)
+{
+    while (front->queue_first && front->draining)
+        give_up(front, front->queue_first, ERROR_SHUTTING_DOWN);
+    /* All wait equally long: the first is the first whose time is over. */
+    while (front->queue_first && front->queue_first->queued_until_ms <= front->now_ms)
+        give_up(front, front->queue_first, ERROR_QUEUE_TIMEOUT);
+}
+
+/* ---- From the body to the warden ---- */
+
+/* Refused by the detector: a row of the history, and 403. */
+static void block(struct exchange *exchange, const struct execution_request *request,
+                  size_t language)
+{
+    struct front *front = exchange->front;
+    autostr struct str packed = {0};
+    char text[REQUEST_MESSAGE_MAX];
+    if (execution_request_encode(request, &packed, NULL) == 0)
+        (void)front_send(front, ROLE_RECORDER, MESSAGE_BLOCKED, 0, packed.data, packed.length);
+    metrics_blocked(&front->metrics, language);
+    (void)snprintf(text, sizeof text, "the code was not run: it %s (%s)", request->events[0].detail,
+                   request->events[0].type);
+    answer_error(exchange, ERROR_ESCAPE_ATTEMPT, text);
+}
+
+/* A prompt that speaks of /etc/shadow is no attack: of agents it is noted alone. */
+static bool is_blocked(const struct execution_request *request, const struct runtime *runtime)
+{
+    return request->event_count > 0 && request->events[0].severity == SEVERITY_CRITICAL &&
+           !runtime->agent;
+}
+
+static void detect(struct front *front, struct execution_request *request)
+{
+    if (!front->detector)
+        return;
+    detector_scan(front->detector, request->code.data, request->code.length, &request->arena,
+                  &request->events, &request->event_count);
+    metrics_events(&front->metrics, request->events, request->event_count);
+}
+
+static void submit(struct exchange *exchange, const struct execution_request *request,
+                   size_t language, bool base64)
+{
+    struct front *front = exchange->front;
+    struct brig_error error = {0};
+    struct ticket *ticket = ticket_new(front, TICKET_RUN, exchange);
+    if (!ticket || execution_request_encode(request, &ticket->packed, &error) < 0) {
+        if (ticket)
+            ticket_free(front, ticket);
+        answer_error(exchange, ERROR_OVERLOADED, error.code == BRIG_E_NOMEM ? NULL : error.message);
+        return;
+    }
+    ticket->language = language;
+    ticket->base64 = base64;
+    exchange->state = EXCHANGE_WAITING;
+    if (front->queued == 0 && start(front, ticket)) {
+        if (exchange->state == EXCHANGE_WAITING)
+            exchange_suspend(exchange);
+        return;
+    }
+    if (front->queued >= front->config->sandbox.max_queued) {
+        ticket_free(front, ticket);
+        exchange->execution_id[0] = '\0';
+        answer_error(exchange, ERROR_QUEUE_FULL, NULL);
+        return;
+    }
+    enqueue(front, ticket);
+    exchange_suspend(exchange);
+}
+
+static void fill_in(struct exchange *exchange, struct execution_request *request)
+{
+    execution_id_make(exchange->execution_id);
+    request->id = exchange->execution_id;
+    request->request_id = exchange->request_id;
+    request->client = exchange->client.text;
+    request->domain = exchange->domain;
+    request->stream = is_stream(exchange);
+}
+
+void execute_begin(struct exchange *exchange)
+{
+    struct front *front = exchange->front;
+    struct request_fault fault;
+    autorequest struct execution_request request = {0};
+    const struct runtime *runtime = NULL;
+    bool base64 = false;
+    if (front->draining) {
+        answer_error(exchange, ERROR_SHUTTING_DOWN, NULL);
+        return;
+    }
+    if (!query_check(exchange) || !query_encoding(exchange, &base64))
+        return;
+    if (!request_json_decode(exchange->body.data ? exchange->body.data : "", exchange->body.length,
+                             front->config, &request, &runtime, &fault)) {
+        answer_field_error(exchange, fault.error, fault.field, fault.message);
+        return;
+    }
+    str_done(&exchange->body);
+    size_t language = (size_t)(runtime - front->config->runtimes);
+    fill_in(exchange, &request);
+    detect(front, &request);
+    if (is_blocked(&request, runtime))
+        block(exchange, &request, language);
+    else
+        submit(exchange, &request, language, base64);
+}
+
+/* ---- And back ---- */
+
+void execute_abandon(struct front *front, struct ticket *ticket)
+{
+    if (ticket->queued) {
+        dequeue(front, ticket);
+        ticket_free(front, ticket);
+        return;
+    }
+    (void)front_send(front, ROLE_WARDEN, MESSAGE_CANCEL, ticket->tag, NULL, 0);
+}
+
+/* The last a client hears of a run that came to nothing. */
+static void fail(struct exchange *exchange, enum front_error error, const char *message)
+{
+    autostr struct str text = {0};
+    if (!exchange)
+        return;
+    if (exchange->stream) {
+        answer_write_error(exchange, error, NULL, message, &text);
+        stream_end(exchange->stream, "error", &text);
+    } else {
+        answer_error(exchange, error, message);
+    }
+    exchange_resume(exchange);
+}
+
+void execute_lost(struct front *front, struct ticket *ticket)
+{
+    struct exchange *exchange = ticket->exchange;
+    front->running--;
+    ticket_free(front, ticket);
+    fail(exchange, ERROR_EXECUTION_LOST, NULL);
+}
+
+void execute_output(struct front *front, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(front, message->tag);
+    struct exchange *exchange = ticket && ticket->kind == TICKET_RUN ? ticket->exchange : NULL;
+    if (!exchange || !exchange->stream || message->length < 1)
+        return;
+    stream_output(exchange->stream, message->bytes[0] == 2, message->bytes + 1,
+                  message->length - 1);
+    exchange_resume(exchange);
+}
+
+static void answer_result(struct exchange *exchange, const struct execution_result *result)
+{
+    autostr struct str text = {0};
+    struct json j;
+    struct stream *stream = exchange->stream;
+    if (result->status == EXECUTION_SETUP_FAILED) {
+        fail(exchange, ERROR_SETUP_FAILED, result->message);
+        return;
+    }
+    json_init(&j, &text);
+    result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
+    if (stream)
+        stream_end(stream, "done", &text);
+    else
+        answer_json(exchange, MHD_HTTP_OK, &text);
+    exchange_resume(exchange);
+}
+
+void execute_done(struct front *front, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(front, message->tag);
+    autoresult struct execution_result result = {0};
+    if (!ticket || ticket->kind != TICKET_RUN || ticket->queued)
+        return;
+    struct exchange *exchange = ticket->exchange;
+    size_t language = ticket->language;
+    int decoded = execution_result_decode(message->bytes, message->length, &result, NULL);
+    front->running--;
+    ticket_free(front, ticket);
+    if (decoded < 0) {
+        fail(exchange, ERROR_INTERNAL, NULL);
+        return;
+    }
+    metrics_execution(&front->metrics, language, &result);
+    /* Those of the code were counted when they were found. */
+    size_t own = 0;
+    while (own < result.event_count && front->detector && detector_has(&result.events[own]))
+        own++;
+    metrics_events(&front->metrics, result.events + own, result.event_count - own);
+    if (exchange)
+        answer_result(exchange, &result);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* The front: what all its parts share. One thread, one loop; see front.c. */
+#pragma once
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/str.h"
+#include "server/front/access_log.h"
+#include "server/front/clients.h"
+#include "server/front/errors.h"
+#include "server/front/keys.h"
+#include "server/front/metrics.h"
+#include "server/message.h"
+
+struct brig_error;
+struct detector;
+struct execution_result;
+struct lingering;
+struct rate;
+struct route;
+struct server_config;
+struct stream;
+struct tls;
+
+/* Of bodies, waiting requests, output and answers of all clients together. */
+#define FRONT_MEMORY_MAX ((size_t)512 << 20)
+/* A body, or the reading of an answer, that is slower than this is ended. */
+#define FRONT_BYTES_PER_MS_MIN 16
+#define FRONT_TICK_MS 250
+#define FRONT_TICKETS 4096 /* chains, a power of two */
+#define FRONT_REQUEST_ID_MAX 64
+#define FRONT_RETRY_SECONDS "1"
+
+/* One of somebody's sockets, for as long as it is open. */
+struct connection {
+    struct front *front;
+    struct connection *previous, *next;
+    int fd;
+    bool drain;           /* was answered before all of its request was read */
+    uint64_t deadline_ms; /* 0: none */
+};
+
+enum exchange_state {
+    EXCHANGE_BODY,     /* the request is being read */
+    EXCHANGE_WAITING,  /* suspended: somebody else has to answer first */
+    EXCHANGE_ANSWER,   /* `answer` can be sent */
+    EXCHANGE_STREAM,   /* `stream` can be sent */
+    EXCHANGE_ANSWERED, /* the library has it */
+};
+
+/* One request and its answer. */
+struct exchange {
+    struct front *front;
+    struct exchange *previous, *next; /* all of the front */
+    struct MHD_Connection *connection;
+    struct connection *socket;
+    const struct route *route; /* NULL: none */
+    enum exchange_state state;
+    bool suspended, gone, is_head;
+    char request_id[FRONT_REQUEST_ID_MAX + 1];
+    char path_id[EXECUTION_ID_LENGTH + 1]; /* {id} of the path */
+    char execution_id[EXECUTION_ID_LENGTH + 1];
+    char domain[KEYS_DOMAIN_LENGTH + 1];
+    struct client client;
+    const char *method; /* of the library, as long as the request */
+    char *path;         /* as it came, for the log */
+    uint64_t began_us, body_bytes, sent_bytes;
+    size_t charged; /* bytes of FRONT_MEMORY_MAX */
+    struct str body;
+    /* An answer, made by answer.c. */
+    enum front_error error;
+    unsigned status;
+    const char *content_type;
+    const char *retry_after; /* or NULL */
+    char retry_text[24];
+    struct str answer;
+    /* A run. */
+    struct ticket *ticket; /* what is waited for, or NULL */
+    struct stream *stream; /* of POST /execute/stream once it has begun, or NULL */
+};
+
+enum ticket_kind { TICKET_RUN, TICKET_KILL, TICKET_LIST, TICKET_GET };
+
+/* Something that another process has to answer. It outlives a client that goes away. */
+struct ticket {
+    struct ticket *chain;           /* of the same bucket */
+    struct ticket *earlier, *later; /* in the queue */
+    uint64_t tag;
+    enum ticket_kind kind;
+    struct exchange *exchange; /* NULL: the client is gone */
+    size_t language;           /* index of the runtime */
+    bool queued, base64;
+    uint64_t queued_until_ms;
+    struct str packed; /* the request, until it is sent */
+};
+
+struct front {
+    const struct server_config *config;
+    struct channel *control;
+    struct channel *peers[ROLES_]; /* the warden's and the recorder's; NULL: not there now */
+    bool writing[ROLES_ + 1];      /* the loop waits for room; the last is the control channel */
+    struct MHD_Daemon *daemon;
+    int listener;
+    int epoll;
+    bool tells_hosts; /* without keys, on loopback: Host is looked at */
+    struct tls *tls;  /* NULL: plain */
+    struct clients clients;
+    struct keys keys;
+    struct rate *rate;
+    struct detector *detector; /* NULL: off */
+    struct access_log log;
+    struct metrics metrics;
+    struct message_gauges gauges;
+    struct lingering *lingering;
+    struct connection *connections;
+    size_t connection_count;
+    struct exchange *exchanges;
+    size_t memory;
+    struct ticket *tickets[FRONT_TICKETS];
+    struct ticket *queue_first, *queue_last;
+    size_t running, queued;
+    uint64_t next_tag, now_ms, next_tick_ms;
+    struct str runtimes, store; /* JSON, from the warden and the recorder */
+    struct str openapi;
+    bool draining;
+    uint64_t drain_until_ms;
+};
+
+/* ---- exchange.c ---- */
+struct exchange *exchange_new(struct front *front, struct MHD_Connection *connection,
+                              const char *method, const char *path);
+void exchange_free(struct exchange *exchange);
+/* Counts bytes that are held for it; false, and nothing is counted, if there is no room. */
+bool exchange_charge(struct exchange *exchange, size_t bytes);
+void exchange_suspend(struct exchange *exchange);
+void exchange_resume(struct exchange *exchange);
+/* The client went away: what runs for it is ended. */
+void exchange_gone(struct exchange *exchange);
+
+/* ---- ticket.c ---- */
+struct ticket *ticket_new(struct front *front, enum ticket_kind kind, struct exchange *exchange);
+struct ticket *ticket_find(struct front *front, uint64_t tag);
+void ticket_free(struct front *front, struct ticket *ticket);
+/* All that this process had to answer will not be. */
+void tickets_lost(struct front *front, enum server_role role);
+
+/* ---- peers.c: messages of other processes ---- */
+/* Sends; false if there is nobody, or no longer. */
+bool front_send(struct front *front, enum server_role to, enum message_type type, uint64_t tag,
+                const void *bytes, size_t length);
+void front_peer_gone(struct front *front, enum server_role role);
+/* Takes what came; negative if the keeper is gone. */
+int front_hear_control(struct front *front, struct brig_error *err);
+void front_hear_peer(struct front *front, enum server_role role);
+
+/* ---- http.c: between the library and us ---- */
+int http_start(struct front *front, struct brig_error *err);
+void http_stop(struct front *front);
+/* Ends connections that are too slow. */
+void http_tick(struct front *front);

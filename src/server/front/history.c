@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The routes below /executions. */
+#include "server/front/history.h"
+
+#include <string.h>
+
+#include "server/config.h"
+#include "server/front/answer.h"
+#include "server/front/front.h"
+#include "server/front/query.h"
+
+/* `error` is what the client is told should there be no answer. */
+static void ask(struct exchange *exchange, enum ticket_kind kind, enum server_role role,
+                enum message_type type, const char *text, enum front_error error)
+{
+    struct front *front = exchange->front;
+    struct ticket *ticket = ticket_new(front, kind, exchange);
+    if (!ticket || !front_send(front, role, type, ticket->tag, text, strlen(text))) {
+        if (ticket)
+            ticket_free(front, ticket);
+        answer_error(exchange, error, NULL);
+        return;
+    }
+    exchange->error = error;
+    exchange->state = EXCHANGE_WAITING;
+    exchange_suspend(exchange);
+}
+
+static bool has_history(struct exchange *exchange)
+{
+    if (exchange->front->config->database.store != STORE_NONE)
+        return true;
+    answer_error(exchange, ERROR_HISTORY_UNAVAILABLE,
+                 "there is no history: database.store is none");
+    return false;
+}
+
+void history_list(struct exchange *exchange)
+{
+    autostr struct str text = {0};
+    if (!has_history(exchange) || !query_check(exchange) || !query_list(exchange, &text))
+        return;
+    ask(exchange, TICKET_LIST, ROLE_RECORDER, MESSAGE_LIST, text.data ? text.data : "",
+        ERROR_HISTORY_UNAVAILABLE);
+}
+
+void history_get(struct exchange *exchange)
+{
+    if (!has_history(exchange) || !query_check(exchange))
+        return;
+    ask(exchange, TICKET_GET, ROLE_RECORDER, MESSAGE_GET, exchange->path_id,
+        ERROR_HISTORY_UNAVAILABLE);
+}
+
+void history_kill(struct exchange *exchange)
+{
+    if (query_check(exchange))
+        ask(exchange, TICKET_KILL, ROLE_WARDEN, MESSAGE_KILL, exchange->path_id,
+            ERROR_EXECUTION_LOST);
+}
+
+static void answer_killed(struct exchange *exchange, const struct message *message)
+{
+    autostr struct str text = {0};
+    if (message->length != 1 || message->bytes[0] != 1) {
+        answer_error(exchange, ERROR_NOT_FOUND, "no execution with this id is running");
+        return;
+    }
+    str_appendf(&text, "{\"id\":\"%s\",\"status\":\"killed\"}", exchange->path_id);
+    answer_json(exchange, MHD_HTTP_ACCEPTED, &text);
+}
+
+static void answer_rows(struct exchange *exchange, const struct message *message)
+{
+    autostr struct str text = {0};
+    str_append_bytes(&text, message->bytes, message->length);
+    answer_json(exchange, MHD_HTTP_OK, &text);
+}
+
+void history_answer(struct front *front, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(front, message->tag);
+    if (!ticket || ticket->kind == TICKET_RUN ||
+        (ticket->kind == TICKET_KILL) != (message->type == MESSAGE_KILLED))
+        return;
+    struct exchange *exchange = ticket->exchange;
+    ticket_free(front, ticket);
+    if (!exchange)
+        return;
+    exchange->error = ERROR_NONE;
+    if (message->type == MESSAGE_KILLED)
+        answer_killed(exchange, message);
+    else if (message->type == MESSAGE_ROWS)
+        answer_rows(exchange, message);
+    else if (message->type == MESSAGE_MISSING)
+        answer_error(exchange, ERROR_NOT_FOUND, "there is no execution with this id");
+    else
+        answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, message->bytes);
+    exchange_resume(exchange);
+}

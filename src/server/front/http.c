@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/* Between libmicrohttpd and us: connections, what every request goes through, its body. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "server/config.h"
+#include "server/front/answer.h"
+#include "server/front/cors.h"
+#include "server/front/front.h"
+#include "server/front/linger.h"
+#include "server/front/rate.h"
+#include "server/front/route.h"
+#include "server/front/stream.h"
+#include "server/front/tls.h"
+
+/* What the library needs of a connection's memory beside the headers. */
+#define POOL_EXTRA_BYTES 16384
+/* A body of unknown length that is too large is read on for this much, so that the answer arrives. */
+#define EXCESS_BYTES_MAX ((uint64_t)16 << 20)
+
+static const char *header(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+/* ---- Connections ---- */
+
+static void begin_connection(struct front *front, struct MHD_Connection *library,
+                             void **socket_context)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(library, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (!connection || !info) {
+        free(connection);
+        return; /* its first request is refused */
+    }
+    connection->front = front;
+    connection->fd = info->connect_fd;
+    connection->deadline_ms = front->now_ms + front->config->server.header_timeout_ms;
+    connection->next = front->connections;
+    if (front->connections)
+        front->connections->previous = connection;
+    front->connections = connection;
+    front->connection_count++;
+    *socket_context = connection;
+}
+
+static void end_connection(struct front *front, struct connection *connection)
+{
+    if (connection->drain && !front->tls)
+        linger_add(front, connection->fd);
+    if (connection->previous)
+        connection->previous->next = connection->next;
+    else
+        front->connections = connection->next;
+    if (connection->next)
+        connection->next->previous = connection->previous;
+    front->connection_count--;
+    free(connection);
+}
+
+static void note_connection(void *context, struct MHD_Connection *library, void **socket_context,
+                            enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        begin_connection(context, library, socket_context);
+    else if (*socket_context)
+        end_connection(context, *socket_context);
+}
+
+void http_tick(struct front *front)
+{
+    for (struct connection *connection = front->connections; connection;
+         connection = connection->next)
+        if (connection->deadline_ms && connection->deadline_ms <= front->now_ms) {
+            connection->deadline_ms = 0;
+            (void)shutdown(connection->fd, SHUT_RDWR); /* the library sees it, and ends it */
+        }
+    struct exchange *next;
+    for (struct exchange *exchange = front->exchanges; exchange; exchange = next) {
+        next = exchange->next;
+        stream_tick(exchange);
+    }
+}
+
+/* ---- What every request goes through; each may answer it ---- */
+
+static bool is_request_id(const char *text)
+{
+    size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                 "0123456789-_.");
+    return length > 0 && length <= FRONT_REQUEST_ID_MAX && !text[length];
+}
+
+static void take_request_id(struct exchange *exchange)
+{
+    const char *given = header(exchange, "X-Request-ID");
+    if (given && is_request_id(given))
+        (void)snprintf(exchange->request_id, sizeof exchange->request_id, "%s", given);
+    else
+        execution_id_make(exchange->request_id);
+}
+
+static void find_client(struct exchange *exchange)
+{
+    const struct clients *clients = &exchange->front->clients;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    bool proxied = clients->proxy_count > 0 || clients->trusts_unix;
+    exchange->client = clients_find(clients, info ? info->client_addr : NULL,
+                                    proxied ? header(exchange, "X-Forwarded-For") : NULL);
+}
+
+static bool check_host(struct exchange *exchange)
+{
+    const char *host = exchange->front->tells_hosts ? header(exchange, "Host") : NULL;
+    if (!host || cors_host_is_own(host))
+        return true;
+    answer_error(exchange, ERROR_WRONG_HOST, NULL);
+    return false;
+}
+
+static bool find_route(struct exchange *exchange)
+{
+    switch (route_find(exchange->method, exchange->path, &exchange->route, exchange->path_id)) {
+    case ROUTE_FOUND:
+        return true;
+    case ROUTE_NO_PATH:
+        answer_error(exchange, ERROR_NOT_FOUND, NULL);
+        return false;
+    case ROUTE_NO_METHOD:
+        answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, NULL);
+        return false;
+    case ROUTE_BAD_ID:
+        answer_error(exchange, ERROR_INVALID_ID, NULL);
+        return false;
+    case ROUTE_OPTIONS:
+        answer_empty(exchange, MHD_HTTP_NO_CONTENT);
+        return false;
+    }
+    return false;
+}
+
+static bool check_rate(struct exchange *exchange)
+{
+    struct front *front = exchange->front;
+    uint64_t wait_ms = 0;
+    if (exchange->route && exchange->route->flags & ROUTE_UNCOUNTED)
+        return true;
+    if (rate_take(front->rate, &exchange->client.address, exchange->began_us, &wait_ms))
+        return true;
+    front->metrics.rate_limited++;
+    answer_retry_after(exchange, (unsigned long)((wait_ms + 999) / 1000));
+    answer_error(exchange, ERROR_RATE_LIMITED, NULL);
+    return false;
+}
+
+static const char *given_key(const struct exchange *exchange)
+{
+    static const char bearer[] = "Bearer ";
+    const char *key = header(exchange, "X-API-Key");
+    const char *authorization = key ? NULL : header(exchange, "Authorization");
+    if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
+        key = authorization + sizeof bearer - 1;
+    return key ? key : "";
+}
+
+static bool check_key(struct exchange *exchange)
+{
+    const struct keys *keys = &exchange->front->keys;
+    if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
+        return true;
+    const char *key = given_key(exchange);
+    if (keys_check(keys, key, strlen(key), exchange->domain))
+        return true;
+    answer_error(exchange, ERROR_UNAUTHORIZED, NULL);
+    return false;
+}
+
+/* A form of a web page cannot have this type: a browser would ask first. */
+static bool check_type(struct exchange *exchange)
+{
+    static const char json[] = "application/json";
+    const char *type = header(exchange, "Content-Type");
+    if (!(exchange->route->flags & ROUTE_BODY) ||
+        (type && strncasecmp(type, json, sizeof json - 1) == 0 &&
+         strchr(" ;", type[sizeof json - 1]))) /* finds the NUL as well */
+        return true;
+    answer_error(exchange, ERROR_UNSUPPORTED_MEDIA_TYPE, NULL);
+    return false;
+}
+
+static void refuse_size(struct exchange *exchange)
+{
+    char text[96];
+    (void)snprintf(text, sizeof text, "the body is larger than %llu bytes",
+                   (unsigned long long)exchange->front->config->server.max_body_bytes);
+    str_done(&exchange->body);
+    answer_error(exchange, ERROR_BODY_TOO_LARGE, text);
+}
+
+/* True if it has one that is too large. */
+static bool is_too_large(const struct exchange *exchange, const char *length)
+{
+    return length && strtoull(length, NULL, 10) > exchange->front->config->server.max_body_bytes;
+}
+
+/* ---- Requests ---- */
+
+/* What was made is handed over. */
+static enum MHD_Result send_answer(struct exchange *exchange)
+{
+    const struct server_config *config = exchange->front->config;
+    struct connection *socket = exchange->socket;
+    int sent = 0;
+    if (exchange->gone)
+        return MHD_NO;
+    if (exchange->state == EXCHANGE_STREAM)
+        return stream_send(exchange) == 0 ? MHD_YES : MHD_NO;
+    if (exchange->state != EXCHANGE_ANSWER)
+        return MHD_YES; /* suspended */
+    sent = answer_send(exchange);
+    socket->deadline_ms = exchange->front->now_ms + config->server.idle_timeout_ms +
+                          exchange->sent_bytes / FRONT_BYTES_PER_MS_MIN;
+    return sent == 0 ? MHD_YES : MHD_NO;
+}
+
+static bool prepare(struct exchange *exchange)
+{
+    take_request_id(exchange);
+    find_client(exchange);
+    return check_host(exchange) && find_route(exchange) && check_rate(exchange) &&
+           check_key(exchange) && check_type(exchange);
+}
+
+/* The head is there. An answer now would close the connection, as what follows is not read then: that
+ * is for bodies that are not to come at all. */
+static enum MHD_Result begin_request(struct exchange *exchange)
+{
+    exchange->socket->deadline_ms =
+        exchange->front->now_ms + exchange->front->config->server.header_timeout_ms;
+    (void)prepare(exchange);
+    if (is_too_large(exchange, header(exchange, "Content-Length"))) {
+        refuse_size(exchange);
+        exchange->socket->drain = true;
+        return send_answer(exchange);
+    }
+    bool refused = exchange->state == EXCHANGE_ANSWER;
+    return refused && header(exchange, "Expect") ? send_answer(exchange) : MHD_YES;
+}
+
+static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, size_t length)
+{
+    const struct server_config *config = exchange->front->config;
+    exchange->body_bytes += length;
+    exchange->socket->deadline_ms = exchange->began_us / 1000 + config->server.header_timeout_ms +
+                                    exchange->body_bytes / FRONT_BYTES_PER_MS_MIN;
+    if (exchange->body_bytes > config->server.max_body_bytes + EXCESS_BYTES_MAX)
+        return MHD_NO;
+    if (exchange->state != EXCHANGE_BODY)
+        return MHD_YES; /* it is refused, and read away */
+    if (exchange->body_bytes > config->server.max_body_bytes) {
+        refuse_size(exchange);
+        return MHD_YES;
+    }
+    bool room = exchange_charge(exchange, length);
+    if (room)
+        str_append_bytes(&exchange->body, bytes, length);
+    if (!room || exchange->body.failed) {
+        str_done(&exchange->body);
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+    }
+    return MHD_YES;
+}
+
+static enum MHD_Result handle_request(void *context, struct MHD_Connection *connection,
+                                      const char *url, const char *method, const char *version,
+                                      const char *upload, size_t *upload_length, void **state)
+{
+    struct exchange *exchange = *state;
+    (void)version;
+    if (!exchange) {
+        exchange = exchange_new(context, connection, method, url);
+        if (!exchange)
+            return MHD_NO;
+        *state = exchange;
+        return begin_request(exchange);
+    }
+    if (*upload_length > 0) {
+        enum MHD_Result result = take_body(exchange, upload, *upload_length);
+        *upload_length = 0;
+        return result;
+    }
+    if (exchange->state == EXCHANGE_BODY)
+        exchange->route->handle(exchange);
+    return send_answer(exchange);
+}
+
+static void log_request(const struct exchange *exchange)
+{
+    const struct access_line line = {.request_id = exchange->request_id,
+                                     .client = exchange->client.text,
+                                     .method = exchange->method,
+                                     .path = exchange->path,
+                                     .execution_id = exchange->execution_id,
+                                     .domain = exchange->domain,
+                                     .status = exchange->gone ? 499 : exchange->status,
+                                     .bytes_in = exchange->body_bytes,
+                                     .bytes_out = exchange->sent_bytes,
+                                     .duration_us = clock_now_us() - exchange->began_us};
+    metrics_request(&exchange->front->metrics, line.status);
+    access_log_add(&exchange->front->log, &line);
+}
+
+static void end_request(void *context, struct MHD_Connection *connection, void **state,
+                        enum MHD_RequestTerminationCode code)
+{
+    const struct front *front = context;
+    struct exchange *exchange = *state;
+    (void)connection;
+    *state = NULL;
+    if (!exchange)
+        return;
+    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
+        exchange_gone(exchange);
+    exchange->socket->deadline_ms = front->now_ms + front->config->server.idle_timeout_ms;
+    log_request(exchange);
+    exchange_free(exchange);
+}
+
+/* ---- The daemon ---- */
+
+static unsigned seconds_of(uint64_t ms)
+{
+    return (unsigned)((ms + 999) / 1000);
+}
+
+int http_start(struct front *front, struct brig_error *err)
+{
+    const struct server_config *config = front->config;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO;
+    int listening = fcntl(front->listener, F_GETFL);
+    if (listening < 0 || fcntl(front->listener, F_SETFL, listening | O_NONBLOCK) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the listening socket");
+    const struct MHD_OptionItem secured[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, tls_callback(front->tls), NULL},
+        {MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+    if (front->tls)
+        flags |= MHD_USE_TLS;
+    front->daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, handle_request, front, MHD_OPTION_LISTEN_SOCKET, front->listener,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)config->server.max_connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)config->server.max_connections_per_client,
+        MHD_OPTION_CONNECTION_TIMEOUT, seconds_of(config->server.idle_timeout_ms),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)config->server.max_header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
+        end_request, front, MHD_OPTION_NOTIFY_CONNECTION, note_connection, front,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
+        front->tls ? secured : plain, MHD_OPTION_END);
+    if (!front->daemon)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "libmicrohttpd cannot be started");
+    return 0;
+}
+
+void http_stop(struct front *front)
+{
+    /* The library does not stop while somebody is suspended; then the process ends all of it. */
+    for (const struct exchange *exchange = front->exchanges; exchange; exchange = exchange->next)
+        if (exchange->suspended)
+            return;
+    if (front->daemon)
+        MHD_stop_daemon(take_ptr(&front->daemon));
+}

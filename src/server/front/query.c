@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* Query parameters. */
+#include "server/front/query.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/parse.h"
+#include "server/config.h"
+#include "server/front/answer.h"
+#include "server/front/front.h"
+#include "server/front/route.h"
+
+#define LIMIT_MAX 500
+#define CURSOR_MAX 63
+
+struct check {
+    struct exchange *exchange;
+    const char *seen[8];
+    size_t count;
+    bool refused;
+};
+
+static bool is_known(const struct route *route, const char *name)
+{
+    for (size_t i = 0; i < route_parameter_count; i++)
+        if (strcmp(route_parameters[i].path, route->path) == 0 &&
+            strcmp(route_parameters[i].method, route->method) == 0 &&
+            strcmp(route_parameters[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool refuse(struct exchange *exchange, const char *name, const char *message)
+{
+    answer_field_error(exchange, ERROR_INVALID_QUERY, name, message);
+    return false;
+}
+
+static enum MHD_Result check_one(void *context, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
+{
+    struct check *check = context;
+    char message[STR_SHOWN_MAX + 64];
+    (void)kind;
+    (void)value;
+    bool again = false;
+    for (size_t i = 0; i < check->count; i++)
+        again = again || strcmp(check->seen[i], name) == 0;
+    if (!again && check->count < ARRAY_LENGTH(check->seen) &&
+        is_known(check->exchange->route, name)) {
+        check->seen[check->count++] = name;
+        return MHD_YES;
+    }
+    (void)snprintf(message, sizeof message, "the parameter '%s' is %s", str_shown(name).text,
+                   again ? "there twice" : "not known here; see /openapi.json");
+    check->refused = !refuse(check->exchange, name, message);
+    return MHD_NO;
+}
+
+bool query_check(struct exchange *exchange)
+{
+    struct check check = {.exchange = exchange};
+    (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, check_one, &check);
+    return !check.refused;
+}
+
+static const char *parameter(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+bool query_encoding(struct exchange *exchange, bool *ret_base64)
+{
+    const char *value = parameter(exchange, "encoding");
+    *ret_base64 = value && strcmp(value, "base64") == 0;
+    return !value || *ret_base64 || strcmp(value, "text") == 0 ||
+           refuse(exchange, "encoding", "encoding has to be text or base64");
+}
+
+/* ---- GET /executions: checked here, so that what is wrong is a 400; then as recorder/query.h ---- */
+
+static void add(struct str *out, const char *name, const char *value)
+{
+    str_appendf(out, "%s%s=%s", out->length > 0 ? "&" : "", name, value);
+}
+
+static bool add_language(struct exchange *exchange, struct str *out)
+{
+    const char *value = parameter(exchange, "language");
+    if (!value)
+        return true;
+    const struct runtime *runtime = config_find_runtime(exchange->front->config, value);
+    if (!runtime)
+        return refuse(exchange, "language", "language is none of GET /runtimes");
+    add(out, "language", runtime->name);
+    return true;
+}
+
+static bool add_status(struct exchange *exchange, struct str *out)
+{
+    const char *value = parameter(exchange, "status");
+    if (!value)
+        return true;
+    if (execution_status_from_name(value) == EXECUTION_STATUSES_)
+        return refuse(exchange, "status",
+                      "status has to be running, ok, error, timeout, cpu_timeout, oom, killed, "
+                      "output_limit, setup_failed, lost or blocked");
+    add(out, "status", value);
+    return true;
+}
+
+/* A moment of RFC 3339 in UTC, seconds since 1970, or a duration back from now. */
+static bool is_moment(const char *text)
+{
+    struct tm parts = {0};
+    uint64_t ms = 0;
+    if (parse_duration(text, 0, &ms, NULL) == 0)
+        return true;
+    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
+    if (rest && *rest == '.')
+        rest += 1 + strspn(rest + 1, "0123456789");
+    return rest && strcmp(rest, "Z") == 0;
+}
+
+static bool add_moment(struct exchange *exchange, const char *name, struct str *out)
+{
+    const char *value = parameter(exchange, name);
+    if (!value)
+        return true;
+    if (!is_moment(value))
+        return refuse(exchange, name,
+                      "a time is like 2026-11-15T13:00:00Z, seconds since 1970, or a duration back "
+                      "from now like 1h");
+    add(out, name, value);
+    return true;
+}
+
+static bool add_paging(struct exchange *exchange, struct str *out)
+{
+    const char *limit = parameter(exchange, "limit"), *cursor = parameter(exchange, "cursor");
+    uint64_t count = 0;
+    if (limit && parse_uint(limit, LIMIT_MAX, 0, &count, NULL) < 0)
+        return refuse(exchange, "limit", "limit has to be 1 to 500");
+    if (limit)
+        add(out, "limit", limit);
+    if (!cursor)
+        return true;
+    size_t length = strspn(cursor, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                   "0123456789-_.:");
+    if (length == 0 || length > CURSOR_MAX || cursor[length])
+        return refuse(exchange, "cursor", "cursor has to be what an answer has as next");
+    add(out, "cursor", cursor);
+    return true;
+}
+
+bool query_list(struct exchange *exchange, struct str *out)
+{
+    /* Who has a key sees what was run with it. */
+    if (*exchange->domain)
+        add(out, "domain", exchange->domain);
+    return add_language(exchange, out) && add_status(exchange, out) &&
+           add_moment(exchange, "since", out) && add_moment(exchange, "until", out) &&
+           add_paging(exchange, out);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The certificate of HTTPS: handed over by the keeper, replaced while connections go on. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct brig_error;
+struct tls;
+
+/* PEM, NUL, PEM: certificates and key. The bytes are wiped by the caller. */
+int tls_new(const char *pems, size_t length, struct tls **ret_tls, struct brig_error *err);
+/* For handshakes that begin from now on. The one before stays for those that have begun. */
+int tls_replace(struct tls *tls, const char *pems, size_t length, struct brig_error *err);
+void tls_free(struct tls *tls); /* accepts NULL */
+
+/* For MHD_OPTION_HTTPS_CERT_CALLBACK; 0 for NULL. There is one certificate for a process, as the
+ * library's callback has no argument of ours. */
+intptr_t tls_callback(struct tls *tls);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* From a request to a jail: its policy and its command. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+
+struct brig_error;
+struct brig_policy;
+struct credential;
+struct execution_request;
+struct runtime;
+struct server_config;
+
+/* What is the same for all runs of a warden; borrowed. */
+struct jail_ground {
+    const struct server_config *config;
+    const struct credential *credential;
+    const char *broker; /* a program, or NULL: the installed one */
+};
+
+/* Everything a start needs. */
+struct jail {
+    struct brig_policy *policy;
+    const char **argv;
+    int work_fd; /* what the policy grants by number, open until the start; or -1 */
+    struct arena arena;
+};
+
+/* Checks the request against the runtime and the configuration, whatever the front has checked: the
+ * first thing that may not be is named, with what is allowed. */
+int warden_jail_check(const struct jail_ground *ground, const struct runtime *runtime,
+                      const struct execution_request *request, struct brig_error *err);
+/* `host_uid` is the jail's own, as root; else (uid_t)-1. Release with warden_jail_done(), also after a
+ * failure. */
+int warden_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
+                     const struct execution_request *request, uid_t host_uid, struct jail *ret_jail,
+                     struct brig_error *err);
+void warden_jail_done(struct jail *jail);
+
+/* A name as it may be asked for: "example.com", "*.example.com", either with ":PORT"; no address, nothing
+ * of the host's, no preset. Pure. */
+bool warden_allow_is_plain(const char *rule);

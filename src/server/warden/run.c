@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/* A run from its request to its result. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <brig/brig.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "server/config.h"
+#include "server/warden/returned.h"
+#include "server/warden/warden.h"
+
+/* ---- the list ---- */
+
+static void add_run(struct run *run)
+{
+    struct warden *warden = run->warden;
+    run->next = warden->runs;
+    if (run->next)
+        run->next->previous = run;
+    warden->runs = run;
+    warden->run_count++;
+}
+
+static void remove_run(struct run *run)
+{
+    struct warden *warden = run->warden;
+    if (run->previous)
+        run->previous->next = run->next;
+    else
+        warden->runs = run->next;
+    if (run->next)
+        run->next->previous = run->previous;
+    warden->run_count--;
+    run->previous = NULL;
+    run->next = warden->over;
+    warden->over = run;
+}
+
+struct run *warden_run_find(const struct warden *warden, const char *id)
+{
+    for (struct run *run = warden->runs; run; run = run->next)
+        if (strcasecmp(run->request.id, id) == 0)
+            return run;
+    return NULL;
+}
+
+/* One after the other, so that an id is long out of use before it is used again. */
+static bool take_slot(struct run *run)
+{
+    struct warden *warden = run->warden;
+    for (size_t i = 0; i < warden->slot_count; i++) {
+        size_t slot = (warden->next_slot + i) % warden->slot_count;
+        if (warden->slots[slot])
+            continue;
+        warden->slots[slot] = true;
+        warden->next_slot = slot + 1;
+        run->slot = slot;
+        run->host_uid =
+            warden->as_root ? warden->config->sandbox.uid_first + (uid_t)slot : (uid_t)-1;
+        return true;
+    }
+    return false;
+}
+
+/* ---- its end ---- */
+
+/* The history has what was written, but neither the files that were returned nor, when very much waits
+ * for the recorder, the output. */
+static void tell_recorder(struct run *run, const struct execution_result *result)
+{
+    autostr struct str bytes = {0};
+    struct execution_result row = *result;
+    row.file_count = 0;
+    if (run->warden->ledger.bytes > LEDGER_BYTES_MANY) {
+        row.output.length = row.error_output.length = 0;
+        row.output_truncated = row.output_truncated || result->output.length > 0;
+        row.error_output_truncated = row.error_output_truncated || result->error_output.length > 0;
+    }
+    if (execution_result_encode(&row, &bytes, NULL) < 0 ||
+        warden_ledger_add(&run->warden->ledger, MESSAGE_END, bytes.data, bytes.length, NULL) < 0)
+        warden_warn(run->warden, "out of memory: the end of a run is missing in the history");
+}
+
+static void tell_front(struct run *run, const struct execution_result *result)
+{
+    autostr struct str bytes = {0};
+    if (execution_result_encode(result, &bytes, NULL) == 0)
+        warden_tell_front(run->warden, run->front, MESSAGE_DONE, run->tag, bytes.data,
+                          bytes.length);
+}
+
+/* Takes the result, whose strings the run may still own. */
+static void conclude(struct run *run, struct execution_result *result)
+{
+    if (result->status == EXECUTION_OOM)
+        run->warden->gauges.oom_kills++;
+    tell_recorder(run, result);
+    tell_front(run, result);
+    execution_result_done(result);
+    run->state = RUN_OVER;
+    remove_run(run);
+}
+
+static void fail(struct run *run, const char *why)
+{
+    struct execution_result result;
+    warden_outcome_failed(run, why, &result);
+    conclude(run, &result);
+}
+
+static void finish(struct run *run)
+{
+    struct brig_result from = {0};
+    struct execution_result result;
+    struct brig_error err = {0};
+    warden_unwatch(run->warden, &run->source);
+    warden_output_drain(run);
+    if (brig_job_result(run->job, &from, &err) < 0) {
+        fail(run, err.message);
+        return;
+    }
+    warden_outcome(run, &from, &result);
+    warden_return_files(&run->request, brig_job_kept_dir(run->job), &result);
+    brig_result_done(&from);
+    conclude(run, &result);
+}
+
+static void job_ready(void *owner, uint32_t events)
+{
+    struct run *run = owner;
+    struct brig_error err = {0};
+    (void)events;
+    if (run->state == RUN_OVER)
+        return;
+    int result = brig_job_process(run->job, &err);
+    if (result < 0)
+        fail(run, err.message);
+    else if (result > 0)
+        finish(run);
+}
+
+void warden_run_cancel(struct run *run, enum run_reason reason)
+{
+    if (run->state != RUN_RUNNING)
+        return;
+    run->state = RUN_ENDING;
+    run->reason = reason;
+    (void)brig_job_cancel(run->job, NULL); /* else it is over already */
+}
+
+static void free_run(struct run *run)
+{
+    struct warden *warden = run->warden;
+    if (run->job) {
+        warden_output_close(run);
+        brig_job_free(run->job);
+        warden_instance_note(&warden->instance, run->slot, 0);
+    }
+    if (run->slot < warden->slot_count)
+        warden->slots[run->slot] = false;
+    for (int i = 0; i < 2; i++)
+        str_done(&run->streams[i].kept);
+    execution_request_done(&run->request);
+    free(run);
+}
+
+void warden_runs_clear(struct warden *warden)
+{
+    while (warden->over) {
+        struct run *run = warden->over;
+        warden->over = run->next;
+        free_run(run);
+    }
+}
+
+void warden_runs_abandon(struct warden *warden)
+{
+    while (warden->runs)
+        remove_run(warden->runs);
+    warden_runs_clear(warden);
+}
+
+void warden_runs_resume(struct warden *warden)
+{
+    for (struct run *run = warden->runs; run && warden->paused_count > 0; run = run->next)
+        warden_output_resume(run);
+}
+
+/* ---- its beginning ---- */
+
+static int start_job(struct run *run, const struct jail *jail, const int ends[2],
+                     struct brig_error *err)
+{
+    const struct execution_bytes *in =
+        run->runtime->input == RUNTIME_STDIN ? &run->request.code : &run->request.stdin_bytes;
+    struct brig_command command = {
+        .argv = jail->argv,
+        .stdio = {{.kind = BRIG_STDIO_BYTES, .bytes = in->data, .length = in->length},
+                  {.kind = BRIG_STDIO_FD, .fd = ends[0]},
+                  {.kind = BRIG_STDIO_FD, .fd = ends[1]}},
+    };
+    int result = brig_start(jail->policy, &command, &run->job, err);
+    if (result < 0)
+        return result;
+    warden_instance_note(&run->warden->instance, run->slot, brig_job_pid(run->job));
+    run->source =
+        (struct warden_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
+    return warden_watch(run->warden, &run->source, EPOLLIN, err);
+}
+
+static int start_run(struct run *run, struct brig_error *err)
+{
+    struct warden *warden = run->warden;
+    struct jail jail;
+    int ends[2] = {-1, -1};
+    int result = warden_output_open(run, ends, err);
+    autoclose int out = ends[0], error = ends[1];
+    if (result < 0)
+        return result;
+    result =
+        warden_jail_make(&warden->ground, run->runtime, &run->request, run->host_uid, &jail, err);
+    if (result == 0)
+        result = start_job(run, &jail, ends, err);
+    warden_jail_done(&jail);
+    (void)out;
+    (void)error;
+    return result;
+}
+
+static int prepare(struct run *run, struct brig_error *err)
+{
+    struct warden *warden = run->warden;
+    if (warden->draining)
+        return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
+    run->runtime = config_find_runtime(warden->config, run->request.language);
+    if (!run->runtime)
+        return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
+                         str_shown(run->request.language).text);
+    int result = warden_jail_check(&warden->ground, run->runtime, &run->request, err);
+    if (result == 0 && !take_slot(run))
+        return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
+                         warden->slot_count);
+    return result;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag,
+                      const void *bytes, size_t length)
+{
+    struct brig_error err = {0};
+    struct run *run = calloc(1, sizeof *run);
+    if (!run || warden_ledger_add(&warden->ledger, MESSAGE_BEGIN, bytes, length, &err) < 0) {
+        free(run);
+        warden_warn(warden, "out of memory: a run was not begun");
+        return;
+    }
+    *run = (struct run){.warden = warden,
+                        .request = *request,
+                        .tag = tag,
+                        .front = warden->fronts,
+                        .slot = SIZE_MAX,
+                        .started_ns = now_ns()};
+    *request = (struct execution_request){0};
+    run->streams[0].source.fd = run->streams[1].source.fd = -1;
+    run->streams[0].run = run->streams[1].run = run;
+    add_run(run);
+    if (prepare(run, &err) < 0) {
+        fail(run, err.message);
+        return;
+    }
+    if (start_run(run, &err) < 0) {
+        warden_output_close(run);
+        fail(run, err.message);
+    }
+}

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""A real brigd on a port of its own, with a home and a history of its own, for tests that print TAP.
+
+    @test
+    def it_says_hello(brigd_for):
+        with brigd_for("security: {rate_limit_rps: 0}") as brigd:
+            assert brigd.execute("python", "print(1)")["output"] == "1\\n"
+
+A test is given a factory; each brigd it makes is ended with it, and must leave nothing behind. As root
+each test runs twice: as root, and as an ordinary user without any power.
+"""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or pathlib.Path(__file__).resolve().parents[2] / "build")
+BRIGD = BUILD / "src/server/brigd"
+USER = 65534
+PATIENCE = 30
+
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def as_user(path):
+    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--inh-caps=-all", "--"] + path
+
+
+def wait_for(condition, what, seconds=PATIENCE):
+    """Waits until the condition holds, and gives what it gave."""
+    end = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, f"waited {seconds} s for {what}"
+        time.sleep(0.01)
+
+
+def processes():
+    """pid -> (parent, name) of everything that runs."""
+    found = {}
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            head, _, rest = (folder / "stat").read_text().rpartition(")")
+            found[int(folder.name)] = (int(rest.split()[1]), head.partition("(")[2])
+    return found
+
+
+def below(pid):
+    """Every process that descends from this one."""
+    found, table = [pid], processes()
+    for one in found:
+        found += [child for child, (parent, _) in table.items() if parent == one]
+    return found[1:]
+
+
+class Answer:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"{self.status} {self.headers} {self.body[:2000]!r}"
+
+
+class Brigd:
+    def __init__(self, folder, config, user, options=(), environment=None, listen="127.0.0.1:0"):
+        self.folder, self.user = pathlib.Path(folder), user
+        self.home = self.folder / "home"
+        self.home.mkdir(exist_ok=True)
+        self.config = self.folder / "brigd.yaml"
+        self.config.write_text(config)
+        if user:
+            for path in (self.folder, self.home, self.config):
+                os.chown(path, USER, USER)
+        self.log = open(self.folder / "log", "ab")
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(environment or {})}
+        command = [str(BRIGD), "-c", str(self.config), "-l", listen, *options]
+        self.process = subprocess.Popen(as_user(command) if user else command, stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=self.log, env=environment, cwd=self.home,
+                                        start_new_session=True)
+        self.where = self.host = self.port = None
+
+    def said(self):
+        return (self.folder / "log").read_text(errors="replace")
+
+    def ready(self):
+        def listening():
+            assert self.process.poll() is None, f"brigd ended with {self.process.returncode}: {self.said()}"
+            return re.findall(r"listening on (https?)://(\S+)", self.said())
+        self.scheme, self.where = wait_for(listening, "brigd to listen")[-1]
+        if not self.where.startswith("unix:"):
+            self.host, _, port = self.where.rpartition(":")
+            self.port = int(port)
+        return self
+
+    def __enter__(self):
+        return self.ready()
+
+    def __exit__(self, *_):
+        self.end()
+
+    def connection(self, timeout=PATIENCE):
+        return http.client.HTTPConnection(self.host.strip("[]"), self.port, timeout=timeout)
+
+    def socket(self, timeout=PATIENCE):
+        return socket.create_connection((self.host.strip("[]"), self.port), timeout=timeout)
+
+    def request(self, method, path, body=None, headers=None, timeout=PATIENCE):
+        connection = self.connection(timeout)
+        try:
+            if isinstance(body, (dict, list)):
+                body = json.dumps(body)
+            connection.request(method, path, body=body, headers={"Content-Type": "application/json",
+                                                                 **(headers or {})} if body is not None
+                               else headers or {})
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, body, **more):
+        return self.request("POST", path, body, **more)
+
+    def execute(self, language, code, **fields):
+        answer = self.post("/execute", {"language": language, "code": code, **fields},
+                           timeout=fields.pop("patience", 90))
+        assert answer.status == 200, answer
+        return answer.json
+
+    def role(self, name):
+        """The pid of the front, the warden or the recorder."""
+        table = processes()
+        found = [pid for pid, (parent, comm) in table.items()
+                 if parent == self.process.pid and comm == f"brigd-{name}"]
+        return found[0] if found else None
+
+    def kill_role(self, name):
+        """Kills it and waits until another one lives."""
+        old = wait_for(lambda: self.role(name), f"a {name}")
+        os.kill(old, signal.SIGKILL)
+        return old, wait_for(lambda: self.role(name) not in (None, old) and self.role(name), f"a new {name}")
+
+    def end(self, number=signal.SIGTERM, patience=60):
+        if self.process.poll() is None:
+            left = below(self.process.pid)
+            self.process.send_signal(number)
+            try:
+                self.process.wait(patience)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise AssertionError(f"brigd did not end: {self.said()}") from None
+            table = processes()
+            wait_for(lambda: not [pid for pid in left if pid in processes()] or None,
+                     f"what is left of it to end: {[(pid, table.get(pid)) for pid in left]}")
+        self.log.close()
+        return self.process.returncode
+
+
+@contextlib.contextmanager
+def factory(user):
+    folder = tempfile.mkdtemp(prefix="brigd-test.", dir="/var/tmp")
+    made = []
+    if user:
+        os.chown(folder, USER, USER)
+
+    def brigd_for(config="", same=False, **more):
+        place = pathlib.Path(folder) / ("0" if same else str(len(made)))
+        place.mkdir(exist_ok=True)
+        brigd = Brigd(place, config, user, **more)
+        made.append(brigd)
+        return brigd
+
+    brigd_for.user, brigd_for.folder = user, folder
+    try:
+        yield brigd_for
+    except BaseException:
+        for brigd in made:
+            print("".join(f"# | {line}\n" for line in brigd.said().splitlines()[-25:]), end="")
+        raise
+    finally:
+        for brigd in made:
+            with contextlib.suppress(Exception):
+                brigd.end(signal.SIGKILL if sys.exc_info()[0] else signal.SIGTERM)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main():
+    """Runs the tests whose names contain one of the arguments, or all, and prints TAP."""
+    count = failed = 0
+    users = [False, True] if os.getuid() == 0 else [False]
+    for user in users:
+        for function in tests:
+            name = function.__name__.replace("_", " ") + (" (as an ordinary user)" if user else "")
+            if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
+                continue
+            count += 1
+            try:
+                with factory(user) as brigd_for:
+                    function(brigd_for)
+                print(f"ok {count} - {name}", flush=True)
+            except Exception:  # a test's failure, whatever it is
+                failed += 1
+                print(f"not ok {count} - {name}")
+                print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), end="", flush=True)
+    print(f"1..{count}")
+    return 1 if failed else 0
