@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -18,6 +19,7 @@
 #include "server/config.h"
 #include "server/execution.h"
 #include "server/message.h"
+#include "server/recorder/confine.h"
 #include "server/role.h"
 #include "tap.h"
 
@@ -177,7 +179,7 @@ static bool wait_stored(uint64_t tag)
 /* The answer to a question, as text; "missing" and "failed: …" are such. */
 static const char *ask(enum message_type type, const char *text)
 {
-    static char answer[1 << 16];
+    static char answer[1 << 20];
     struct message message = {.fd = -1};
     static uint64_t tag;
     (void)channel_send(recorder.front, type, ++tag, text, strlen(text), NULL);
@@ -371,6 +373,61 @@ static void test_confined(void)
     tap_ok(drain_recorder(), "it ends");
 }
 
+static int attempt(int number)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/probe", config.database.spool_dir);
+    switch (number) {
+    case 0:
+        return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    case 1:
+        return (int)memfd_create("x", MFD_CLOEXEC);
+    case 2:
+        return open("/etc/hostname", O_RDONLY | O_CLOEXEC);
+    case 3:
+        return open("/tmp/test-recorder-outside", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    case 4:
+        return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    case 5:
+        return execl("/bin/true", "true", (char *)NULL);
+    default:
+        return fork();
+    }
+}
+
+/* Each in a process of its own, confined or not: 0 if it works. */
+static int outcome(int number, bool confined)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (confined && confine_recorder(&config, NULL) < 0)
+            _exit(2);
+        _exit(attempt(number) < 0);
+    }
+    (void)waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+}
+
+static void test_walls(void)
+{
+    static const char *const names[] = {"writing in the spool", "a memfd",  "reading elsewhere",
+                                        "writing elsewhere",    "a socket", "running a program",
+                                        "a new process"};
+    for (int i = 0; i < (int)ARRAY_LENGTH(names); i++) {
+        tap_is_int(outcome(i, false), 0, "%s works for others", names[i]);
+        (void)unlink("/tmp/test-recorder-outside");
+        tap_is_int(outcome(i, true), i < 2 ? 0 : 1, "%s %s for the recorder", names[i],
+                   i < 2 ? "works" : "does not work");
+    }
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/tmp";
+    tap_is_int(outcome(4, true), 0, "a socket works where the database is PostgreSQL");
+    tap_is_int(outcome(3, true), 1, "writing elsewhere still does not");
+    tap_is_int(outcome(5, true), 1, "nor running a program");
+    config.database.store = STORE_SQLITE;
+}
+
 /* ---- PostgreSQL, stopped and started under load ---- */
 
 static bool load(unsigned *next, unsigned *tag, unsigned count)
@@ -457,6 +514,7 @@ int main(void)
     test_two();
     test_hashes();
     test_confined();
+    test_walls();
     test_retention();
     test_none();
     test_postgres();
