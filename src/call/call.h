@@ -6,6 +6,7 @@
 #include <brig/call.h>
 
 #include "call/caller.h"
+#include "call/gate.h"
 #include "call/memory.h"
 #include "jail/capture.h"
 #include "jail/child_start.h"
@@ -35,7 +36,8 @@ enum call_state {
 struct brig_call {
     struct brig_caller *caller;
     enum call_state state;
-    struct memory_gate *gate;
+    struct gate *gate; /* and whose turn this is: */
+    uint32_t turn;
     int memory;       /* see memory.h */
     struct plan *own; /* in the full jail, or with a group; NULL: the plan is the caller's */
     int network;      /* full: the namespace taken from the template, or -1 */

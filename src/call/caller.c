@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "call/memory.h"
 #include "jail/seccomp.h"
 #include "jail/unenforced.h"
 
@@ -122,9 +123,8 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     caller->value_limit = choose_value_limit(caller);
     caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
     caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
-    caller->gates = memory_gates_new();
-    if (!caller->gates)
-        return brig_fail_nomem(err);
+    if ((result = gates_init(&caller->gates, err)) < 0)
+        return result;
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (caller->null_fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");
@@ -141,6 +141,7 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
         return brig_fail_nomem(err);
     caller->plan = PLAN_INIT;
     caller->ruleset = caller->null_fd = -1;
+    caller->gates = GATES_INIT;
     (void)pthread_mutex_init(&caller->lock, NULL);
     int result = prepare(caller, policy, options ? options : &standard, err);
     if (result < 0) {
@@ -167,7 +168,7 @@ void brig_caller_free(struct brig_caller *caller)
     plan_done(&caller->plan);
     brig_template_free(caller->template);
     brig_policy_free(caller->policy);
-    memory_gates_free(caller->gates);
+    gates_done(&caller->gates);
     (void)pthread_mutex_destroy(&caller->lock);
     free(caller);
 }

@@ -6,7 +6,7 @@
 
 #include <brig/call.h>
 
-#include "call/memory.h"
+#include "call/gate.h"
 #include "jail/limits.h"
 #include "jail/plan.h"
 #include "jail/template.h"
@@ -25,7 +25,7 @@ struct brig_caller {
     bool has_group;   /* each call has a cgroup */
     pthread_mutex_t lock;
     struct brig_template *template; /* full; guarded by the lock */
-    struct memory_gate *gates;
+    struct gates gates;
     struct brig_unenforced unenforced;
 };
 

@@ -210,15 +210,29 @@ static void open_memory(struct brig_call *call)
                                            .limit = call->caller->value_limit};
 }
 
+/* The caller's own mapping is not ours; this one is until the function runs. */
+static struct gate *enter_gate(struct brig_call *call)
+{
+    struct gate *gates = gates_map(&call->caller->gates);
+    if (!gates)
+        _exit(125); /* and no way to tell why */
+    call->gate = gates + (call->gate - call->caller->gates.slots);
+    if (!gate_enter(call->gate, call->turn, getpid()))
+        _exit(125); /* nobody waits for us any more */
+    return gates;
+}
+
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
+    struct gate *gates = enter_gate(call);
     open_memory(call); /* before the address space is limited */
     set_stdio();
     if (call->caller->full)
         enter_full(call);
     else
         enter_alone(call, flags);
-    __atomic_store_n(&call->gate->entered, 1, __ATOMIC_RELEASE);
-    (void)munmap(call->caller->gates, MEMORY_GATES_BYTES);
+    if (!gate_pass(call->gate, call->turn))
+        _exit(125); /* nobody waits for us any more */
+    (void)munmap(gates, GATES_BYTES);
     return &call->child;
 }

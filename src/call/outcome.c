@@ -24,7 +24,7 @@ void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *
 
 static bool never_ran(const struct brig_call *call)
 {
-    return __atomic_load_n(&call->gate->entered, __ATOMIC_ACQUIRE) == 0;
+    return !gate_was_passed(call->gate);
 }
 
 /* The failing step in words; or that it was ended, by us or by somebody, on the way. */

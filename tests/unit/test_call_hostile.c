@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calling functions that mean harm, or are clumsy: the caller goes on, knows what happened, and
  * nothing is left behind. */
+#include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -508,6 +509,143 @@ static void test_gone_before_started(bool namespaces, bool by_loop)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
+/* ---- A fork that nobody told of ----------------------------------------------------------- */
+
+/* What an exception of an interpreter leaves when it strikes between the fork and what follows. */
+struct untold {
+    struct brig_caller *caller;
+    struct brig_call *call;
+    struct lifeline line;
+    int began[2]; /* from the function */
+    int go[2];    /* to a child that has not entered yet */
+};
+
+static bool begin_untold(struct untold *untold, bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    untold->line = lifeline_open(&options);
+    return pipe2(untold->began, O_CLOEXEC) == 0 && pipe2(untold->go, O_CLOEXEC) == 0 &&
+           brig_caller_new(NULL, &options, &untold->caller, NULL) == 0 &&
+           brig_call_begin(untold->caller, &untold->call, NULL) == 0 &&
+           brig_call_keep_fd(untold->call, untold->began[1], NULL) == 0;
+}
+
+static __attribute__((noreturn)) void be_untold(struct untold *untold, bool waits)
+{
+    char byte;
+    if (waits && read(untold->go[0], &byte, 1) != 1)
+        _exit(1);
+    (void)brig_call_enter(untold->call, 0);
+    (void)!write(untold->began[1], "x", 1);
+    for (;;)
+        (void)pause();
+}
+
+static void end_test(struct untold *untold)
+{
+    for (int i = 0; i < 2; i++) {
+        (void)close(untold->go[i]);
+        if (i == 0)
+            (void)close(untold->began[0]);
+    }
+    brig_caller_free(untold->caller);
+}
+
+/* It runs already: it is killed and reaped. */
+static void test_untold_runs(bool namespaces)
+{
+    struct untold untold = {0};
+    char byte;
+    if (!begin_untold(&untold, namespaces))
+        tap_bail("brig_call_begin");
+    pid_t pid = fork();
+    if (pid == 0)
+        be_untold(&untold, false);
+    tap_ok(read(untold.began[0], &byte, 1) == 1, "%s: a child runs that nobody was told of",
+           kinds[namespaces]);
+    brig_call_free(untold.call);
+    (void)close(untold.began[1]);
+    tap_ok(all_dead(&untold.line), "%s: it is ended with its call", kinds[namespaces]);
+    tap_ok(waitpid(pid, NULL, WNOHANG) < 0 && errno == ECHILD, "%s: and reaped", kinds[namespaces]);
+    end_test(&untold);
+}
+
+/* It comes to the gate when its call is gone, and another has its place. */
+static void test_untold_comes_late(bool namespaces)
+{
+    struct untold untold = {0};
+    struct brig_call *next = NULL;
+    int status = 0;
+    if (!begin_untold(&untold, namespaces))
+        tap_bail("brig_call_begin");
+    struct gate *gate = untold.call->gate;
+    pid_t pid = fork();
+    if (pid == 0)
+        be_untold(&untold, true);
+    brig_call_free(untold.call);
+    tap_ok(brig_call_begin(untold.caller, &next, NULL) == 0 && next->gate == gate,
+           "%s: another call has the place of one that was given up", kinds[namespaces]);
+    (void)!write(untold.go[1], "x", 1);
+    (void)close(untold.began[1]);
+    (void)waitpid(pid, &status, 0);
+    tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == 125, "%s: who comes late ends",
+           kinds[namespaces]);
+    tap_ok(ends_soon(untold.began[0]), "%s: without its function", kinds[namespaces]);
+    tap_ok(!gate_was_passed(gate), "%s: and the other's place is untouched", kinds[namespaces]);
+    tap_ok(all_dead(&untold.line), "%s: nothing is left of it", kinds[namespaces]);
+    pid = fork();
+    if (pid == 0) {
+        struct brig_call_child *child = brig_call_enter(next, 0);
+        (void)give_value(child, NULL);
+        brig_call_leave(child);
+    }
+    struct brig_call_result result = {0};
+    (void)brig_call_started(next, pid, NULL);
+    (void)brig_call_wait(next, NULL);
+    tap_ok(brig_call_result(next, &result, NULL) == 0 && result.length == 5,
+           "%s: who is in time has its value", kinds[namespaces]);
+    brig_call_result_done(&result);
+    brig_call_free(next);
+    end_test(&untold);
+}
+
+/* ---- What is shared ----------------------------------------------------------------------- */
+
+/* Anything that is still mapped as shared, but for the way back, would lead to the caller. */
+static int find_shared(struct brig_call_child *child, void *argument)
+{
+    char line[1024], found[1024] = "";
+    FILE *maps = fopen("/proc/self/maps", "re");
+    (void)argument;
+    while (maps && fgets(line, sizeof line, maps)) {
+        uintptr_t start = 0;
+        char mode[5] = "";
+        if (sscanf(line, "%" SCNxPTR "-%*x %4s", &start, mode) == 2 && mode[3] == 's' &&
+            start != (uintptr_t)child->head)
+            (void)snprintf(found, sizeof found, "%s", line);
+    }
+    if (!maps)
+        (void)snprintf(found, sizeof found, "/proc/self/maps: %s", strerror(errno));
+    return brig_call_return(child, found, strlen(found) + 1);
+}
+
+static void test_shared(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_caller *other = NULL;
+    struct brig_call *under_way = NULL;
+    struct brig_call_result result;
+    if (brig_caller_new(NULL, &options, &other, NULL) < 0 ||
+        brig_call_begin(other, &under_way, NULL) < 0)
+        tap_bail("brig_call_begin");
+    (void)call(&options, find_shared, NULL, &result);
+    tap_is_str(result.value, "", "%s: no memory of another caller's can be written",
+               kinds[namespaces]);
+    brig_call_result_done(&result);
+    brig_call_free(under_way);
+    brig_caller_free(other);
+}
+
 /* In the full jail /home and /tmp are its own. */
 static int break_out(struct brig_call_child *child, void *argument)
 {
@@ -556,6 +694,9 @@ int main(void)
         test_ignored_children(namespaces);
         test_gone_before_started(namespaces, false);
         test_gone_before_started(namespaces, true);
+        test_untold_runs(namespaces);
+        test_untold_comes_late(namespaces);
+        test_shared(namespaces);
         test_walls(namespaces);
     }
     return tap_done();
