@@ -109,6 +109,20 @@ static int prepare_full(struct brig_caller *caller, struct brig_error *err)
     return prepare_alone(caller, err);
 }
 
+/* Whether calls can have their groups is found out by making one: who is refused it should know now,
+ * and who is to be warned, too. */
+static int try_group(struct brig_caller *caller, struct brig_error *err)
+{
+    struct limits limits = {.shared = caller->full && caller->template->ready};
+    if (!caller->has_group)
+        return 0;
+    int result = limits_init(&limits, caller->policy, err);
+    if (result == 0)
+        (void)caller_note_limits(caller, &limits, &caller->unenforced);
+    limits_done(&limits);
+    return result;
+}
+
 static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
                    const struct brig_call_options *options, struct brig_error *err)
 {
@@ -128,7 +142,8 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (caller->null_fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");
-    return caller->full ? prepare_full(caller, err) : prepare_alone(caller, err);
+    result = caller->full ? prepare_full(caller, err) : prepare_alone(caller, err);
+    return result < 0 ? result : try_group(caller, err);
 }
 
 int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
