@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
@@ -123,6 +124,13 @@ static int try_group(struct brig_caller *caller, struct brig_error *err)
     return result;
 }
 
+/* libc asks a file for it, which takes longer than all else that a call's clocks need. */
+static uint64_t count_cores(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 0 ? (uint64_t)cores : 1;
+}
+
 static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
                    const struct brig_call_options *options, struct brig_error *err)
 {
@@ -135,6 +143,7 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     if ((result = options_policy(policy, options, &caller->policy, err)) < 0)
         return result;
     caller->value_limit = choose_value_limit(caller);
+    caller->cores = count_cores();
     caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
     caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
     if ((result = gates_init(&caller->gates, err)) < 0)

@@ -23,6 +23,7 @@ struct brig_caller {
     int ruleset;      /* Landlock's, made ahead; -1: there is none */
     int null_fd;      /* /dev/null */
     bool has_group;   /* each call has a cgroup */
+    uint64_t cores;   /* that may be used at a time */
     pthread_mutex_t lock;
     struct brig_template *template; /* full; guarded by the lock */
     struct gates gates;

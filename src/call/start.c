@@ -221,13 +221,12 @@ int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err)
 static void set_clocks(struct brig_call *call)
 {
     const uint64_t *limits = call->caller->policy->limits;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     call->started_us = clock_now_us();
     if (limits[BRIG_LIMIT_WALL_MS])
         call->wall_deadline_us = call->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
     if (limits[BRIG_LIMIT_CPU_MS]) /* earlier it cannot have used so much */
         call->cpu_check_us =
-            call->started_us + limits[BRIG_LIMIT_CPU_MS] * 1000 / (uint64_t)(cores > 0 ? cores : 1);
+            call->started_us + limits[BRIG_LIMIT_CPU_MS] * 1000 / call->caller->cores;
 }
 
 int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)

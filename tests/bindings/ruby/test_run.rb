@@ -398,6 +398,13 @@ class HostileTest < Case
 end
 
 class UseTest < Case
+  # Each in words: its name, its state.
+  def children
+    File.read("/proc/self/task/#{Process.pid}/children").split.map do |pid|
+      File.read("/proc/#{pid}/stat")[0, 60]
+    end
+  end
+
   # Forks as Process.fork does; then, when the block runs, an exception strikes in the parent.
   def strike_after_fork(runs)
     fork = Process.method(:fork)
@@ -460,7 +467,7 @@ class UseTest < Case
     start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     assert_raises(Timeout::Error) { Timeout.timeout(0.3) { AgentJail.run { sleep 25 } } }
     assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - start, :<, 20
-    assert_empty File.read("/proc/self/task/#{Process.pid}/children").split
+    assert_empty children
   end
 
   def test_no_fd_and_no_memory_is_left_behind
@@ -473,7 +480,7 @@ class UseTest < Case
     GC.start
     assert_equal fds, Dir.children("/proc/self/fd").size
     assert_operator memory.call - before, :<, 32 << 20
-    assert_empty File.read("/proc/self/task/#{Process.pid}/children").split
+    assert_empty children
   end
 
   def test_a_missing_library_is_named
