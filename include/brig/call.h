@@ -26,6 +26,9 @@
  *    have). A function that takes no lock of the program's own is safe.
  *  - Every fd of the caller from 3 on is closed in the child unless it is in keep_fds, so that no
  *    connection can be used, or corrupted, from there.
+ *  - A stream that is inherited is the caller's own: what the function does to it, to its position or
+ *    its flags, is done to the caller's. A terminal is opened once more, to print on; nothing else
+ *    can be done to it.
  *  - Exit handlers of the caller do not run in the child, also if the function calls exit(). What
  *    the caller had buffered in stdout and stderr is not written twice; what the function prints is
  *    written when it ends.

@@ -46,6 +46,7 @@ struct brig_call {
     int keep_fds[BRIG_CALL_KEEP_MAX];
     size_t keep_count;
     int stdio_child[3]; /* what 0 to 2 shall be in the child; -1: as they are */
+    bool has_terminal;  /* one of them is the caller's */
     struct capture captures[2];
     /* Tracing: a socketpair for the listener; then, if listening, trace is that: */
     int trace, trace_child;
@@ -111,6 +112,11 @@ struct memory_failure;
 /* Whether the jail is why a function failed as it says; fills *ret if so. */
 bool denial_check(const struct brig_caller *caller, const struct memory_failure *failure,
                   struct brig_call_denial *ret);
+
+/* ---- terminal.c ---- */
+
+/* In the child: what the caller's terminal is asked from here on, it does not do. 0 or -errno. */
+int terminal_guard(void);
 
 /* ---- trace.c ---- */
 

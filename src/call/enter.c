@@ -77,6 +77,12 @@ static void set_streams(struct brig_call *call)
             (void)SYS(dup3, call->stdio_child[i], i, 0);
 }
 
+static int guard_terminal(const struct brig_call *call)
+{
+    bool unfiltered = call->caller->policy->disabled_layers & BRIG_LAYER_SECCOMP;
+    return call->has_terminal && !unfiltered ? terminal_guard() : 0;
+}
+
 /* ---- without namespaces ---- */
 
 static void join_group(struct brig_call *call)
@@ -104,7 +110,9 @@ static void enter_alone(struct brig_call *call, unsigned flags)
     if (child_is_grouped(plan))
         join_group(call);
     set_streams(call);
-    int error = 0, step;
+    int error = guard_terminal(call), step;
+    if (error < 0)
+        enter_failed(call, PLAN_STEP_SECCOMP, error);
     if (call->traced) {
         struct plan unfiltered = *plan;
         unfiltered.seccomp = NULL;
@@ -162,6 +170,8 @@ static void enter_full(struct brig_call *call)
     if (function > 0)
         _exit(child_call_init(&start, function));
     set_streams(call);
+    if ((status = guard_terminal(call)) < 0)
+        _exit(child_failed(&start, PLAN_STEP_SECCOMP, status));
     if ((status = child_call_walls(&start)) != 0)
         _exit(status);
     if (call->traced && (status = trace_install(call)) < 0)

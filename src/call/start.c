@@ -44,6 +44,8 @@ static int open_streams(struct brig_call *call, struct brig_error *err)
             call->stdio_child[i] = caller->null_fd;
         if (kind == BRIG_STDIO_INHERIT)
             call->stdio_child[i] = open_inherited(caller, i);
+        if (kind == BRIG_STDIO_INHERIT && call->stdio_child[i] >= 0)
+            call->has_terminal |= call->stdio_child[i] != caller->null_fd;
         if (kind != BRIG_STDIO_CAPTURE || i == 0)
             continue;
         int result = capture_open(&call->captures[i - 1], limit ? limit : UINT64_MAX,

@@ -2,6 +2,8 @@
 /* Calling functions that mean harm, or are clumsy: the caller goes on, knows what happened, and
  * nothing is left behind. */
 #include <inttypes.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -9,6 +11,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
+#include <termios.h>
 
 #include "call/call.h"
 #include "call_support.h"
@@ -303,8 +307,55 @@ static void test_values(bool namespaces)
 
 struct against {
     pid_t pid;
-    long result[8];
+    long result[24];
 };
+
+/* A signal that the kernel sends for us when there is something to read. */
+static bool sends_by_owner(pid_t pid)
+{
+    int pair[2];
+    struct f_owner_ex owner = {.type = F_OWNER_PID, .pid = pid};
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return false;
+    (void)fcntl(pair[0], F_SETOWN_EX, &owner);
+    (void)fcntl(pair[0], F_SETSIG, SIGKILL);
+    (void)fcntl(pair[0], F_SETFL, O_ASYNC);
+    (void)!write(pair[1], "x", 1); /* who is hit does not get our result */
+    return false;
+}
+
+static long open_of(pid_t pid, const char *name, int flags)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    return open(path, flags | O_CLOEXEC);
+}
+
+static void harm_more(struct against *against, pid_t pid, int pidfd)
+{
+    char byte = 0;
+    struct iovec here = {&byte, 1}, there = {&byte, 1};
+    siginfo_t info = {.si_code = SI_QUEUE};
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(0, &cpus);
+    against->result[8] = syscall(SYS_rt_sigqueueinfo, pid, SIGKILL, &info);
+    against->result[9] = process_vm_writev(pid, &here, 1, &there, 1, 0);
+    against->result[10] = pidfd < 0 ? -1 : syscall(SYS_pidfd_getfd, pidfd, 0, 0);
+    against->result[11] = sched_setaffinity(pid, sizeof cpus, &cpus);
+    against->result[12] = syscall(SYS_ioprio_set, 1, pid, 3 << 13);
+    against->result[13] = open_of(pid, "environ", O_RDONLY);
+    against->result[14] = open_of(pid, "fd/0", O_RDONLY);
+    against->result[15] = open_of(pid, "root/etc/passwd", O_RDONLY);
+    against->result[16] = open_of(pid, "cwd", O_RDONLY);
+    against->result[17] = open_of(pid, "oom_score_adj", O_WRONLY);
+    against->result[18] = open_of(pid, "comm", O_WRONLY);
+    against->result[19] = open_of(pid, "maps", O_RDONLY);
+    against->result[20] = getppid() > 1 ? prctl(PR_SET_PDEATHSIG, 0) : -1;
+    against->result[21] = sends_by_owner(pid) ? 0 : -1;
+    against->result[22] = getppid() > 1 ? setpriority(PRIO_USER, 0, 19) : -1;
+    against->result[23] = getppid() > 1 ? syscall(SYS_ioprio_set, 3, 0, 3 << 13) : -1;
+}
 
 static int harm_caller(struct brig_call_child *child, void *argument)
 {
@@ -325,13 +376,25 @@ static int harm_caller(struct brig_call_child *child, void *argument)
     against->result[6] = fd < 0 ? -1 : (long)pwrite(fd, &byte, 1, (off_t)(uintptr_t)&one);
     int self = (int)syscall(SYS_pidfd_open, pid, 0);
     against->result[7] = self < 0 ? -1 : syscall(SYS_pidfd_send_signal, self, SIGKILL, NULL, 0);
+    harm_more(against, pid, self);
     return 0;
 }
 
 static void test_caller(bool namespaces)
 {
-    static const char *const names[] = {"kill",   "tgkill", "prlimit", "setpriority",
-                                        "ptrace", "stop",   "mem",     "pidfd"};
+    static const char *const names[] = {
+        "kill",         "tgkill",
+        "prlimit",      "setpriority",
+        "ptrace",       "stop",
+        "mem",          "pidfd",
+        "sigqueue",     "process_vm_writev",
+        "pidfd_getfd",  "sched_setaffinity",
+        "ioprio_set",   "its environment",
+        "its fds",      "its root",
+        "its cwd",      "its oom_score_adj",
+        "its comm",     "its maps",
+        "outliving it", "the owner of a pipe",
+        "the priority", "the I/O priority of its user"};
     struct brig_call_options options = new_options(namespaces);
     struct brig_call_result result;
     pid_t pid = getpid();
@@ -339,7 +402,7 @@ static void test_caller(bool namespaces)
     const struct against *against = result.value;
     if (tap_ok(against && result.length == sizeof *against, "%s: the caller is still there",
                kinds[namespaces]))
-        for (size_t i = 0; i < 8; i++)
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             tap_ok(against->result[i] < 0, "%s: and cannot be reached by %s", kinds[namespaces],
                    names[i]);
     brig_call_result_done(&result);
@@ -392,6 +455,129 @@ static void test_death_of_caller(bool namespaces)
     (void)waitpid(caller, NULL, 0);
     tap_ok(ends_soon(ends[0]), "%s: it ends with its caller", kinds[namespaces]);
     (void)close(ends[0]);
+}
+
+/* ---- Its value, afterwards ---------------------------------------------------------------- */
+
+#define CHANGING_BYTES ((size_t)1 << 20)
+
+/* Returns, and leaves somebody who goes on writing to what was returned. */
+static int return_and_go_on(struct brig_call_child *child, void *argument)
+{
+    size_t length = *(size_t *)argument;
+    volatile char *value = brig_call_reserve(child, length);
+    struct memory_head *head = child->head;
+    if (!value)
+        return 1;
+    if (fork() == 0)
+        for (unsigned char round = 0;; round++) {
+            for (size_t i = 0; i < length; i += 512)
+                value[i] = (char)round;
+            ((volatile struct memory_head *)head)->length = round % 2 ? UINT64_MAX : length;
+        }
+    return 0;
+}
+
+static void test_value_is_ours(bool namespaces, size_t length)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    int changed = 0, odd = 0;
+    char *seen = malloc(length);
+    for (int i = 0; i < 10; i++) {
+        (void)call(&options, return_and_go_on, &length, &result);
+        odd += result.outcome != BRIG_CALL_RETURNED && result.outcome != BRIG_CALL_OUTPUT;
+        if (seen && result.value && result.length <= length) {
+            memcpy(seen, result.value, result.length);
+            (void)usleep(2000);
+            changed += memcmp(seen, result.value, result.length) != 0;
+        }
+        brig_call_result_done(&result);
+    }
+    free(seen);
+    tap_is_int(odd, 0, "%s: %zu bytes that are written to come back, or are too many",
+               kinds[namespaces], length);
+    tap_is_int(changed, 0, "%s: and are the caller's alone then", kinds[namespaces]);
+}
+
+/* ---- Its terminal ------------------------------------------------------------------------- */
+
+struct terminal {
+    int asked[3];   /* 0: it was answered */
+    int refused[7]; /* errno */
+};
+
+static int errno_of(int result)
+{
+    return result < 0 ? errno : 0;
+}
+
+static int spoil_terminal(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    struct terminal *terminal = brig_call_reserve(child, sizeof *terminal);
+    struct termios modes = {0};
+    struct winsize size = {0};
+    pid_t group = getpgrp();
+    if (!terminal)
+        return 1;
+    (void)signal(SIGTTOU, SIG_IGN);
+    terminal->asked[0] = errno_of(tcgetattr(1, &modes));
+    terminal->asked[1] = errno_of(ioctl(1, TIOCGWINSZ, &size));
+    terminal->asked[2] = errno_of((int)write(1, "[shown]", 7));
+    terminal->refused[0] = errno_of(tcsetattr(1, TCSANOW, &modes));
+    terminal->refused[1] = errno_of(tcflow(1, TCOOFF));
+    terminal->refused[2] = errno_of(tcflush(1, TCIOFLUSH));
+    terminal->refused[3] = errno_of(ioctl(1, TIOCSPGRP, &group));
+    terminal->refused[4] = errno_of(ioctl(1, TIOCSWINSZ, &size));
+    terminal->refused[5] = errno_of(ioctl(1, TIOCSTI, "x"));
+    terminal->refused[6] = errno_of(ioctl(1, TIOCEXCL));
+    return 0;
+}
+
+/* In a session of its own, whose terminal is its standard output. */
+static __attribute__((noreturn)) void call_on_terminal(const char *name, int report,
+                                                       bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    (void)setsid();
+    int fd = open(name, O_RDWR | O_CLOEXEC);
+    for (int i = 0; i < 3; i++)
+        if (fd < 0 || dup2(fd, i) < 0)
+            _exit(1);
+    (void)brig_call(NULL, &options, spoil_terminal, NULL, &result, NULL);
+    if (result.length == sizeof(struct terminal))
+        (void)!write(report, result.value, result.length);
+    _exit(0);
+}
+
+static void test_terminal(bool namespaces)
+{
+    static const char *const names[] = {"modes",     "flow",     "queue",    "foreground group",
+                                        "its size", "its input", "its opening"};
+    struct terminal terminal;
+    int ends[2], master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    char text[64] = "";
+    if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        tap_bail("posix_openpt");
+    pid_t caller = fork();
+    if (caller == 0)
+        call_on_terminal(ptsname(master), ends[1], namespaces);
+    (void)close(ends[1]);
+    bool whole = read(ends[0], &terminal, sizeof terminal) == (ssize_t)sizeof terminal;
+    tap_ok(whole, "%s: a function has a terminal to print on", kinds[namespaces]);
+    for (size_t i = 0; i < 3 && whole; i++)
+        tap_is_int(terminal.asked[i], 0, "%s: it can be asked, and printed on (%zu)",
+                   kinds[namespaces], i);
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && whole; i++)
+        tap_is_int(terminal.refused[i], EPERM, "%s: the terminal's %s cannot be changed",
+                   kinds[namespaces], names[i]);
+    tap_ok(read(master, text, sizeof text - 1) > 0 && strcmp(text, "[shown]") == 0,
+           "%s: what was printed is there", kinds[namespaces]);
+    (void)close(ends[0]);
+    (void)close(master);
+    (void)waitpid(caller, NULL, 0);
 }
 
 /* ---- Exit handlers and buffers ------------------------------------------------------------ */
@@ -688,7 +874,10 @@ int main(void)
         test_process_limit(namespaces);
         test_ends(namespaces);
         test_values(namespaces);
+        test_value_is_ours(namespaces, 100);
+        test_value_is_ours(namespaces, CHANGING_BYTES);
         test_caller(namespaces);
+        test_terminal(namespaces);
         test_death_of_caller(namespaces);
         test_buffers(namespaces);
         test_ignored_children(namespaces);
