@@ -269,8 +269,7 @@ static void end_untold(const struct brig_call *call, pid_t pid)
     long opened = pid > 0 ? SYS(pidfd_open, pid, 0) : -1;
     autoclose int pidfd = opened < 0 ? -1 : (int)opened;
     /* Only a child of ours: it may be gone, and its number another's. */
-    if (pidfd < 0 ||
-        SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG, 0) < 0)
+    if (pidfd < 0 || SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG, 0) < 0)
         return;
     (void)kill(-pid, SIGKILL);
     (void)SYS(pidfd_send_signal, pidfd, SIGKILL, 0, 0);

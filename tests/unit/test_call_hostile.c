@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <termios.h>
 
@@ -382,19 +383,18 @@ static int harm_caller(struct brig_call_child *child, void *argument)
 
 static void test_caller(bool namespaces)
 {
-    static const char *const names[] = {
-        "kill",         "tgkill",
-        "prlimit",      "setpriority",
-        "ptrace",       "stop",
-        "mem",          "pidfd",
-        "sigqueue",     "process_vm_writev",
-        "pidfd_getfd",  "sched_setaffinity",
-        "ioprio_set",   "its environment",
-        "its fds",      "its root",
-        "its cwd",      "its oom_score_adj",
-        "its comm",     "its maps",
-        "outliving it", "the owner of a pipe",
-        "the priority", "the I/O priority of its user"};
+    static const char *const names[] = {"kill",         "tgkill",
+                                        "prlimit",      "setpriority",
+                                        "ptrace",       "stop",
+                                        "mem",          "pidfd",
+                                        "sigqueue",     "process_vm_writev",
+                                        "pidfd_getfd",  "sched_setaffinity",
+                                        "ioprio_set",   "its environment",
+                                        "its fds",      "its root",
+                                        "its cwd",      "its oom_score_adj",
+                                        "its comm",     "its maps",
+                                        "outliving it", "the owner of a pipe",
+                                        "the priority", "the I/O priority of its user"};
     struct brig_call_options options = new_options(namespaces);
     struct brig_call_result result;
     pid_t pid = getpid();
@@ -554,7 +554,7 @@ static __attribute__((noreturn)) void call_on_terminal(const char *name, int rep
 
 static void test_terminal(bool namespaces)
 {
-    static const char *const names[] = {"modes",     "flow",     "queue",    "foreground group",
+    static const char *const names[] = {"modes",    "flow",      "queue",      "foreground group",
                                         "its size", "its input", "its opening"};
     struct terminal terminal;
     int ends[2], master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -653,6 +653,39 @@ static void test_ignored_children(bool namespaces)
            "%s: a value comes back to who ignores SIGCHLD", kinds[namespaces]);
     brig_call_result_done(&result);
     (void)signal(SIGCHLD, SIG_DFL);
+}
+
+static void do_nothing(int signal)
+{
+    (void)signal;
+}
+
+/* A program with a timer whose handler does not restart what it interrupts, as interpreters have. */
+static void test_interrupted(bool namespaces)
+{
+    const struct sigaction handler = {.sa_handler = do_nothing};
+    const struct itimerval often = {{0, 700}, {0, 700}}, never = {0};
+    char place[] = "/tmp/brig-call-place.XXXXXX";
+    const char *path = mkdtemp(place);
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    int returned = 0;
+    options.fs_allow = &path;
+    options.fs_allow_count = 1;
+    (void)sigaction(SIGALRM, &handler, NULL);
+    (void)setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 20; i++) {
+        (void)call(&options, give_value, NULL, &result);
+        returned += result.outcome == BRIG_CALL_RETURNED && result.length == 5;
+        brig_call_result_done(&result);
+    }
+    (void)setitimer(ITIMER_REAL, &never, NULL);
+    (void)signal(SIGALRM, SIG_DFL);
+    tap_is_int(returned, 20, "%s: calls that are interrupted all the time return",
+               kinds[namespaces]);
+    tap_ok(waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
+           "%s: and leave no child behind", kinds[namespaces]);
+    (void)rmdir(place);
 }
 
 /* Its process is over, and its number nobody's, before the caller comes to look. */
@@ -881,6 +914,7 @@ int main(void)
         test_death_of_caller(namespaces);
         test_buffers(namespaces);
         test_ignored_children(namespaces);
+        test_interrupted(namespaces);
         test_gone_before_started(namespaces, false);
         test_gone_before_started(namespaces, true);
         test_untold_runs(namespaces);
