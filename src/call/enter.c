@@ -52,13 +52,11 @@ static int by_number(const void *a, const void *b)
 /* Closes everything but what is kept. */
 static void close_others(struct brig_call *call)
 {
-    int keep[BRIG_CALL_KEEP_MAX + 2];
+    int keep[BRIG_CALL_KEEP_MAX + 1];
     size_t count = 0;
     for (size_t i = 0; i < call->keep_count; i++)
         keep[count++] = call->keep_fds[i];
     keep[count++] = call->memory;
-    if (call->trace_child >= 0)
-        keep[count++] = call->trace_child;
     qsort(keep, count, sizeof keep[0], by_number);
     unsigned next = FIRST_FD;
     for (size_t i = 0; i < count; i++) {

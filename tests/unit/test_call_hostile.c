@@ -2,6 +2,8 @@
 /* Calling functions that mean harm, or are clumsy: the caller goes on, knows what happened, and
  * nothing is left behind. */
 #include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -865,6 +867,62 @@ static void test_shared(bool namespaces)
     brig_caller_free(other);
 }
 
+/* ---- Descriptors -------------------------------------------------------------------------- */
+
+static int list_fds(struct brig_call_child *child, void *argument)
+{
+    char text[256] = "";
+    size_t used = 0;
+    (void)argument;
+    for (int fd = 3; fd < 1024 && used < sizeof text - 8; fd++)
+        if (fd != child->fd && fcntl(fd, F_GETFD) >= 0)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%d ", fd);
+    return brig_call_return(child, text, used + 1);
+}
+
+/* Under a filter that has a listener there can be no other: the call goes on without, and the socket
+ * for it does not stay with the function. */
+static __attribute__((noreturn)) void call_under_listener(int report, bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = 1, .filter = &allow};
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program) <
+        0)
+        _exit(1);
+    options.trace = 1;
+    (void)call(&options, list_fds, NULL, &result);
+    if (result.value)
+        (void)!write(report, result.value, result.length);
+    _exit(0);
+}
+
+static void test_descriptors(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    int ends[2];
+    char text[256] = "nothing came back";
+    for (options.trace = 0; options.trace < 2; options.trace++) {
+        (void)call(&options, list_fds, NULL, &result);
+        tap_is_str(result.value, "", "%s: no fd but the way back is open%s", kinds[namespaces],
+                   options.trace ? ", with tracing" : "");
+        brig_call_result_done(&result);
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        tap_bail("pipe2");
+    pid_t caller = fork();
+    if (caller == 0)
+        call_under_listener(ends[1], namespaces);
+    (void)close(ends[1]);
+    (void)!read(ends[0], text, sizeof text - 1);
+    (void)waitpid(caller, NULL, 0);
+    tap_is_str(text, "", "%s: nor where there can be no tracing", kinds[namespaces]);
+    (void)close(ends[0]);
+}
+
 /* In the full jail /home and /tmp are its own. */
 static int break_out(struct brig_call_child *child, void *argument)
 {
@@ -920,6 +978,7 @@ int main(void)
         test_untold_runs(namespaces);
         test_untold_comes_late(namespaces);
         test_shared(namespaces);
+        test_descriptors(namespaces);
         test_walls(namespaces);
     }
     return tap_done();
