@@ -154,7 +154,7 @@ static void enter_full(struct brig_call *call)
         _exit(status);
     /* It has our memory, and we wait, until it is init: copying what is a caller's takes longer than
      * building the jail. */
-    pid_t first = vfork(); /* NOLINT(clang-analyzer-security.insecureAPI.vfork) */
+    pid_t first = vfork();
     if (first < 0)
         _exit(child_failed(&start, PLAN_STEP_CLONE, -errno));
     if (first > 0)
