@@ -132,6 +132,31 @@ static void test_processes(bool namespaces)
     brig_call_result_done(&result);
 }
 
+static int wait_for_ever(struct brig_call_child *child, void *argument)
+{
+    (void)child, (void)argument;
+    for (;;)
+        (void)pause();
+    return 0;
+}
+
+/* Its time is over before its jail is whole. */
+static void test_ended_early(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    struct lifeline line = lifeline_open(&options);
+    int in_time = 0;
+    for (int i = 0; i < 20; i++) {
+        options.timeout_ms = 1 + (uint64_t)i % 4;
+        (void)call(&options, wait_for_ever, NULL, &result);
+        in_time += result.outcome == BRIG_CALL_TIMEOUT;
+        brig_call_result_done(&result);
+    }
+    tap_is_int(in_time, 20, "%s: calls are ended while they begin", kinds[namespaces]);
+    tap_ok(all_dead(&line), "%s: and nothing is left of them", kinds[namespaces]);
+}
+
 static int fork_until_refused(struct brig_call_child *child, void *argument)
 {
     (void)argument;
@@ -963,6 +988,7 @@ int main(void)
     for (int namespaces = 0; namespaces < 2; namespaces++) {
         test_processes(namespaces);
         test_process_limit(namespaces);
+        test_ended_early(namespaces);
         test_ends(namespaces);
         test_values(namespaces);
         test_value_is_ours(namespaces, 100);
