@@ -108,12 +108,12 @@ void json_bytes(struct json *j, const char *key, const void *bytes, size_t lengt
     append_quoted(j->out, bytes, length);
 }
 
-void json_string(struct json *j, const char *key, const char *text)
+void json_text(struct json *j, const char *key, const char *text)
 {
     if (text)
         json_bytes(j, key, text, strlen(text));
     else
-        json_null(j, key);
+        json_nothing(j, key);
 }
 
 void json_int(struct json *j, const char *key, int64_t value)
@@ -139,7 +139,7 @@ void json_bool(struct json *j, const char *key, bool value)
     str_append(j->out, value ? "true" : "false");
 }
 
-void json_null(struct json *j, const char *key)
+void json_nothing(struct json *j, const char *key)
 {
     before(j, key);
     str_append(j->out, "null");

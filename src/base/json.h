@@ -21,9 +21,9 @@ void json_close_object(struct json *j);
 void json_open_array(struct json *j, const char *key);
 void json_close_array(struct json *j);
 /* NULL writes null. Bytes that are not UTF-8 become U+FFFD each. */
-void json_string(struct json *j, const char *key, const char *text);
+void json_text(struct json *j, const char *key, const char *text);
 void json_bytes(struct json *j, const char *key, const void *bytes, size_t length);
 void json_int(struct json *j, const char *key, int64_t value);
 void json_uint(struct json *j, const char *key, uint64_t value);
 void json_bool(struct json *j, const char *key, bool value);
-void json_null(struct json *j, const char *key);
+void json_nothing(struct json *j, const char *key);

@@ -5,7 +5,7 @@
 /* What may follow a first byte (Unicode 15, table 3-7: no overlong forms, no surrogates, nothing
  * above U+10FFFF). */
 struct sequence {
-    size_t length;            /* 0: no first byte */
+    size_t length;           /* 0: no first byte */
     unsigned char low, high; /* bounds of the second byte */
 };
 
@@ -16,13 +16,11 @@ static struct sequence sequence_of(unsigned char first)
     if (first >= 0xc2 && first <= 0xdf)
         return (struct sequence){.length = 2, .low = 0x80, .high = 0xbf};
     if (first >= 0xe0 && first <= 0xef)
-        return (struct sequence){.length = 3,
-                                 .low = first == 0xe0 ? 0xa0 : 0x80,
-                                 .high = first == 0xed ? 0x9f : 0xbf};
+        return (struct sequence){
+            .length = 3, .low = first == 0xe0 ? 0xa0 : 0x80, .high = first == 0xed ? 0x9f : 0xbf};
     if (first >= 0xf0 && first <= 0xf4)
-        return (struct sequence){.length = 4,
-                                 .low = first == 0xf0 ? 0x90 : 0x80,
-                                 .high = first == 0xf4 ? 0x8f : 0xbf};
+        return (struct sequence){
+            .length = 4, .low = first == 0xf0 ? 0x90 : 0x80, .high = first == 0xf4 ? 0x8f : 0xbf};
     return (struct sequence){0};
 }
 

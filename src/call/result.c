@@ -128,12 +128,12 @@ int brig_call_result_text(const struct brig_call_result *result, char *buffer, s
 static void json_denial(struct json *j, const char *key, const struct brig_call_denial *denial)
 {
     json_open_object(j, key);
-    json_string(j, "kind", brig_call_outcome_name(denial->kind));
-    json_string(j, "access", accesses[denial->access]);
+    json_text(j, "kind", brig_call_outcome_name(denial->kind));
+    json_text(j, "access", accesses[denial->access]);
     json_int(j, "errno", denial->sys_errno);
     json_bool(j, "traced", denial->traced);
-    json_string(j, "subject", denial->subject);
-    json_string(j, "rule", denial->rule);
+    json_text(j, "subject", denial->subject);
+    json_text(j, "rule", denial->rule);
     json_close_object(j);
 }
 
@@ -142,7 +142,7 @@ static void json_denials(struct json *j, const struct brig_call_result *result)
     if (result->denial)
         json_denial(j, "denial", result->denial);
     else
-        json_null(j, "denial");
+        json_nothing(j, "denial");
     json_open_array(j, "denials");
     for (size_t i = 0; i < result->denial_count; i++)
         json_denial(j, NULL, &result->denials[i]);
@@ -168,7 +168,7 @@ static void json_error(struct json *j, const struct brig_error *error)
     json_open_object(j, "error");
     json_int(j, "code", error->code);
     json_int(j, "errno", error->sys_errno);
-    json_string(j, "message", error->message);
+    json_text(j, "message", error->message);
     json_close_object(j);
 }
 
@@ -181,15 +181,15 @@ int brig_call_result_json(const struct brig_call_result *result, char **ret_text
     (void)brig_call_result_text(result, text, sizeof text);
     json_init(&j, &out);
     json_open_object(&j, NULL);
-    json_string(&j, "outcome", brig_call_outcome_name(result->outcome));
-    json_string(&j, "text", text);
+    json_text(&j, "outcome", brig_call_outcome_name(result->outcome));
+    json_text(&j, "text", text);
     json_uint(&j, "length", result->length);
     json_int(&j, "exit_code", result->exit_code);
     json_int(&j, "signal", result->signal);
     json_int(&j, "errno", result->sys_errno);
-    json_string(&j, "class", result->class_name);
-    json_string(&j, "message", result->message);
-    json_string(&j, "backtrace", result->backtrace);
+    json_text(&j, "class", result->class_name);
+    json_text(&j, "message", result->message);
+    json_text(&j, "backtrace", result->backtrace);
     json_denials(&j, result);
     json_open_object(&j, "truncated");
     json_bool(&j, "stdout", result->out.truncated);
@@ -198,12 +198,12 @@ int brig_call_result_json(const struct brig_call_result *result, char **ret_text
     json_usage(&j, &result->usage);
     json_open_array(&j, "unenforced");
     for (size_t i = 0; i < result->unenforced.count; i++)
-        json_string(&j, NULL, result->unenforced.text[i]);
+        json_text(&j, NULL, result->unenforced.text[i]);
     json_close_array(&j);
     if (result->error.code != 0)
         json_error(&j, &result->error);
     else
-        json_null(&j, "error");
+        json_nothing(&j, "error");
     json_close_object(&j);
     return str_take(&out, ret_text, err);
 }

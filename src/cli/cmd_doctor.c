@@ -146,22 +146,22 @@ static void print_json(const struct probe_report *report, const struct verdict *
     json_init(&json, out);
     json_open_object(&json, NULL);
     json_bool(&json, "full_jail", verdict->rung == RUNG_FULL);
-    json_string(&json, "rung", rungs[verdict->rung].name);
-    json_string(&json, "error", verdict->error[0] ? verdict->error : NULL);
+    json_text(&json, "rung", rungs[verdict->rung].name);
+    json_text(&json, "error", verdict->error[0] ? verdict->error : NULL);
     json_open_array(&json, "unenforced");
     for (size_t i = 0; i < verdict->unenforced.count; i++)
-        json_string(&json, NULL, verdict->unenforced.text[i]);
+        json_text(&json, NULL, verdict->unenforced.text[i]);
     json_close_array(&json);
     json_open_array(&json, "checks");
     for (size_t i = 0; i < report->count; i++) {
         const struct probe_row *row = &report->rows[i];
         json_open_object(&json, NULL);
-        json_string(&json, "id", row->id);
-        json_string(&json, "label", row->label);
-        json_string(&json, "state", probe_state_name(row->state));
-        json_string(&json, "detail", row->detail);
-        json_string(&json, "meaning", row->meaning);
-        json_string(&json, "remedy", row->remedy[0] ? row->remedy : NULL);
+        json_text(&json, "id", row->id);
+        json_text(&json, "label", row->label);
+        json_text(&json, "state", probe_state_name(row->state));
+        json_text(&json, "detail", row->detail);
+        json_text(&json, "meaning", row->meaning);
+        json_text(&json, "remedy", row->remedy[0] ? row->remedy : NULL);
         json_close_object(&json);
     }
     json_close_array(&json);

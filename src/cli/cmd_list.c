@@ -81,8 +81,8 @@ static int add_object(void *context, const struct jail_info *found, struct brig_
     add_strangers(listing->place, jail);
     jails_mode(listing->place->storage, jail->name, mode, sizeof mode);
     json_open_object(json, NULL);
-    json_string(json, "name", jail->name);
-    json_string(json, "mode", strcmp(mode, "-") == 0 ? NULL : mode);
+    json_text(json, "name", jail->name);
+    json_text(json, "mode", strcmp(mode, "-") == 0 ? NULL : mode);
     json_uint(json, "changes_bytes", jail->changes);
     json_uint(json, "home_bytes", jail->home);
     json_bool(json, "held", jail->state.held);

@@ -52,23 +52,23 @@ static void add_json(struct json *j, const char *word, const struct why_answer *
 {
     bool path = answer->written != NULL;
     json_open_object(j, NULL);
-    json_string(j, "asked", word);
-    json_string(j, "kind", path ? "path" : "host");
-    json_string(j, "state", why_state_name(answer->state));
+    json_text(j, "asked", word);
+    json_text(j, "kind", path ? "path" : "host");
+    json_text(j, "state", why_state_name(answer->state));
     if (path) {
-        json_string(j, "path", answer->path);
+        json_text(j, "path", answer->path);
         if (answer->unknown)
-            json_null(j, "exists");
+            json_nothing(j, "exists");
         else
             json_bool(j, "exists", answer->exists);
         json_bool(j, "readable", answer->readable);
         json_bool(j, "writable", answer->writable);
-        json_string(j, "written", answer->written);
+        json_text(j, "written", answer->written);
     } else {
         json_bool(j, "reachable", answer->state == WHY_REACHABLE);
     }
-    json_string(j, "rule", answer->rule);
-    json_string(j, "origin", answer->origin);
+    json_text(j, "rule", answer->rule);
+    json_text(j, "origin", answer->origin);
     json_close_object(j);
 }
 
@@ -99,8 +99,8 @@ static int answer_all(const struct why *why, int count, char **words, struct str
     json_init(&j, out);
     if (settings->json) {
         json_open_object(&j, NULL);
-        json_string(&j, "mode", mode);
-        json_string(&j, "mode_origin", origin);
+        json_text(&j, "mode", mode);
+        json_text(&j, "mode_origin", origin);
         json_open_array(&j, "answers");
     } else {
         str_appendf(out, "%-*s  %s  [%s]\n", LABEL_WIDTH, "mode", mode, str_shown(origin).text);

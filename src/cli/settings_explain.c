@@ -119,7 +119,7 @@ static void json_withheld(struct json *j, const struct settings *settings)
     for (char **variable = environ; *variable; variable++) {
         autofree char *name = strndup(*variable, strcspn(*variable, "="));
         if (name && is_withheld(settings->policy, *variable))
-            json_string(j, NULL, name);
+            json_text(j, NULL, name);
     }
     json_close_array(j);
 }
@@ -143,9 +143,9 @@ static void json_programs(struct json *j, const char *key, const struct settings
     json_open_array(j, key);
     for (size_t i = 0; i < programs->count; i++) {
         json_open_object(j, NULL);
-        json_string(j, "path", programs->items[i].path);
+        json_text(j, "path", programs->items[i].path);
         json_bool(j, "optional", programs->items[i].optional);
-        json_string(j, "origin", programs->items[i].origin);
+        json_text(j, "origin", programs->items[i].origin);
         json_close_object(j);
     }
     json_close_array(j);
@@ -156,17 +156,17 @@ static void add_json(struct str *out, const struct settings *settings)
     struct json j;
     json_init(&j, out);
     j.comma = true; /* behind what the policy has */
-    json_string(&j, "mode_origin", settings->mode_origin);
-    json_string(&j, "jail", settings->jail);
-    json_string(&j, "storage", settings->storage);
-    json_string(&j, "home_kind", home_kind(settings));
+    json_text(&j, "mode_origin", settings->mode_origin);
+    json_text(&j, "jail", settings->jail);
+    json_text(&j, "storage", settings->storage);
+    json_text(&j, "home_kind", home_kind(settings));
     json_open_array(&j, "masks");
     for (size_t i = 0; i < settings->mask_count; i++) {
         const struct settings_mask *mask = &settings->masks[i];
         json_open_object(&j, NULL);
-        json_string(&j, "rule", mask->unmask ? "show" : "hide");
-        json_string(&j, "path", mask->path);
-        json_string(&j, "origin", mask->origin);
+        json_text(&j, "rule", mask->unmask ? "show" : "hide");
+        json_text(&j, "path", mask->path);
+        json_text(&j, "origin", mask->origin);
         json_bool(&j, "found", mask->found);
         json_close_object(&j);
     }

@@ -89,8 +89,8 @@ static int open_tools(const struct start *start, const struct plan_step *step)
 /* Its mount is held by the fd when the jail's are gone. */
 static int keep_directory(const struct start *start, const struct plan_step *step)
 {
-    long fd = SYS(openat, start->plan->slots[step->slot], ".",
-                  O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    long fd =
+        SYS(openat, start->plan->slots[step->slot], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0)
         return (int)fd;
     int result = child_say_fd(start->wire, WIRE_KEPT, 0, (int)fd);

@@ -196,36 +196,36 @@ static void put_time(struct json *j, int64_t time_ns)
     struct tm parts;
     char text[64];
     if (time_ns < 0 || !gmtime_r(&seconds, &parts)) {
-        json_null(j, "time");
+        json_nothing(j, "time");
         return;
     }
     (void)snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", parts.tm_year + 1900,
                    parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
                    (int)(time_ns / 1000000 % 1000));
-    json_string(j, "time", text);
+    json_text(j, "time", text);
 }
 
 static void put_text(struct json *j, const char *key, const char *text)
 {
     if (*text)
-        json_string(j, key, text);
+        json_text(j, key, text);
     else
-        json_null(j, key);
+        json_nothing(j, key);
 }
 
 void door_event_write(const struct brig_net_event *event, struct json *j)
 {
     json_open_object(j, NULL);
     put_time(j, event->time_ns);
-    json_string(j, "verdict", brig_net_verdict_name(event->verdict));
+    json_text(j, "verdict", brig_net_verdict_name(event->verdict));
     put_text(j, "name", event->name);
     put_text(j, "address", event->address);
     if (event->port > 0)
         json_uint(j, "port", event->port);
     else
-        json_null(j, "port");
-    json_string(j, "via", event->via);
-    json_string(j, "because", event->because);
+        json_nothing(j, "port");
+    json_text(j, "via", event->via);
+    json_text(j, "because", event->because);
     put_text(j, "rule", event->rule);
     put_text(j, "detail", event->detail);
     if (event->connection > 0)

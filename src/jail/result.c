@@ -140,14 +140,14 @@ static void json_signal_name(struct json *j, int number)
     if (number > 0 && number < (int)ARRAY_LENGTH(SIGNAL_NAMES))
         known = SIGNAL_NAMES[number];
     if (number <= 0) {
-        json_null(j, "signal_name");
+        json_nothing(j, "signal_name");
         return;
     }
     if (known)
         (void)snprintf(name, sizeof name, "SIG%s", known);
     else
         (void)snprintf(name, sizeof name, "SIG%d", number);
-    json_string(j, "signal_name", name);
+    json_text(j, "signal_name", name);
 }
 
 static void json_usage(struct json *j, const struct brig_usage *usage)
@@ -159,11 +159,11 @@ static void json_usage(struct json *j, const struct brig_usage *usage)
     if (usage->peak_memory_bytes > 0)
         json_uint(j, "peak_memory_bytes", usage->peak_memory_bytes);
     else
-        json_null(j, "peak_memory_bytes");
+        json_nothing(j, "peak_memory_bytes");
     if (usage->peak_pids > 0)
         json_uint(j, "peak_pids", usage->peak_pids);
     else
-        json_null(j, "peak_pids");
+        json_nothing(j, "peak_pids");
     json_uint(j, "oom_kills", usage->oom_kills);
     json_uint(j, "pids_refused", usage->pids_refused);
     json_uint(j, "cpu_throttled_us", usage->cpu_throttled_us);
@@ -201,7 +201,7 @@ static void json_network(struct json *j, const struct brig_net_result *net)
 static void json_error(struct json *j, const struct brig_error *error)
 {
     if (error->code == BRIG_OK) {
-        json_null(j, "error");
+        json_nothing(j, "error");
         return;
     }
     json_open_object(j, "error");
@@ -217,16 +217,16 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
     struct json j;
     json_init(&j, &out);
     json_open_object(&j, NULL);
-    json_string(&j, "outcome", brig_outcome_name(result->outcome));
+    json_text(&j, "outcome", brig_outcome_name(result->outcome));
     json_int(&j, "status", brig_result_status(result));
     if (result->exit_code >= 0)
         json_int(&j, "exit_code", result->exit_code);
     else
-        json_null(&j, "exit_code");
+        json_nothing(&j, "exit_code");
     if (result->signal > 0)
         json_int(&j, "signal", result->signal);
     else
-        json_null(&j, "signal");
+        json_nothing(&j, "signal");
     json_signal_name(&j, result->signal);
     json_usage(&j, &result->usage);
     json_open_object(&j, "truncated");

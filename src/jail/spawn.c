@@ -312,8 +312,12 @@ void spawn_abandon(struct spawn_early *early)
 {
     if (!early->begun)
         return;
-    struct spawned spawned = {
-        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1, .kept = -1, .tools = -1};
+    struct spawned spawned = {.pid = early->pid,
+                              .pidfd = early->pidfd,
+                              .wire = early->wire,
+                              .terminal = -1,
+                              .kept = -1,
+                              .tools = -1};
     undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
     end_early(early);
     (void)close(early->wire);
@@ -330,8 +334,12 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     end_early(early);
     (void)close(early->wire_child);
-    struct spawned spawned = {
-        .pid = early->pid, .pidfd = early->pidfd, .wire = early->wire, .terminal = -1, .kept = -1, .tools = -1};
+    struct spawned spawned = {.pid = early->pid,
+                              .pidfd = early->pidfd,
+                              .wire = early->wire,
+                              .terminal = -1,
+                              .kept = -1,
+                              .tools = -1};
     int result = settle(plan, &spawned, -1, err);
     if (result < 0) {
         undo(&spawned);

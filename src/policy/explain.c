@@ -175,7 +175,7 @@ static void explain_text(struct str *out, const struct brig_policy *policy)
 static void json_id(struct json *j, const char *key, unsigned id)
 {
     if (id == (unsigned)-1)
-        json_null(j, key);
+        json_nothing(j, key);
     else
         json_uint(j, key, id);
 }
@@ -187,9 +187,9 @@ static void json_identity(struct json *j, const struct brig_policy *policy)
     json_id(j, "host_gid", policy->host_gid);
     json_id(j, "inside_uid", policy->inside_uid);
     json_id(j, "inside_gid", policy->inside_gid);
-    json_string(j, "name", policy->user_name);
-    json_string(j, "home", policy->home);
-    json_string(j, "shell", policy->shell);
+    json_text(j, "name", policy->user_name);
+    json_text(j, "home", policy->home);
+    json_text(j, "shell", policy->shell);
     json_close_object(j);
 }
 
@@ -199,12 +199,12 @@ static void json_grants(struct json *j, const struct brig_policy *policy)
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         json_open_object(j, NULL);
-        json_string(j, "access", policy_access_name(grant->access));
-        json_string(j, "source", grant->source);
-        json_string(j, "dest", grant->dest);
+        json_text(j, "access", policy_access_name(grant->access));
+        json_text(j, "source", grant->source);
+        json_text(j, "dest", grant->dest);
         json_bool(j, "optional", grant->flags & BRIG_GRANT_OPTIONAL);
         json_bool(j, "create", grant->flags & BRIG_GRANT_CREATE);
-        json_string(j, "origin", grant->origin);
+        json_text(j, "origin", grant->origin);
         json_close_object(j);
     }
     json_close_array(j);
@@ -216,11 +216,11 @@ static void json_private(struct json *j, const struct brig_policy *policy)
     for (size_t i = 0; i < policy->private_count; i++) {
         const struct policy_private *private = &policy->privates[i];
         json_open_object(j, NULL);
-        json_string(j, "access",
-                    policy_access_name(private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
-        json_string(j, "dest", private->dest);
+        json_text(j, "access",
+                  policy_access_name(private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
+        json_text(j, "dest", private->dest);
         json_bool(j, "kept", private->kept);
-        json_string(j, "origin", private->origin);
+        json_text(j, "origin", private->origin);
         json_close_object(j);
     }
     json_close_array(j);
@@ -232,10 +232,10 @@ static void json_environment(struct json *j, const struct brig_policy *policy)
     for (size_t i = 0; i < policy->env_count; i++) {
         const struct policy_env *env = &policy->env[i];
         json_open_object(j, NULL);
-        json_string(j, "rule", env_kind_name(env->kind));
-        json_string(j, "name", env->name);
-        json_string(j, "value", env->value);
-        json_string(j, "origin", env->origin);
+        json_text(j, "rule", env_kind_name(env->kind));
+        json_text(j, "name", env->name);
+        json_text(j, "value", env->value);
+        json_text(j, "origin", env->origin);
         json_close_object(j);
     }
     json_close_array(j);
@@ -246,22 +246,22 @@ static void explain_json(struct str *out, const struct brig_policy *policy)
     struct json j;
     json_init(&j, out);
     json_open_object(&j, NULL);
-    json_string(&j, "mode", policy_mode_name(policy->mode));
-    json_string(&j, "view", policy_view_name(policy->view));
-    json_string(&j, "root", policy->root_path);
-    json_string(&j, "network", policy_network_name(policy->network));
+    json_text(&j, "mode", policy_mode_name(policy->mode));
+    json_text(&j, "view", policy_view_name(policy->view));
+    json_text(&j, "root", policy->root_path);
+    json_text(&j, "network", policy_network_name(policy->network));
     policy_explain_net_json(&j, &policy->net);
-    json_string(&j, "seccomp", policy_seccomp_name(policy->seccomp));
+    json_text(&j, "seccomp", policy_seccomp_name(policy->seccomp));
     json_bool(&j, "allow_nested", policy->allow_nested);
-    json_string(&j, "on_unsupported", policy_on_unsupported_name(policy->on_unsupported));
+    json_text(&j, "on_unsupported", policy_on_unsupported_name(policy->on_unsupported));
     json_open_array(&j, "disabled_layers");
     for (size_t i = 0; i < ARRAY_LENGTH(layers); i++)
         if (policy->disabled_layers & layers[i])
-            json_string(&j, NULL, policy_layer_name(layers[i]));
+            json_text(&j, NULL, policy_layer_name(layers[i]));
     json_close_array(&j);
-    json_string(&j, "terminal", terminal_name(policy->terminal));
-    json_string(&j, "hostname", policy->hostname);
-    json_string(&j, "workdir", policy->workdir);
+    json_text(&j, "terminal", terminal_name(policy->terminal));
+    json_text(&j, "hostname", policy->hostname);
+    json_text(&j, "workdir", policy->workdir);
     json_identity(&j, policy);
     json_open_object(&j, "limits");
     for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++)

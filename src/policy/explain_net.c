@@ -59,7 +59,7 @@ static void json_words(struct json *j, const char *key, char *const *words)
 {
     json_open_array(j, key);
     for (size_t i = 0; words && words[i]; i++)
-        json_string(j, NULL, words[i]);
+        json_text(j, NULL, words[i]);
     json_close_array(j);
 }
 
@@ -68,14 +68,14 @@ static void json_inject(struct json *j, const struct policy_inject *inject, size
     char url[POLICY_INJECT_URL_MAX];
     policy_inject_url(index, url);
     json_open_object(j, NULL);
-    json_string(j, "name", inject->name);
-    json_string(j, "header", inject->header);
-    json_string(j, "upstream", inject->upstream);
-    json_string(j, "url", url);
-    json_string(j, "variable", inject->variable);
+    json_text(j, "name", inject->name);
+    json_text(j, "header", inject->header);
+    json_text(j, "upstream", inject->upstream);
+    json_text(j, "url", url);
+    json_text(j, "variable", inject->variable);
     json_words(j, "methods", inject->methods);
     json_words(j, "paths", inject->paths);
-    json_string(j, "origin", inject->origin);
+    json_text(j, "origin", inject->origin);
     json_close_object(j);
 }
 
@@ -84,9 +84,9 @@ void policy_explain_net_json(struct json *j, const struct policy_net *net)
     json_open_array(j, "network_rules");
     for (size_t i = 0; i < net->written_count; i++) {
         json_open_object(j, NULL);
-        json_string(j, "rule", net->written[i].deny ? "deny" : "allow");
-        json_string(j, "destination", net->written[i].text);
-        json_string(j, "origin", net->written[i].origin);
+        json_text(j, "rule", net->written[i].deny ? "deny" : "allow");
+        json_text(j, "destination", net->written[i].text);
+        json_text(j, "origin", net->written[i].origin);
         json_close_object(j);
     }
     json_close_array(j);
@@ -95,10 +95,10 @@ void policy_explain_net_json(struct json *j, const struct policy_net *net)
         char address[NET_ADDRESS_TEXT_MAX];
         net_address_print(&net->publish[i].address, address);
         json_open_object(j, NULL);
-        json_string(j, "address", address);
+        json_text(j, "address", address);
         json_uint(j, "host_port", net->publish[i].host_port);
         json_uint(j, "port", net->publish[i].port);
-        json_string(j, "origin", net->publish[i].origin);
+        json_text(j, "origin", net->publish[i].origin);
         json_close_object(j);
     }
     json_close_array(j);
@@ -106,5 +106,5 @@ void policy_explain_net_json(struct json *j, const struct policy_net *net)
     for (size_t i = 0; i < net->inject_count; i++)
         json_inject(j, &net->inject[i], i);
     json_close_array(j);
-    json_string(j, "proxy", net->proxy);
+    json_text(j, "proxy", net->proxy);
 }

@@ -141,8 +141,7 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
     copy->root_path = copy->user_name = copy->home = copy->shell = NULL;
     copy->workdir = copy->hostname = copy->origin = NULL;
     if (copy_grants(policy, copy) < 0 || copy_env(policy, copy) < 0 ||
-        policy_private_copy(policy, copy) < 0 ||
-        policy_net_copy(&policy->net, &copy->net) < 0 ||
+        policy_private_copy(policy, copy) < 0 || policy_net_copy(&policy->net, &copy->net) < 0 ||
         str_copy(policy->root_path, &copy->root_path, NULL) < 0 ||
         str_copy(policy->user_name, &copy->user_name, NULL) < 0 ||
         str_copy(policy->home, &copy->home, NULL) < 0 ||

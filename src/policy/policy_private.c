@@ -119,9 +119,9 @@ int brig_policy_file(struct brig_policy *policy, const char *dest, const void *b
         return brig_fail(err, BRIG_E_INVALID, 0, "mode %o of '%s': at most 777", (unsigned)mode,
                          str_shown(dest ? dest : "").text);
     if (policy->file_count >= POLICY_PRIVATE_FILES_MAX || length > POLICY_FILE_BYTES_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is too much: at most %d files of %zu bytes each",
-                         str_shown(dest ? dest : "").text, POLICY_PRIVATE_FILES_MAX, POLICY_FILE_BYTES_MAX);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0, "'%s' is too much: at most %d files of %zu bytes each",
+            str_shown(dest ? dest : "").text, POLICY_PRIVATE_FILES_MAX, POLICY_FILE_BYTES_MAX);
     int rc = policy_path("file", dest, 0, &path, err);
     if (rc < 0)
         return rc;

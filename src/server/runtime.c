@@ -103,10 +103,10 @@ uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct serv
 bool runtime_takes_variable(const char *name)
 {
     static const char *const refused[] = {
-        "LD_*",    "PATH",       "HOME",        "NODE_*", "PYTHON*",  "BASH*",    "ENV",
-        "IFS",     "SHELLOPTS",  "PERL5*",      "RUBY*",  "JAVA_*",   "JDK_*",    "_JAVA_*",
-        "GLIBC_*", "GCONV_PATH", "LOCPATH",     "NLSPATH", "MALLOC_*", "HOSTALIASES",
-        "TMPDIR",  "CLAUDE*",    "ANTHROPIC_*", "*_PROXY", "*_proxy", "SSL_*",    "BRIG_*",
+        "LD_*",    "PATH",        "HOME",    "NODE_*",  "PYTHON*",  "BASH*",       "ENV",
+        "IFS",     "SHELLOPTS",   "PERL5*",  "RUBY*",   "JAVA_*",   "JDK_*",       "_JAVA_*",
+        "GLIBC_*", "GCONV_PATH",  "LOCPATH", "NLSPATH", "MALLOC_*", "HOSTALIASES", "TMPDIR",
+        "CLAUDE*", "ANTHROPIC_*", "*_PROXY", "*_proxy", "SSL_*",    "BRIG_*",
     };
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
     static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
@@ -154,7 +154,8 @@ static bool has_programs(const struct runtime *runtime, int root)
 /* A root directory needs something to mount on. */
 static const char *missing_place(const struct runtime *runtime, int root)
 {
-    static const char *const places[] = {RUNTIME_WORKSPACE, RUNTIME_OUTPUT, "/tmp", "/proc", "/dev"};
+    static const char *const places[] = {RUNTIME_WORKSPACE, RUNTIME_OUTPUT, "/tmp", "/proc",
+                                         "/dev"};
     for (size_t i = 0; i <= ARRAY_LENGTH(places); i++) {
         const char *place = i < ARRAY_LENGTH(places) ? places[i] : RUNTIME_HOME;
         autoclose int fd = -1;
@@ -298,7 +299,7 @@ static void json_words(struct json *json, const char *key, const char *const *wo
 {
     json_open_array(json, key);
     for (size_t i = 0; i < max && words[i]; i++)
-        json_string(json, NULL, words[i]);
+        json_text(json, NULL, words[i]);
     json_close_array(json);
 }
 
@@ -308,18 +309,18 @@ void runtime_json(const struct runtime *runtime, const struct server_config *con
     char reason[RUNTIME_REASON_MAX];
     bool available = runtime_is_available(runtime, reason);
     json_open_object(json, NULL);
-    json_string(json, "name", runtime->name);
+    json_text(json, "name", runtime->name);
     json_words(json, "aliases", runtime->aliases, ARRAY_LENGTH(runtime->aliases));
     json_bool(json, "available", available);
     if (!available)
-        json_string(json, "reason", reason);
+        json_text(json, "reason", reason);
     if (!available && runtime->package)
-        json_string(json, "package", runtime->package);
+        json_text(json, "package", runtime->package);
     json_words(json, "command", runtime->argv, RUNTIME_ARGV_MAX);
     if (runtime->compile[0])
         json_words(json, "compile", runtime->compile, RUNTIME_ARGV_MAX);
-    json_string(json, "file_name", runtime->file_name);
-    json_string(json, "profile", policy_seccomp_name(runtime->profile));
+    json_text(json, "file_name", runtime->file_name);
+    json_text(json, "profile", policy_seccomp_name(runtime->profile));
     json_bool(json, "agent", runtime->agent);
     json_words(json, "network_allow", runtime->allow, ARRAY_LENGTH(runtime->allow));
     json_uint(json, "timeout_ms", runtime_timeout_ms(runtime, config));

@@ -14,7 +14,7 @@ static void structure(void)
     struct json j;
     json_init(&j, &out);
     json_open_object(&j, NULL);
-    json_string(&j, "s", "x");
+    json_text(&j, "s", "x");
     json_open_array(&j, "a");
     json_int(&j, NULL, INT64_MIN);
     json_uint(&j, NULL, UINT64_MAX);
@@ -25,8 +25,8 @@ static void structure(void)
     json_bool(&j, NULL, true);
     json_close_array(&j);
     json_bool(&j, "f", false);
-    json_null(&j, "n");
-    json_string(&j, "z", NULL);
+    json_nothing(&j, "n");
+    json_text(&j, "z", NULL);
     json_close_object(&j);
     tap_is_str(out.data,
                "{\"s\":\"x\",\"a\":[-9223372036854775808,18446744073709551615,{},[],true],"

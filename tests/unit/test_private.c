@@ -166,9 +166,12 @@ static void test_explain(void)
 int main(int argc, char **argv)
 {
     static const struct job_test tests[] = {
-        {"inside", test_inside},     {"limit", test_limit},
-        {"kept", test_kept},         {"refusals", test_refusals},
-        {"no-namespaces", test_no_namespaces}, {"explain", test_explain},
+        {"inside", test_inside},
+        {"limit", test_limit},
+        {"kept", test_kept},
+        {"refusals", test_refusals},
+        {"no-namespaces", test_no_namespaces},
+        {"explain", test_explain},
     };
     return job_main(tests, sizeof tests / sizeof tests[0], argc, argv);
 }

@@ -13,7 +13,7 @@ struct brig_error;
 #define ACCESS_LOG_BYTES_MAX ((size_t)1 << 20) /* that wait to be written */
 
 struct access_log {
-    int fd;      /* -1: off */
+    int fd;         /* -1: off */
     bool may_block; /* a pipe or a terminal */
     struct str lines;
     uint64_t dropped;

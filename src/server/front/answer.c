@@ -58,13 +58,13 @@ void answer_write_error(const struct exchange *exchange, enum front_error error,
     struct json j;
     json_init(&j, out);
     json_open_object(&j, NULL);
-    json_string(&j, "error", message ? message : row->text);
-    json_string(&j, "code", row->code);
+    json_text(&j, "error", message ? message : row->text);
+    json_text(&j, "code", row->code);
     if (field && *field)
-        json_string(&j, "field", field);
+        json_text(&j, "field", field);
     if (*exchange->execution_id)
-        json_string(&j, "id", exchange->execution_id);
-    json_string(&j, "request_id", exchange->request_id);
+        json_text(&j, "id", exchange->execution_id);
+    json_text(&j, "request_id", exchange->request_id);
     json_close_object(&j);
 }
 
@@ -138,9 +138,9 @@ int answer_send(struct exchange *exchange)
                      "the answer is too large for now; GET /executions/{id} has it");
     }
     struct MHD_Response *response =
-        text->length > 0 ? MHD_create_response_from_buffer_with_free_callback(
-                               text->length, text->data, free)
-                         : MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+        text->length > 0
+            ? MHD_create_response_from_buffer_with_free_callback(text->length, text->data, free)
+            : MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (!response)
         return -1;
     exchange->sent_bytes = text->length;

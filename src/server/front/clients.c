@@ -18,8 +18,8 @@ int clients_init(struct clients *clients, const struct config_list *proxies, str
             clients->trusts_unix = true;
             continue;
         }
-        int result = net_range_parse(text, strlen(text), &clients->proxies[clients->proxy_count],
-                                     err);
+        int result =
+            net_range_parse(text, strlen(text), &clients->proxies[clients->proxy_count], err);
         if (result < 0)
             return brig_wrap(err, result, "security.trusted_proxies");
         clients->proxy_count++;

@@ -61,7 +61,8 @@ bool cors_host_is_own(const char *host)
         return net_address_read(host + 1, length - 2, &address);
     if (net_address_read(host, length, &address))
         return true;
-    if (length < local_length || strncasecmp(host + length - local_length, local, local_length) != 0)
+    if (length < local_length ||
+        strncasecmp(host + length - local_length, local, local_length) != 0)
         return false;
     return length == local_length || host[length - local_length - 1] == '.';
 }

@@ -121,9 +121,8 @@ static void run(const struct detector *detector, const char *code, size_t length
             scan->begins_word[scan->position % PATTERN_LENGTH_MAX] =
                 !isalnum(before) && before != '_';
             at = c < 128 ? detector->states[at].next[c] : 0;
-            uint16_t ending = detector->states[at].pattern != NO_PATTERN
-                                  ? at
-                                  : detector->states[at].ending;
+            uint16_t ending =
+                detector->states[at].pattern != NO_PATTERN ? at : detector->states[at].ending;
             for (; ending != 0; ending = detector->states[ending].ending)
                 note(scan, detector->states[ending].pattern);
             scan->position++;

@@ -4,13 +4,14 @@
 #include "server/front/detector.h"
 
 #define ROW(text_, type_, severity_, detail_)                                                      \
-    {.text = (text_), .type = (type_), .severity = SEVERITY_##severity_, .detail = (detail_)}
+    {                                                                                              \
+        .text = (text_), .type = (type_), .severity = SEVERITY_##severity_, .detail = (detail_)    \
+    }
 #define WORD(text_, type_, severity_, detail_)                                                     \
-    {.text = (text_),                                                                              \
-     .type = (type_),                                                                              \
-     .severity = SEVERITY_##severity_,                                                             \
-     .detail = (detail_),                                                                          \
-     .word = true}
+    {                                                                                              \
+        .text = (text_), .type = (type_), .severity = SEVERITY_##severity_, .detail = (detail_),   \
+        .word = true                                                                               \
+    }
 
 const struct detector_pattern detector_patterns[] = {
     /* Reading what no program has to read. */

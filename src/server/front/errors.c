@@ -50,9 +50,9 @@ static const struct error_row rows[ERRORS_] = {
     [ERROR_SETUP_FAILED] = {"SETUP_FAILED", 500, "the jail could not be built",
                             "Nothing of the code ran; `error` says why, `id` is that of the "
                             "history."},
-    [ERROR_EXECUTION_LOST] = {"EXECUTION_LOST", 500,
-                              "the process that runs the jails ended, and this run with it",
-                              "The run was ended by a restart of the warden; it can be tried again."},
+    [ERROR_EXECUTION_LOST] =
+        {"EXECUTION_LOST", 500, "the process that runs the jails ended, and this run with it",
+         "The run was ended by a restart of the warden; it can be tried again."},
     [ERROR_QUEUE_FULL] = {"QUEUE_FULL", 503, "as many executions run and wait as may",
                           "`sandbox.max_concurrent` run and `sandbox.max_queued` wait."},
     [ERROR_QUEUE_TIMEOUT] = {"QUEUE_TIMEOUT", 503, "no place became free in time",

@@ -299,8 +299,7 @@ void execute_done(struct front *front, const struct message *message)
     metrics_execution(&front->metrics, language, &result);
     /* Those of the code were counted when they were found. */
     size_t own = 0;
-    while (own < result.event_count && front->detector &&
-           detector_has(&result.events[own]))
+    while (own < result.event_count && front->detector && detector_has(&result.events[own]))
         own++;
     metrics_events(&front->metrics, result.events + own, result.event_count - own);
     if (exchange)

@@ -40,7 +40,7 @@ struct connection {
     struct front *front;
     struct connection *previous, *next;
     int fd;
-    bool drain; /* was answered before all of its request was read */
+    bool drain;           /* was answered before all of its request was read */
     uint64_t deadline_ms; /* 0: none */
 };
 
@@ -87,8 +87,8 @@ enum ticket_kind { TICKET_RUN, TICKET_KILL, TICKET_LIST, TICKET_GET };
 
 /* Something that another process has to answer. It outlives a client that goes away. */
 struct ticket {
-    struct ticket *chain;              /* of the same bucket */
-    struct ticket *earlier, *later;    /* in the queue */
+    struct ticket *chain;           /* of the same bucket */
+    struct ticket *earlier, *later; /* in the queue */
     uint64_t tag;
     enum ticket_kind kind;
     struct exchange *exchange; /* NULL: the client is gone */

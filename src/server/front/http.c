@@ -212,8 +212,7 @@ static void refuse_size(struct exchange *exchange)
 /* True if it has one that is too large. */
 static bool is_too_large(const struct exchange *exchange, const char *length)
 {
-    return length &&
-           strtoull(length, NULL, 10) > exchange->front->config->server.max_body_bytes;
+    return length && strtoull(length, NULL, 10) > exchange->front->config->server.max_body_bytes;
 }
 
 /* ---- Requests ---- */
@@ -354,7 +353,8 @@ int http_start(struct front *front, struct brig_error *err)
     if (listening < 0 || fcntl(front->listener, F_SETFL, listening | O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the listening socket");
     const struct MHD_OptionItem secured[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, tls_callback(front->tls), NULL}, {MHD_OPTION_END, 0, NULL}};
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, tls_callback(front->tls), NULL},
+        {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
     if (front->tls)
         flags |= MHD_USE_TLS;

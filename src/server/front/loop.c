@@ -109,7 +109,8 @@ static int patience(const struct front *front)
     MHD_UNSIGNED_LONG_LONG library_ms = 0;
     bool limited = MHD_get_timeout(front->daemon, &library_ms) == MHD_YES;
     bool ticking = front->connections || front->lingering || front->draining;
-    uint64_t tick_ms = front->next_tick_ms > front->now_ms ? front->next_tick_ms - front->now_ms : 0;
+    uint64_t tick_ms =
+        front->next_tick_ms > front->now_ms ? front->next_tick_ms - front->now_ms : 0;
     if (!limited && !ticking)
         return -1;
     if (!ticking)

@@ -21,27 +21,27 @@
 static void write_schema_type(struct json *j, const char *type)
 {
     if (strcmp(type, "array of strings") == 0) {
-        json_string(j, "type", "array");
+        json_text(j, "type", "array");
         json_open_object(j, "items");
-        json_string(j, "type", "string");
+        json_text(j, "type", "string");
         json_close_object(j);
         return;
     }
     if (strcmp(type, "object of strings") == 0) {
-        json_string(j, "type", "object");
+        json_text(j, "type", "object");
         json_open_object(j, "additionalProperties");
-        json_string(j, "type", "string");
+        json_text(j, "type", "string");
         json_close_object(j);
         return;
     }
     const char *either = strstr(type, " or ");
     if (!either) {
-        json_string(j, "type", type);
+        json_text(j, "type", type);
         return;
     }
     json_open_array(j, "type");
     json_bytes(j, NULL, type, (size_t)(either - type));
-    json_string(j, NULL, either + 4);
+    json_text(j, NULL, either + 4);
     json_close_array(j);
 }
 
@@ -51,7 +51,7 @@ static void write_field(struct json *j, const struct request_field *field, const
     str_appendf(&doc, "%s Allowed: %s.", field->doc, field->allowed);
     json_open_object(j, name);
     write_schema_type(j, field->type);
-    json_string(j, "description", doc.data);
+    json_text(j, "description", doc.data);
     json_close_object(j);
 }
 
@@ -75,7 +75,7 @@ static size_t dots_of(const char *name)
 static void open_schema_object(struct json *j, const char *key)
 {
     json_open_object(j, key);
-    json_string(j, "type", "object");
+    json_text(j, "type", "object");
     json_bool(j, "additionalProperties", false);
     json_open_object(j, "properties");
 }
@@ -121,7 +121,7 @@ static void write_request(struct json *j)
     json_open_array(j, "required");
     for (size_t i = 0; i < request_field_count; i++)
         if (request_fields[i].required)
-            json_string(j, NULL, request_fields[i].name);
+            json_text(j, NULL, request_fields[i].name);
     json_close_array(j);
     json_close_object(j);
 }
@@ -129,12 +129,12 @@ static void write_request(struct json *j)
 static void write_result(struct json *j)
 {
     json_open_object(j, "Result");
-    json_string(j, "type", "object");
+    json_text(j, "type", "object");
     json_open_object(j, "properties");
     for (size_t i = 0; i < result_field_count; i++) {
         json_open_object(j, result_fields[i].name);
-        json_string(j, "type", result_fields[i].type);
-        json_string(j, "description", result_fields[i].doc);
+        json_text(j, "type", result_fields[i].type);
+        json_text(j, "description", result_fields[i].doc);
         json_close_object(j);
     }
     json_close_object(j);
@@ -145,15 +145,15 @@ static void write_error(struct json *j)
 {
     static const char *const members[] = {"error", "code", "request_id", "field", "id"};
     json_open_object(j, "Error");
-    json_string(j, "type", "object");
+    json_text(j, "type", "object");
     json_open_object(j, "properties");
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         json_open_object(j, members[i]);
-        json_string(j, "type", "string");
+        json_text(j, "type", "string");
         if (strcmp(members[i], "code") == 0) {
             json_open_array(j, "enum");
             for (int error = ERROR_NONE + 1; error < ERRORS_; error++)
-                json_string(j, NULL, error_row((enum front_error)error)->code);
+                json_text(j, NULL, error_row((enum front_error)error)->code);
             json_close_array(j);
         }
         json_close_object(j);
@@ -169,7 +169,7 @@ static void write_reference(struct json *j, const char *key, const char *type, c
     json_open_object(j, key);
     json_open_object(j, type);
     json_open_object(j, "schema");
-    json_string(j, "$ref", target.data);
+    json_text(j, "$ref", target.data);
     json_close_object(j);
     json_close_object(j);
     json_close_object(j);
@@ -188,12 +188,12 @@ static void write_parameters(struct json *j, const struct route *route)
     json_open_array(j, "parameters");
     if (strstr(route->path, "{id}")) {
         json_open_object(j, NULL);
-        json_string(j, "name", "id");
-        json_string(j, "in", "path");
+        json_text(j, "name", "id");
+        json_text(j, "in", "path");
         json_bool(j, "required", true);
         json_open_object(j, "schema");
-        json_string(j, "type", "string");
-        json_string(j, "format", "uuid");
+        json_text(j, "type", "string");
+        json_text(j, "format", "uuid");
         json_close_object(j);
         json_close_object(j);
     }
@@ -203,11 +203,11 @@ static void write_parameters(struct json *j, const struct route *route)
             strcmp(parameter->method, route->method) != 0)
             continue;
         json_open_object(j, NULL);
-        json_string(j, "name", parameter->name);
-        json_string(j, "in", "query");
-        json_string(j, "description", parameter->doc);
+        json_text(j, "name", parameter->name);
+        json_text(j, "in", "query");
+        json_text(j, "description", parameter->doc);
         json_open_object(j, "schema");
-        json_string(j, "type", "string");
+        json_text(j, "type", "string");
         json_close_object(j);
         json_close_object(j);
     }
@@ -218,7 +218,7 @@ static void write_responses(struct json *j, const struct route *route)
 {
     json_open_object(j, "responses");
     json_open_object(j, strcmp(route->method, "DELETE") == 0 ? "202" : "200");
-    json_string(j, "description", route->summary);
+    json_text(j, "description", route->summary);
     if (route->flags & ROUTE_STREAM) {
         json_open_object(j, "content");
         json_open_object(j, "text/event-stream");
@@ -229,7 +229,7 @@ static void write_responses(struct json *j, const struct route *route)
     }
     json_close_object(j);
     json_open_object(j, "default");
-    json_string(j, "description", "An error");
+    json_text(j, "description", "An error");
     write_reference(j, "content", JSON_TYPE, "Error");
     json_close_object(j);
     json_close_object(j);
@@ -241,9 +241,9 @@ static void write_operation(struct json *j, const struct route *route)
     for (size_t i = 0; route->method[i] && i + 1 < sizeof method; i++)
         method[i] = (char)(route->method[i] | 0x20);
     json_open_object(j, method);
-    json_string(j, "summary", route->summary);
+    json_text(j, "summary", route->summary);
     if (*route->doc)
-        json_string(j, "description", route->doc);
+        json_text(j, "description", route->doc);
     write_parameters(j, route);
     if (route->flags & ROUTE_BODY)
         write_body(j);
@@ -273,13 +273,13 @@ static void write_security(struct json *j)
 {
     json_open_object(j, "securitySchemes");
     json_open_object(j, "key");
-    json_string(j, "type", "apiKey");
-    json_string(j, "in", "header");
-    json_string(j, "name", "X-API-Key");
+    json_text(j, "type", "apiKey");
+    json_text(j, "in", "header");
+    json_text(j, "name", "X-API-Key");
     json_close_object(j);
     json_open_object(j, "bearer");
-    json_string(j, "type", "http");
-    json_string(j, "scheme", "bearer");
+    json_text(j, "type", "http");
+    json_text(j, "scheme", "bearer");
     json_close_object(j);
     json_close_object(j);
 }
@@ -289,11 +289,11 @@ void openapi_write(struct str *out)
     struct json j;
     json_init(&j, out);
     json_open_object(&j, NULL);
-    json_string(&j, "openapi", "3.1.0");
+    json_text(&j, "openapi", "3.1.0");
     json_open_object(&j, "info");
-    json_string(&j, "title", "brigd");
-    json_string(&j, "description", "Runs untrusted code, each request in a fresh jail.");
-    json_string(&j, "version", BRIG_VERSION);
+    json_text(&j, "title", "brigd");
+    json_text(&j, "description", "Runs untrusted code, each request in a fresh jail.");
+    json_text(&j, "version", BRIG_VERSION);
     json_close_object(&j);
     json_open_array(&j, "security");
     json_open_object(&j, NULL);

@@ -27,9 +27,9 @@ void pages_health(struct exchange *exchange)
     bool works = front->peers[ROLE_WARDEN] && !front->draining;
     json_init(&j, &text);
     json_open_object(&j, NULL);
-    json_string(&j, "status", front->draining ? "stopping" : works ? "ok" : "starting");
-    json_string(&j, "version", BRIG_VERSION);
-    json_string(&j, "backend", "native");
+    json_text(&j, "status", front->draining ? "stopping" : works ? "ok" : "starting");
+    json_text(&j, "version", BRIG_VERSION);
+    json_text(&j, "backend", "native");
     str_append(&text, ",\"database\":");
     append_database(front, &text);
     json_open_object(&j, "executions");

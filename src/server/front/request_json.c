@@ -31,8 +31,8 @@ static void own_json(json_t **value)
 }
 #define autojson __attribute__((cleanup(own_json)))
 
-__attribute__((format(printf, 4, 5))) static bool
-refuse(struct decoder *d, enum front_error error, const char *field, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static bool refuse(struct decoder *d, enum front_error error,
+                                                         const char *field, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -213,7 +213,8 @@ static bool read_object(struct decoder *d, const char *parent, const json_t *obj
     const char *key;
     const json_t *value;
     json_t *iterated = (json_t *)(uintptr_t)object; /* the macro takes no const */
-    json_object_foreach (iterated, key, value) {
+    json_object_foreach(iterated, key, value)
+    {
         const struct field_reader *reader = readers;
         while (reader < readers + count && strcmp(reader->name, key) != 0)
             reader++;
@@ -291,8 +292,8 @@ static bool timeout_ms(struct decoder *d, const char *field, const json_t *value
 static bool read_timeout(struct decoder *d, const char *field, const json_t *value)
 {
     uint64_t ms = 0;
-    uint64_t most = d->runtime->max_timeout_ms ? d->runtime->max_timeout_ms
-                                               : d->config->sandbox.max_timeout_ms;
+    uint64_t most =
+        d->runtime->max_timeout_ms ? d->runtime->max_timeout_ms : d->config->sandbox.max_timeout_ms;
     if (!timeout_ms(d, field, value, &ms))
         return false;
     if (most && ms > most)
@@ -368,8 +369,8 @@ static bool check_name(struct decoder *d, const char *field, const char *text)
     struct brig_error error = {0};
     if (net_rule_parse(text, false, &rule, &error) < 0)
         return refuse(d, ERROR_INVALID_FIELD, field, "%s: %s", field, error.message);
-    bool wide = rule.kind == NET_RULE_ANY ||
-                (rule.kind == NET_RULE_BELOW && !strchr(rule.name, '.'));
+    bool wide =
+        rule.kind == NET_RULE_ANY || (rule.kind == NET_RULE_BELOW && !strchr(rule.name, '.'));
     if (wide && !d->config->sandbox.allow_network)
         return refuse(d, ERROR_NETWORK_NOT_PERMITTED, field,
                       "'%s' is too wide: name hosts, like \"pypi.org\" or \"*.example.com\"",
@@ -468,9 +469,8 @@ static bool read_env(struct decoder *d, const char *field, const json_t *value)
     const char *name;
     const json_t *text;
     json_t *iterated = (json_t *)(uintptr_t)value;
-    json_object_foreach (iterated, name, text)
-        if (!read_variable(d, field, name, text, &pairs[i++]))
-            return false;
+    json_object_foreach(iterated, name,
+                        text) if (!read_variable(d, field, name, text, &pairs[i++])) return false;
     d->out->env = pairs;
     d->out->env_count = count;
     return true;
@@ -503,9 +503,8 @@ static bool read_files(struct decoder *d, const char *field, const json_t *value
     const char *name;
     const json_t *content;
     json_t *iterated = (json_t *)(uintptr_t)value;
-    json_object_foreach (iterated, name, content)
-        if (!read_file(d, field, name, content, &files[i++]))
-            return false;
+    json_object_foreach(iterated, name,
+                        content) if (!read_file(d, field, name, content, &files[i++])) return false;
     d->out->files = files;
     d->out->file_count = count;
     return true;
@@ -591,7 +590,8 @@ bool request_json_decode(const char *text, size_t length, const struct server_co
 const struct request_field request_fields[] = {
     {"language", "string", true, "a name or alias of `GET /runtimes`", "What runs the code."},
     {"code", "string", true, "1 byte to 1 MiB", "The program; for an agent the prompt."},
-    {"timeout", "string or number", false, "`\"500ms\"`, `\"10s\"`, `\"2m\"` or seconds; at most that of the runtime",
+    {"timeout", "string or number", false,
+     "`\"500ms\"`, `\"10s\"`, `\"2m\"` or seconds; at most that of the runtime",
      "Wall clock. Default: the runtime's, 10 s."},
     {"limits.memory_mb", "integer", false, "1 to the runtime's maximum", "Memory. Default 256."},
     {"limits.pids_limit", "integer", false, "1 to the runtime's maximum",
@@ -608,7 +608,8 @@ const struct request_field request_fields[] = {
      "A directory of the server's machine, read-write at /workspace; for agents."},
     {"stdin", "string or object", false,
      "at most 4 MiB; or `{\"content\": …, \"encoding\": \"base64\"}`", "The standard input."},
-    {"args", "array of strings", false, "at most 64, of 32 KiB each", "Behind the file of the code."},
+    {"args", "array of strings", false, "at most 64, of 32 KiB each",
+     "Behind the file of the code."},
     {"env", "object of strings", false,
      "at most 128, of 32 KiB each; LD_*, PATH, HOME, PYTHON*, NODE_* and their kind are refused",
      "Variables of the environment."},

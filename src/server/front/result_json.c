@@ -21,7 +21,7 @@ static void write_duration(struct json *j, const char *key, uint64_t duration_us
         (void)snprintf(text, sizeof text, "%.1fms", (double)duration_us / 1e3);
     else
         (void)snprintf(text, sizeof text, "%.3fs", (double)duration_us / 1e6);
-    json_string(j, key, text);
+    json_text(j, key, text);
 }
 
 static void write_usage(struct json *j, const struct execution_result *result)
@@ -38,9 +38,9 @@ static void write_events(struct json *j, const struct execution_result *result)
     json_open_array(j, "security_events");
     for (size_t i = 0; i < result->event_count; i++) {
         json_open_object(j, NULL);
-        json_string(j, "type", result->events[i].type);
-        json_string(j, "severity", execution_severity_name(result->events[i].severity));
-        json_string(j, "detail", result->events[i].detail);
+        json_text(j, "type", result->events[i].type);
+        json_text(j, "severity", execution_severity_name(result->events[i].severity));
+        json_text(j, "detail", result->events[i].detail);
         json_close_object(j);
     }
     json_close_array(j);
@@ -58,7 +58,7 @@ static void write_file(struct json *j, const struct execution_file *file)
         j->out->failed |= encoded.failed;
         json_bytes(j, "content", encoded.data, encoded.length);
     }
-    json_string(j, "encoding", text ? "utf-8" : "base64");
+    json_text(j, "encoding", text ? "utf-8" : "base64");
     json_bool(j, "truncated", file->truncated);
     json_close_object(j);
 }
@@ -79,7 +79,7 @@ static void write_unenforced(struct json *j, const struct execution_result *resu
         return;
     json_open_array(j, "unenforced");
     for (size_t i = 0; i < result->unenforced_count; i++)
-        json_string(j, NULL, result->unenforced[i]);
+        json_text(j, NULL, result->unenforced[i]);
     json_close_array(j);
 }
 
@@ -87,8 +87,8 @@ void result_json_write(struct json *j, const struct execution_result *result, bo
                        bool dropped)
 {
     json_open_object(j, NULL);
-    json_string(j, "id", result->id);
-    json_string(j, "status", execution_status_name(result->status));
+    json_text(j, "id", result->id);
+    json_text(j, "status", execution_status_name(result->status));
     if (!streamed) {
         json_bytes(j, "output", result->output.data, result->output.length);
         json_bytes(j, "stderr", result->error_output.data, result->error_output.length);
@@ -105,7 +105,7 @@ void result_json_write(struct json *j, const struct execution_result *result, bo
     json_close_object(j);
     write_files(j, result);
     if (result->message && *result->message)
-        json_string(j, "message", result->message);
+        json_text(j, "message", result->message);
     write_unenforced(j, result);
     json_close_object(j);
 }
@@ -115,14 +115,16 @@ const struct result_field result_fields[] = {
     {"status", "string",
      "`ok`, `error` (another exit code, or a signal), `timeout`, `cpu_timeout`, `oom`, `killed`, "
      "`output_limit`."},
-    {"output", "string", "The standard output, at most 1 MiB; bytes that are no UTF-8 become U+FFFD."},
+    {"output", "string",
+     "The standard output, at most 1 MiB; bytes that are no UTF-8 become U+FFFD."},
     {"stderr", "string", "The standard error output, at most 256 KiB."},
     {"exit_code", "integer", "-1 where there is none, as on a timeout."},
     {"signal", "integer", "Present where a signal ended it."},
     {"duration", "string", "Wall clock: `\"45.2ms\"`, `\"1.500s\"`."},
     {"resource_usage", "object", "`cpu_time_ms`, `memory_peak_mb`, `pids_used`."},
     {"security_events", "array",
-     "`type`, `severity` (low, medium, high, critical) and `detail` of what the detector saw in the "
+     "`type`, `severity` (low, medium, high, critical) and `detail` of what the detector saw in "
+     "the "
      "code and of denials that were observed."},
     {"truncated", "object", "`output` and `stderr`: whether there was more."},
     {"files", "object",

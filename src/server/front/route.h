@@ -12,10 +12,10 @@ struct exchange;
 #define ROUTE_METHODS_MAX 64
 
 enum route_flag {
-    ROUTE_OPEN = 1 << 0,    /* needs no API key */
+    ROUTE_OPEN = 1 << 0,      /* needs no API key */
     ROUTE_UNCOUNTED = 1 << 1, /* not part of the rate limit */
-    ROUTE_BODY = 1 << 2,    /* has a JSON body */
-    ROUTE_STREAM = 1 << 3,  /* answers with events */
+    ROUTE_BODY = 1 << 2,      /* has a JSON body */
+    ROUTE_STREAM = 1 << 3,    /* answers with events */
 };
 
 struct route {

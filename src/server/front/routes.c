@@ -10,16 +10,20 @@ const struct route routes[] = {
     {"POST", "/execute", ROUTE_BODY, execute_begin, "Run code and get the result back",
      "Answers when the run has ended, with status 200 whatever became of the code: `status` and\n"
      "`exit_code` tell. A client that closes its connection ends the run."},
-    {"POST", "/execute/stream", ROUTE_BODY | ROUTE_STREAM, execute_begin, "Run code and get its output as it comes",
+    {"POST", "/execute/stream", ROUTE_BODY | ROUTE_STREAM, execute_begin,
+     "Run code and get its output as it comes",
      "The same request; the answer is a stream of server-sent events:\n\n"
      "- `stdout`, `stderr`: a piece of output. Line ends in it (`\\n`, `\\r`, `\\r\\n`) come as\n"
      "  separate `data:` lines, which a reader joins with `\\n`; bytes that are no UTF-8 come as\n"
      "  U+FFFD. No output can begin another event.\n"
      "- `done`: the result as below, without `output` and `stderr`; the last event.\n"
      "- `error`: an error object; the last event.\n\n"
-     "A comment comes where nothing else does for 15 seconds. Output is kept for a slow reader up to\n"
-     "the 1 MiB and 256 KiB that are kept of it at all; what a reader lost beyond that, or for lack\n"
-     "of memory, is marked in `truncated`. A slow reader never slows another, nor the run. One that\n"
+     "A comment comes where nothing else does for 15 seconds. Output is kept for a slow reader up "
+     "to\n"
+     "the 1 MiB and 256 KiB that are kept of it at all; what a reader lost beyond that, or for "
+     "lack\n"
+     "of memory, is marked in `truncated`. A slow reader never slows another, nor the run. One "
+     "that\n"
      "reads nothing for `server.idle_timeout`, or goes away, ends the run."},
     {"GET", "/executions", 0, history_list, "List executions, the newest first",
      "Needs a history (`database`). With API keys, those that were run with the same key."},

@@ -48,7 +48,8 @@ static size_t append_begun(struct str *out, struct sse_text *text, const unsigne
 {
     size_t taken = 0;
     while (text->begun_length > 0) {
-        size_t used = append_one(out, text, text->begun, text->begun_length, last && taken == length);
+        size_t used =
+            append_one(out, text, text->begun, text->begun_length, last && taken == length);
         if (used > 0) {
             text->begun_length -= used;
             memmove(text->begun, text->begun + used, text->begun_length);

@@ -174,8 +174,8 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
 
 int stream_send(struct exchange *exchange)
 {
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_stream, exchange, NULL);
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
+                                                                      read_stream, exchange, NULL);
     if (!response)
         return -1;
     exchange->status = MHD_HTTP_OK;

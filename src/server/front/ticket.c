@@ -65,9 +65,8 @@ static void lose(struct front *front, struct ticket *ticket)
     ticket_free(front, ticket);
     if (!exchange)
         return;
-    answer_error(exchange, exchange->error == ERROR_NONE ? ERROR_HISTORY_UNAVAILABLE
-                                                         : exchange->error,
-                 NULL);
+    answer_error(exchange,
+                 exchange->error == ERROR_NONE ? ERROR_HISTORY_UNAVAILABLE : exchange->error, NULL);
     exchange_resume(exchange);
 }
 

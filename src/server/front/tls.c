@@ -55,7 +55,8 @@ static int read_certificate(const char *pems, size_t length, struct certificate 
     size_t first = strnlen(pems, length);
     if (first >= length)
         return brig_fail(err, BRIG_E_INVALID, 0, "tls: no key came with the certificate");
-    const gnutls_datum_t chain = {.data = (unsigned char *)(uintptr_t)pems, .size = (unsigned)first};
+    const gnutls_datum_t chain = {.data = (unsigned char *)(uintptr_t)pems,
+                                  .size = (unsigned)first};
     const gnutls_datum_t key = {.data = (unsigned char *)(uintptr_t)(pems + first + 1),
                                 .size = (unsigned)(length - first - 1)};
     __attribute__((cleanup(own_certificate))) struct certificate *certificate =
@@ -70,7 +71,8 @@ static int read_certificate(const char *pems, size_t length, struct certificate 
     certificate->chain_length = count;
     status = gnutls_privkey_init(&certificate->key);
     if (status == 0)
-        status = gnutls_privkey_import_x509_raw(certificate->key, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
+        status =
+            gnutls_privkey_import_x509_raw(certificate->key, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
     if (status < 0)
         return refuse(err, "the key cannot be read", status);
     *ret = take_ptr(&certificate);

@@ -159,9 +159,9 @@ static const char *events_json(struct row *row, const struct execution_event *ev
     json_open_array(&j, NULL);
     for (size_t i = 0; i < count; i++) {
         json_open_object(&j, NULL);
-        json_string(&j, "type", events[i].type);
-        json_string(&j, "severity", execution_severity_name(events[i].severity));
-        json_string(&j, "detail", events[i].detail);
+        json_text(&j, "type", events[i].type);
+        json_text(&j, "severity", execution_severity_name(events[i].severity));
+        json_text(&j, "detail", events[i].detail);
         json_close_object(&j);
     }
     json_close_array(&j);
@@ -175,7 +175,7 @@ static const char *texts_json(struct row *row, const char *const *texts, size_t 
     json_init(&j, &text);
     json_open_array(&j, NULL);
     for (size_t i = 0; i < count; i++)
-        json_string(&j, NULL, texts[i]);
+        json_text(&j, NULL, texts[i]);
     json_close_array(&j);
     return take_json(row, &text);
 }
@@ -188,7 +188,7 @@ static const char *files_json(struct row *row, const struct execution_file *file
     json_open_array(&j, NULL);
     for (size_t i = 0; i < count; i++) {
         json_open_object(&j, NULL);
-        json_string(&j, "name", files[i].name);
+        json_text(&j, "name", files[i].name);
         json_uint(&j, "bytes", files[i].content.length);
         json_close_object(&j);
     }

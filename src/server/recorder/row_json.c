@@ -4,7 +4,6 @@
 #include "server/recorder/row_json.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -13,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "server/recorder/row.h"
+#include "server/recorder/stored_json.h"
 
 #define TIME_TEXT_MAX 40
 #define SECOND_NS INT64_C(1000000000)
@@ -23,18 +23,18 @@ static void write_time(struct json *j, const char *key, int64_t ns)
     struct tm tm;
     time_t seconds = (time_t)(ns / SECOND_NS);
     if (ns == ROW_NO_NUMBER || ns <= 0 || !gmtime_r(&seconds, &tm)) {
-        json_null(j, key);
+        json_nothing(j, key);
         return;
     }
     size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
     (void)snprintf(text + length, sizeof text - length, ".%03dZ", (int)(ns % SECOND_NS / 1000000));
-    json_string(j, key, text);
+    json_text(j, key, text);
 }
 
 static void write_number(struct json *j, const char *key, int64_t number)
 {
     if (number == ROW_NO_NUMBER)
-        json_null(j, key);
+        json_nothing(j, key);
     else
         json_int(j, key, number);
 }
@@ -50,66 +50,23 @@ static void write_duration(struct json *j, const char *key, int64_t us)
 {
     char text[TIME_TEXT_MAX];
     if (us == ROW_NO_NUMBER) {
-        json_null(j, key);
+        json_nothing(j, key);
         return;
     }
     (void)snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "ms", us / 1000, us % 1000 / 100);
-    json_string(j, key, text);
+    json_text(j, key, text);
 }
 
-/* ---- JSON that was stored as text ---- */
-
-static const char *text_member(const json_t *object, const char *key)
+static void write_items(struct json *j, const char *key, const char *items, bool if_empty)
 {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static void write_events(struct json *j, const char *text)
-{
-    json_t *events = json_loads(text ? text : "[]", 0, NULL);
-    json_open_array(j, "security_events");
-    for (size_t i = 0; i < json_array_size(events); i++) {
-        const json_t *event = json_array_get(events, i);
-        json_open_object(j, NULL);
-        json_string(j, "type", text_member(event, "type"));
-        json_string(j, "severity", text_member(event, "severity"));
-        json_string(j, "detail", text_member(event, "detail"));
-        json_close_object(j);
-    }
+    autostr struct str text = {0};
+    bool any = stored_json_items(items, &text);
+    if (!any && !if_empty)
+        return;
+    json_open_array(j, key);
+    if (any)
+        str_append_bytes(j->out, text.data, text.length);
     json_close_array(j);
-    json_decref(events);
-}
-
-static void write_texts(struct json *j, const char *key, const char *text)
-{
-    json_t *texts = json_loads(text ? text : "[]", 0, NULL);
-    if (json_array_size(texts) > 0) {
-        json_open_array(j, key);
-        for (size_t i = 0; i < json_array_size(texts); i++) {
-            const char *item = json_string_value(json_array_get(texts, i));
-            json_string(j, NULL, item ? item : "");
-        }
-        json_close_array(j);
-    }
-    json_decref(texts);
-}
-
-static void write_files(struct json *j, const char *text)
-{
-    json_t *files = json_loads(text ? text : "[]", 0, NULL);
-    if (json_array_size(files) > 0) {
-        json_open_array(j, "files");
-        for (size_t i = 0; i < json_array_size(files); i++) {
-            const json_t *file = json_array_get(files, i);
-            json_open_object(j, NULL);
-            json_string(j, "name", text_member(file, "name"));
-            json_int(j, "bytes", json_integer_value(json_object_get(file, "bytes")));
-            json_close_object(j);
-        }
-        json_close_array(j);
-    }
-    json_decref(files);
 }
 
 /* ---- Parts ---- */
@@ -125,9 +82,9 @@ static void write_usage(struct json *j, const struct row *row)
 
 static void write_common(struct json *j, const struct row *row)
 {
-    json_string(j, "id", row->id);
-    json_string(j, "language", row->language ? row->language : "");
-    json_string(j, "status", row->status ? row->status : "");
+    json_text(j, "id", row->id);
+    json_text(j, "language", row->language ? row->language : "");
+    json_text(j, "status", row->status ? row->status : "");
     write_number(j, "exit_code", row->exit_code);
     write_time(j, "created_at", row->created_ns);
     write_time(j, "started_at", row->started_ns);
@@ -135,7 +92,7 @@ static void write_common(struct json *j, const struct row *row)
     write_duration(j, "duration", row->duration_us);
     if (row->cpu_time_us != ROW_NO_NUMBER)
         write_usage(j, row);
-    write_events(j, row->events);
+    write_items(j, "security_events", row->events, true);
 }
 
 /* The bytes if they were kept, or their hash, and how many there were. */
@@ -147,7 +104,7 @@ static void write_bytes(struct json *j, const char *key, struct execution_bytes 
         json_bytes(j, key, bytes.data, bytes.length);
     (void)snprintf(name, sizeof name, "%s_sha256", key);
     if (hash)
-        json_string(j, name, hash);
+        json_text(j, name, hash);
     (void)snprintf(name, sizeof name, "%s_bytes", key);
     if (count != ROW_NO_NUMBER)
         json_int(j, name, count);
@@ -155,11 +112,11 @@ static void write_bytes(struct json *j, const char *key, struct execution_bytes 
 
 static void write_request(struct json *j, const struct row *row)
 {
-    json_string(j, "request_id", row->request_id);
-    json_string(j, "client", row->client);
+    json_text(j, "request_id", row->request_id);
+    json_text(j, "client", row->client);
     write_bytes(j, "code", row->code, row->code_sha256, row->code_bytes);
     if (row->work_dir)
-        json_string(j, "work_dir", row->work_dir);
+        json_text(j, "work_dir", row->work_dir);
     json_bool(j, "network", row->network == 1);
     json_open_object(j, "limits");
     write_limit(j, "timeout_ms", row->timeout_ms);
@@ -180,9 +137,9 @@ static void write_result(struct json *j, const struct row *row)
     json_bool(j, "stderr", row->error_output_truncated == 1);
     json_close_object(j);
     if (row->message && row->message[0])
-        json_string(j, "message", row->message);
-    write_texts(j, "unenforced", row->unenforced);
-    write_files(j, row->files);
+        json_text(j, "message", row->message);
+    write_items(j, "unenforced", row->unenforced, false);
+    write_items(j, "files", row->files, false);
 }
 
 void row_json_one(const struct row *row, struct str *out)
@@ -209,6 +166,6 @@ void row_json_list(const struct row *rows, size_t count, const char *next, struc
         json_close_object(&j);
     }
     json_close_array(&j);
-    json_string(&j, "next", next);
+    json_text(&j, "next", next);
     json_close_object(&j);
 }

@@ -87,8 +87,8 @@ static const char *const wrappers[] = {
 static int hand_over(const struct credential *credential, struct brig_policy *policy,
                      const char ***argv, struct arena *arena, struct brig_error *err)
 {
-    int result = brig_policy_file(policy, SECRET_FILE, credential->value,
-                                  strlen(credential->value), 0400, err);
+    int result = brig_policy_file(policy, SECRET_FILE, credential->value, strlen(credential->value),
+                                  0400, err);
     if (result < 0)
         return result;
     size_t count = 0, used = 0;

@@ -30,7 +30,8 @@ static bool part_matches(struct part pattern, struct part name)
             starred = true;
             star = ++p;
             retry = n;
-        } else if (p < pattern.length && (pattern.text[p] == '?' || pattern.text[p] == name.text[n])) {
+        } else if (p < pattern.length &&
+                   (pattern.text[p] == '?' || pattern.text[p] == name.text[n])) {
             p++;
             n++;
         } else if (starred) {

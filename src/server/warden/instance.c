@@ -57,7 +57,8 @@ static int check_owner(int fd, const char *path, struct brig_error *err)
         return 0;
     return brig_fail(err, BRIG_E_SETUP, 0,
                      "sandbox.state_dir '%s' is not this user's alone to write to: chown and chmod "
-                     "go-w it, or choose another", str_shown(path).text);
+                     "go-w it, or choose another",
+                     str_shown(path).text);
 }
 
 int warden_instance_open(const char *state_dir, struct instance *ret_instance,
@@ -74,8 +75,8 @@ int warden_instance_open(const char *state_dir, struct instance *ret_instance,
         return result;
     (void)snprintf(instance.name, sizeof instance.name, PREFIX "%d-%llu", getpid(),
                    (unsigned long long)cgroup_start_time(getpid()));
-    autoclose int file = openat(dir, instance.name,
-                                O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    autoclose int file =
+        openat(dir, instance.name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "sandbox.state_dir: '%s/%s'", state_dir,
                          instance.name);

@@ -14,7 +14,11 @@ struct instance {
     char name[64];
 };
 
-#define INSTANCE_NONE (struct instance){.dir_fd = -1, .file_fd = -1}
+#define INSTANCE_NONE                                                                              \
+    (struct instance)                                                                              \
+    {                                                                                              \
+        .dir_fd = -1, .file_fd = -1                                                                \
+    }
 
 int warden_instance_open(const char *state_dir, struct instance *ret_instance,
                          struct brig_error *err);

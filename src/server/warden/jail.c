@@ -41,8 +41,8 @@ static int set_limits(const struct maker *maker)
     const struct runtime *runtime = maker->runtime;
     uint64_t values[EXECUTION_LIMITS_];
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
-        values[i] = jail_limit(maker->ground->config, runtime, maker->request,
-                               (enum execution_limit)i);
+        values[i] =
+            jail_limit(maker->ground->config, runtime, maker->request, (enum execution_limit)i);
     const struct {
         enum brig_limit limit;
         uint64_t value;
@@ -103,7 +103,8 @@ static int set_environment(const struct maker *maker)
 
 /* ---- what it sees ---- */
 
-static int add_file(const struct maker *maker, const char *name, const struct execution_bytes *bytes)
+static int add_file(const struct maker *maker, const char *name,
+                    const struct execution_bytes *bytes)
 {
     char path[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
     (void)snprintf(path, sizeof path, RUNTIME_WORKSPACE "/%s", name);
@@ -180,8 +181,8 @@ static int set_network(const struct maker *maker)
     bool counts = counts_request(maker), named = runtime->allow[0] || request->allow_count > 0;
     if (!counts && !runtime->allow[0])
         return 0;
-    int result = brig_policy_network(maker->policy, named ? BRIG_NET_ALLOW : BRIG_NET_OPEN,
-                                     maker->err);
+    int result =
+        brig_policy_network(maker->policy, named ? BRIG_NET_ALLOW : BRIG_NET_OPEN, maker->err);
     if (result == 0 && maker->ground->broker)
         result = brig_policy_broker(maker->policy, maker->ground->broker, maker->err);
     for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(runtime->allow) && runtime->allow[i]; i++)
@@ -196,8 +197,8 @@ static int set_network(const struct maker *maker)
 static int set_command(const struct maker *maker)
 {
     struct jail *jail = maker->jail;
-    uint64_t memory_mb = jail_limit(maker->ground->config, maker->runtime, maker->request,
-                                    EXECUTION_MEMORY_MB);
+    uint64_t memory_mb =
+        jail_limit(maker->ground->config, maker->runtime, maker->request, EXECUTION_MEMORY_MB);
     jail->argv = runtime_command(maker->runtime, memory_mb, maker->request->args,
                                  maker->request->arg_count, &jail->arena);
     if (!jail->argv)

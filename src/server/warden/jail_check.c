@@ -70,7 +70,8 @@ bool warden_allow_is_plain(const char *rule)
     for (size_t i = length; i-- > 0 && name[i] != '.';)
         lettered = lettered || isalpha((unsigned char)name[i]);
     bool hexadecimal = strncasecmp(name, "0x", 2) == 0;
-    return dotted && lettered && !hexadecimal && (!port || strspn(port, "0123456789") == strlen(port));
+    return dotted && lettered && !hexadecimal &&
+           (!port || strspn(port, "0123456789") == strlen(port));
 }
 
 static int check_network(const struct server_config *config, const struct runtime *runtime,
@@ -80,10 +81,11 @@ static int check_network(const struct server_config *config, const struct runtim
         return 0;
     for (size_t i = 0; i < request->allow_count; i++)
         if (!warden_allow_is_plain(request->allow[i]))
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "permissions.network.allow '%s' is no name: NAME or *.NAME, with :PORT "
-                             "if it is another than 443 or 80",
-                             str_shown(request->allow[i]).text);
+            return brig_fail(
+                err, BRIG_E_INVALID, 0,
+                "permissions.network.allow '%s' is no name: NAME or *.NAME, with :PORT "
+                "if it is another than 443 or 80",
+                str_shown(request->allow[i]).text);
     if (request->allow_count == 0 && !config->sandbox.allow_network)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "permissions.network.enabled without a list is not permitted on this "
@@ -91,7 +93,8 @@ static int check_network(const struct server_config *config, const struct runtim
     if (request->allow_count > 0 && runtime->agent && !config->sandbox.allow_network)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "permissions.network.allow: %s reaches its own destinations alone on this "
-                         "server", runtime->name);
+                         "server",
+                         runtime->name);
     return 0;
 }
 

@@ -112,8 +112,8 @@ int warden_output_open(struct run *run, int ret_ends[2], struct brig_error *err)
     static const size_t most[2] = {EXECUTION_OUTPUT_MAX, EXECUTION_STDERR_MAX};
     for (int i = 0; i < 2; i++) {
         run->streams[i] = (struct run_stream){.run = run, .number = i + 1, .most = most[i]};
-        run->streams[i].source = (struct warden_source){
-            .ready = stream_ready, .owner = &run->streams[i], .fd = -1};
+        run->streams[i].source =
+            (struct warden_source){.ready = stream_ready, .owner = &run->streams[i], .fd = -1};
     }
     for (int i = 0; i < 2; i++) {
         int result = open_stream(run, i + 1, &ret_ends[i], err);

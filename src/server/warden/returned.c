@@ -93,8 +93,7 @@ static void enter(struct walk *walk, int dir_fd, const char *name)
             (void)close(fd);
         return;
     }
-    walk->levels[walk->depth++] =
-        (struct level){.dir = dir, .name_length = strlen(walk->path)};
+    walk->levels[walk->depth++] = (struct level){.dir = dir, .name_length = strlen(walk->path)};
 }
 
 /* False if the name does not fit. */

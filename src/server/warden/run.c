@@ -61,8 +61,8 @@ static bool take_slot(struct run *run)
         warden->slots[slot] = true;
         warden->next_slot = slot + 1;
         run->slot = slot;
-        run->host_uid = warden->as_root ? warden->config->sandbox.uid_first + (uid_t)slot
-                                        : (uid_t)-1;
+        run->host_uid =
+            warden->as_root ? warden->config->sandbox.uid_first + (uid_t)slot : (uid_t)-1;
         return true;
     }
     return false;
@@ -80,8 +80,7 @@ static void tell_recorder(struct run *run, const struct execution_result *result
     if (run->warden->ledger.bytes > LEDGER_BYTES_MANY) {
         row.output.length = row.error_output.length = 0;
         row.output_truncated = row.output_truncated || result->output.length > 0;
-        row.error_output_truncated =
-            row.error_output_truncated || result->error_output.length > 0;
+        row.error_output_truncated = row.error_output_truncated || result->error_output.length > 0;
     }
     if (execution_result_encode(&row, &bytes, NULL) < 0 ||
         warden_ledger_add(&run->warden->ledger, MESSAGE_END, bytes.data, bytes.length, NULL) < 0)
@@ -198,9 +197,8 @@ void warden_runs_resume(struct warden *warden)
 static int start_job(struct run *run, const struct jail *jail, const int ends[2],
                      struct brig_error *err)
 {
-    const struct execution_bytes *in = run->runtime->input == RUNTIME_STDIN
-                                           ? &run->request.code
-                                           : &run->request.stdin_bytes;
+    const struct execution_bytes *in =
+        run->runtime->input == RUNTIME_STDIN ? &run->request.code : &run->request.stdin_bytes;
     struct brig_command command = {
         .argv = jail->argv,
         .stdio = {{.kind = BRIG_STDIO_BYTES, .bytes = in->data, .length = in->length},
@@ -225,8 +223,8 @@ static int start_run(struct run *run, struct brig_error *err)
     autoclose int out = ends[0], error = ends[1];
     if (result < 0)
         return result;
-    result = warden_jail_make(&warden->ground, run->runtime, &run->request, run->host_uid, &jail,
-                              err);
+    result =
+        warden_jail_make(&warden->ground, run->runtime, &run->request, run->host_uid, &jail, err);
     if (result == 0)
         result = start_job(run, &jail, ends, err);
     warden_jail_done(&jail);

@@ -130,8 +130,7 @@ static int take_execute(struct warden *warden, const struct message *message,
     return 0;
 }
 
-static int take_cancel(struct warden *warden, const struct message *message,
-                       struct brig_error *err)
+static int take_cancel(struct warden *warden, const struct message *message, struct brig_error *err)
 {
     (void)err;
     for (struct run *run = warden->runs; run; run = run->next)
@@ -154,8 +153,7 @@ static int take_kill(struct warden *warden, const struct message *message, struc
     return 0;
 }
 
-static int take_stored(struct warden *warden, const struct message *message,
-                       struct brig_error *err)
+static int take_stored(struct warden *warden, const struct message *message, struct brig_error *err)
 {
     (void)err;
     warden_ledger_stored(&warden->ledger, message->tag);
@@ -234,9 +232,9 @@ static const struct {
     enum message_type type;
     int (*take)(struct warden *warden, const struct message *message, struct brig_error *err);
 } permitted[] = {
-    {ROLE_WARDEN, MESSAGE_PEER, take_peer},     {ROLE_WARDEN, MESSAGE_DRAIN, take_drain},
+    {ROLE_WARDEN, MESSAGE_PEER, take_peer},      {ROLE_WARDEN, MESSAGE_DRAIN, take_drain},
     {ROLE_FRONT, MESSAGE_EXECUTE, take_execute}, {ROLE_FRONT, MESSAGE_CANCEL, take_cancel},
-    {ROLE_FRONT, MESSAGE_KILL, take_kill},      {ROLE_RECORDER, MESSAGE_STORED, take_stored},
+    {ROLE_FRONT, MESSAGE_KILL, take_kill},       {ROLE_RECORDER, MESSAGE_STORED, take_stored},
 };
 
 static int take_message(struct warden *warden, enum server_role from, struct message *message,
@@ -329,9 +327,8 @@ static bool is_drained(struct warden *warden, uint64_t now)
 static int timeout_ms(const struct warden *warden, uint64_t now)
 {
     uint64_t due = warden->sweep_due_ms;
-    bool changed =
-        memcmp(&warden->gauges, &warden->gauges_sent, sizeof warden->gauges) != 0 &&
-        warden->peers[ROLE_FRONT].channel;
+    bool changed = memcmp(&warden->gauges, &warden->gauges_sent, sizeof warden->gauges) != 0 &&
+                   warden->peers[ROLE_FRONT].channel;
     if (changed && warden->gauges_due_ms < due)
         due = warden->gauges_due_ms;
     if (warden->draining && now + GAUGES_MS < due)
@@ -447,8 +444,8 @@ static int set_up(struct warden *warden, struct channel *control, struct brig_er
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for runs");
     if ((result = make_slots(warden, err)) < 0 ||
         (result = warden_credential_take(&warden->credential, err)) < 0 ||
-        (result = warden_instance_open(warden->config->sandbox.state_dir, &warden->instance,
-                                       err)) < 0 ||
+        (result = warden_instance_open(warden->config->sandbox.state_dir, &warden->instance, err)) <
+            0 ||
         (result = warden_ledger_add(&warden->ledger, MESSAGE_NEW_WARDEN, NULL, 0, err)) < 0)
         return result;
     warden->ground = (struct jail_ground){.config = warden->config,

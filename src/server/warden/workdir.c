@@ -16,8 +16,8 @@
 #include "base/str.h"
 #include "server/config.h"
 
-static const char *const refused_trees[] = {"/etc", "/var", "/root", "/proc", "/sys", "/dev",
-                                            "/boot", "/run", "/usr"};
+static const char *const refused_trees[] = {"/etc", "/var",  "/root", "/proc", "/sys",
+                                            "/dev", "/boot", "/run",  "/usr"};
 static const char *const refused_names[] = {".ssh", ".aws", ".gnupg", ".claude"};
 /* A directory that has these in it is somebody's home. */
 static const char *const private_entries[] = {".ssh", ".aws", ".gnupg",
@@ -59,13 +59,16 @@ static int judge(int fd, const char *wanted, struct brig_error *err)
     if (result < 0)
         return result;
     if (warden_workdir_is_refused(path))
-        return brig_fail(err, BRIG_E_INVALID, 0, "work_dir '%s' is a directory that is never given "
-                         "to a run", str_shown(wanted).text);
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "work_dir '%s' is a directory that is never given "
+                         "to a run",
+                         str_shown(wanted).text);
     for (size_t i = 0; i < ARRAY_LENGTH(private_entries); i++)
         if (faccessat(fd, private_entries[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "work_dir '%s' has %s in it, which is never given to a run: name a "
-                             "directory without", str_shown(wanted).text, private_entries[i]);
+                             "directory without",
+                             str_shown(wanted).text, private_entries[i]);
     return 0;
 }
 

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* The recorder's own jail: nobody whose bytes it reads should gain more by it than the history. */
+#include "server/recorder/confine.h"
+
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <brig/brig.h>
+#include <brig/call.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "server/config.h"
+
+#define OPEN_FILES 256
+
+static int grant(struct brig_policy *policy, enum brig_access access, const char *path,
+                 struct brig_error *err)
+{
+    return brig_policy_grant(policy, access, path, NULL, BRIG_GRANT_OPTIONAL, err);
+}
+
+/* Files that the connection string names: certificates and the file of passwords. */
+static int grant_named(struct brig_policy *policy, const char *dsn, struct brig_error *err)
+{
+    static const char *const names[] = {"passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl"};
+    PQconninfoOption *options = PQconninfoParse(dsn, NULL);
+    int result = options ? 0 : brig_fail_nomem(err);
+    for (const PQconninfoOption *option = options; option && option->keyword; option++)
+        for (size_t i = 0; i < ARRAY_LENGTH(names) && result == 0; i++)
+            if (strcmp(option->keyword, names[i]) == 0 && option->val && option->val[0] == '/')
+                result = grant(policy, BRIG_READ_ONLY, option->val, err);
+    PQconninfoFree(options);
+    return result;
+}
+
+/* libpq resolves names, and looks up who it is. */
+static int grant_postgres(struct brig_policy *policy, const char *dsn, struct brig_error *err)
+{
+    int result = brig_policy_view(policy, BRIG_VIEW_SYSTEM, NULL, err);
+    if (result == 0)
+        result = brig_policy_network(policy, BRIG_NET_HOST, err);
+    if (result == 0)
+        result = grant(policy, BRIG_READ_ONLY, "/etc/passwd", err);
+    return result == 0 ? grant_named(policy, dsn, err) : result;
+}
+
+static int grant_sqlite(struct brig_policy *policy, const char *path, struct brig_error *err)
+{
+    autofree char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
+    int result =
+        directory ? brig_policy_view(policy, BRIG_VIEW_EMPTY, NULL, err) : brig_fail_nomem(err);
+    if (result == 0)
+        result = brig_policy_network(policy, BRIG_NET_NONE, err);
+    return result == 0 ? grant(policy, BRIG_READ_WRITE, directory[0] ? directory : "/", err)
+                       : result;
+}
+
+static int fill_policy(struct brig_policy *policy, const struct server_config *config,
+                       struct brig_error *err)
+{
+    bool postgres = config->database.store == STORE_POSTGRES;
+    int result = postgres ? grant_postgres(policy, config->database.dsn, err)
+                          : grant_sqlite(policy, config->database.path, err);
+    if (result == 0)
+        result = grant(policy, BRIG_READ_WRITE, config->database.spool_dir, err);
+    if (result == 0)
+        result = brig_policy_seccomp(policy, BRIG_SECCOMP_CODE, err);
+    if (result == 0)
+        result = brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_WARN, err);
+    for (int i = 0; result == 0 && i < BRIG_LIMIT_COUNT_; i++)
+        result = brig_policy_limit(policy, (enum brig_limit)i,
+                                   i == BRIG_LIMIT_OPEN_FILES ? OPEN_FILES : 0, err);
+    return result;
+}
+
+int confine_recorder(const struct server_config *config, struct brig_error *err)
+{
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy)
+        return brig_fail_nomem(err);
+    int result = fill_policy(policy, config, err);
+    if (result == 0)
+        result = brig_confine_self(policy, NULL, err);
+    brig_policy_free(policy);
+    return result < 0 ? brig_wrap(err, result, "the recorder cannot confine itself") : 0;
+}

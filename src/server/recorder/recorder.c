@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Theory of operation.
+ *
+ * The recorder owns the history and nothing else. What the warden tells it is appended to the spool and
+ * only then called stored; a thread of its own brings it from there to the database, in batches, and
+ * again after a failure. So a database that is slow, stopped or gone slows no run and loses no row: rows
+ * wait on disk, up to database.spool_max. Killing this process at any moment loses nothing that was
+ * called stored; records that were on their way are brought once more, which databases bear, as every
+ * row has its id.
+ *
+ * It runs as whoever started brigd, without capabilities, and can reach its own directories alone; the
+ * network only if the database is PostgreSQL. It trusts the warden's order of messages, and of the front
+ * nothing: a hostile front can read the history, and add refused executions to it. */
+#include "server/recorder/recorder.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "server/config.h"
+#include "server/recorder/confine.h"
+#include "server/recorder/spool.h"
+#include "server/recorder/store.h"
+#include "server/recorder/worker.h"
+#include "server/role.h"
+
+void recorder_warn(struct recorder *r, const char *format, ...)
+{
+    char line[BRIG_MESSAGE_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    (void)channel_send(r->control, MESSAGE_WARNING, 0, line, strlen(line), NULL);
+}
+
+/* ---- The beginning ---- */
+
+static int open_all(struct recorder *r, struct brig_error *err)
+{
+    switch (r->config->database.store) {
+    case STORE_SQLITE:
+        r->operations = &store_sqlite;
+        break;
+    case STORE_POSTGRES:
+        r->operations = &store_postgres;
+        break;
+    case STORE_NONE:
+        return 0;
+    }
+    (void)umask(077);
+    int result = r->operations->open(r->config, &r->store, err);
+    if (result == 0)
+        result = spool_open(r->config->database.spool_dir, &r->spool, err);
+    if (result == 0)
+        result = confine_recorder(r->config, err);
+    if (result == 0)
+        result = worker_new(r->operations, r->store, &r->worker, err);
+    return result;
+}
+
+static int say_ready(struct recorder *r, struct brig_error *err)
+{
+    char line[BRIG_MESSAGE_MAX] = "";
+    if (r->spool && spool_damaged_bytes(r->spool) > 0)
+        recorder_warn(r, "%llu bytes at the end of the spool were torn, and are cut away",
+                      (unsigned long long)spool_damaged_bytes(r->spool));
+    if (r->spool && spool_waiting_records(r->spool) > 0)
+        (void)snprintf(line, sizeof line, "%llu rows wait in the spool",
+                       (unsigned long long)spool_waiting_records(r->spool));
+    return channel_send(r->control, MESSAGE_READY, 0, line, strlen(line), err);
+}
+
+/* ---- The keeper ---- */
+
+/* What an earlier warden had sent before it died is in its socket still. */
+static int take_peer(struct recorder *r, struct message *message, struct brig_error *err)
+{
+    struct channel **peer = message->tag == ROLE_WARDEN  ? &r->warden
+                            : message->tag == ROLE_FRONT ? &r->front
+                                                         : NULL;
+    if (!peer || message->fd < 0)
+        return 0;
+    if (peer == &r->warden)
+        recorder_read_warden(r);
+    else
+        recorder_forget_jobs(r);
+    channel_free(take_ptr(peer));
+    r->status[0] = '\0';
+    return channel_new(&message->fd, peer, err);
+}
+
+/* 0, or negative when the keeper is gone. */
+static int read_control(struct recorder *r, struct brig_error *err)
+{
+    for (;;) {
+        automessage struct message message = {.fd = -1};
+        int result = channel_receive(r->control, &message, err);
+        if (result <= 0)
+            return result;
+        if (message.type == MESSAGE_PEER)
+            result = take_peer(r, &message, err);
+        if (message.type == MESSAGE_DRAIN && !r->draining) {
+            r->draining = true;
+            r->stop_ms = clock_now_ms() + RECORDER_STOP_MS;
+        }
+        if (result < 0)
+            return result;
+    }
+}
+
+/* ---- The loop ---- */
+
+enum { POLL_CONTROL, POLL_WARDEN, POLL_FRONT, POLL_WORKER, POLLS_ };
+
+static void watch(struct pollfd *poll, const struct channel *channel, bool reads)
+{
+    poll->fd = channel ? channel_fd(channel) : -1;
+    poll->events =
+        (short)((reads ? POLLIN : 0) | (channel && channel_wants_write(channel) ? POLLOUT : 0));
+    poll->revents = 0;
+}
+
+static int timeout_of(const struct recorder *r)
+{
+    uint64_t due = recorder_next_due(r), now = clock_now_ms();
+    /* Numbers that were held back for a while. */
+    uint64_t status = r->status_ms + RECORDER_STATUS_MS;
+    if (r->front && status > now && (!due || status < due))
+        due = status;
+    if (!due)
+        return -1;
+    return due <= now ? 0 : (int)(due - now);
+}
+
+static void flush(struct channel **channel)
+{
+    if (*channel && channel_wants_write(*channel) && channel_flush(*channel, NULL) < 0)
+        channel_free(take_ptr(channel));
+}
+
+static bool is_over(const struct recorder *r)
+{
+    if (!r->draining)
+        return false;
+    bool empty = !r->spool || (spool_waiting_records(r->spool) == 0 && !r->applying);
+    bool hopeless = r->asked && !r->answers && !r->applying;
+    return ((empty || hopeless) && !r->held_until_ms) || clock_now_ms() >= r->stop_ms;
+}
+
+static int serve_once(struct recorder *r, struct brig_error *err)
+{
+    struct pollfd polls[POLLS_];
+    watch(&polls[POLL_CONTROL], r->control, true);
+    watch(&polls[POLL_WARDEN], r->warden, !r->held_until_ms);
+    watch(&polls[POLL_FRONT], r->front, true);
+    polls[POLL_WORKER] =
+        (struct pollfd){.fd = r->worker ? worker_fd(r->worker) : -1, .events = POLLIN};
+    (void)poll(polls, POLLS_, timeout_of(r));
+    flush(&r->warden);
+    flush(&r->front);
+    int result = channel_flush(r->control, err);
+    if (result < 0)
+        return result;
+    recorder_retry_held(r);
+    /* Rows before questions, so that a question sees what came before it. */
+    recorder_read_warden(r);
+    result = read_control(r, err);
+    if (result < 0)
+        return result;
+    recorder_read_warden(r);
+    recorder_read_front(r);
+    recorder_take_done(r);
+    recorder_begin_due(r);
+    recorder_tell_status(r);
+    return 0;
+}
+
+/* ---- The end ---- */
+
+static void release(struct recorder *r)
+{
+    recorder_forget_jobs(r);
+    if (worker_stop(r->worker, RECORDER_STOP_MS) && r->operations && r->store)
+        r->operations->close(r->store);
+    spool_free(r->spool);
+    message_done(&r->held);
+    channel_free(r->front);
+    channel_free(r->warden);
+}
+
+int recorder_main(const struct server_config *config, struct channel *control, int listener,
+                  struct brig_error *err)
+{
+    struct recorder r = {.config = config, .control = control, .held = {.fd = -1}};
+    (void)listener;
+    int result = open_all(&r, err);
+    if (result == 0)
+        result = say_ready(&r, err);
+    while (result == 0 && !is_over(&r))
+        result = serve_once(&r, err);
+    /* The keeper is gone: there is nobody to report to, and no reason to complain. */
+    if (result < 0 && r.worker && !r.draining)
+        result = 0;
+    release(&r);
+    return result;
+}

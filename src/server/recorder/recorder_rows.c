@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* From messages to records in the spool. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "server/config.h"
+#include "server/recorder/recorder.h"
+#include "server/recorder/row.h"
+#include "server/recorder/spool.h"
+
+/* ---- How much room there is ---- */
+
+enum room {
+    ROOM_ENOUGH,
+    ROOM_THIN, /* code and output are left out */
+    ROOM_NONE, /* rows are dropped */
+};
+
+static enum room room_for(const struct recorder *r, enum message_type type)
+{
+    uint64_t waiting = spool_waiting_bytes(r->spool), most = r->config->database.spool_max_bytes;
+    if (waiting <= most)
+        return ROOM_ENOUGH;
+    /* What the front reports of its own accord must not crowd out what was run. */
+    if (waiting > 2 * most || type == MESSAGE_BLOCKED)
+        return ROOM_NONE;
+    return ROOM_THIN;
+}
+
+static void note_room(struct recorder *r, enum room room)
+{
+    if (room == ROOM_THIN) {
+        r->thinned++;
+        if (!r->warned_thin)
+            recorder_warn(r, "the spool is full (database.spool_max): of new rows only hashes of "
+                             "code and output are kept until the database takes rows again");
+        r->warned_thin = true;
+    } else if (room == ROOM_NONE) {
+        r->dropped++;
+        if (!r->warned_drop)
+            recorder_warn(r, "the spool is twice as full as it may be (database.spool_max): rows "
+                             "are dropped until the database takes some");
+        r->warned_drop = true;
+    } else {
+        r->warned_thin = r->warned_drop = false;
+    }
+}
+
+/* ---- Rows ---- */
+
+static int64_t next_ns(struct recorder *r)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    int64_t ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    r->last_ns = ns > r->last_ns ? ns : r->last_ns + 1;
+    return r->last_ns;
+}
+
+static int make_request_row(struct recorder *r, const struct message *message, struct row_keep keep,
+                            struct row *ret_row, struct brig_error *err)
+{
+    struct execution_request request;
+    int result = execution_request_decode(message->bytes, message->length, &request, err);
+    if (result < 0)
+        return result;
+    result = row_from_request(message->type == MESSAGE_BLOCKED ? ROW_BLOCKED : ROW_BEGIN, &request,
+                              keep, spool_server_id(r->spool), next_ns(r), ret_row, err);
+    execution_request_done(&request);
+    return result;
+}
+
+static int make_result_row(struct recorder *r, const struct message *message, struct row_keep keep,
+                           struct row *ret_row, struct brig_error *err)
+{
+    struct execution_result outcome;
+    int result = execution_result_decode(message->bytes, message->length, &outcome, err);
+    if (result < 0)
+        return result;
+    result = row_from_result(&outcome, keep, spool_server_id(r->spool), next_ns(r), ret_row, err);
+    execution_result_done(&outcome);
+    return result;
+}
+
+static struct row_keep keep_of(const struct recorder *r, enum room room)
+{
+    struct row_keep keep = {r->config->database.code, r->config->database.output};
+    if (room == ROOM_THIN && keep.code == KEEP_FULL)
+        keep.code = KEEP_HASH;
+    if (room == ROOM_THIN && keep.output == KEEP_FULL)
+        keep.output = KEEP_HASH;
+    return keep;
+}
+
+static int make_row(struct recorder *r, const struct message *message, enum room room,
+                    struct row *ret_row, struct brig_error *err)
+{
+    const struct row_keep keep = keep_of(r, room);
+    if (message->type == MESSAGE_NEW_WARDEN)
+        return row_lost(spool_server_id(r->spool), next_ns(r), ret_row, err);
+    if (message->type == MESSAGE_END)
+        return make_result_row(r, message, keep, ret_row, err);
+    return make_request_row(r, message, keep, ret_row, err);
+}
+
+/* 0 when it is safe, or will never be; BRIG_E_SYSTEM or BRIG_E_NOMEM when it is to be tried again. */
+static int store_message(struct recorder *r, const struct message *message, struct brig_error *err)
+{
+    struct row row;
+    autostr struct str bytes = {0};
+    if (!r->operations)
+        return 0;
+    enum room room = message->type == MESSAGE_NEW_WARDEN ? ROOM_ENOUGH : room_for(r, message->type);
+    if (room == ROOM_NONE) {
+        note_room(r, room);
+        return 0;
+    }
+    int result = make_row(r, message, room, &row, err);
+    if (result == 0) {
+        result = row_encode(&row, &bytes, err);
+        row_done(&row);
+    }
+    if (result == 0)
+        result = spool_append(r->spool, bytes.data, bytes.length, err);
+    if (result == BRIG_E_INVALID) {
+        r->dropped++;
+        recorder_warn(r, "a row cannot be stored: %s", err->message);
+        return 0;
+    }
+    if (result == 0)
+        note_room(r, room);
+    return result;
+}
+
+/* ---- The warden ---- */
+
+static bool is_row(enum message_type type)
+{
+    return type == MESSAGE_BEGIN || type == MESSAGE_END || type == MESSAGE_NEW_WARDEN;
+}
+
+static void note_stored(struct recorder *r, uint64_t tag)
+{
+    r->stored_tag = tag;
+    r->has_stored = true;
+}
+
+static void tell_stored(struct recorder *r)
+{
+    if (!r->has_stored || !r->warden)
+        return;
+    r->has_stored = false;
+    if (channel_send(r->warden, MESSAGE_STORED, r->stored_tag, NULL, 0, NULL) < 0)
+        channel_free(take_ptr(&r->warden));
+}
+
+/* Nothing more is read until the disk takes it; the warden keeps what it has not been told of. */
+static void hold(struct recorder *r, struct message *message, const struct brig_error *err)
+{
+    if (!r->held_until_ms)
+        recorder_warn(r, "rows wait: %s", err->message);
+    r->held = *message;
+    *message = (struct message){.fd = -1};
+    r->held_until_ms = clock_now_ms() + RECORDER_HOLD_MS;
+}
+
+void recorder_retry_held(struct recorder *r)
+{
+    struct brig_error err = {0};
+    if (!r->held_until_ms || clock_now_ms() < r->held_until_ms)
+        return;
+    if (store_message(r, &r->held, &err) < 0) {
+        r->held_until_ms = clock_now_ms() + RECORDER_HOLD_MS;
+        return;
+    }
+    note_stored(r, r->held.tag);
+    message_done(&r->held);
+    r->held_until_ms = 0;
+    tell_stored(r);
+}
+
+/* 1 to go on, 0 when there is nothing more for now, negative when the warden is gone. */
+static int read_one(struct recorder *r)
+{
+    automessage struct message message = {.fd = -1};
+    struct brig_error err = {0};
+    int result = channel_receive(r->warden, &message, &err);
+    if (result <= 0)
+        return result;
+    if (!is_row(message.type)) {
+        recorder_warn(r, "the warden does not keep to the form");
+        return BRIG_E_INVALID;
+    }
+    uint64_t tag = message.tag;
+    if (store_message(r, &message, &err) < 0) {
+        hold(r, &message, &err);
+        return 0;
+    }
+    note_stored(r, tag);
+    return 1;
+}
+
+void recorder_read_warden(struct recorder *r)
+{
+    int result = 1;
+    while (r->warden && !r->held_until_ms && result > 0)
+        result = read_one(r);
+    tell_stored(r);
+    if (result < 0)
+        channel_free(take_ptr(&r->warden));
+}
+
+/* ---- The front ---- */
+
+static int read_question(struct recorder *r)
+{
+    automessage struct message message = {.fd = -1};
+    struct brig_error err = {0};
+    int result = channel_receive(r->front, &message, &err);
+    if (result <= 0)
+        return result;
+    if (message.type == MESSAGE_BLOCKED) {
+        if (store_message(r, &message, &err) < 0)
+            r->dropped++; /* nobody waits for it to be safe */
+        return 1;
+    }
+    if (message.type != MESSAGE_LIST && message.type != MESSAGE_GET) {
+        recorder_warn(r, "the front does not keep to the form");
+        return BRIG_E_INVALID;
+    }
+    recorder_ask(r, &message);
+    return 1;
+}
+
+void recorder_read_front(struct recorder *r)
+{
+    int result = 1;
+    while (r->front && result > 0)
+        result = read_question(r);
+    if (result >= 0)
+        return;
+    channel_free(take_ptr(&r->front));
+    recorder_forget_jobs(r);
+}
