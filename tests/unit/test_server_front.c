@@ -55,8 +55,9 @@ static void events(void)
     EVENT_IS(EVENT REPLACED "\n\n", "one that is never finished is replaced at the end", "\xc3");
     EVENT_IS(EVENT REPLACED "x\n\n", "or when something else comes", "\xc3", "x");
     EVENT_IS(EVENT REPLACED REPLACED "x\n\n", "each of its bytes", "\xe2\x82", "x");
-    EVENT_IS(EVENT "a" REPLACED "b\n\n", "bytes that are no UTF-8 are replaced", "a\xff"
-                                                                                "b");
+    EVENT_IS(EVENT "a" REPLACED "b\n\n", "bytes that are no UTF-8 are replaced",
+             "a\xff"
+             "b");
     EVENT_IS("", "nothing is no event", "");
     autostr struct str out = {0};
     sse_append_base64(&out, "stderr", "\n\0\n", 3);
@@ -82,8 +83,8 @@ static void sees(const char *code, const char *type, enum execution_severity sev
     struct arena arena = {0};
     struct execution_event *found = NULL;
     size_t count = scan(code, &found, &arena);
-    tap_ok(count > 0 && strcmp(found[0].type, type) == 0 && found[0].severity == severity,
-           "%s: %s", type, code);
+    tap_ok(count > 0 && strcmp(found[0].type, type) == 0 && found[0].severity == severity, "%s: %s",
+           type, code);
     arena_done(&arena);
 }
 
@@ -274,10 +275,16 @@ static void finds_routes(void)
 
 static void hosts(void)
 {
-    const char *const own[] = {"localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]:8080",
-                               "192.0.2.1", "a.localhost:1"};
-    const char *const other[] = {"evil.example", "evil.example:8080", "localhost.evil.example",
-                                 "xlocalhost",   "127.0.0.1.evil.example", "", "[", "[evil]:1"};
+    const char *const own[] = {"localhost",  "LOCALHOST:80", "127.0.0.1:8080",
+                               "[::1]:8080", "192.0.2.1",    "a.localhost:1"};
+    const char *const other[] = {"evil.example",
+                                 "evil.example:8080",
+                                 "localhost.evil.example",
+                                 "xlocalhost",
+                                 "127.0.0.1.evil.example",
+                                 "",
+                                 "[",
+                                 "[evil]:1"};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
         tap_ok(cors_host_is_own(own[i]), "'%s' is this machine", own[i]);
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
@@ -295,12 +302,13 @@ static void counts(void)
     config.runtime_count = 1;
     metrics_execution(&metrics, 0,
                       &(struct execution_result){.status = EXECUTION_OK, .duration_us = 10000});
-    metrics_execution(&metrics, 0, &(struct execution_result){.status = EXECUTION_TIMEOUT,
-                                                              .duration_us = 61000000});
-    metrics_events(&metrics,
-                   &(struct execution_event){.type = "ptrace", .severity = SEVERITY_HIGH}, 1);
-    metrics_events(&metrics,
-                   &(struct execution_event){.type = "x\"} 1\nevil 2", .severity = SEVERITY_LOW}, 1);
+    metrics_execution(
+        &metrics, 0,
+        &(struct execution_result){.status = EXECUTION_TIMEOUT, .duration_us = 61000000});
+    metrics_events(&metrics, &(struct execution_event){.type = "ptrace", .severity = SEVERITY_HIGH},
+                   1);
+    metrics_events(
+        &metrics, &(struct execution_event){.type = "x\"} 1\nevil 2", .severity = SEVERITY_LOW}, 1);
     metrics_request(&metrics, 200);
     metrics_request(&metrics, 99999);
     metrics_write(&metrics, &(struct metrics_now){.queued = 3}, &config, &out);
@@ -351,15 +359,16 @@ static void results(void)
                                       .unenforced_count = 1};
     json_init(&j, &out);
     result_json_write(&j, &result, false, false);
-    tap_is_str(out.data,
-               "{\"id\":\"i\",\"status\":\"error\",\"output\":\"a\\u0000" REPLACED
-               "\",\"stderr\":\"e\",\"exit_code\":7,\"duration\":\"1.500s\",\"resource_usage\":{"
-               "\"cpu_time_ms\":1,\"memory_peak_mb\":1,\"pids_used\":2},\"security_events\":[{"
-               "\"type\":\"t\",\"severity\":\"low\",\"detail\":\"d\"}],\"truncated\":{\"output\":"
-               "false,\"stderr\":true},\"files\":{\"a\":{\"content\":\"x\\n\",\"encoding\":\"utf-8\","
-               "\"truncated\":false},\"b\":{\"content\":\"/w==\",\"encoding\":\"base64\","
-               "\"truncated\":true}},\"message\":\"m\",\"unenforced\":[\"u\"]}",
-               "a result with everything");
+    tap_is_str(
+        out.data,
+        "{\"id\":\"i\",\"status\":\"error\",\"output\":\"a\\u0000" REPLACED
+        "\",\"stderr\":\"e\",\"exit_code\":7,\"duration\":\"1.500s\",\"resource_usage\":{"
+        "\"cpu_time_ms\":1,\"memory_peak_mb\":1,\"pids_used\":2},\"security_events\":[{"
+        "\"type\":\"t\",\"severity\":\"low\",\"detail\":\"d\"}],\"truncated\":{\"output\":"
+        "false,\"stderr\":true},\"files\":{\"a\":{\"content\":\"x\\n\",\"encoding\":\"utf-8\","
+        "\"truncated\":false},\"b\":{\"content\":\"/w==\",\"encoding\":\"base64\","
+        "\"truncated\":true}},\"message\":\"m\",\"unenforced\":[\"u\"]}",
+        "a result with everything");
     str_done(&out);
     result = (struct execution_result){.id = "i", .status = EXECUTION_OK, .duration_us = 45200};
     json_init(&j, &out);

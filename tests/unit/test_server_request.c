@@ -54,7 +54,8 @@ static void refused_with(const char *more, enum front_error error, const char *f
 
 static void whole(void)
 {
-    tap_ok(decode("{\"language\":\"python\",\"code\":\"print(1)\"}"), "language and code are enough");
+    tap_ok(decode("{\"language\":\"python\",\"code\":\"print(1)\"}"),
+           "language and code are enough");
     tap_is_str(request.language, "python", "the language");
     tap_is_str(request.code.data, "print(1)", "the code");
     tap_ok(request.timeout_ms == 0 && request.limits[EXECUTION_MEMORY_MB] == 0 && !request.network,
@@ -133,9 +134,11 @@ static void fields(void)
     refused("{\"language\":\"cobol\",\"code\":\"x\"}", ERROR_UNKNOWN_LANGUAGE, "language", "cobol");
     refused("{\"language\":\"off\",\"code\":\"x\"}", ERROR_UNKNOWN_LANGUAGE, "language",
             "a language that is switched off");
-    refused("{\"language\":7,\"code\":\"x\"}", ERROR_INVALID_FIELD, "language", "a number as language");
+    refused("{\"language\":7,\"code\":\"x\"}", ERROR_INVALID_FIELD, "language",
+            "a number as language");
     refused("{\"language\":\"python\",\"code\":\"\"}", ERROR_INVALID_FIELD, "code", "empty code");
-    refused("{\"language\":\"python\",\"code\":[\"x\"]}", ERROR_INVALID_FIELD, "code", "code as array");
+    refused("{\"language\":\"python\",\"code\":[\"x\"]}", ERROR_INVALID_FIELD, "code",
+            "code as array");
     refused_with("\"colour\":1", ERROR_UNKNOWN_FIELD, "colour");
     refused_with("\"limits\":{\"memory\":1}", ERROR_UNKNOWN_FIELD, "limits.memory");
     refused_with("\"permissions\":{\"network\":{\"on\":true}}", ERROR_UNKNOWN_FIELD,
@@ -181,12 +184,13 @@ static void network(void)
 {
 #define NETWORK(text) "\"permissions\":{\"network\":" text "}"
     config.sandbox.allow_network = false;
-    tap_ok(decode_with(NETWORK("{\"enabled\":false}")) && !request.network, "the network can be off");
+    tap_ok(decode_with(NETWORK("{\"enabled\":false}")) && !request.network,
+           "the network can be off");
     refused_with(NETWORK("{\"enabled\":1}"), ERROR_INVALID_FIELD, "permissions.network.enabled");
     refused_with(NETWORK("{\"allow\":[\"pypi.org\"]}"), ERROR_INVALID_FIELD, "permissions.network");
     refused_with(NETWORK("{\"enabled\":true}"), ERROR_NETWORK_NOT_PERMITTED, "permissions.network");
-    const char *const wide[] = {"*", "*.com", "10.0.0.1:80", "10.0.0.0/8:443", "host:22",
-                                "[::1]:80", "127.0.0.1"};
+    const char *const wide[] = {"*",       "*.com",    "10.0.0.1:80", "10.0.0.0/8:443",
+                                "host:22", "[::1]:80", "127.0.0.1"};
     for (size_t i = 0; i < sizeof wide / sizeof wide[0]; i++) {
         autostr struct str more = {0};
         str_appendf(&more, NETWORK("{\"enabled\":true,\"allow\":[\"%s\"]}"), wide[i]);
@@ -197,7 +201,8 @@ static void network(void)
     config.sandbox.allow_network = true;
     tap_ok(decode_with(NETWORK("{\"enabled\":true}")) && request.network && !request.allow_count,
            "the whole network where the operator permits it");
-    tap_ok(decode_with(NETWORK("{\"enabled\":true,\"allow\":[\"*\"]}")), "and then by its star too");
+    tap_ok(decode_with(NETWORK("{\"enabled\":true,\"allow\":[\"*\"]}")),
+           "and then by its star too");
     refused_with(NETWORK("{\"enabled\":true,\"allow\":[\"host:22\"]}"), ERROR_NETWORK_NOT_PERMITTED,
                  "permissions.network.allow");
     config.sandbox.allow_network = false;
@@ -205,9 +210,9 @@ static void network(void)
 
 static void environment(void)
 {
-    const char *const bad[] = {"LD_PRELOAD", "PATH",      "HOME",     "NODE_OPTIONS", "PYTHONPATH",
-                               "BASH_ENV",   "ENV",       "IFS",      "PERL5LIB",     "RUBYOPT",
-                               "ld_preload", "https_proxy", "GCONV_PATH"};
+    const char *const bad[] = {
+        "LD_PRELOAD", "PATH",     "HOME",    "NODE_OPTIONS", "PYTHONPATH",  "BASH_ENV",  "ENV",
+        "IFS",        "PERL5LIB", "RUBYOPT", "ld_preload",   "https_proxy", "GCONV_PATH"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         autostr struct str more = {0};
         str_appendf(&more, "\"env\":{\"%s\":\"x\"}", bad[i]);
@@ -255,7 +260,8 @@ static void limits(void)
     tap_is_str(fault.field, "code", "is named");
     tap_ok(decode_many(code, "\\u0041", EXECUTION_CODE_MAX, "\"}"),
            "it is what was decoded that counts");
-    tap_ok(decode_many(START "\"stdin\":\"", "x", EXECUTION_STDIN_MAX, "\"}"), "stdin at its limit");
+    tap_ok(decode_many(START "\"stdin\":\"", "x", EXECUTION_STDIN_MAX, "\"}"),
+           "stdin at its limit");
     tap_ok(!decode_many(START "\"stdin\":\"", "x", EXECUTION_STDIN_MAX + 1, "\"}"),
            "and one past it");
     tap_ok(decode_many(START "\"args\":[\"\"", ",\"\"", EXECUTION_ARGS_MAX - 1, "]}"),
@@ -294,7 +300,8 @@ static void base64(void)
     tap_ok(front_base64_decode("QUI=", 4, bytes, &length) && length == 2, "two bytes");
     const char *const bad[] = {"Q", "QQ=", "QQ=A", "=QQQ", "QR==", "QQ==QQ==", "QQ\n=", "Q-_="};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        tap_ok(!front_base64_decode(bad[i], strlen(bad[i]), bytes, &length), "'%s' is none", bad[i]);
+        tap_ok(!front_base64_decode(bad[i], strlen(bad[i]), bytes, &length), "'%s' is none",
+               bad[i]);
     autostr struct str text = {0};
     front_base64_append(&text, "\0\1\xff\xfe", 4);
     tap_is_str(text.data, "AAH//g==", "bytes as base64");

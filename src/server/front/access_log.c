@@ -44,7 +44,6 @@ static void append_time(struct access_log *log, struct json *j)
     struct timespec now;
     struct tm parts;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-<<<<<<< HEAD
     if (now.tv_sec != log->second) {
         log->second = now.tv_sec;
         (void)gmtime_r(&now.tv_sec, &parts);
@@ -54,12 +53,6 @@ static void append_time(struct access_log *log, struct json *j)
     for (long i = 3, left = now.tv_nsec / 1000000; thousandths && i > 0; i--, left /= 10)
         thousandths[i] = (char)('0' + left % 10);
     json_text(j, "time", log->time);
-=======
-    (void)gmtime_r(&now.tv_sec, &parts);
-    size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    (void)snprintf(text + length, sizeof text - length, ".%03ldZ", now.tv_nsec / 1000000);
-    json_text(j, "time", text);
->>>>>>> main
 }
 
 void access_log_add(struct access_log *log, const struct access_line *line)
@@ -73,19 +66,11 @@ void access_log_add(struct access_log *log, const struct access_line *line)
     }
     json_init(&j, &log->lines);
     json_open_object(&j, NULL);
-<<<<<<< HEAD
     append_time(log, &j);
-    json_string(&j, "request_id", line->request_id);
-    json_string(&j, "client", line->client);
-    json_string(&j, "method", line->method);
-    json_string(&j, "path", line->path);
-=======
-    append_time(&j);
     json_text(&j, "request_id", line->request_id);
     json_text(&j, "client", line->client);
     json_text(&j, "method", line->method);
     json_text(&j, "path", line->path);
->>>>>>> main
     json_uint(&j, "status", line->status);
     json_uint(&j, "bytes_in", line->bytes_in);
     json_uint(&j, "bytes_out", line->bytes_out);
