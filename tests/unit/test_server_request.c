@@ -164,6 +164,10 @@ static void fields(void)
     config.sandbox.allowed_workdir_roots = (struct config_list){.items = {"/x"}, .count = 1};
     tap_ok(decode_with("\"work_dir\":\"/x\"") && strcmp(request.work_dir, "/x") == 0,
            "a work_dir is handed on where there are roots");
+    tap_ok(decode_with("\"work_dir\":\"/x/y\""), "and one below a root");
+    refused_with("\"work_dir\":\"/xy\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
+    refused_with("\"work_dir\":\"/x/../y\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
+    refused_with("\"work_dir\":\"/x/.ssh\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
     refused_with("\"args\":\"x\"", ERROR_INVALID_FIELD, "args");
     refused_with("\"args\":[1]", ERROR_INVALID_FIELD, "args.0");
     refused_with("\"args\":[\"a\\u0000\"]", ERROR_INVALID_FIELD, "args.0");
