@@ -123,6 +123,10 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
     }
     if (found < 0)
         return found;
+    if (found == 0 && grant->checked &&
+        (ret_info->st_dev != grant->dev || ret_info->st_ino != grant->ino))
+        return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted [%s]",
+                         grant->source, grant->origin);
     if (found == 0)
         return 1;
     if ((grant->flags & BRIG_GRANT_OPTIONAL) && (found == ENOENT || found == ENOTDIR))

@@ -98,6 +98,9 @@ static int copy_grants(const struct brig_policy *from, struct brig_policy *to)
         copy->access = source->access;
         copy->flags = source->flags;
         copy->fd = source->fd;
+        copy->checked = source->checked;
+        copy->dev = source->dev;
+        copy->ino = source->ino;
         if (str_copy(source->source, &copy->source, NULL) < 0 ||
             str_copy(source->dest, &copy->dest, NULL) < 0 ||
             str_copy(source->origin, &copy->origin, NULL) < 0)

@@ -26,9 +26,12 @@ struct policy_grant {
     enum brig_access access;
     unsigned flags; /* enum brig_grant_flag */
     int fd;         /* -1; else a detached mount to be moved to dest, the caller's to close */
-    char *source;   /* absolute, normalised as text only; for BRIG_MASK equal to dest */
-    char *dest;     /* absolute, normalised: no //, no ., no .., no trailing slash but for "/" */
-    char *origin;   /* where the rule came from, for explain and messages; never NULL */
+    bool checked;   /* source must be this, or nothing is granted: */
+    dev_t dev;
+    ino_t ino;
+    char *source; /* absolute, normalised as text only; for BRIG_MASK equal to dest */
+    char *dest;   /* absolute, normalised: no //, no ., no .., no trailing slash but for "/" */
+    char *origin; /* where the rule came from, for explain and messages; never NULL */
 };
 
 enum policy_env_kind {
@@ -147,6 +150,12 @@ const char *policy_on_unsupported_choices(void);
  * how it is shown. The fd stays the caller's, and must be open until the run has started. */
 int policy_mount(struct brig_policy *policy, int fd, const char *source, const char *dest,
                  struct brig_error *err);
+
+/* Grants what an fd is of by the name the kernel has for it: if that is another file or directory by the
+ * time it is mounted, the run does not start. The fd stays the caller's, and must be open until the run
+ * has started, so that nothing else can have its number. */
+int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd, const char *dest,
+                    struct brig_error *err);
 
 /* Gives the jail a host id of its own, which root alone can; inside it is who it was. The id is one of
  * a range that no distribution hands out, the same for the same user. */

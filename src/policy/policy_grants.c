@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The builders of a policy's filesystem: the view and the grants. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
@@ -92,6 +96,27 @@ int policy_mount(struct brig_policy *policy, int fd, const char *source, const c
     if (rc == 0)
         policy->grants[policy->grant_count - 1].fd = fd;
     return rc;
+}
+
+/* A mount can only be made from a name: the fd's own is in the mount namespace of who opened it. */
+int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd, const char *dest,
+                    struct brig_error *err)
+{
+    char link[64], path[PATH_LENGTH_MAX + 1];
+    struct stat info;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, PATH_LENGTH_MAX);
+    if (length <= 0 || length >= PATH_LENGTH_MAX || fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out what fd %d is", fd);
+    path[length] = '\0';
+    int rc = brig_policy_grant(policy, access, path, dest, 0, err);
+    if (rc < 0)
+        return rc;
+    struct policy_grant *grant = &policy->grants[policy->grant_count - 1];
+    grant->checked = true;
+    grant->dev = info.st_dev;
+    grant->ino = info.st_ino;
+    return 0;
 }
 
 int brig_policy_ungrant(struct brig_policy *policy, const char *dest, size_t *ret_removed,

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "job_support.h"
+#include "policy/policy.h"
 
 static struct brig_policy *policy_with_dirs(void)
 {
@@ -150,6 +151,38 @@ static void test_no_namespaces(void)
     brig_policy_free(policy);
 }
 
+/* A name that is something else by the time it is mounted is not granted. */
+static void test_grant_fd(void)
+{
+    char top[] = "/tmp/brig-grant-XXXXXX", a[64], b[64];
+    if (!mkdtemp(top))
+        tap_bail("mkdtemp");
+    (void)snprintf(a, sizeof a, "%s/a", top);
+    (void)snprintf(b, sizeof b, "%s/b", top);
+    (void)mkdir(a, 0755);
+    (void)chmod(top, 0755);
+    struct brig_policy *policy = new_policy();
+    struct brig_error err = {0};
+    struct brig_result result;
+    struct shell shell;
+    shell_init(&shell, "ls -d /granted");
+    int fd = open(a, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    tap_is_int(policy_grant_fd(policy, BRIG_READ_ONLY, fd, "/granted", &err), 0,
+               "an fd is granted");
+    output_of(policy, "ls -d /granted", "/granted\n", "by its name");
+    (void)rename(a, b);
+    (void)mkdir(a, 0755);
+    tap_is_int(brig_run(policy, &shell.command, &result, &err), BRIG_E_SETUP,
+               "another directory of that name is not");
+    tap_has_str(err.message, "changed while it was being granted", "which is said");
+    brig_result_done(&result);
+    brig_policy_free(policy);
+    (void)close(fd);
+    (void)rmdir(a);
+    (void)rmdir(b);
+    (void)rmdir(top);
+}
+
 static void test_explain(void)
 {
     struct brig_policy *policy = policy_with_dirs();
@@ -172,6 +205,7 @@ int main(int argc, char **argv)
         {"refusals", test_refusals},
         {"no-namespaces", test_no_namespaces},
         {"explain", test_explain},
+        {"grant-fd", test_grant_fd},
     };
     return job_main(tests, sizeof tests / sizeof tests[0], argc, argv);
 }

@@ -111,18 +111,15 @@ static int add_file(const struct maker *maker, const char *name,
     return brig_policy_file(maker->policy, path, bytes->data, bytes->length, 0444, maker->err);
 }
 
-/* The fd is looked up again in the child, which has a copy of it, and must be the same directory. */
 static int grant_workdir(const struct maker *maker)
 {
-    char path[64];
     int result = warden_open_workdir(maker->request->work_dir,
                                      &maker->ground->config->sandbox.allowed_workdir_roots,
                                      &maker->jail->work_fd, maker->err);
     if (result < 0)
         return result;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", maker->jail->work_fd);
-    return brig_policy_grant(maker->policy, BRIG_READ_WRITE, path, RUNTIME_WORKSPACE, 0,
-                             maker->err);
+    return policy_grant_fd(maker->policy, BRIG_READ_WRITE, maker->jail->work_fd, RUNTIME_WORKSPACE,
+                           maker->err);
 }
 
 static int fill_workspace(const struct maker *maker)

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/* The warden with code that means harm, in each language, and what is left when it is killed. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "jail/cgroup.h"
+#include "jail/cgroup_driver.h"
+#include "warden_support.h"
+
+static struct rig rig;
+
+/* ---- what the host has ---- */
+
+/* How many processes of the machine have this among their arguments. */
+static int count_processes(const char *marker)
+{
+    int count = 0;
+    autodir DIR *proc = opendir("/proc");
+    for (const struct dirent *entry; proc && (entry = readdir(proc));) {
+        char path[300], text[4096];
+        (void)snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
+        autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text);
+        if (length > 0 && memmem(text, (size_t)length, marker, strlen(marker)) &&
+            atol(entry->d_name) != getpid()) /* NOLINT(cert-err34-c) */
+            count++;
+    }
+    return count;
+}
+
+static bool are_gone(const char *marker)
+{
+    struct pollfd nothing = {.fd = -1};
+    for (int i = 0; i < 600 && count_processes(marker) > 0; i++)
+        (void)poll(&nothing, 1, 50);
+    return count_processes(marker) == 0;
+}
+
+static int listen_on_loopback(unsigned *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, 8) < 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) < 0)
+        tap_bail("no socket: %s", strerror(errno));
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* ---- ways out ---- */
+
+/* Each prints what it could do; what it should be able to is among it, as the twin. */
+static const struct {
+    const char *language, *code, *output, *name;
+} ways_out[] = {
+    {"python",
+     "import os\n"
+     "def able(f, *a):\n"
+     "    try: f(*a)\n"
+     "    except OSError: return False\n"
+     "    return True\n"
+     "print([n for n in ('/etc/passwd', '/etc/shadow', '/root/.bashrc', '/var/run/docker.sock',\n"
+     "    '/proc/1/environ', '/proc/1/mem', '/proc/kcore', '/sys/kernel', '/dev/mem', "
+     "'/dev/kmsg')\n"
+     "    if able(open, n, 'rb')])",
+     "['/etc/passwd']\n", "python reads nothing of the host's but what it needs"},
+    {"python",
+     "import ctypes, os\n"
+     "c = ctypes.CDLL(None, use_errno=True)\n"
+     "def calls(): return {\n"
+     "    'mount': c.mount(b'none', b'/tmp', b'tmpfs', 0, None), 'unshare': "
+     "c.unshare(0x10000000),\n"
+     "    'chroot': c.chroot(b'/tmp'), 'setuid': c.setuid(0), 'ptrace': c.ptrace(16, 1, 0, 0),\n"
+     "    'setns': c.setns(0, 0), 'kill': c.kill(1, 0), 'getpid': c.getpid() and 0,\n"
+     "    'keyctl': c.syscall(250, 0, 0, 0, 0), 'bpf': c.syscall(321, 0, 0, 0),\n"
+     "    'init_module': c.syscall(175, 0, 0, 0), 'reboot': c.reboot(0x4321fedc)}\n"
+     "print([k for k, v in calls().items() if v == 0])",
+     "['getpid']\n", "python's system calls lead nowhere"},
+    {"python",
+     "import os\n"
+     "print(sorted(int(p) for p in os.listdir('/proc') if p.isdigit()) == [1, os.getpid()])",
+     "True\n", "python sees no other process"},
+    {"python",
+     "import os, signal\n"
+     "try: os.kill(-1, signal.SIGKILL)\n"
+     "except OSError: pass\n"
+     "print('alive')",
+     "alive\n", "python has nobody to kill"},
+    {"node",
+     "const fs = require('fs');\n"
+     "console.log(['/etc/passwd', '/etc/shadow', '/proc/1/environ', '/root'].filter((n) => {\n"
+     "  try { fs.readdirSync('/'); fs.openSync(n, 'r'); return true; } catch { return false; }}))",
+     "[ '/etc/passwd' ]\n", "node reads nothing of the host's but what it needs"},
+    {"node",
+     "const { execSync } = require('child_process');\n"
+     "const able = (c) => { try { execSync(c, { stdio: 'ignore' }); return true; } catch { return "
+     "false; }};\n"
+     "console.log(['true', 'mount -t tmpfs x /tmp', 'unshare -U true', 'su -c true', 'kill -9 1',\n"
+     "  'mknod /tmp/x b 8 0', 'cat /proc/1/environ', 'chmod u+s /tmp'].filter(able))",
+     "[ 'true' ]\n", "node starts programs, but none that helps"},
+    {"bash",
+     "for c in 'true' 'cat /etc/shadow' 'unshare -r true' 'mount -t proc x /tmp' 'ls /root' "
+     "'nsenter -t 1 -m true' 'mknod /tmp/x c 1 3' 'echo x > /proc/sys/kernel/core_pattern' "
+     "'echo 1 > /proc/sysrq-trigger' 'cat /proc/1/root/etc/passwd'; do\n"
+     "  sh -c \"$c\" >/dev/null 2>&1 && echo \"$c\"; done; true",
+     "true\n", "a shell's commands lead nowhere"},
+    {"bash",
+     "cd /; for d in . .. ../.. /proc/self/root /proc/self/cwd/..; do ls -d $d/workspace; done "
+     ">/dev/null && ls / | grep -c -e home -e workspace",
+     "2\n", "there is no way up"},
+    {"perl",
+     "print join ',', grep { open my $f, '<', $_ } '/etc/passwd', '/etc/shadow', '/root', "
+     "'/proc/1/environ'",
+     "/etc/passwd", "perl reads nothing of the host's but what it needs"},
+    {"ruby",
+     "p(%w[/etc/passwd /etc/shadow /root /proc/1/environ].select { |n| File.readable?(n) })",
+     "[\"/etc/passwd\"]\n", "nor does ruby"},
+};
+
+static void test_ways_out(void)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(ways_out); i++) {
+        const struct execution_result *result =
+            run_code(&rig, ways_out[i].language, ways_out[i].code);
+        is_output(result, ways_out[i].output, ways_out[i].name);
+    }
+}
+
+static void test_network(void)
+{
+    static const struct {
+        const char *language, *code;
+    } tries[] = {
+        {"python", "import socket\n"
+                   "try: socket.create_connection(('127.0.0.1', %u), 2); print('in')\n"
+                   "except OSError: print('refused')"},
+        {"node", "const s = require('net').connect(%u, '127.0.0.1');\n"
+                 "s.on('connect', () => { console.log('in'); process.exit(); });\n"
+                 "s.on('error', () => console.log('refused'));"},
+        {"ruby", "require 'socket'\n"
+                 "begin; TCPSocket.new('127.0.0.1', %u); puts 'in'; rescue SystemCallError; "
+                 "puts 'refused'; end"},
+        {"perl", "use IO::Socket::INET; print IO::Socket::INET->new(PeerAddr => '127.0.0.1', "
+                 "PeerPort => %u) ? \"in\\n\" : \"refused\\n\""},
+    };
+    unsigned port;
+    autoclose int listener = listen_on_loopback(&port);
+    char code[1024];
+    for (size_t i = 0; i < ARRAY_LENGTH(tries); i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        (void)snprintf(code, sizeof code, tries[i].code, port);
+#pragma GCC diagnostic pop
+        is_output(run_code(&rig, tries[i].language, code), "refused\n", tries[i].language);
+    }
+    struct pollfd waiting = {.fd = listener, .events = POLLIN};
+    tap_is_int(poll(&waiting, 1, 0), 0, "nobody has come to a service of the host");
+    autoclose int twin = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    tap_is_int(connect(twin, (struct sockaddr *)&address, sizeof address), 0,
+               "though one outside can");
+}
+
+/* ---- taking too much ---- */
+
+static void test_bombs(void)
+{
+    static const struct {
+        const char *language, *code;
+    } bombs[] = {
+        {"bash", "b() { b | b & }; b; sleep 60"},
+        {"python", "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass"},
+        {"node", "const { spawn } = require('child_process');\n"
+                 "setInterval(() => { for (let i = 0; i < 20; i++) spawn('sleep', ['60'])\n"
+                 "  .on('error', () => {}); }, 1);"},
+        {"perl", "while (1) { fork }"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(bombs); i++) {
+        struct execution_request request = request_for(bombs[i].language, bombs[i].code);
+        request.timeout_ms = 1500;
+        const struct execution_result *result = &execute(&rig, &request)->result;
+        tap_ok(result->status == EXECUTION_TIMEOUT || result->status == EXECUTION_ERROR ||
+                   result->status == EXECUTION_OOM,
+               "a fork bomb in %s is ended", bombs[i].language);
+        tap_ok(result->pids_used <= 50, "and had no more than its %llu processes",
+               (unsigned long long)result->pids_used);
+    }
+    is_output(run_code(&rig, "bash", "echo still here"), "still here\n", "and others are served");
+}
+
+static void test_memory(void)
+{
+    static const struct {
+        const char *language, *code;
+    } eaters[] = {
+        {"python", "x = []\nwhile True: x.append(bytearray(8 << 20))"},
+        {"node", "const x = []; for (;;) x.push(Buffer.alloc(8 << 20, 1));"},
+        {"perl", "my @x; push @x, 'x' x (8 << 20) while 1"},
+        {"ruby", "x = []; x << 'x' * (8 << 20) while true"},
+        {"bash", "head -c 100000000 /dev/zero > /tmp/x; tail /dev/zero"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(eaters); i++) {
+        struct execution_request request = request_for(eaters[i].language, eaters[i].code);
+        request.limits[EXECUTION_MEMORY_MB] = 128;
+        const struct execution_result *result = &execute(&rig, &request)->result;
+        bool bounded = true; /* for all processes together; else each has a limit of its own */
+        for (size_t k = 0; k < result->unenforced_count; k++)
+            bounded = bounded && !strstr(result->unenforced[k], "memory");
+        if (bounded)
+            is_status(result, EXECUTION_OOM, "who takes too much memory is ended for it");
+        else
+            tap_ok(result->status == EXECUTION_ERROR || result->status == EXECUTION_OOM,
+                   "who takes too much memory fails, and the result says how it was bounded");
+    }
+}
+
+/* ---- not ending ---- */
+
+static void test_endings(void)
+{
+    static const struct {
+        const char *language, *code, *name;
+    } rows[] = {
+        {"python",
+         "import os, time\n"
+         "os.closerange(0, 1024)\n"
+         "if os.fork() == 0:\n"
+         "    os.setsid()\n"
+         "    if os.fork() == 0: os.execvp('sleep', ['sleep', '4242.17'])\n"
+         "time.sleep(0.2)",
+         "a daemon of python ends with its run"},
+        {"bash",
+         "exec 0<&- 1>&- 2>&-\n"
+         "setsid sh -c 'trap \"\" TERM HUP INT; exec sleep 4242.17' &\nsleep 0.2",
+         "so does a shell's"},
+        {"node",
+         "const { spawn } = require('child_process');\n"
+         "spawn('sleep', ['4242.17'], { detached: true, stdio: 'ignore' }).unref();",
+         "and one of node"},
+        {"perl",
+         "use POSIX; if (!fork) { POSIX::setsid(); close STDOUT; exec 'sleep', '4242.17' } "
+         "select undef, undef, undef, 0.2",
+         "and one of perl"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        is_status(run_code(&rig, rows[i].language, rows[i].code), EXECUTION_OK, rows[i].name);
+        tap_ok(are_gone("4242.17"), "and nothing of it is left");
+    }
+    struct execution_request request =
+        request_for("bash", "trap '' TERM INT HUP; kill -STOP $$; sleep 60");
+    request.timeout_ms = 800;
+    is_status(&execute(&rig, &request)->result, EXECUTION_TIMEOUT,
+              "who stops himself and hears nothing is ended in time");
+}
+
+/* What a run returns is read after it: names that are no text, deep trees, many files. */
+static void test_returned(void)
+{
+    struct execution_request request = request_for(
+        "python", "import os\nos.chdir('/output')\n"
+                  "open(b'\\xff\\n\\x01', 'w').write('x')\nos.mkdir('d')\nos.mkfifo('d/fifo')\n"
+                  "os.symlink('/proc/1/environ', 'd/link')\nos.symlink('/', 'd/root')\n"
+                  "open('hidden', 'w').write('x'); os.chmod('hidden', 0)\n"
+                  "for i in range(300): open('n%03d' % i, 'w').write('x')\n"
+                  "p = b'deep'\nfor i in range(60):\n    os.mkdir(p); os.chdir(p)\n");
+    const char *returns[] = {"**"};
+    request.returns = returns;
+    request.return_count = 1;
+    const struct execution_result *result = &execute(&rig, &request)->result;
+    is_status(result, EXECUTION_OK, "whatever is there can be looked at");
+    tap_is_int((long)result->file_count, EXECUTION_RETURNED_FILES_MAX, "as many as may be");
+    tap_has_str(result->message, "Not all files", "and that there was more is said");
+    for (size_t i = 0; i < result->file_count; i++)
+        if (strstr(result->files[i].name, "link") || strstr(result->files[i].name, "fifo"))
+            tap_fail("no link and no pipe: %s", result->files[i].name);
+    request =
+        request_for("bash", "head -c 9000000 /dev/zero > /output/big; echo x > /output/small");
+    request.returns = returns;
+    request.return_count = 1;
+    result = &execute(&rig, &request)->result;
+    size_t total = 0;
+    for (size_t i = 0; i < result->file_count; i++)
+        total += result->files[i].content.length;
+    tap_is_int((long)result->file_count, 2, "a file that is too large is there");
+    tap_ok(total <= EXECUTION_RETURNED_BYTES_MAX, "but not all of it");
+}
+
+/* ---- very many, and a violent end ---- */
+
+static bool runs_many(struct rig *of, uint64_t count)
+{
+    return of->gauges.active >= count;
+}
+
+static int sleepers(void)
+{
+    struct rlimit limit;
+    const char *wanted = getenv("BRIG_TEST_SLEEPERS");
+    int count = wanted ? atoi(wanted) : 1000; /* NOLINT(cert-err34-c) */
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < (rlim_t)count * 12)
+        count = (int)(limit.rlim_max / 12);
+    if (getrlimit(RLIMIT_NPROC, &limit) == 0 && geteuid() != 0 &&
+        limit.rlim_cur < (rlim_t)count * 4)
+        count = (int)(limit.rlim_cur / 4);
+    return count;
+}
+
+static void test_many(void)
+{
+    int count = sleepers();
+    uint64_t first = rig.tag + 1, begun = clock_now_ms();
+    for (int i = 0; i < count; i++) {
+        struct execution_request request = request_for("bash", "exec sleep 4242.18");
+        request.timeout_ms = 600000;
+        (void)send_request(&rig, &request);
+        (void)pump(&rig);
+    }
+    tap_ok(wait_for(&rig, runs_many, (uint64_t)count), "%d runs at a time", count);
+    tap_diag("in %llu ms", (unsigned long long)(clock_now_ms() - begun));
+    tap_is_int(count_processes("4242.18"), count, "each with its process");
+    is_output(run_code(&rig, "bash", "echo one more"), "one more\n", "and one more is served");
+    (void)kill(rig.warden, SIGKILL);
+    (void)waitpid(rig.warden, NULL, 0);
+    tap_ok(are_gone("4242.18"), "with the warden, killed, all of them end");
+    for (uint64_t tag = first; tag <= rig.tag; tag++)
+        rig.answers[tag % DONES_MAX].done = false;
+    drop_peers(&rig);
+}
+
+static size_t files_in(const char *path)
+{
+    size_t count = 0;
+    autodir DIR *dir = opendir(path);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        count += entry->d_name[0] != '.';
+    return count;
+}
+
+struct record {
+    int32_t pid;
+    uint32_t reserved;
+    uint64_t start;
+};
+
+static int write_instance(const char *name, pid_t pid, uint64_t start)
+{
+    char path[128];
+    struct record record = {.pid = pid, .start = start};
+    (void)snprintf(path, sizeof path, "%s/%s", rig.state_dir, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, &record, sizeof record) != (ssize_t)sizeof record)
+        tap_bail("cannot write '%s'", path);
+    return fd;
+}
+
+static pid_t start_sleeper(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execlp("sleep", "sleep", "600", (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+static void end_sleeper(pid_t pid)
+{
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
+}
+
+static void test_orphans(void)
+{
+    tap_is_int((long)files_in(rig.state_dir), 1, "a warden that was killed leaves its file");
+    pid_t orphan = start_sleeper(), other = start_sleeper(), owned = start_sleeper();
+    (void)close(write_instance("jails-1-1", orphan, cgroup_start_time(orphan)));
+    (void)close(write_instance("jails-2-2", other, cgroup_start_time(other) + 1));
+    autoclose int held = write_instance("jails-3-3", owned, cgroup_start_time(owned));
+    (void)flock(held, LOCK_EX | LOCK_NB);
+    size_t before = rig.row_count;
+    rig_start(&rig);
+    is_output(run_code(&rig, "bash", "echo again"), "again\n", "the next one serves again");
+    tap_is_int(rig.rows[before], MESSAGE_NEW_WARDEN, "and says that it is new");
+    int status = 0;
+    tap_is_int(waitpid(orphan, &status, 0), orphan, "what an earlier one left is ended");
+    tap_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "by being killed");
+    tap_is_int(waitpid(other, &status, WNOHANG), 0, "who only has the same pid is not");
+    tap_is_int(waitpid(owned, &status, WNOHANG), 0, "nor one whose warden lives");
+    tap_is_int((long)files_in(rig.state_dir), 2, "files of the dead are gone");
+    end_sleeper(other);
+    end_sleeper(owned);
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/jails-3-3", rig.state_dir);
+    (void)unlink(path);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct rig_test tests[] = {
+        {"ways-out", test_ways_out}, {"network", test_network}, {"bombs", test_bombs},
+        {"memory", test_memory},     {"endings", test_endings}, {"returned", test_returned},
+        {"many", test_many},         {"orphans", test_orphans},
+    };
+    rig_config(&rig);
+    rig_start(&rig);
+    run_tests(tests, ARRAY_LENGTH(tests), argc, argv);
+    if (rig.keeper)
+        tap_is_int(rig_drain(&rig), 0, "and it ends well");
+    rig_done(&rig);
+    return tap_done();
+}
