@@ -90,23 +90,28 @@ class Brigd:
         self.home = self.folder / "home"
         self.home.mkdir(exist_ok=True)
         self.config = self.folder / "brigd.yaml"
-        # As root these would be the machine's own.
-        if "database:" not in config:
-            config += f"\ndatabase: {{path: '{self.home}/history.sqlite'}}\n"
-        if "sandbox:" not in config:
-            config += f"\nsandbox: {{state_dir: '{self.home}/state'}}\n"
         self.config.write_text(config)
         if user:
             for path in (self.folder, self.home, self.config):
                 os.chown(path, USER, USER)
         self.log = open(self.folder / "log", "ab")
         self.log_start = self.log.tell()
-        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(environment or {})}
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home),
+                       **self.places(), **(environment or {})}
         command = [str(BRIGD), "-c", str(self.config), "-l", listen, *options]
         self.process = subprocess.Popen(as_user(command) if user else command, stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, env=environment, cwd=self.home,
                                         start_new_session=True)
         self.where = self.host = self.port = None
+
+    def places(self):
+        """Of its own, as root too, where another brigd may run."""
+        places = {"STATE_DIRECTORY": self.folder / "state", "RUNTIME_DIRECTORY": self.folder / "run"}
+        for path in places.values():
+            path.mkdir(mode=0o700, exist_ok=True)
+            if self.user:
+                os.chown(path, USER, USER)
+        return {name: str(path) for name, path in places.items()}
 
     def said(self):
         return (self.folder / "log").read_bytes()[self.log_start:].decode(errors="replace")
