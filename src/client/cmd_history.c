@@ -252,9 +252,7 @@ static void print_runtime(const struct client *client, const json_t *runtime)
     const json_t *available = json_object_get(runtime, "available");
     bool missing = json_is_false(available);
     const char *state = missing ? "missing" : "ok";
-    const char *note = json_string_value(json_object_get(runtime, "message"));
-    if (!note)
-        note = json_string_value(json_object_get(runtime, "install"));
+    const char *note = json_string_value(json_object_get(runtime, "reason"));
     (void)printf("%-12s %s%s%s", str_shown(text_of(runtime, "name")).text,
                  client_colour(client, state), state, client_plain(client));
     (void)printf(missing && note ? "  %s\n" : "\n", note ? str_shown(note).text : "");
