@@ -164,7 +164,7 @@ static bool is_local(const char *listen)
            str_starts_with(listen, "localhost:") || str_starts_with(listen, "unix:");
 }
 
-/* That there are no keys is the keeper's to say, who knows where it listens. */
+/* That there are no keys is said where it is known who reaches the socket. */
 static int warn_of(struct server_config *config, struct brig_error *err)
 {
     int result = 0;

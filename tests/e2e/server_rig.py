@@ -95,15 +95,26 @@ class Brigd:
             for path in (self.folder, self.home, self.config):
                 os.chown(path, USER, USER)
         self.log = open(self.folder / "log", "ab")
-        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home), **(environment or {})}
+        self.log_start = self.log.tell()
+        environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home),
+                       **self.places(), **(environment or {})}
         command = [str(BRIGD), "-c", str(self.config), "-l", listen, *options]
         self.process = subprocess.Popen(as_user(command) if user else command, stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, env=environment, cwd=self.home,
                                         start_new_session=True)
         self.where = self.host = self.port = None
 
+    def places(self):
+        """Of its own, as root too, where another brigd may run."""
+        places = {"STATE_DIRECTORY": self.folder / "state", "RUNTIME_DIRECTORY": self.folder / "run"}
+        for path in places.values():
+            path.mkdir(mode=0o700, exist_ok=True)
+            if self.user:
+                os.chown(path, USER, USER)
+        return {name: str(path) for name, path in places.items()}
+
     def said(self):
-        return (self.folder / "log").read_text(errors="replace")
+        return (self.folder / "log").read_bytes()[self.log_start:].decode(errors="replace")
 
     def ready(self):
         def listening():
@@ -226,6 +237,6 @@ def main():
             except Exception:  # a test's failure, whatever it is
                 failed += 1
                 print(f"not ok {count} - {name}")
-                print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()), end="", flush=True)
+                print("".join(f"# {line[:1000]}\n" for line in traceback.format_exc().splitlines()), end="", flush=True)
     print(f"1..{count}")
     return 1 if failed else 0

@@ -67,7 +67,7 @@ static void test_defaults(void)
                python->max_limits[EXECUTION_MEMORY_MB] == 1024 && python->inside_uid == 65534,
            "python is found by another name and has the common ones");
     tap_ok(config_find_runtime(&config, "cobol") == NULL, "others are not found");
-    tap_is_int(config.warnings.count, 0, "there is nothing to warn of");
+    tap_is_int(config.warnings.count, 0, "there is no warning");
 }
 
 static void test_everything(void)

@@ -15,18 +15,23 @@ static const char introduction[] =
     "<!-- Made by `gen-api` from the tables in src/server/front; change it there. -->\n"
     "# The HTTP interface of brigd\n\n"
     "JSON in UTF-8, over HTTP/1.1. `GET /openapi.json` says the same to programs.\n\n"
-    "- **Keys**: where `security.allowed_keys` is set, a request needs one of them as `X-API-Key` or\n"
+    "- **Keys**: where `security.allowed_keys` is set, a request needs one of them as `X-API-Key` "
+    "or\n"
     "  `Authorization: Bearer`; but for those marked *open*.\n"
     "- **Bodies** are sent with `Content-Type: application/json`, at most `server.max_body`\n"
-    "  (8 MiB); JSON with a key twice, nested deeper than 8 levels or with more than 8192 values is\n"
+    "  (8 MiB); JSON with a key twice, nested deeper than 8 levels or with more than 8192 values "
+    "is\n"
     "  refused.\n"
-    "- **Request ids**: `X-Request-ID` of a request (letters, digits, `-`, `_`, `.`; at most 64) is\n"
+    "- **Request ids**: `X-Request-ID` of a request (letters, digits, `-`, `_`, `.`; at most 64) "
+    "is\n"
     "  kept, otherwise one is made; it is in the answer, the access log and errors.\n"
-    "- **Rate**: `security.rate_limit_rps` requests a second for each client address (of IPv6 each\n"
+    "- **Rate**: `security.rate_limit_rps` requests a second for each client address (of IPv6 "
+    "each\n"
     "  /64); beyond that 429 with `Retry-After`. `/health` and `/metrics` are not counted.\n"
     "- **HEAD** works wherever GET does; **OPTIONS** lists the methods of a path.\n"
     "- What is no HTTP at all, or has a head larger than `server.max_header`, is answered with\n"
-    "  400, 414 or 431 by the HTTP library, without JSON. Clients that are too slow are cut off.\n\n";
+    "  400, 414 or 431 by the HTTP library, without JSON. Clients that are too slow are cut "
+    "off.\n\n";
 
 /* The pipe would end a cell. */
 static void append_cell(struct str *out, const char *text)
@@ -78,11 +83,13 @@ static void append_routes(struct str *out)
 
 static void append_request(struct str *out)
 {
-    str_append(out, "\n## The request of /execute\n\n"
-                    "    {\"language\": \"python\", \"code\": \"print('hello')\", \"timeout\": \"10s\",\n"
-                    "     \"limits\": {\"memory_mb\": 256}, \"files\": {\"data.csv\": \"a,b\\n1,2\\n\"}}\n\n"
-                    "`null` is as good as leaving a field out; other fields are refused.\n\n"
-                    "| field | type | allowed | meaning |\n|---|---|---|---|\n");
+    str_append(
+        out,
+        "\n## The request of /execute\n\n"
+        "    {\"language\": \"python\", \"code\": \"print('hello')\", \"timeout\": \"10s\",\n"
+        "     \"limits\": {\"memory_mb\": 256}, \"files\": {\"data.csv\": \"a,b\\n1,2\\n\"}}\n\n"
+        "`null` is as good as leaving a field out; other fields are refused.\n\n"
+        "| field | type | allowed | meaning |\n|---|---|---|---|\n");
     for (size_t i = 0; i < request_field_count; i++) {
         str_appendf(out, "| `%s`%s ", request_fields[i].name,
                     request_fields[i].required ? " (required)" : "");
@@ -106,10 +113,11 @@ static void append_result(struct str *out)
 
 static void append_errors(struct str *out)
 {
-    str_append(out, "\n## Errors\n\n"
-                    "    {\"error\": \"timeout is 90s, …\", \"code\": \"INVALID_FIELD\", \"field\": "
-                    "\"timeout\", \"request_id\": \"…\"}\n\n"
-                    "| code | status | when |\n|---|---|---|\n");
+    str_append(out,
+               "\n## Errors\n\n"
+               "    {\"error\": \"timeout is 90s, …\", \"code\": \"INVALID_FIELD\", \"field\": "
+               "\"timeout\", \"request_id\": \"…\"}\n\n"
+               "| code | status | when |\n|---|---|---|\n");
     for (int i = ERROR_NONE + 1; i < ERRORS_; i++) {
         const struct error_row *row = error_row((enum front_error)i);
         str_appendf(out, "| `%s` | %u ", row->code, row->status);
@@ -130,13 +138,13 @@ static void append_metrics(struct str *out)
 
 static void append_patterns(struct str *out)
 {
-    str_append(out,
-               "\n## What the detector looks for\n\n"
-               "In `code`, whatever the case of letters and the blanks between them. `critical` is\n"
-               "answered with 403 and not run (but for agents, whose code is a prompt); the others\n"
-               "are in `security_events`. The detector is no wall, the jail is:\n"
-               "`security.detector: false` takes nothing from its safety.\n\n"
-               "| pattern | type | severity | the code … |\n|---|---|---|---|\n");
+    str_append(
+        out, "\n## What the detector looks for\n\n"
+             "In `code`, whatever the case of letters and the blanks between them. `critical` is\n"
+             "answered with 403 and not run (but for agents, whose code is a prompt); the others\n"
+             "are in `security_events`. The detector is no wall, the jail is:\n"
+             "`security.detector: false` takes nothing from its safety.\n\n"
+             "| pattern | type | severity | the code … |\n|---|---|---|---|\n");
     for (size_t i = 0; i < detector_pattern_count; i++) {
         const struct detector_pattern *row = &detector_patterns[i];
         str_append(out, "| `");

@@ -4,18 +4,15 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
 #include "base/own.h"
-#include "base/parse.h"
 #include "server/config.h"
 #include "server/front/answer.h"
 #include "server/front/front.h"
 #include "server/front/route.h"
+#include "server/recorder/query.h"
 
-#define LIMIT_MAX 500
-#define CURSOR_MAX 63
 
 struct check {
     struct exchange *exchange;
@@ -113,47 +110,21 @@ static bool add_status(struct exchange *exchange, struct str *out)
     return true;
 }
 
-/* A moment of RFC 3339 in UTC, seconds since 1970, or a duration back from now. */
-static bool is_moment(const char *text)
-{
-    struct tm parts = {0};
-    uint64_t ms = 0;
-    if (parse_duration(text, 0, &ms, NULL) == 0)
-        return true;
-    const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &parts);
-    if (rest && *rest == '.')
-        rest += 1 + strspn(rest + 1, "0123456789");
-    return rest && strcmp(rest, "Z") == 0;
-}
-
-static bool add_moment(struct exchange *exchange, const char *name, struct str *out)
+/* What the recorder reads, it judges. */
+static bool add_judged(struct exchange *exchange, const char *name, struct str *out)
 {
     const char *value = parameter(exchange, name);
+    autostr struct str alone = {0};
+    struct query query;
+    struct brig_error error = {0};
     if (!value)
         return true;
-    if (!is_moment(value))
-        return refuse(exchange, name,
-                      "a time is like 2026-11-15T13:00:00Z, seconds since 1970, or a duration back "
-                      "from now like 1h");
+    if (!*value || value[strcspn(value, "&=%+ ")])
+        return refuse(exchange, name, "the parameter is empty or has signs that it cannot have");
+    add(&alone, name, value);
+    if (alone.failed || query_parse(alone.data, alone.length, INT64_MAX, &query, &error) < 0)
+        return refuse(exchange, name, error.message);
     add(out, name, value);
-    return true;
-}
-
-static bool add_paging(struct exchange *exchange, struct str *out)
-{
-    const char *limit = parameter(exchange, "limit"), *cursor = parameter(exchange, "cursor");
-    uint64_t count = 0;
-    if (limit && parse_uint(limit, LIMIT_MAX, 0, &count, NULL) < 0)
-        return refuse(exchange, "limit", "limit has to be 1 to 500");
-    if (limit)
-        add(out, "limit", limit);
-    if (!cursor)
-        return true;
-    size_t length = strspn(cursor, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                   "0123456789-_.:");
-    if (length == 0 || length > CURSOR_MAX || cursor[length])
-        return refuse(exchange, "cursor", "cursor has to be what an answer has as next");
-    add(out, "cursor", cursor);
     return true;
 }
 
@@ -163,6 +134,6 @@ bool query_list(struct exchange *exchange, struct str *out)
     if (*exchange->domain)
         add(out, "domain", exchange->domain);
     return add_language(exchange, out) && add_status(exchange, out) &&
-           add_moment(exchange, "since", out) && add_moment(exchange, "until", out) &&
-           add_paging(exchange, out);
+           add_judged(exchange, "since", out) && add_judged(exchange, "until", out) &&
+           add_judged(exchange, "limit", out) && add_judged(exchange, "cursor", out);
 }

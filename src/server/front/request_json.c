@@ -11,12 +11,14 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/parse.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "policy/net_rules.h"
 #include "server/config.h"
 #include "server/front/base64.h"
 #include "server/front/environment.h"
 #include "server/front/json_shape.h"
+#include "server/warden/workdir.h"
 
 struct decoder {
     const struct server_config *config;
@@ -422,7 +424,21 @@ static bool read_permissions(struct decoder *d, const char *field, const json_t 
     return read_object(d, field, value, readers, ARRAY_LENGTH(readers));
 }
 
-/* As text alone: the warden, which can see the directory, decides. */
+/* Below a root of the operator's, by its name alone: the warden looks at what it leads to. */
+static bool is_below_a_root(const struct server_config *config, const char *path)
+{
+    autofree char *normal = NULL;
+    if (path_normalise(path, 0, &normal, NULL) < 0 || warden_workdir_is_refused(normal))
+        return false;
+    for (size_t i = 0; i < config->sandbox.allowed_workdir_roots.count; i++) {
+        autofree char *root = NULL;
+        if (path_normalise(config->sandbox.allowed_workdir_roots.items[i], 0, &root, NULL) == 0 &&
+            path_is_beneath(root, normal))
+            return true;
+    }
+    return false;
+}
+
 static bool read_work_dir(struct decoder *d, const char *field, const json_t *value)
 {
     const char *path = NULL;
@@ -431,10 +447,11 @@ static bool read_work_dir(struct decoder *d, const char *field, const json_t *va
     if (path[0] != '/')
         return refuse(d, ERROR_INVALID_FIELD, field, "work_dir '%s' is not absolute",
                       str_shown(path).text);
-    if (d->config->sandbox.allowed_workdir_roots.count == 0)
+    if (!is_below_a_root(d->config, path))
         return refuse(d, ERROR_WORK_DIR_NOT_ALLOWED, field,
-                      "no work_dir is allowed: the operator has to set "
-                      "sandbox.allowed_workdir_roots");
+                      "work_dir '%s' is not below sandbox.allowed_workdir_roots, or is one that is "
+                      "never given to a run",
+                      str_shown(path).text);
     d->out->work_dir = path;
     return true;
 }

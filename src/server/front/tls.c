@@ -4,6 +4,7 @@
 
 #include <gnutls/abstract.h>
 #include <gnutls/gnutls.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,8 +160,8 @@ static int choose(gnutls_session_t session, const gnutls_datum_t *authorities, i
     return 0;
 }
 
-intptr_t tls_callback(struct tls *tls)
+void *tls_callback(struct tls *tls)
 {
     current = tls;
-    return tls ? (intptr_t)choose : 0;
+    return tls ? (void *)(uintptr_t)choose : NULL;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct brig_error;
 struct tls;
@@ -14,6 +13,6 @@ int tls_new(const char *pems, size_t length, struct tls **ret_tls, struct brig_e
 int tls_replace(struct tls *tls, const char *pems, size_t length, struct brig_error *err);
 void tls_free(struct tls *tls); /* accepts NULL */
 
-/* For MHD_OPTION_HTTPS_CERT_CALLBACK; 0 for NULL. There is one certificate for a process, as the
+/* For MHD_OPTION_HTTPS_CERT_CALLBACK; NULL for NULL. There is one certificate for a process, as the
  * library's callback has no argument of ours. */
-intptr_t tls_callback(struct tls *tls);
+void *tls_callback(struct tls *tls);
