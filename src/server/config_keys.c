@@ -187,7 +187,7 @@ const struct config_key config_runtime_keys[] = {
      .doc = "The name that the code has as a file, such as main.rb."},
     {RUNTIME_KEY("aliases", CONFIG_WORDS, aliases), .max = 3, .check = config_check_word,
      .doc = "Other names that a request may use."},
-    {RUNTIME_KEY("package", CONFIG_TEXT, package), .check = config_check_word,
+    {RUNTIME_KEY("package", CONFIG_TEXT, package),
      .doc = "The package to install where the program is missing."},
     {RUNTIME_KEY("root", CONFIG_PATH, root),
      .doc = "A directory that is its root, instead of the host's system."},

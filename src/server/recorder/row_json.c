@@ -53,7 +53,12 @@ static void write_duration(struct json *j, const char *key, int64_t us)
         json_nothing(j, key);
         return;
     }
-    (void)snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "ms", us / 1000, us % 1000 / 100);
+    /* As in the answer of /execute. */
+    if (us >= 1000000)
+        (void)snprintf(text, sizeof text, "%" PRId64 ".%03" PRId64 "s", us / 1000000,
+                       us / 1000 % 1000);
+    else
+        (void)snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "ms", us / 1000, us % 1000 / 100);
     json_text(j, key, text);
 }
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* What the commands of brigctl share. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct brig_error;
+struct str;
+
+#define CLIENT_ANSWER_MAX ((size_t)48 << 20) /* of what is kept of an answer */
+#define CLIENT_FAILED 125                    /* exit status when it is not the program's */
+#define CLIENT_USAGE 2
+
+struct client {
+    const char *server; /* http://…, https://… or unix:/path */
+    const char *key;    /* or NULL */
+    bool json;          /* answers as they are */
+    bool colour;        /* on standard output */
+    bool raw;           /* control characters go to a terminal as they are */
+};
+
+/* ---- settings.c ---- */
+
+/* From the environment and ~/.config/brig/brigctl.conf, for what the options left open. The strings go
+ * to `ret_storage`, for the caller to free. */
+int client_settle(struct client *client, char **ret_storage, struct brig_error *err);
+/* Pure: the value of a key in the text of such a file ("server = URL"), copied; NULL if there is none.
+ * A line that is none of these is an error that names it. */
+int client_settings_read(const char *name, const char *text, char **ret_server, char **ret_key,
+                         struct brig_error *err);
+
+/* ---- http.c ---- */
+
+/* Takes a piece of the body; nonzero ends the transfer. */
+typedef int client_take(void *context, const char *bytes, size_t length);
+typedef void client_tick(void *context, uint64_t elapsed_ms);
+
+struct client_call {
+    const char *method, *path;
+    const char *body;  /* JSON, or NULL */
+    client_take *take; /* of an answer with status 200; NULL: into `answer` */
+    client_tick *tick; /* about once a second; may be NULL */
+    void *context;
+    /* What came. */
+    long status;
+    struct str *answer; /* the body, or of an error its object */
+};
+/* Fails if there was no answer. */
+int client_perform(const struct client *client, struct client_call *call, struct brig_error *err);
+/* Turns an answer that is an error into a message with what the server said. */
+int client_check(const struct client_call *call, struct brig_error *err);
+
+/* ---- terminal.c ---- */
+
+/* Writes output of a program: to a terminal without what could steer it. */
+void client_write(const struct client *client, int fd, const void *bytes, size_t length);
+/* A value for a line of ours, without control characters. */
+void client_print_safe(struct str *out, const char *text);
+const char *client_colour(const struct client *client,
+                          const char *status);         /* to begin with, or "" */
+const char *client_plain(const struct client *client); /* and to end it */
+
+/* ---- base64.c ---- */
+
+/* Decodes in place; the length, or negative if it is none. */
+long client_base64_decode(char *text, size_t length);
+void client_base64_append(struct str *out, const void *bytes, size_t length);
+
+/* ---- commands: argv[0] is the command's name; the exit status ---- */
+
+int client_exec(struct client *client, int argc, char **argv);
+int client_claude(struct client *client, int argc, char **argv);
+int client_list(struct client *client, int argc, char **argv);
+int client_show(struct client *client, int argc, char **argv);
+int client_kill(struct client *client, int argc, char **argv);
+int client_health(struct client *client, int argc, char **argv);
+int client_runtimes(struct client *client, int argc, char **argv);
+/* Says what went wrong. Returns the status to end with. */
+int client_complain(const struct brig_error *err);

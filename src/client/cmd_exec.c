@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* brigctl exec, brigctl claude: runs code at the server, and ends as it ended. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "client/client.h"
+#include "client/request.h"
+#include "client/returned.h"
+#include "client/sse.h"
+
+#define STATUS_TIMEOUT 124 /* as of timeout(1) */
+#define STATUS_SIGNAL 128
+#define SIGNAL_KILL 9
+
+struct run {
+    struct client *client;
+    const struct request *request;
+    struct sse sse;
+    json_t *result; /* the event `done`, or the whole answer */
+    struct str failure;
+    bool shows_progress;
+};
+
+/* ---- Progress ---- */
+
+static void erase_progress(struct run *run)
+{
+    if (run->shows_progress)
+        (void)fputs("\r\033[K", stderr);
+    run->shows_progress = false;
+}
+
+static void on_tick(void *context, uint64_t elapsed_ms)
+{
+    struct run *run = context;
+    if (!isatty(STDERR_FILENO) || run->client->json || run->result)
+        return;
+    (void)fprintf(stderr, "\r\033[K%s runs, %" PRIu64 " s", str_shown(run->request->language).text,
+                  elapsed_ms / 1000);
+    run->shows_progress = true;
+}
+
+/* ---- What comes ---- */
+
+static int on_event(void *context, const char *event, char *data, size_t length)
+{
+    struct run *run = context;
+    bool out = strcmp(event, "stdout") == 0;
+    erase_progress(run);
+    if (out || strcmp(event, "stderr") == 0) {
+        long count = client_base64_decode(data, length);
+        if (count > 0)
+            client_write(run->client, out ? STDOUT_FILENO : STDERR_FILENO, data, (size_t)count);
+        return 0;
+    }
+    if (strcmp(event, "done") == 0 && !run->result)
+        run->result = json_loadb(data, length, 0, NULL);
+    if (strcmp(event, "error") == 0)
+        str_append_bytes(&run->failure, data, length);
+    return 0;
+}
+
+static int on_piece(void *context, const char *bytes, size_t length)
+{
+    struct run *run = context;
+    return sse_feed(&run->sse, bytes, length, on_event, run);
+}
+
+/* ---- The end ---- */
+
+static int64_t number_of(const json_t *object, const char *name)
+{
+    return json_integer_value(json_object_get(object, name));
+}
+
+static int status_of(const json_t *result)
+{
+    const char *status = json_string_value(json_object_get(result, "status"));
+    int64_t signal = number_of(result, "signal"), code = number_of(result, "exit_code");
+    if (!status)
+        return CLIENT_FAILED;
+    if (strstr(status, "timeout"))
+        return STATUS_TIMEOUT;
+    if (strcmp(status, "oom") == 0)
+        return STATUS_SIGNAL + SIGNAL_KILL;
+    if (signal > 0 && signal < 128)
+        return STATUS_SIGNAL + (int)signal;
+    return code >= 0 && code <= 255 ? (int)code : CLIENT_FAILED;
+}
+
+/* What a person wants to know and the output does not tell. */
+static void report(const struct run *run)
+{
+    const char *status = json_string_value(json_object_get(run->result, "status"));
+    const char *message = json_string_value(json_object_get(run->result, "message"));
+    const json_t *cut = json_object_get(run->result, "truncated");
+    bool odd = status && strcmp(status, "ok") != 0 && strcmp(status, "error") != 0;
+    if (odd || (message && message[0]))
+        (void)fprintf(stderr, "brigctl: %s%s%s\n", odd ? str_shown(status).text : "",
+                      odd && message && message[0] ? ": " : "",
+                      message ? str_shown(message).text : "");
+    if (json_is_true(json_object_get(cut, "output")) ||
+        json_is_true(json_object_get(cut, "stderr")))
+        (void)fputs("brigctl: there was more output than is kept\n", stderr);
+}
+
+static int write_file(const struct request *request, const char *name, const json_t *file,
+                      struct brig_error *err)
+{
+    const char *content = json_string_value(json_object_get(file, "content"));
+    const char *encoding = json_string_value(json_object_get(file, "encoding"));
+    if (!content)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "the returned file '%s' has no content",
+                         str_shown(name).text);
+    if (!encoding || strcmp(encoding, "base64") != 0)
+        return returned_write(request->out, name, content,
+                              json_string_length(json_object_get(file, "content")), err);
+    autofree char *copy = strdup(content);
+    long length = copy ? client_base64_decode(copy, strlen(copy)) : -1;
+    if (length < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "the returned file '%s' is not base64",
+                         str_shown(name).text);
+    return returned_write(request->out, name, copy, (size_t)length, err);
+}
+
+static int write_files(const struct run *run, struct brig_error *err)
+{
+    const char *name;
+    json_t *file, *files = json_object_get(run->result, "files");
+    int result = 0;
+    if (!run->request->out)
+        return 0;
+    json_object_foreach(files, name, file)
+    {
+        if (result == 0)
+            result = write_file(run->request, name, file, err);
+    }
+    return result;
+}
+
+static void write_output(const struct run *run, const char *name, int fd)
+{
+    const json_t *text = json_object_get(run->result, name);
+    if (json_is_string(text))
+        client_write(run->client, fd, json_string_value(text), json_string_length(text));
+}
+
+static int end_run(struct run *run, struct str *answer, struct brig_error *err)
+{
+    const struct client_call failed = {.status = 500, .answer = &run->failure};
+    if (run->failure.length > 0)
+        return client_check(&failed, err);
+    if (run->client->json) {
+        client_write(run->client, STDOUT_FILENO, answer->data ? answer->data : "", answer->length);
+        (void)fputc('\n', stdout);
+    }
+    if (!run->result)
+        run->result = json_loadb(answer->data ? answer->data : "", answer->length, 0, NULL);
+    if (!run->result)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "the server went away before the end");
+    if (!run->client->json) {
+        write_output(run, "output", STDOUT_FILENO);
+        write_output(run, "stderr", STDERR_FILENO);
+        report(run);
+    }
+    int result = write_files(run, err);
+    return result < 0 ? result : status_of(run->result);
+}
+
+static int perform(struct client *client, const struct request *request, struct brig_error *err)
+{
+    autofree char *body = NULL;
+    autostr struct str answer = {0};
+    bool stream = !request->no_stream && !client->json;
+    struct run run = {.client = client, .request = request};
+    struct client_call call = {.method = "POST",
+                               .path = stream ? "/execute/stream?encoding=base64" : "/execute",
+                               .take = stream ? on_piece : NULL,
+                               .tick = on_tick,
+                               .context = &run,
+                               .answer = &answer};
+    int result = request_body(request, &body, err);
+    call.body = body;
+    if (result == 0)
+        result = client_perform(client, &call, err);
+    erase_progress(&run);
+    if (result == 0)
+        result = client_check(&call, err);
+    if (result == 0)
+        result = end_run(&run, &answer, err);
+    json_decref(run.result);
+    sse_done(&run.sse);
+    str_done(&run.failure);
+    return result;
+}
+
+/* ---- Options ---- */
+
+static const char exec_usage[] =
+    "Usage: brigctl exec LANGUAGE FILE [ARGUMENT]...\n"
+    "       brigctl exec LANGUAGE -c CODE [ARGUMENT]...\n"
+    "       brigctl exec LANGUAGE - [ARGUMENT]...\n"
+    "Runs code at the server and ends with its exit status: 124 after a timeout, 125 if brigctl\n"
+    "itself failed. Arguments that begin with a dash go behind --.\n"
+    "\n"
+    "  -c, --code CODE       the code itself\n"
+    "  -t, --timeout TIME    such as 500ms, 10s or 2m\n"
+    "  -m, --memory MB       memory in MiB\n"
+    "  -e, --env NAME=VALUE  a variable\n"
+    "  -f, --file [NAME=]PATH\n"
+    "                        a file beside the code\n"
+    "  -o, --out DIR         write what the program left in its output directory to DIR\n"
+    "      --return PATTERN  only files like this (default: all)\n"
+    "  -i, --stdin           hand over standard input\n"
+    "      --allow HOST      let it reach this host\n"
+    "      --network         let it reach any public host, if the server permits that\n"
+    "      --no-stream       print the output at the end\n"
+    "      --raw             control characters go to the terminal as they are\n"
+    "  -h, --help            this text\n";
+
+static const char claude_usage[] =
+    "Usage: brigctl claude PROMPT [--dir DIR]\n"
+    "Lets Claude Code work in a directory, in a jail. The server must run on this machine and "
+    "permit\n"
+    "the directory (sandbox.allowed_workdir_roots).\n"
+    "\n"
+    "  -d, --dir DIR         the directory (default: this one)\n"
+    "  -t, --timeout TIME    such as 2m\n"
+    "  -m, --memory MB       memory in MiB\n"
+    "      --no-stream       print the output at the end\n"
+    "      --raw             control characters go to the terminal as they are\n"
+    "  -h, --help            this text\n";
+
+enum {
+    OPTION_NO_STREAM = 256,
+    OPTION_RAW,
+    OPTION_RETURN,
+    OPTION_ALLOW,
+    OPTION_NETWORK,
+    OPTION_JSON
+};
+
+static const struct option options[] = {
+    {"code", required_argument, NULL, 'c'},
+    {"timeout", required_argument, NULL, 't'},
+    {"memory", required_argument, NULL, 'm'},
+    {"env", required_argument, NULL, 'e'},
+    {"file", required_argument, NULL, 'f'},
+    {"out", required_argument, NULL, 'o'},
+    {"return", required_argument, NULL, OPTION_RETURN},
+    {"stdin", no_argument, NULL, 'i'},
+    {"allow", required_argument, NULL, OPTION_ALLOW},
+    {"network", no_argument, NULL, OPTION_NETWORK},
+    {"dir", required_argument, NULL, 'd'},
+    {"no-stream", no_argument, NULL, OPTION_NO_STREAM},
+    {"raw", no_argument, NULL, OPTION_RAW},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, 'h'},
+    {0},
+};
+
+/* 1 for help; negative for what is wrong. */
+static int take_option(struct client *client, struct request *request, int option,
+                       struct brig_error *err)
+{
+    switch (option) {
+    case 'c':
+        request->code = optarg;
+        return 0;
+    case 't':
+        request->timeout = optarg;
+        return 0;
+    case 'm':
+        request->memory = optarg;
+        return 0;
+    case 'e':
+        return request_add(&request->env, optarg, "--env", err);
+    case 'f':
+        return request_add(&request->files, optarg, "--file", err);
+    case 'o':
+        request->out = optarg;
+        return 0;
+    case 'd':
+        request->work_dir = optarg;
+        return 0;
+    case 'i':
+        request->stdin_wanted = true;
+        return 0;
+    case OPTION_RETURN:
+        return request_add(&request->returns, optarg, "--return", err);
+    case OPTION_ALLOW:
+        return request_add(&request->allow, optarg, "--allow", err);
+    case OPTION_NETWORK:
+        request->network = true;
+        return 0;
+    case OPTION_NO_STREAM:
+        request->no_stream = true;
+        return 0;
+    case OPTION_RAW:
+        client->raw = true;
+        return 0;
+    case OPTION_JSON:
+        client->json = true;
+        return 0;
+    case 'h':
+        return 1;
+    default: /* getopt has said what is wrong */
+        return brig_fail(err, BRIG_E_INVALID, 0, "see brigctl exec --help");
+    }
+}
+
+static int take_options(struct client *client, struct request *request, const char *letters,
+                        int argc, char **argv, struct brig_error *err)
+{
+    int result = 0;
+    optind = 0;
+    for (int option;
+         result == 0 && (option = getopt_long(argc, argv, letters, options, NULL)) != -1;)
+        result = take_option(client, request, option, err);
+    return result;
+}
+
+static int take_exec(struct request *request, int argc, char **argv, struct brig_error *err)
+{
+    int at = optind;
+    if (at < argc)
+        request->language = argv[at++];
+    if (!request->code && at < argc)
+        request->code_file = argv[at++];
+    if (!request->language || (!request->code && !request->code_file))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "exec needs a language and a file, -c CODE, or - for standard input; see "
+                         "brigctl exec --help");
+    if (request->stdin_wanted && request->code_file && strcmp(request->code_file, "-") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "standard input cannot be both the code and its input");
+    for (; at < argc; at++)
+        if (request_add(&request->args, argv[at], "arguments", err) < 0)
+            return BRIG_E_INVALID;
+    if (request->out && request->returns.count == 0)
+        return request_add(&request->returns, "*", "--return", err);
+    return 0;
+}
+
+int client_exec(struct client *client, int argc, char **argv)
+{
+    struct request request = {0};
+    struct brig_error err = {0};
+    int result = take_options(client, &request, "c:t:m:e:f:o:ih", argc, argv, &err);
+    if (result == 1) {
+        (void)fputs(exec_usage, stdout);
+        return 0;
+    }
+    if (result == 0)
+        result = take_exec(&request, argc, argv, &err);
+    if (result == 0)
+        result = perform(client, &request, &err);
+    return result < 0 ? client_complain(&err) : result;
+}
+
+/* The server resolves it again, and decides. */
+static int take_claude(struct request *request, int argc, char **argv, char *directory,
+                       struct brig_error *err)
+{
+    if (optind + 1 != argc)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "claude needs one prompt, in quotes; see brigctl claude --help");
+    request->language = "claude";
+    request->code = argv[optind];
+    const char *wanted = request->work_dir ? request->work_dir : ".";
+    if (!realpath(wanted, directory))
+        return brig_fail(err, BRIG_E_INVALID, errno, "--dir '%s'", str_shown(wanted).text);
+    request->work_dir = directory;
+    return 0;
+}
+
+int client_claude(struct client *client, int argc, char **argv)
+{
+    struct request request = {0};
+    struct brig_error err = {0};
+    char directory[PATH_MAX];
+    int result = take_options(client, &request, "d:t:m:h", argc, argv, &err);
+    if (result == 1) {
+        (void)fputs(claude_usage, stdout);
+        return 0;
+    }
+    if (result == 0)
+        result = take_claude(&request, argc, argv, directory, &err);
+    if (result == 0)
+        result = perform(client, &request, &err);
+    return result < 0 ? client_complain(&err) : result;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* Requests to brigd by libcurl. */
+#include <curl/curl.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "client/client.h"
+
+#define CONNECT_TIMEOUT_MS 10000L
+#define UNIX_PREFIX "unix:"
+
+struct transfer {
+    CURL *curl;
+    struct client_call *call;
+    uint64_t started_ms, ticked_ms;
+    bool too_long;
+};
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    struct client_call *call = transfer->call;
+    size_t length = size * count;
+    (void)curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &call->status);
+    if (call->take && call->status == 200)
+        return call->take(call->context, bytes, length) == 0 ? length : 0;
+    transfer->too_long = call->answer->length + length > CLIENT_ANSWER_MAX;
+    if (transfer->too_long)
+        return 0;
+    str_append_bytes(call->answer, bytes, length);
+    return call->answer->failed ? 0 : length;
+}
+
+static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+    struct transfer *transfer = context;
+    uint64_t now = clock_now_ms();
+    (void)a, (void)b, (void)c, (void)d;
+    if (transfer->call->tick && now - transfer->ticked_ms >= 1000) {
+        transfer->ticked_ms = now;
+        transfer->call->tick(transfer->call->context, now - transfer->started_ms);
+    }
+    return 0;
+}
+
+static int add_header(struct curl_slist **headers, const char *name, const char *value)
+{
+    autostr struct str line = {0};
+    str_appendf(&line, "%s: %s", name, value);
+    struct curl_slist *more = line.failed ? NULL : curl_slist_append(*headers, line.data);
+    if (!more)
+        return BRIG_E_NOMEM;
+    *headers = more;
+    return 0;
+}
+
+static int set_address(const struct client *client, CURL *curl, const char *path,
+                       struct brig_error *err)
+{
+    autostr struct str url = {0};
+    bool local = str_starts_with(client->server, UNIX_PREFIX);
+    str_appendf(&url, "%s%s", local ? "http://localhost" : client->server, path);
+    if (url.failed)
+        return brig_fail_nomem(err);
+    if (local)
+        (void)curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH,
+                               client->server + strlen(UNIX_PREFIX));
+    if (curl_easy_setopt(curl, CURLOPT_URL, url.data) != CURLE_OK)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not the address of a server",
+                         str_shown(client->server).text);
+    return 0;
+}
+
+static void set_options(struct transfer *transfer, struct curl_slist *headers)
+{
+    CURL *curl = transfer->curl;
+    (void)curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, transfer->call->method);
+    (void)curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    if (transfer->call->body) {
+        (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                               (curl_off_t)strlen(transfer->call->body));
+        (void)curl_easy_setopt(curl, CURLOPT_POSTFIELDS, transfer->call->body);
+    }
+    (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+    (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
+    (void)curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    (void)curl_easy_setopt(curl, CURLOPT_XFERINFODATA, transfer);
+    (void)curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    (void)curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    /* The server is the operator's own; a proxy of the environment is for the world. */
+    (void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
+}
+
+static int run(const struct client *client, struct transfer *transfer, struct brig_error *err)
+{
+    struct curl_slist *headers = NULL;
+    int result = set_address(client, transfer->curl, transfer->call->path, err);
+    if (result == 0 && transfer->call->body)
+        result = add_header(&headers, "Content-Type", "application/json");
+    /* Without it curl waits a second for leave to send a large body. */
+    if (result == 0)
+        result = add_header(&headers, "Expect", "");
+    if (result == 0 && client->key)
+        result = add_header(&headers, "X-API-Key", client->key);
+    if (result == 0) {
+        set_options(transfer, headers);
+        CURLcode code = curl_easy_perform(transfer->curl);
+        (void)curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &transfer->call->status);
+        if (transfer->too_long)
+            result = brig_fail(err, BRIG_E_SYSTEM, 0, "the answer is too long");
+        else if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && transfer->call->take))
+            result = brig_fail(err, BRIG_E_SYSTEM, 0,
+                               "%s: %s. Is brigd running there? See --server and BRIG_SERVER",
+                               str_shown(client->server).text, curl_easy_strerror(code));
+    }
+    curl_slist_free_all(headers);
+    return result;
+}
+
+int client_perform(const struct client *client, struct client_call *call, struct brig_error *err)
+{
+    struct transfer transfer = {.curl = curl_easy_init(), .call = call};
+    if (!transfer.curl)
+        return brig_fail_nomem(err);
+    transfer.started_ms = transfer.ticked_ms = clock_now_ms();
+    int result = run(client, &transfer, err);
+    curl_easy_cleanup(transfer.curl);
+    return result;
+}
+
+int client_check(const struct client_call *call, struct brig_error *err)
+{
+    if (call->status >= 200 && call->status < 300)
+        return 0;
+    const char *text = call->answer->data ? call->answer->data : "";
+    json_t *object = json_loadb(text, call->answer->length, 0, NULL);
+    const char *message = json_string_value(json_object_get(object, "error"));
+    const char *code = json_string_value(json_object_get(object, "code"));
+    int result = message ? brig_fail(err, BRIG_E_SYSTEM, 0, "%s (%s)", str_shown(message).text,
+                                     str_shown(code ? code : "?").text)
+                         : brig_fail(err, BRIG_E_SYSTEM, 0, "the server answers with status %ld",
+                                     call->status);
+    json_decref(object);
+    if (call->status == 401)
+        result = brig_advise(err, result, "Give a key with --key or BRIG_API_KEY");
+    return result;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* brigctl: the command line of brigd. It trusts the server it was told of with the key and with what it
+ * sends; of what comes back, output of programs is trusted with nothing. */
+#include <curl/curl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <brig/brig.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "client/client.h"
+
+static const struct command {
+    const char *name, *summary;
+    int (*run)(struct client *client, int argc, char **argv);
+} commands[] = {
+    {"exec", "run code, from a file, an argument or standard input", client_exec},
+    {"claude", "let Claude Code work in a directory", client_claude},
+    {"ls", "list executions", client_list},
+    {"show", "print all that is known of one", client_show},
+    {"kill", "end one that is running", client_kill},
+    {"health", "say whether the server works", client_health},
+    {"runtimes", "list what can be run", client_runtimes},
+};
+
+static void print_usage(void)
+{
+    (void)fputs("Usage: brigctl [OPTION]... COMMAND [ARGUMENT]...\n"
+                "Runs code at a brigd server.\n\n",
+                stdout);
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        (void)printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    (void)fputs(
+        "\n"
+        "  -s, --server URL  http://HOST:PORT, https://HOST or unix:/PATH\n"
+        "                    (default: BRIG_SERVER, the file, http://127.0.0.1:8080)\n"
+        "  -k, --key KEY     the API key (better: BRIG_API_KEY, or the file)\n"
+        "      --json        answers as the server gives them\n"
+        "  -h, --help        this text; after a command, about it\n"
+        "  -V, --version     the version\n"
+        "\n"
+        "The file is ~/.config/brig/brigctl.conf, with lines 'server = URL' and 'key = KEY'.\n",
+        stdout);
+}
+
+int client_complain(const struct brig_error *err)
+{
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "brigctl: %s\n", err->message);
+    return CLIENT_FAILED;
+}
+
+/* 0, or the status to end with plus one. */
+static int take_options(struct client *client, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"server", required_argument, NULL, 's'}, {"key", required_argument, NULL, 'k'},
+        {"json", no_argument, NULL, 'j'},         {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},      {0}};
+    for (int option; (option = getopt_long(argc, argv, "+s:k:hV", options, NULL)) != -1;) {
+        switch (option) {
+        case 's':
+            client->server = optarg;
+            break;
+        case 'k':
+            client->key = optarg;
+            break;
+        case 'j':
+            client->json = true;
+            break;
+        case 'h':
+            print_usage();
+            return 1;
+        case 'V':
+            (void)printf("brigctl %s\n", brig_version());
+            return 1;
+        default:
+            (void)fputs("Try 'brigctl --help'.\n", stderr);
+            return 1 + CLIENT_USAGE;
+        }
+    }
+    return 0;
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int run(struct client *client, int argc, char **argv)
+{
+    char *storage[2] = {NULL, NULL};
+    struct brig_error err = {0};
+    const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
+    if (!command) {
+        (void)fprintf(
+            stderr, "brigctl: %s%s%s\n", argc > 0 ? "there is no command '" : "no command",
+            argc > 0 ? str_shown(argv[0]).text : "", argc > 0 ? "'; see --help" : "; see --help");
+        return CLIENT_USAGE;
+    }
+    int result = client_settle(client, storage, &err);
+    int status = result < 0 ? client_complain(&err) : command->run(client, argc, argv);
+    free(storage[0]);
+    free(storage[1]);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct client client = {0};
+    const char *no_colour = getenv("NO_COLOR");
+    client.colour = isatty(STDOUT_FILENO) && !(no_colour && no_colour[0]);
+    int ended = take_options(&client, argc, argv);
+    if (ended)
+        return ended - 1;
+    (void)curl_global_init(CURL_GLOBAL_DEFAULT);
+    int status = run(&client, argc - optind, argv + optind);
+    curl_global_cleanup();
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return CLIENT_FAILED;
+    return status;
+}

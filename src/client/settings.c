@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Which server, and with which key: options, then the environment, then a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "client/client.h"
+
+#define SERVER_DEFAULT "http://127.0.0.1:8080"
+#define FILE_MAX 65536
+
+static char *trim(char *text)
+{
+    text += strspn(text, " \t");
+    size_t length = strlen(text);
+    while (length > 0 && strchr(" \t\r", text[length - 1]))
+        text[--length] = '\0';
+    return text;
+}
+
+static int take_line(const char *name, size_t number, char *line, char **ret_server, char **ret_key,
+                     struct brig_error *err)
+{
+    char *text = trim(line), *equals = strchr(text, '=');
+    if (*text == '\0' || *text == '#')
+        return 0;
+    char **place = NULL;
+    if (equals) {
+        *equals = '\0';
+        const char *key = trim(text);
+        place = strcmp(key, "server") == 0 ? ret_server : strcmp(key, "key") == 0 ? ret_key : NULL;
+    }
+    if (!place)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s:%zu: '%s' is not understood. A line is server = URL or key = KEY",
+                         str_shown(name).text, number, str_shown(text).text);
+    free(*place);
+    *place = NULL;
+    return str_copy(trim(equals + 1), place, err);
+}
+
+int client_settings_read(const char *name, const char *text, char **ret_server, char **ret_key,
+                         struct brig_error *err)
+{
+    autofree char *copy = NULL;
+    int result = str_copy(text, &copy, err);
+    size_t number = 1;
+    for (char *line = copy, *next; result == 0 && line; line = next, number++) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        result = take_line(name, number, line, ret_server, ret_key, err);
+    }
+    return result;
+}
+
+/* A key that everybody can read is none. */
+static int check_mode(int fd, const char *path, const char *key, struct brig_error *err)
+{
+    struct stat info;
+    if (!key || fstat(fd, &info) < 0 || (info.st_mode & 077) == 0)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' has a key in it and others can read it. Run: "
+                     "chmod 600 '%s'",
+                     str_shown(path).text, str_shown(path).text);
+}
+
+static int read_file(const char *path, char **ret_server, char **ret_key, struct brig_error *err)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR
+                   ? 0
+                   : brig_fail(err, BRIG_E_SYSTEM, errno, "'%s'", str_shown(path).text);
+    autofree char *text = calloc(1, FILE_MAX + 1);
+    ssize_t count = text ? read(fd, text, FILE_MAX) : -1;
+    if (count < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "read '%s'", str_shown(path).text);
+    int result = client_settings_read(path, text, ret_server, ret_key, err);
+    return result < 0 ? result : check_mode(fd, path, *ret_key, err);
+}
+
+static int find_file(char **ret_server, char **ret_key, struct brig_error *err)
+{
+    autostr struct str path = {0};
+    const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    if (base && base[0] == '/')
+        str_appendf(&path, "%s/brig/brigctl.conf", base);
+    else if (home && home[0] == '/')
+        str_appendf(&path, "%s/.config/brig/brigctl.conf", home);
+    if (path.failed)
+        return brig_fail_nomem(err);
+    return path.data ? read_file(path.data, ret_server, ret_key, err) : 0;
+}
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+/* "host:port" is short for http://host:port. */
+static int add_scheme(const char *server, char **ret_text, struct brig_error *err)
+{
+    const char *const parts[] = {
+        strstr(server, "://") || str_starts_with(server, "unix:") ? "" : "http://", server};
+    char *text = NULL;
+    int result = str_join(parts, ARRAY_LENGTH(parts), "", &text, err);
+    if (result < 0)
+        return result;
+    size_t length = strlen(text);
+    while (length > 0 && text[length - 1] == '/')
+        text[--length] = '\0';
+    *ret_text = text;
+    return 0;
+}
+
+static int check(const struct client *client, struct brig_error *err)
+{
+    if (!str_starts_with(client->server, "http://") &&
+        !str_starts_with(client->server, "https://") && !str_starts_with(client->server, "unix:/"))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not a server: http://HOST:PORT, https://HOST or unix:/PATH",
+                         str_shown(client->server).text);
+    for (const char *c = client->key ? client->key : ""; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the key has a blank or a character that is not ASCII in it");
+    return 0;
+}
+
+int client_settle(struct client *client, char **ret_storage, struct brig_error *err)
+{
+    autofree char *server = NULL, *key = NULL;
+    if (!client->server)
+        client->server = variable("BRIG_SERVER");
+    if (!client->key)
+        client->key = variable("BRIG_API_KEY");
+    int result = client->server && client->key ? 0 : find_file(&server, &key, err);
+    if (result < 0)
+        return result;
+    const char *chosen = client->server ? client->server : server ? server : SERVER_DEFAULT;
+    result = add_scheme(chosen, &ret_storage[0], err);
+    if (result < 0)
+        return result;
+    client->server = ret_storage[0];
+    if (!client->key)
+        client->key = ret_storage[1] = take_ptr(&key);
+    return check(client, err);
+}
