@@ -19,6 +19,7 @@
 #include "cli/config_files.h"
 #include "cli/identity.h"
 #include "cli/initjail.h"
+#include "cli/live_masks.h"
 #include "cli/masks.h"
 #include "cli/message.h"
 #include "cli/settings.h"
@@ -447,6 +448,14 @@ static int hide_as_user(const struct settings *settings, const struct identity *
     return status;
 }
 
+static int go_live(const struct settings *settings, const struct identity *identity,
+                   struct hidden *hidden, struct live_masks *live, struct brig_error *err)
+{
+    return identity->host_home
+               ? live_masks_init(live, settings, identity, &hidden->masks, &hidden->sightings, err)
+               : 0;
+}
+
 int home_foresee(const struct settings *settings, const struct identity *identity,
                  struct brig_error *err)
 {
@@ -461,7 +470,7 @@ int home_foresee(const struct settings *settings, const struct identity *identit
 }
 
 int home_enter(const struct settings *settings, const struct identity *identity,
-               struct home_mounts *ret_mounts, struct brig_error *err)
+               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     const char *home = identity->host_home;
@@ -483,11 +492,13 @@ int home_enter(const struct settings *settings, const struct identity *identity,
             .mode = 0400,
         };
     if (status < 0 || !kept)
-        return status;
+        return status < 0 ? status : go_live(settings, identity, &hidden, live, err);
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     status = initjail_run(settings, identity, owner, err);
     if (status == 0)
         status = join(settings, &hidden.sightings, owner, &hidden.masks, &hidden.own, &mounts, err);
+    if (status == 0)
+        status = go_live(settings, identity, &hidden, live, err);
     if (status < 0) {
         home_mounts_done(&mounts);
         return status;
