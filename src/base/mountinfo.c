@@ -2,10 +2,15 @@
 /* The kernel's table of mounts (Documentation/filesystems/proc.rst, 3.5). */
 #include "base/mountinfo.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/proc.h"
+
+#define TABLE_MAX (16 << 20) /* bytes */
 
 static bool is_octal(char c)
 {
@@ -51,6 +56,15 @@ static bool read_device(char *text, struct mountinfo *ret_mount)
     return true;
 }
 
+/* What comes behind a word of one dash: until there, any number of fields. */
+static const char *read_type(char **line)
+{
+    while (**line)
+        if (strcmp(next_word(line), "-") == 0)
+            return next_word(line);
+    return "";
+}
+
 bool mountinfo_next(char **table, struct mountinfo *ret_mount)
 {
     while (**table) {
@@ -63,6 +77,7 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
         char *device = next_word(&line), *root = next_word(&line), *point = next_word(&line);
         if (*root != '/' || *point != '/' || !read_device(device, ret_mount))
             continue;
+        ret_mount->type = read_type(&line);
         unescape(root);
         unescape(point);
         ret_mount->root = root;
@@ -70,4 +85,36 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
         return true;
     }
     return false;
+}
+
+int mountinfo_read(pid_t pid, struct mountinfo_table *ret_table)
+{
+    char path[64] = "/proc/self/mountinfo";
+    bool whole;
+    if (pid != 0)
+        (void)snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
+    struct mountinfo_table table = {.text = proc_read(path, TABLE_MAX, &whole)};
+    if (!table.text)
+        return -1;
+    size_t lines = 1;
+    for (const char *at = table.text; (at = strchr(at, '\n')); at++)
+        lines++;
+    table.mounts = calloc(lines, sizeof *table.mounts);
+    if (!table.mounts || !whole) {
+        mountinfo_done(&table);
+        errno = whole ? ENOMEM : EFBIG;
+        return -1;
+    }
+    char *rest = table.text;
+    while (table.count < lines && mountinfo_next(&rest, &table.mounts[table.count]))
+        table.count++;
+    *ret_table = table;
+    return 0;
+}
+
+void mountinfo_done(struct mountinfo_table *table)
+{
+    free(table->text);
+    free(table->mounts);
+    *table = (struct mountinfo_table){0};
 }

@@ -37,6 +37,7 @@ int live_masks_init(struct live_masks *live, const struct settings *settings,
     live->sightings = *sightings;
     *masks = (struct masks){0};
     *sightings = (struct sightings){0};
+    settings->policy->mounts = &live->sightings.mounts; /* where they are now */
     return 0;
 }
 

@@ -195,18 +195,15 @@ static void name_of(int fd, char path[PATH_SIZE])
 bool mounts_has_below(int directory, char *ret_mount, size_t size)
 {
     char path[PATH_SIZE];
-    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
-    autofree char *line = NULL;
-    size_t room = 0;
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
     name_of(directory, path);
-    while (file && getline(&line, &room, file) > 0) {
-        char *rest = line;
-        struct mountinfo mount;
-        if (mountinfo_next(&rest, &mount) && path_is_beneath(path, mount.point) &&
-            strcmp(path, mount.point) != 0) {
-            (void)snprintf(ret_mount, size, "%s", mount.point);
-            return true;
-        }
+    (void)mountinfo_read(0, &table);
+    for (size_t i = 0; i < table.count; i++) {
+        const char *point = table.mounts[i].point;
+        if (!path_is_beneath(path, point) || strcmp(path, point) == 0)
+            continue;
+        (void)snprintf(ret_mount, size, "%s", point);
+        return true;
     }
     return false;
 }

@@ -14,13 +14,11 @@
 #include "base/error.h"
 #include "base/mountinfo.h"
 #include "base/own.h"
-#include "base/proc.h"
 #include "jail/spawn.h"
 #include "jail/unenforced.h"
 
 #define MOUNTS_DELAY_US 10000
 #define REST_DELAY_US 250000
-#define TABLE_MAX (16 << 20) /* bytes of a table of mounts */
 
 /* By name, and anew after each change: a directory that was replaced is another one to watch. Where
  * it is missing, nothing can be replaced in it. */
@@ -108,45 +106,11 @@ void watch_done(struct watch *watch)
     *watch = WATCH_INIT;
 }
 
-/* The table of mounts of a process: where something is mounted. */
-struct table {
-    char *text;
-    const char **points;
-    size_t count;
-};
-
-static void table_done(struct table *table)
-{
-    free(table->text);
-    free(table->points);
-}
-
-/* False if the process is over, or memory short. */
-static bool read_table(pid_t pid, struct table *ret_table)
-{
-    char path[64];
-    bool whole;
-    (void)snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
-    ret_table->text = proc_read(path, TABLE_MAX, &whole);
-    if (!ret_table->text || !whole || !*ret_table->text)
-        return false;
-    size_t lines = 1;
-    for (const char *at = ret_table->text; (at = strchr(at, '\n')); at++)
-        lines++;
-    ret_table->points = calloc(lines, sizeof *ret_table->points);
-    struct mountinfo mount;
-    for (char *rest = ret_table->text; ret_table->points && ret_table->count < lines;)
-        if (mountinfo_next(&rest, &mount))
-            ret_table->points[ret_table->count++] = mount.point;
-        else
-            break;
-    return ret_table->points;
-}
-
-static bool is_covered(const struct table *table, const char *path)
+/* Whether something is mounted at the path in the jail, by its table of mounts. */
+static bool is_covered(const struct mountinfo_table *table, const char *path)
 {
     for (size_t i = 0; i < table->count; i++)
-        if (strcmp(table->points[i], path) == 0)
+        if (strcmp(table->mounts[i].point, path) == 0)
             return true;
     return false;
 }
@@ -239,11 +203,11 @@ static void note_relaid(const struct plan_mask *mask, struct brig_unenforced *no
 static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
                       struct brig_unenforced *notices)
 {
-    __attribute__((cleanup(table_done))) struct table table = {0};
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
     if (watch->fd >= 0)
         (void)add_watches(watch, plan);
-    if (!read_table(pid, &table))
-        return;
+    if (mountinfo_read(pid, &table) < 0 || table.count == 0)
+        return; /* the jail is over */
     const char *last = NULL;
     for (size_t i = 0; i < plan->mask_count; i++) {
         if (last && strcmp(last, plan->masks[i].path) == 0)

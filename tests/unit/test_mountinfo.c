@@ -20,15 +20,27 @@ int main(void)
     tap_ok(mount.device_major == 254 && mount.device_minor == 1, "with its device");
     tap_is_str(mount.root, "/", "what of it is shown");
     tap_is_str(mount.point, "/", "and where");
+    tap_is_str(mount.type, "ext4", "and the type of its filesystem");
     tap_ok(mountinfo_next(&rest, &mount), "lines that are none are passed over");
     tap_is_str(mount.root, "/a b", "blanks are escaped in a root");
     tap_is_str(mount.point, "/mnt/c\\d\t", "backslashes and others in a mount point");
+    tap_is_str(mount.type, "tmpfs", "any number of fields is before the type");
     tap_ok(mountinfo_next(&rest, &mount), "so are those without a device or a directory");
     tap_is_str(mount.root, "/odd\\9", "what is no escape stays");
     tap_is_str(mount.point, "/last", "the last line needs no end");
+    tap_is_str(mount.type, "", "nor a type");
     tap_ok(!mountinfo_next(&rest, &mount), "then there are no more");
     char empty[] = "";
     rest = empty;
     tap_ok(!mountinfo_next(&rest, &mount), "an empty table has none");
+    struct mountinfo_table own, none;
+    tap_is_int(mountinfo_read(0, &own), 0, "our own table is read");
+    bool found = false;
+    for (size_t i = 0; i < own.count; i++)
+        found = found || (strcmp(own.mounts[i].point, "/proc") == 0 &&
+                          strcmp(own.mounts[i].type, "proc") == 0);
+    tap_ok(found, "and has /proc in it");
+    mountinfo_done(&own);
+    tap_ok(mountinfo_read(-1, &none) < 0, "that of nobody is not");
     return tap_done();
 }
