@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/path.h"
 #include "base/proc.h"
 
 #define TABLE_MAX (16 << 20) /* bytes */
@@ -41,6 +42,12 @@ static char *next_word(char **line)
     return word;
 }
 
+static int read_id(const char *text)
+{
+    uint64_t id;
+    return parse_uint(text, INT32_MAX, PARSE_ZERO_OK, &id, NULL) < 0 ? -1 : (int)id;
+}
+
 static bool read_device(char *text, struct mountinfo *ret_mount)
 {
     uint64_t device_major, device_minor;
@@ -72,11 +79,12 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
         char *end = line + strcspn(line, "\n");
         *table = *end ? end + 1 : end;
         *end = 0;
-        (void)next_word(&line); /* its id and that of the one it is mounted on */
-        (void)next_word(&line);
+        const char *id = next_word(&line), *parent = next_word(&line);
         char *device = next_word(&line), *root = next_word(&line), *point = next_word(&line);
         if (*root != '/' || *point != '/' || !read_device(device, ret_mount))
             continue;
+        ret_mount->id = read_id(id);
+        ret_mount->parent = read_id(parent);
         ret_mount->type = read_type(&line);
         unescape(root);
         unescape(point);
@@ -117,4 +125,41 @@ void mountinfo_done(struct mountinfo_table *table)
     free(table->text);
     free(table->mounts);
     *table = (struct mountinfo_table){0};
+}
+
+/* The one that is on none of the others. */
+static const struct mountinfo *find_root(const struct mountinfo_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct mountinfo *mount = &table->mounts[i];
+        bool on_other = false;
+        for (size_t j = 0; j < table->count && !on_other; j++)
+            on_other = j != i && table->mounts[j].id == mount->parent;
+        if (strcmp(mount->point, "/") == 0 && !on_other)
+            return mount;
+    }
+    return NULL;
+}
+
+/* The first that somebody who walks along a path meets on a mount. */
+static const struct mountinfo *find_next(const struct mountinfo_table *table,
+                                         const struct mountinfo *on, const char *path)
+{
+    const struct mountinfo *first = NULL;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct mountinfo *mount = &table->mounts[i];
+        if (mount != on && mount->parent == on->id && path_is_beneath(mount->point, path) &&
+            (!first || strlen(mount->point) < strlen(first->point)))
+            first = mount;
+    }
+    return first;
+}
+
+const struct mountinfo *mountinfo_at(const struct mountinfo_table *table, const char *path)
+{
+    const struct mountinfo *found = find_root(table), *next;
+    /* No more often than there are mounts: a table may be anything. */
+    for (size_t i = 0; found && i < table->count && (next = find_next(table, found, path)); i++)
+        found = next;
+    return found;
 }

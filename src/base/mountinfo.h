@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 struct mountinfo {
+    int id, parent; /* its own, and that of the mount it is on */
     unsigned device_major, device_minor;
     const char *root;  /* which directory of its filesystem it shows */
     const char *point; /* where */
@@ -22,6 +23,9 @@ struct mountinfo_table {
 /* Reads it: 0, or -1 with errno. What there is of it to read in a jail is read. */
 int mountinfo_read(pid_t pid, struct mountinfo_table *ret_table);
 void mountinfo_done(struct mountinfo_table *table);
+/* The mount on which an absolute path without links is found: there may be others at the same place,
+ * below it. NULL if the table has none. */
+const struct mountinfo *mountinfo_at(const struct mountinfo_table *table, const char *path);
 
 /* Takes the next line off a table, which it changes: escapes are undone in place. False at the end.
  * Lines that are none are passed over. The texts live as long as the table. */

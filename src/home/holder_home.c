@@ -22,7 +22,10 @@ static int find_changes(struct holder *holder, enum storage_layers layers,
     const char *reason;
     if (changes < 0)
         return changes;
-    if (storage_misfits(changes, layers, &reason)) {
+    autoclose int work = storage_work(changes, holder->name, err);
+    if (work < 0)
+        return work;
+    if (storage_misfits(changes, work, layers, &reason)) {
         char name[STORAGE_NAME_MAX];
         int fresh = storage_set_aside(changes, name, err);
         if (fresh < 0)
@@ -74,7 +77,7 @@ static int own_overlay(struct holder *holder, int home, const char *label,
                        : mounts_overlay(home, changes, work, label, err);
     if (status < 0)
         return status;
-    storage_mark(changes, layers);
+    storage_mark(work, layers);
     return masking_mounted(&holder->masking, changes, answer->created, err);
 }
 

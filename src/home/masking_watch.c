@@ -15,7 +15,8 @@
 
 #define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
 #define PART_MAX 256
-#define READS_MAX 128 /* of events, at a time: more than the kernel keeps */
+#define READS_MAX 256   /* of events, at a time: more than the kernel keeps */
+#define EXAMINED_MAX 64 /* of them: to look at everything takes no longer than at more of these */
 #define DEPTH_MAX 32
 
 /* ---- which directories ---- */
@@ -170,10 +171,23 @@ static bool is_about_set(const struct masking_set *set, const char *path)
     return false;
 }
 
+/* One directory may be known by several names. Who makes new ones must not have us use up what the user
+ * can watch. */
 static void forget_watch(struct masking *masking, size_t which)
 {
+    int descriptor = masking->watches[which].descriptor;
     free(masking->watches[which].directory);
     masking->watches[which] = masking->watches[--masking->watch_count];
+    for (size_t i = 0; i < masking->watch_count; i++)
+        if (masking->watches[i].descriptor == descriptor)
+            return;
+    (void)inotify_rm_watch(masking->inotify, descriptor);
+}
+
+static void forget_all(struct masking *masking)
+{
+    while (masking->watch_count > 0)
+        forget_watch(masking, masking->watch_count - 1);
 }
 
 /* A directory that was replaced is another one to watch, and so is all below it. */
@@ -214,31 +228,36 @@ static void forget_gone(struct masking *masking, int descriptor)
 }
 
 /* Reads some events; false if there are no more. */
-static bool read_events(struct masking *masking, bool *about)
+static bool read_events(struct masking *masking, unsigned *examined, bool *about)
 {
     _Alignas(struct inotify_event) char buffer[8192];
     ssize_t length = read(masking->inotify, buffer, sizeof buffer);
-    for (char *at = buffer; length > 0 && at < buffer + length;) {
+    for (char *at = buffer; length > 0 && at < buffer + length && *examined <= EXAMINED_MAX;) {
         const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
         at += sizeof *event + event->len;
+        ++*examined;
         if (event->mask & IN_IGNORED)
             forget_gone(masking, event->wd);
-        *about = is_about_masks(masking, event) || *about;
+        else
+            *about = is_about_masks(masking, event) || *about;
     }
     return length > 0;
 }
 
 /* All there are: while nobody was in the jail none were read, and who joins now must not be served
- * before. Who makes more all the time has everything looked at instead. */
+ * before. Who makes many has everything looked at instead, and watched anew. */
 void masking_process(struct masking *masking)
 {
     int wait_ms = masking_wait_ms(masking);
     if (wait_ms > 0)
         (void)nanosleep(&(struct timespec){.tv_nsec = wait_ms * 1000000L}, NULL);
     bool about = false;
+    unsigned examined = 0;
     int reads = 0;
-    while (reads < READS_MAX && read_events(masking, &about))
+    while (reads < READS_MAX && read_events(masking, &examined, &about))
         reads++;
-    if (about || reads == READS_MAX)
+    if (examined > EXAMINED_MAX)
+        forget_all(masking);
+    if (about || examined > EXAMINED_MAX || reads == READS_MAX)
         masking_watch(masking);
 }

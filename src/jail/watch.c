@@ -20,15 +20,28 @@
 #define MOUNTS_DELAY_US 10000
 #define REST_DELAY_US 250000
 
+/* Lets go of a directory that no name is in any more: who makes new ones must not have us use up what
+ * the user can watch. */
+static void drop_watch(const struct watch *watch, int descriptor)
+{
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->descriptors[i] == descriptor)
+            return;
+    (void)inotify_rm_watch(watch->fd, descriptor);
+}
+
 /* By name, and anew after each change: a directory that was replaced is another one to watch. Where
  * it is missing, nothing can be replaced in it. */
 static bool add_watches(struct watch *watch, const struct plan *plan)
 {
     bool all = true;
     for (size_t i = 0; i < watch->count; i++) {
+        int before = watch->descriptors[i];
         watch->descriptors[i] = inotify_add_watch(watch->fd, plan->masks[i].host_dir,
                                                   IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
         all &= watch->descriptors[i] >= 0 || errno == ENOENT || errno == ENOTDIR;
+        if (before >= 0 && before != watch->descriptors[i])
+            drop_watch(watch, before);
     }
     return all;
 }
@@ -106,13 +119,12 @@ void watch_done(struct watch *watch)
     *watch = WATCH_INIT;
 }
 
-/* Whether something is mounted at the path in the jail, by its table of mounts. */
+/* Whether something is mounted at the path in the jail, and not below what is seen there: a home has
+ * mounts of its own at the places of those in a grant that lies on it. */
 static bool is_covered(const struct mountinfo_table *table, const char *path)
 {
-    for (size_t i = 0; i < table->count; i++)
-        if (strcmp(table->mounts[i].point, path) == 0)
-            return true;
-    return false;
+    const struct mountinfo *mount = mountinfo_at(table, path);
+    return mount && strcmp(mount->point, path) == 0;
 }
 
 /* What the path is covered with: something empty, or itself. */

@@ -2,6 +2,7 @@
 /* The table of mounts: what is read of it. */
 #include "base/mountinfo.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "tap.h"
@@ -33,7 +34,23 @@ int main(void)
     char empty[] = "";
     rest = empty;
     tap_ok(!mountinfo_next(&rest, &mount), "an empty table has none");
-    struct mountinfo_table own, none;
+    char stacked[] = "10 1 0:1 / / rw - ext4 x rw\n"
+                     "11 10 0:2 / /home/u rw - overlay x rw\n"
+                     "12 11 0:3 / /home/u/a/key rw - tmpfs x rw\n"
+                     "13 11 0:1 /a /home/u/a rw - ext4 x rw\n"
+                     "14 13 0:4 / /home/u/a/b rw - tmpfs x rw\n"
+                     "15 14 0:5 / /home/u/a/b rw - proc x rw\n";
+    struct mountinfo_table home = {.mounts = calloc(8, sizeof *home.mounts)};
+    for (rest = stacked; home.mounts && mountinfo_next(&rest, &home.mounts[home.count]);)
+        home.count++;
+    tap_is_str(mountinfo_at(&home, "/home/u/a/key")->point, "/home/u/a",
+               "what is mounted below another mount is not met");
+    tap_is_int(mountinfo_at(&home, "/home/u/a/b")->id, 15, "of two at one place the upper one");
+    tap_is_int(mountinfo_at(&home, "/home/u/a/b/c/d")->id, 15, "also below it");
+    tap_is_int(mountinfo_at(&home, "/home/user")->id, 10, "names are compared as a whole");
+    free(home.mounts);
+    struct mountinfo_table own, none = {0};
+    tap_ok(!mountinfo_at(&none, "/"), "in an empty table there is nothing");
     tap_is_int(mountinfo_read(0, &own), 0, "our own table is read");
     bool found = false;
     for (size_t i = 0; i < own.count; i++)
