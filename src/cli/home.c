@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/config_files.h"
+#include "cli/grant_check.h"
 #include "cli/identity.h"
 #include "cli/initjail.h"
 #include "cli/live_masks.h"
@@ -413,6 +414,16 @@ static void hidden_done(struct hidden *hidden)
     sightings_done(&hidden->sightings);
 }
 
+static int check_grants(const struct settings *settings, const struct hidden *hidden,
+                        struct brig_error *err)
+{
+    __attribute__((cleanup(masks_done))) struct masks late = {0};
+    int status = settings->late_masks ? masks_resolve_late(settings, &late, err) : 0;
+    return status < 0 ? status
+                      : grant_check(settings, settings->late_masks ? &late : &hidden->masks,
+                                    &hidden->sightings, err);
+}
+
 /* What is hidden, in every mode: of the home directory, and of brig's own. */
 static int hide(const struct settings *settings, const char *home, bool links,
                 struct hidden *hidden, struct brig_error *err)
@@ -424,6 +435,8 @@ static int hide(const struct settings *settings, const char *home, bool links,
     if (status < 0 || !home)
         return status;
     status = sightings_init(&hidden->sightings, policy, home, err);
+    if (status == 0)
+        status = check_grants(settings, hidden, err);
     if (status == 0 && (policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST)) {
         status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
         if (status == 0)

@@ -178,3 +178,37 @@ time.sleep(20)
     go
     [ "$(cat seen)" = "" ]
 }
+
+@test "a link that a run has planted has nothing granted that is masked, nor the home" {
+    made .ssh hproj
+    local mode
+    run_as_user sh -c "mkdir -p $H/.ssh $H/hproj/sub; echo token >$H/.ssh/id; echo open >$H/hproj/file; ln -s sub $H/hproj/link; echo open >$H/hproj/sub/id"
+    for mode in casual bare strict sealed; do
+        jail user planted
+        # The twin: a link to something else is followed, and what is masked is granted by its own name.
+        must by user -m "$mode" -j planted -d "$H/hproj/link" -- cat "$H/hproj/link/id"
+        output_has open
+        must by user -m "$mode" -j planted -d "$H/.ssh" -- cat "$H/.ssh/id"
+        output_has token
+        must by user -m "$mode" -j planted -D -d "$H/hproj" -- sh -c "ln -s ~/.ssh $H/hproj/keys; ln -s ~ $H/hproj/home; ln -s ~/.ssh/id $H/hproj/id"
+        [ -L "$H/hproj/keys" ]
+        [ -L "$H/hproj/home" ]
+        must_exit 125 by user -m "$mode" -j planted -d "$H/hproj/keys" -- cat "$H/hproj/keys/id"
+        output_has "is a link to"
+        must_exit 125 by user -m "$mode" -j planted -r "$H/hproj/keys/id" -- cat "$H/hproj/keys/id"
+        must_exit 125 by user -m "$mode" -j planted -r "$H/hproj/id" -- cat "$H/hproj/id"
+        must_exit 125 by user -m "$mode" -j planted -d "$H/hproj/home" -- cat "$H/hproj/home/.ssh/id"
+        output_has "holds the home"
+        # Who goes there finds out, and may insist.
+        cd "$H/hproj/keys"
+        must_exit 125 by user -m "$mode" -j planted -- cat id
+        output_has "-d '$H/.ssh' to insist"
+        must by user -m "$mode" -j planted -D -- true
+        must by user -m "$mode" -j planted -d . -- cat id
+        output_has token
+        must by user -m "$mode" -j planted --unmask .ssh -- cat id
+        cd "$SCRATCH/project"
+        rm "$H/hproj/keys" "$H/hproj/home" "$H/hproj/id"
+        by user rm planted >/dev/null 2>&1 || true
+    done
+}
