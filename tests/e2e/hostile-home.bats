@@ -212,3 +212,37 @@ time.sleep(20)
         by user rm planted >/dev/null 2>&1 || true
     done
 }
+
+@test "who swaps directories for links while other runs start leads none of them out of the project" {
+    needs python3
+    made hout
+    local i
+    run_as_user sh -c "mkdir -p $H/hout sub other; echo open >$H/hout/open; echo token >$H/hout/secret; ln -s $H/hout link; git init -q . 2>/dev/null"
+    attack swap -- 'python3 -c "
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+end = time.time() + 60
+while time.time() < end and not os.path.exists(\"over\"):
+    libc.renameat2(-100, b\"sub\", -100, b\"link\", 2)
+    for old, new in ((\".git\", \"g\"), (\".git/hooks\", \"h\"), (\".vscode\", \"v\")):
+        try: os.rename(old, new)
+        except OSError: pass
+" & :' true
+    jail user starts
+    # A run that starts meanwhile may fail, but does not write there, nor lose what protects.
+    for i in $(seq 12); do
+        run by user -m casual -j starts -d sub -r "$H/hout:/srv/hout" --mask "hout/secret" -- sh -c 'echo planted >sub/planted; echo x >.git/hooks/pre-commit; mkdir -p .vscode/x; cat /srv/hout/secret; echo done'
+        output_lacks token
+        [ ! -e "$H/hout/planted" ]
+        [ ! -e .git/hooks/pre-commit ]
+        [ ! -e .vscode/x ]
+    done
+    run_as_user touch over
+    go
+    # The twin: with nobody there it starts, and writes where it may.
+    [ -d .git/hooks ]
+    run_as_user sh -c 'rm -rf sub link; mkdir sub'
+    must by user -m casual -j starts -d sub -- sh -c 'echo planted >sub/planted; echo done'
+    output_has done
+    [ -e sub/planted ]
+}
