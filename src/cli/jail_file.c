@@ -88,5 +88,5 @@ int jail_file_set_masks(const char *storage, const char *name, const char *const
     status = config_write_jail(dir, name, BRIG_MODE_CASUAL, err);
     if (status == 0)
         status = find_file(storage, name, &path, err);
-    return status < 0 ? status : change(path, paths, count, unmask, err);
+    return status < 0 || !path ? status : change(path, paths, count, unmask, err);
 }

@@ -73,7 +73,8 @@ static int note_place(void *context, const struct hide_place *place, struct brig
     size_t before = sightings->policy->grant_count;
     int status = sightings_hide(sightings, path, "masks, while it ran", err);
     live->added += sightings->policy->grant_count - before;
-    live->full = live->added >= ADDED_MAX;
+    live->full = live->added >= ADDED_MAX || status < 0;
+    live->added += status < 0; /* so that it is said */
     return status;
 }
 

@@ -175,8 +175,13 @@ static int add_mask(struct brig_policy *policy, const char *path, const char *or
         if (policy->grants[i].access == BRIG_MASK && strcmp(policy->grants[i].dest, path) == 0)
             return 0;
     int status = brig_policy_origin(policy, origin, err);
-    return status < 0 ? status
-                      : brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+    if (status < 0)
+        return status;
+    status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+    return status == 0 || policy->grant_count < POLICY_GRANTS_MAX
+               ? status
+               : brig_advise(err, status, "Mask the directory that holds '%s' instead",
+                             str_shown(path).text);
 }
 
 /* In the host's tree only what can hold a secret: a history may well be a link to /dev/null, and a

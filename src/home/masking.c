@@ -114,22 +114,26 @@ static int note_place(struct masking_set *set, const char *path, struct brig_err
     return set->places.failed ? brig_fail_nomem(err) : 0;
 }
 
+/* In the layer, and by a mount where that has no effect any more. */
+static int hide_in_home(const struct masking *masking, const char *path, struct brig_error *err)
+{
+    int hidden = mounts_mask(masking->home.fd, path, err);
+    if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, path)))
+        return hidden < 0 ? hidden : 0;
+    return mounts_cover(masking->home.fd, masking->changes, path, err);
+}
+
 static int hide_place(void *context, const struct hide_place *place, struct brig_error *err)
 {
     const struct effect *effect = context;
     const struct masking *masking = effect->masking;
+    bool looking = masking->looking; /* then what fails must not keep the rest from being hidden */
     int status = place->linked ? note_place(effect->set, place->path, err) : 0;
-    if (status < 0 &&
-        masking->looking) /* who makes links must not keep the rest from being hidden */
-        status = 0;
-    if (status == 0 && masking->on_place)
+    if (masking->on_place && (status == 0 || looking))
         status = masking->on_place(masking->context, place, err);
-    if (status < 0 || place->outside || !masking->hides)
-        return status;
-    int hidden = mounts_mask(masking->home.fd, place->path, err);
-    if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, place->path)))
-        return hidden < 0 ? hidden : 0;
-    return mounts_cover(masking->home.fd, masking->changes, place->path, err);
+    if ((status == 0 || looking) && !place->outside && masking->hides)
+        status = hide_in_home(masking, place->path, err);
+    return looking ? 0 : status;
 }
 
 static int apply(struct masking *masking, struct masking_set *set, const struct hide_rules *rules,

@@ -246,3 +246,14 @@ while time.time() < end and not os.path.exists(\"over\"):
     output_has done
     [ -e sub/planted ]
 }
+
+@test "who makes more names than can be hidden keeps the next run from starting, and it says why" {
+    made hdir
+    run_as_user mkdir "$H/hdir"
+    jail user names
+    must by user -m casual -j names -d "$H/hdir" -- sh -c 'i=0; while [ $i -lt 1100 ]; do i=$((i + 1)); : >~/hdir/$i.secret; done'
+    must_exit 125 by user -m casual -j names -d "$H/hdir" --mask 'hdir/*.secret' -- true
+    output_has "Mask the directory that holds"
+    must by user -m casual -j names -d "$H/hdir" -- ls "$H/hdir/7.secret"
+    must_fail by user -m casual -j names -d "$H/hdir" --mask hdir/7.secret -- grep -q . "$H/hdir/7.secret"
+}
