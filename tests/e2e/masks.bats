@@ -519,6 +519,25 @@ token" ]
     [ "$output" = token ]
 }
 
+@test "brig mask says if a run is stopped, which hides it when it goes on" {
+    made mlivedir
+    local pid
+    jail verb-stopped
+    run_as_user sh -c "mkdir $H/mlivedir; echo token >$H/mlivedir/key"
+    watcher verb-stopped -d "$H/mlivedir" -- 'cat ~/mlivedir/key >seen 2>/dev/null; true'
+    pid=$(run_as_user "$BRIG" list --json | grep -o '"name":"verb-stopped"[^]]*' | sed 's/.*"pids":\[\([0-9]*\).*/\1/')
+    [ "$pid" -gt 1 ]
+    kill -STOP "$pid"
+    run run_as_user "$BRIG" mask -j verb-stopped mlivedir/key
+    kill -CONT "$pid"
+    [ "$status" -eq 0 ]
+    output_has "not all that runs"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+}
+
 @test "brig mask refuses what it cannot hide, in one line with the remedy" {
     made mlivedir
     jail verb-no
