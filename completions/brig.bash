@@ -272,6 +272,14 @@ _brig() {
             _brig_ask -j
             return
             ;;
+        mask | unmask)
+            ((i == 1)) || { _brig_command "$i"; return; }
+            case ${COMP_WORDS[COMP_CWORD - 1]} in
+            -j | --jail) _brig_ask -j ;;
+            *) _brig_ask --mask ;;
+            esac
+            return
+            ;;
         run | explain | why) ((i == 1)) || { _brig_command "$i"; return; } ;;
         *)
             [[ $why ]] && break
@@ -291,7 +299,7 @@ _brig() {
     fi
     mapfile -t COMPREPLY < <(compgen -c -- "$cur")
     if ((COMP_CWORD == 1)); then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp init doctor help version' -- "$cur")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'run explain why list enter stop rm cp mask unmask init doctor help version' -- "$cur")
     fi
 }
 

@@ -38,8 +38,17 @@ function __brig_awaits_jail
         case enter
             test (count $words) = 2
             return
+        case mask unmask
+            contains -- $words[-1] -j --jail
+            return
     end
     return 1
+end
+
+# True where a path in the home directory is to follow.
+function __brig_awaits_mask
+    set -l words (commandline -opc)
+    contains -- "$words[2]" mask unmask; and not contains -- $words[-1] -j --jail
 end
 
 complete -c brig -n __fish_use_subcommand -f -a run -d 'run a command in a jail (the default)'
@@ -50,11 +59,14 @@ complete -c brig -n __fish_use_subcommand -f -a enter -d 'open a shell in a jail
 complete -c brig -n __fish_use_subcommand -f -a stop -d 'end what runs in a jail'
 complete -c brig -n __fish_use_subcommand -f -a rm -d 'remove a jail with all it keeps'
 complete -c brig -n __fish_use_subcommand -f -a cp -d 'copy files into a jail or out of it'
+complete -c brig -n __fish_use_subcommand -f -a mask -d 'hide something of the home in a jail, at once'
+complete -c brig -n __fish_use_subcommand -f -a unmask -d 'no longer hide it, from the jail\'s next mount on'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write files to start a configuration from'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'say what this system can enforce, and the remedy where it cannot'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
 complete -c brig -n __fish_use_subcommand -f -a version -d 'print the version'
 complete -c brig -n '__brig_awaits_jail' -f -a "(__brig_ask '--jail')"
+complete -c brig -n '__brig_awaits_mask' -f -a "(__brig_ask '--mask')"
 complete -c brig -n __brig_before_command -s m -l 'mode' -x -a 'casual bare strict sealed' -d 'the preset to start from (default: casual)'
 complete -c brig -n __brig_before_command -s j -l 'jail' -x -a "(__brig_ask '--jail')" -d 'the jail to use (default: default)'
 complete -c brig -n __brig_before_command -s C -l 'conf' -x -a "(__brig_ask '--conf')" -d 'the configuration file to use'

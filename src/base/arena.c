@@ -67,6 +67,16 @@ char *arena_strdup(struct arena *arena, const char *text)
     return arena_copy(arena, text, strlen(text) + 1);
 }
 
+char *arena_strndup(struct arena *arena, const char *text, size_t length)
+{
+    char *copy = arena_alloc_raw(arena, length + 1);
+    if (copy) {
+        memcpy(copy, text, length);
+        copy[length] = '\0';
+    }
+    return copy;
+}
+
 char *arena_printf(struct arena *arena, const char *format, ...)
 {
     char short_text[256]; /* most are, and are then formatted once */

@@ -17,6 +17,7 @@ void *arena_alloc(struct arena *arena, size_t size);
 void *arena_alloc_raw(struct arena *arena, size_t size);
 void *arena_copy(struct arena *arena, const void *data, size_t size);
 char *arena_strdup(struct arena *arena, const char *text);
+char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* The texts one after the other: what "%s%s" would do, and much faster. */

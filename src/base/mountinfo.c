@@ -2,10 +2,16 @@
 /* The kernel's table of mounts (Documentation/filesystems/proc.rst, 3.5). */
 #include "base/mountinfo.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/path.h"
+#include "base/proc.h"
+
+#define TABLE_MAX (16 << 20) /* bytes */
 
 static bool is_octal(char c)
 {
@@ -36,6 +42,12 @@ static char *next_word(char **line)
     return word;
 }
 
+static int read_id(const char *text)
+{
+    uint64_t id;
+    return parse_uint(text, INT32_MAX, PARSE_ZERO_OK, &id, NULL) < 0 ? -1 : (int)id;
+}
+
 static bool read_device(char *text, struct mountinfo *ret_mount)
 {
     uint64_t device_major, device_minor;
@@ -51,6 +63,15 @@ static bool read_device(char *text, struct mountinfo *ret_mount)
     return true;
 }
 
+/* What comes behind a word of one dash: until there, any number of fields. */
+static const char *read_type(char **line)
+{
+    while (**line)
+        if (strcmp(next_word(line), "-") == 0)
+            return next_word(line);
+    return "";
+}
+
 bool mountinfo_next(char **table, struct mountinfo *ret_mount)
 {
     while (**table) {
@@ -58,11 +79,13 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
         char *end = line + strcspn(line, "\n");
         *table = *end ? end + 1 : end;
         *end = 0;
-        (void)next_word(&line); /* its id and that of the one it is mounted on */
-        (void)next_word(&line);
+        const char *id = next_word(&line), *parent = next_word(&line);
         char *device = next_word(&line), *root = next_word(&line), *point = next_word(&line);
         if (*root != '/' || *point != '/' || !read_device(device, ret_mount))
             continue;
+        ret_mount->id = read_id(id);
+        ret_mount->parent = read_id(parent);
+        ret_mount->type = read_type(&line);
         unescape(root);
         unescape(point);
         ret_mount->root = root;
@@ -70,4 +93,73 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
         return true;
     }
     return false;
+}
+
+int mountinfo_read(pid_t pid, struct mountinfo_table *ret_table)
+{
+    char path[64] = "/proc/self/mountinfo";
+    bool whole;
+    if (pid != 0)
+        (void)snprintf(path, sizeof path, "/proc/%d/mountinfo", pid);
+    struct mountinfo_table table = {.text = proc_read(path, TABLE_MAX, &whole)};
+    if (!table.text)
+        return -1;
+    size_t lines = 1;
+    for (const char *at = table.text; (at = strchr(at, '\n')); at++)
+        lines++;
+    table.mounts = calloc(lines, sizeof *table.mounts);
+    if (!table.mounts || !whole) {
+        mountinfo_done(&table);
+        errno = whole ? ENOMEM : EFBIG;
+        return -1;
+    }
+    char *rest = table.text;
+    while (table.count < lines && mountinfo_next(&rest, &table.mounts[table.count]))
+        table.count++;
+    *ret_table = table;
+    return 0;
+}
+
+void mountinfo_done(struct mountinfo_table *table)
+{
+    free(table->text);
+    free(table->mounts);
+    *table = (struct mountinfo_table){0};
+}
+
+/* The one that is on none of the others. */
+static const struct mountinfo *find_root(const struct mountinfo_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct mountinfo *mount = &table->mounts[i];
+        bool on_other = false;
+        for (size_t j = 0; j < table->count && !on_other; j++)
+            on_other = j != i && table->mounts[j].id == mount->parent;
+        if (strcmp(mount->point, "/") == 0 && !on_other)
+            return mount;
+    }
+    return NULL;
+}
+
+/* The first that somebody who walks along a path meets on a mount. */
+static const struct mountinfo *find_next(const struct mountinfo_table *table,
+                                         const struct mountinfo *on, const char *path)
+{
+    const struct mountinfo *first = NULL;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct mountinfo *mount = &table->mounts[i];
+        if (mount != on && mount->parent == on->id && path_is_beneath(mount->point, path) &&
+            (!first || strlen(mount->point) < strlen(first->point)))
+            first = mount;
+    }
+    return first;
+}
+
+const struct mountinfo *mountinfo_at(const struct mountinfo_table *table, const char *path)
+{
+    const struct mountinfo *found = find_root(table), *next;
+    /* No more often than there are mounts: a table may be anything. */
+    for (size_t i = 0; found && i < table->count && (next = find_next(table, found, path)); i++)
+        found = next;
+    return found;
 }

@@ -119,6 +119,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
     struct run_loop loop = {.signal_fd = -1,
                             .relays = relayed ? relays : NULL,
                             .net = net,
+                            .masks = &setup->live,
                             .on_empty = tidy_up,
                             .on_empty_arg = setup};
     int status = run_loop_init(&loop, err);
@@ -130,6 +131,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
     for (int i = 1; i < 3; i++)
         if (command.stdio[i].kind == BRIG_STDIO_FD)
             (void)close(command.stdio[i].fd);
+    live_masks_start(&setup->live, setup->lease);
     if (status == 0)
         status = run_loop_run(&loop, job, policy->limits[BRIG_LIMIT_GRACE_MS], err);
     if (status == 0)
@@ -259,7 +261,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     settings->policy->jail_name = settings->jail;
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
-        status = home_enter(settings, identity, &mounts, err);
+        status = home_enter(settings, identity, &mounts, &setup->live, err);
+    setup->lease = mounts.lease;
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
     const struct placeholders *held = &setup->protect.held;

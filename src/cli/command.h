@@ -21,6 +21,7 @@ enum command_words {
     COMMAND_WORDS_PATHS,        /* options of a run, and paths */
     COMMAND_WORDS_JAILS,        /* names of jails */
     COMMAND_WORDS_JAIL_COMMAND, /* the name of a jail, and a command */
+    COMMAND_WORDS_MASKS,        /* -j NAME, and paths in the home directory */
 };
 
 struct command {
@@ -41,6 +42,8 @@ extern const struct command cmd_enter;
 extern const struct command cmd_stop;
 extern const struct command cmd_rm;
 extern const struct command cmd_cp;
+extern const struct command cmd_mask;
+extern const struct command cmd_unmask;
 extern const struct command cmd_init;
 extern const struct command cmd_doctor;
 extern const struct command cmd_help;

@@ -221,10 +221,26 @@ static bool complete_jail(struct completion *c, int count, char *const *words)
     return true;
 }
 
+/* Behind `mask` and `unmask`. */
+static bool complete_masks(struct completion *c, int count, char *const *words)
+{
+    if (count < 2 || words_of(words[0]) != COMMAND_WORDS_MASKS)
+        return false;
+    const char *before = words[count - 2];
+    c->typed = words[count - 1];
+    if (strcmp(before, "-j") == 0 || strcmp(before, "--jail") == 0)
+        offer_stems(c, c->files.storage, ".jail");
+    else if (c->typed[0] == '-')
+        offer(c, "--jail", strlen("--jail"), " ");
+    else
+        offer_files(c, c->files.home, false);
+    return true;
+}
+
 static void complete_words(struct completion *c, int count, char *const *words)
 {
     const struct option_row *row = NULL;
-    if (complete_jail(c, count, words))
+    if (complete_jail(c, count, words) || complete_masks(c, count, words))
         return;
     enum command_words kind = count > 1 ? words_of(words[0]) : COMMAND_WORDS_NONE;
     c->paths = kind == COMMAND_WORDS_PATHS;

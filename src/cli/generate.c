@@ -270,6 +270,17 @@ static void generate_bash(struct str *out)
                "            _brig_ask -j\n"
                "            return\n"
                "            ;;\n"
+               "        ");
+    append_verbs_with(out, COMMAND_WORDS_MASKS, " | ");
+    str_append(out,
+               ")\n"
+               "            ((i == 1)) || { _brig_command \"$i\"; return; }\n"
+               "            case ${COMP_WORDS[COMP_CWORD - 1]} in\n"
+               "            -j | --jail) _brig_ask -j ;;\n"
+               "            *) _brig_ask --mask ;;\n"
+               "            esac\n"
+               "            return\n"
+               "            ;;\n"
                "        run | explain | why) ((i == 1)) || { _brig_command \"$i\"; return; } ;;\n"
                "        *)\n"
                "            [[ $why ]] && break\n"
@@ -412,6 +423,16 @@ static void generate_zsh(struct str *out)
                     "        _normal\n"
                     "        return\n"
                     "    fi\n"
+                    "    if ((CURRENT > 2)) && [[ $words[2] == (");
+    append_verbs_with(out, COMMAND_WORDS_MASKS, "|");
+    str_append(out, ") ]]; then\n"
+                    "        if [[ $words[CURRENT-1] == (-j|--jail) ]]; then\n"
+                    "            _brig_ask --jail\n"
+                    "        else\n"
+                    "            _brig_ask --mask\n"
+                    "        fi\n"
+                    "        return\n"
+                    "    fi\n"
                     "    [[ $words[2] == why && CURRENT -gt 2 ]] && first=_files rest=_files\n"
                     "    [[ $words[2] == (run|explain|why) && CURRENT -gt 2 ]] && "
                     "{ shift words; ((CURRENT--)); }\n"
@@ -531,8 +552,20 @@ static void generate_fish(struct str *out)
     str_append(out, "\n"
                     "            test (count $words) = 2\n"
                     "            return\n"
+                    "        case ");
+    append_verbs_with(out, COMMAND_WORDS_MASKS, " ");
+    str_append(out, "\n"
+                    "            contains -- $words[-1] -j --jail\n"
+                    "            return\n"
                     "    end\n"
                     "    return 1\n"
+                    "end\n\n"
+                    "# True where a path in the home directory is to follow.\n"
+                    "function __brig_awaits_mask\n"
+                    "    set -l words (commandline -opc)\n"
+                    "    contains -- \"$words[2]\" ");
+    append_verbs_with(out, COMMAND_WORDS_MASKS, " ");
+    str_append(out, "; and not contains -- $words[-1] -j --jail\n"
                     "end\n\n");
     for (const struct command *const *command = commands; *command; command++) {
         str_appendf(out, "complete -c brig -n __fish_use_subcommand -f -a %s -d ",
@@ -540,7 +573,8 @@ static void generate_fish(struct str *out)
         fish_quoted(out, (*command)->summary);
         str_append_char(out, '\n');
     }
-    str_append(out, "complete -c brig -n '__brig_awaits_jail' -f -a \"(__brig_ask '--jail')\"\n");
+    str_append(out, "complete -c brig -n '__brig_awaits_jail' -f -a \"(__brig_ask '--jail')\"\n"
+                    "complete -c brig -n '__brig_awaits_mask' -f -a \"(__brig_ask '--mask')\"\n");
     for (int i = 0; i < OPTION_COUNT_; i++)
         fish_option(out, &option_rows[i]);
     str_append(out, "complete -c brig -n 'not __brig_awaits_jail' -f -a "

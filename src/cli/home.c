@@ -17,8 +17,10 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/config_files.h"
+#include "cli/grant_check.h"
 #include "cli/identity.h"
 #include "cli/initjail.h"
+#include "cli/live_masks.h"
 #include "cli/masks.h"
 #include "cli/message.h"
 #include "cli/settings.h"
@@ -423,6 +425,16 @@ static void hidden_done(struct hidden *hidden)
     sightings_done(&hidden->sightings);
 }
 
+static int check_grants(const struct settings *settings, const struct hidden *hidden,
+                        struct brig_error *err)
+{
+    __attribute__((cleanup(masks_done))) struct masks late = {0};
+    int status = settings->late_masks ? masks_resolve_late(settings, &late, err) : 0;
+    return status < 0 ? status
+                      : grant_check(settings, settings->late_masks ? &late : &hidden->masks,
+                                    &hidden->sightings, err);
+}
+
 /* What is hidden, in every mode: of the home directory, and of brig's own. */
 static int hide(const struct settings *settings, const char *home, bool links,
                 struct hidden *hidden, struct brig_error *err)
@@ -434,6 +446,8 @@ static int hide(const struct settings *settings, const char *home, bool links,
     if (status < 0 || !home)
         return status;
     status = sightings_init(&hidden->sightings, policy, home, err);
+    if (status == 0)
+        status = check_grants(settings, hidden, err);
     if (status == 0 && (policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST)) {
         status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
         if (status == 0)
@@ -458,6 +472,14 @@ static int hide_as_user(const struct settings *settings, const struct identity *
     return status;
 }
 
+static int go_live(const struct settings *settings, const struct identity *identity,
+                   struct hidden *hidden, struct live_masks *live, struct brig_error *err)
+{
+    return identity->host_home
+               ? live_masks_init(live, settings, identity, &hidden->masks, &hidden->sightings, err)
+               : 0;
+}
+
 int home_foresee(const struct settings *settings, const struct identity *identity,
                  struct brig_error *err)
 {
@@ -472,7 +494,7 @@ int home_foresee(const struct settings *settings, const struct identity *identit
 }
 
 int home_enter(const struct settings *settings, const struct identity *identity,
-               struct home_mounts *ret_mounts, struct brig_error *err)
+               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     const char *home = identity->host_home;
@@ -494,11 +516,13 @@ int home_enter(const struct settings *settings, const struct identity *identity,
             .mode = 0400,
         };
     if (status < 0 || !kept)
-        return status;
+        return status < 0 ? status : go_live(settings, identity, &hidden, live, err);
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     status = initjail_run(settings, identity, owner, err);
     if (status == 0)
         status = join(settings, &hidden.sightings, owner, &hidden.masks, &hidden.own, &mounts, err);
+    if (status == 0)
+        status = go_live(settings, identity, &hidden, live, err);
     if (status < 0) {
         home_mounts_done(&mounts);
         return status;

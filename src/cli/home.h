@@ -5,12 +5,14 @@
 #include "home/home.h"
 
 struct identity;
+struct live_masks;
 struct settings;
 
 /* Completes the policy with what is hidden and, where its mode keeps a home, with the mounts of the
- * jail; it may give the jail a host id of its own. *ret_mounts is to be kept until the run is over. */
+ * jail; it may give the jail a host id of its own. *ret_mounts is to be kept until the run is over,
+ * and *live, which was initialised, knows what is hidden then. */
 int home_enter(const struct settings *settings, const struct identity *identity,
-               struct home_mounts *ret_mounts, struct brig_error *err);
+               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_error *err);
 
 /* For whoever asks what a run would be: completes the policy as home_enter() does, but for the mounts
  * themselves. Nothing is made. */

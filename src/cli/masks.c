@@ -257,6 +257,24 @@ int masks_apply(const struct masks *masks, const struct sightings *sightings, bo
     return fd < 0 ? 0 : hide_each(&home, &rules, hide_place, &applying, err);
 }
 
+int masks_resolve_late(const struct settings *settings, struct masks *ret_masks,
+                       struct brig_error *err)
+{
+    const char *const *first = policy_default_masks;
+    size_t count = 0;
+    while (first[count])
+        count++;
+    autofree struct settings_mask *rules = calloc(count + settings->mask_count + 1, sizeof *rules);
+    if (!rules)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < count; i++)
+        rules[i] = (struct settings_mask){.path = first[i], .origin = SETTINGS_BUILT_IN};
+    for (size_t i = 0; i < settings->mask_count; i++)
+        rules[count + i] = settings->masks[i];
+    const struct settings all = {.masks = rules, .mask_count = count + settings->mask_count};
+    return masks_resolve(&all, ret_masks, err);
+}
+
 int masks_apply_late(const struct settings *settings, const struct sightings *sightings,
                      struct brig_error *err)
 {
@@ -271,19 +289,8 @@ int masks_apply_late(const struct settings *settings, const struct sightings *si
         first++;
     if (!*first)
         return 0;
-    size_t count = 0;
-    while (first[count])
-        count++;
-    autofree struct settings_mask *rules = calloc(count + settings->mask_count + 1, sizeof *rules);
-    if (!rules)
-        return brig_fail_nomem(err);
-    for (size_t i = 0; i < count; i++)
-        rules[i] = (struct settings_mask){.path = first[i], .origin = SETTINGS_BUILT_IN};
-    for (size_t i = 0; i < settings->mask_count; i++)
-        rules[count + i] = settings->masks[i];
-    const struct settings all = {.masks = rules, .mask_count = count + settings->mask_count};
     __attribute__((cleanup(masks_done))) struct masks masks = {0};
-    status = masks_resolve(&all, &masks, err);
+    status = masks_resolve_late(settings, &masks, err);
     return status < 0 ? status : masks_apply(&masks, sightings, false, err);
 }
 

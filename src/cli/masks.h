@@ -36,7 +36,11 @@ void masks_look(struct settings *settings, const char *home);
 int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
                 struct brig_error *err);
 
-/* The same with the default masks for a mode that has nothing of the home but what is granted, if they
+/* What the rules come to with the default masks before them, for masks_apply_late(). */
+int masks_resolve_late(const struct settings *settings, struct masks *ret_masks,
+                       struct brig_error *err);
+
+/* The same as masks_apply() with the default masks for a mode that has nothing of the home but what is granted, if they
  * are wanted there; links are not followed. */
 int masks_apply_late(const struct settings *settings, const struct sightings *sightings,
                      struct brig_error *err);

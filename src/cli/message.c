@@ -39,15 +39,32 @@ int write_all(int fd, const void *data, size_t length)
     return 0;
 }
 
+/* Whether a control character begins here: one of ASCII, or of those that UTF-8 has in two bytes and
+ * terminals obey as well. */
+static bool is_control(const unsigned char *c)
+{
+    return *c < ' ' || *c == '\177' || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+}
+
+/* What is shown may be a name that somebody in a jail has chosen. */
+static void make_harmless(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
+        if (is_control(c))
+            *c = '?';
+        else if (*c >= 0xc0) /* a character of several bytes */
+            while ((c[1] & 0xc0) == 0x80)
+                c++;
+        else if (*c >= 0x80) /* a byte of none, which some terminals obey */
+            *c = '?';
+}
+
 __attribute__((format(printf, 3, 0))) static void message_line(const char *colour, const char *kind,
                                                                const char *format, va_list args)
 {
     char text[MESSAGE_LINE_MAX];
     (void)vsnprintf(text, sizeof(text), format, args);
-    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
-        if (*c < ' ' || *c == '\177')
-            *c = '?';
-
+    make_harmless(text);
     bool coloured = colour && message_coloured();
     char line[MESSAGE_LINE_MAX + 64];
     int length = snprintf(line, sizeof(line), "%sbrig:%s %s%s\n", coloured ? colour : "",

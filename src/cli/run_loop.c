@@ -32,6 +32,7 @@ struct run_state {
     uint64_t stop_asked_ms; /* when a signal or a key asked us to stop, or 0 */
     struct relay *relays;   /* or NULL */
     struct net_watch *net;
+    struct live_masks *masks; /* or NULL */
 };
 
 static bool is_ignored(int signal)
@@ -179,15 +180,21 @@ static void tell_network(const struct run_state *state)
 /* One round: waits, then lets everybody do what there is to do. 1 when the job is over. */
 static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
 {
-    enum { JOB, SIGNALS, RELAYS, TERMINAL = RELAYS + RUN_LOOP_RELAYS };
+    enum { JOB, SIGNALS, MASKS, RELAYS = MASKS + LIVE_MASKS_POLL };
+    enum { TERMINAL = RELAYS + RUN_LOOP_RELAYS };
     enum { COUNT = TERMINAL + TERMINAL_POLL_MAX };
     struct pollfd fds[COUNT] = {
         [JOB] = {.fd = brig_job_fd(state->job), .events = POLLIN},
         [SIGNALS] = {.fd = signal_fd, .events = POLLIN},
     };
-    for (int i = 0; i < RUN_LOOP_RELAYS; i++)
-        fds[RELAYS + i] = state->relays ? relay_poll(&state->relays[i]) : (struct pollfd){.fd = -1};
+    for (int i = MASKS; i < TERMINAL; i++)
+        fds[i].fd = -1;
+    for (int i = 0; i < RUN_LOOP_RELAYS && state->relays; i++)
+        fds[RELAYS + i] = relay_poll(&state->relays[i]);
     int timeout_ms = -1;
+    bool masked = state->masks && !job_is_empty(state->job);
+    if (masked)
+        live_masks_poll(state->masks, fds + MASKS, &timeout_ms);
     nfds_t count = TERMINAL;
     if (state->terminal) {
         terminal_poll(state->terminal, fds + TERMINAL, &timeout_ms);
@@ -210,6 +217,8 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
     }
     for (int i = 0; i < RUN_LOOP_RELAYS && state->relays; i++)
         relay_process(&state->relays[i], fds[RELAYS + i].revents);
+    if (masked && !job_is_empty(state->job))
+        live_masks_process(state->masks, state->job, fds + MASKS);
     int over = fds[JOB].revents ? brig_job_process(state->job, err) : 0;
     tell_network(state);
     if (over == 0 && brig_job_take_stop(state->job) != 0)
@@ -254,7 +263,12 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
 {
     struct terminal terminal;
     struct run_state state = {
-        .job = job, .grace_ms = grace_ms, .relays = loop->relays, .net = loop->net};
+        .job = job,
+        .grace_ms = grace_ms,
+        .relays = loop->relays,
+        .net = loop->net,
+        .masks = loop->masks,
+    };
     int master = brig_job_terminal(job);
     if (master >= 0) {
         terminal_init(&terminal, master);

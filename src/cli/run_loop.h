@@ -4,13 +4,15 @@
 
 #include <brig/brig.h>
 
+#include "cli/live_masks.h"
 #include "cli/net_watch.h"
 #include "cli/relay.h"
 
 struct run_loop {
     int signal_fd;
-    struct relay *relays;  /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
-    struct net_watch *net; /* borrowed; who is told of the network */
+    struct relay *relays;     /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
+    struct net_watch *net;    /* borrowed; who is told of the network */
+    struct live_masks *masks; /* borrowed, or NULL */
     /* Called as soon as nobody is left in the jail: what takes time then is done while the kernel
      * takes the jail down. Not if the jail ends otherwise. May be NULL. */
     void (*on_empty)(void *arg);

@@ -73,7 +73,7 @@ static int protect(struct setup *setup, struct brig_error *err)
 int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
                bool dry, struct brig_error *err)
 {
-    *setup = (struct setup){.protect = PROTECT_INIT};
+    *setup = (struct setup){.protect = PROTECT_INIT, .live = LIVE_MASKS_INIT};
     int status = find_cwd(setup->cwd, !scan->nocwd, err);
     if (status < 0)
         return status;
@@ -98,6 +98,7 @@ void setup_tidy(struct setup *setup)
     identity_enter(&setup->identity);
     protect_tidy(&setup->protect);
     identity_leave(&setup->identity);
+    live_masks_done(&setup->live);
 }
 
 void setup_done(struct setup *setup)

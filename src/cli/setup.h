@@ -7,6 +7,7 @@
 #include "cli/config.h"
 #include "cli/config_files.h"
 #include "cli/identity.h"
+#include "cli/live_masks.h"
 #include "cli/protect.h"
 #include "cli/settings.h"
 
@@ -18,6 +19,8 @@ struct setup {
     struct config config;
     struct settings settings;
     struct protect protect;
+    struct live_masks live; /* of a run */
+    int lease;              /* in its jail, or -1; see home_mounts */
 };
 
 /* Builds all of it. argc counts what belongs to it: the words of a command at argv[scan->command] say

@@ -13,12 +13,9 @@
 #include "base/mountinfo.h"
 #include "base/own.h"
 #include "base/path.h"
-#include "base/proc.h"
 #include "base/str.h"
 #include "policy/modes.h"
 #include "policy/policy.h"
-
-#define TABLE_MAX (16 << 20) /* bytes of the table of mounts */
 
 /* The rest of a path below a directory, from its slash on; NULL if it is not below it. */
 static const char *rest_below(const char *directory, const char *path)
@@ -33,20 +30,9 @@ static const char *rest_below(const char *directory, const char *path)
 
 static int read_mounts(struct sightings *sightings, struct brig_error *err)
 {
-    bool whole; /* as much as there is */
-    sightings->table = proc_read("/proc/self/mountinfo", TABLE_MAX, &whole);
-    if (!sightings->table && (errno == ENOMEM || !(sightings->table = strdup(""))))
-        return brig_fail_nomem(err);
-    size_t lines = 0;
-    for (const char *at = sightings->table; (at = strchr(at, '\n')); at++)
-        lines++;
-    sightings->mounts = calloc(lines + 1, sizeof *sightings->mounts);
-    if (!sightings->mounts)
-        return brig_fail_nomem(err);
-    char *rest = sightings->table;
-    while (sightings->mount_count <= lines &&
-           mountinfo_next(&rest, &sightings->mounts[sightings->mount_count]))
-        sightings->mount_count++;
+    if (mountinfo_read(0, &sightings->mounts) < 0)
+        return errno == ENOMEM ? brig_fail_nomem(err) : 0;
+    sightings->policy->mounts = &sightings->mounts; /* it need not be read again */
     return 0;
 }
 
@@ -54,8 +40,8 @@ static int read_mounts(struct sightings *sightings, struct brig_error *err)
 static const struct mountinfo *mount_of(const struct sightings *sightings, const char *path)
 {
     const struct mountinfo *best = NULL;
-    for (size_t i = 0; i < sightings->mount_count; i++) {
-        const struct mountinfo *mount = &sightings->mounts[i];
+    for (size_t i = 0; i < sightings->mounts.count; i++) {
+        const struct mountinfo *mount = &sightings->mounts.mounts[i];
         if (path_is_beneath(mount->point, path) &&
             (!best || strlen(mount->point) >= strlen(best->point)))
             best = mount;
@@ -94,8 +80,8 @@ int sightings_each_twin(const struct sightings *sightings, const char *path, sig
     if (!rest || !join_path(own->root, rest, inside))
         return 0;
     int status = 0;
-    for (size_t i = 0; i < sightings->mount_count && status == 0; i++) {
-        const struct mountinfo *mount = &sightings->mounts[i];
+    for (size_t i = 0; i < sightings->mounts.count && status == 0; i++) {
+        const struct mountinfo *mount = &sightings->mounts.mounts[i];
         if (mount == own || !same_device(mount, own) || !path_is_beneath(mount->root, inside))
             continue;
         const char *shown = strcmp(mount->root, inside) == 0 ? "" : rest_below(mount->root, inside);
@@ -118,8 +104,8 @@ static bool has_twins(const struct sightings *sightings)
                                                        : rest_below(own->point, home);
     if (!rest || !join_path(own->root, rest, inside))
         return false;
-    for (size_t i = 0; i < sightings->mount_count; i++) {
-        const struct mountinfo *mount = &sightings->mounts[i];
+    for (size_t i = 0; i < sightings->mounts.count; i++) {
+        const struct mountinfo *mount = &sightings->mounts.mounts[i];
         bool shows = same_device(mount, own) &&
                      (path_is_beneath(mount->root, inside) || path_is_beneath(inside, mount->root));
         if (mount != own && (shows || rest_below(home, mount->point)))
@@ -173,8 +159,9 @@ void sightings_done(struct sightings *sightings)
     for (size_t i = 0; i < sightings->grant_count; i++)
         free(sightings->grants[i].real);
     free(sightings->grants);
-    free(sightings->mounts);
-    free(sightings->table);
+    if (sightings->policy)
+        sightings->policy->mounts = NULL;
+    mountinfo_done(&sightings->mounts);
     free(sightings->real_home);
     *sightings = (struct sightings){0};
 }
@@ -188,8 +175,13 @@ static int add_mask(struct brig_policy *policy, const char *path, const char *or
         if (policy->grants[i].access == BRIG_MASK && strcmp(policy->grants[i].dest, path) == 0)
             return 0;
     int status = brig_policy_origin(policy, origin, err);
-    return status < 0 ? status
-                      : brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+    if (status < 0)
+        return status;
+    status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+    return status == 0 || policy->grant_count < POLICY_GRANTS_MAX
+               ? status
+               : brig_advise(err, status, "Mask the directory that holds '%s' instead",
+                             str_shown(path).text);
 }
 
 /* In the host's tree only what can hold a secret: a history may well be a link to /dev/null, and a

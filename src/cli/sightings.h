@@ -9,7 +9,7 @@
 
 #include <brig/brig.h>
 
-struct mountinfo;
+#include "base/mountinfo.h"
 
 struct sightings_grant {
     const char *source; /* borrowed from the policy */
@@ -23,9 +23,7 @@ struct sightings {
     bool home_shows; /* the jail has the host's own home, and none that has things hidden already */
     struct sightings_grant *grants;
     size_t grant_count;
-    char *table; /* of mounts */
-    struct mountinfo *mounts;
-    size_t mount_count;
+    struct mountinfo_table mounts;
     bool twins; /* the home can be seen at more than one place, or something is mounted in it */
 };
 

@@ -89,7 +89,7 @@ int workdir_grant(struct settings *settings, const struct identity *identity, bo
         *ret_held_back = true;
         return 0;
     }
-    int status = brig_policy_origin(settings->policy, "working directory", err);
+    int status = brig_policy_origin(settings->policy, WORKDIR_ORIGIN, err);
     if (status < 0)
         return status;
     status = brig_policy_grant(settings->policy, BRIG_READ_WRITE, settings->cwd, NULL, 0, err);

@@ -9,6 +9,9 @@
 struct identity;
 struct settings;
 
+/* Of the rule that grants it. */
+#define WORKDIR_ORIGIN "working directory"
+
 /* Whether a directory is, or holds, a home directory, or belongs to the system or to everybody. */
 bool workdir_is_precious(const char *path, const struct identity *identity);
 

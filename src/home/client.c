@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +21,7 @@
 #include "home/home.h"
 #include "home/sockets.h"
 #include "home/storage.h"
-#include "home/wire.h"
+#include "home/talk.h"
 #include "jail/prepared.h"
 #include "jail/sys.h"
 
@@ -30,7 +29,6 @@
 #define PATIENCE_SECONDS 5
 #define RETRY_MS 20
 #define RETRIES 5
-#define ANSWER_SECONDS 10
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 
 void home_mounts_done(struct home_mounts *mounts)
@@ -152,173 +150,7 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
     return status;
 }
 
-/* ---- talking ---- */
-
-static void add_text(struct str *text, const char *string)
-{
-    str_append_bytes(text, string, strlen(string) + 1);
-}
-
-static int send_request(int socket, struct home_request head, const struct str *text,
-                        const struct given *given, struct brig_error *err)
-{
-    if (text->failed)
-        return brig_fail_nomem(err);
-    if (text->length > HOME_TEXT_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: more than %d bytes",
-                         HOME_TEXT_MAX);
-    head.version = HOME_WIRE_VERSION;
-    head.length = (uint32_t)text->length;
-    struct iovec parts[] = {{.iov_base = &head, .iov_len = sizeof head},
-                            {.iov_base = text->data, .iov_len = text->length}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LENGTH(parts)};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * HOME_GIVEN_COUNT)];
-    } control = {0};
-    if (given && given->count > 0) {
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(sizeof(int) * given->count);
-        struct cmsghdr *header = &control.header;
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int) * given->count);
-        memcpy(CMSG_DATA(header), given->fds, sizeof(int) * given->count);
-    }
-    if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot ask the jail's holder");
-    return 0;
-}
-
-void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * HOME_LEFT_MAX)];
-    } control = {0};
-    struct home_request head = {.version = HOME_WIRE_VERSION, .op = HOME_LEFT};
-    struct iovec part = {.iov_base = &head, .iov_len = sizeof head};
-    if (mounts->lease < 0 || count == 0 || count > HOME_LEFT_MAX)
-        return;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
-    control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-                                      .cmsg_type = SCM_RIGHTS,
-                                      .cmsg_len = CMSG_LEN(sizeof(int) * count)};
-    memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * count);
-    (void)sendmsg(mounts->lease, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static pid_t peer_of(int socket)
-{
-    struct ucred peer = {0};
-    socklen_t size = sizeof peer;
-    (void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-    return peer.pid;
-}
-
-/* Of who ended without having read all, that is said first, and his last words after it. */
-static ssize_t receive_message(int socket, struct msghdr *message)
-{
-    const struct msghdr empty = *message;
-    bool reset = false;
-    ssize_t length;
-    do {
-        *message = empty;
-        length = recvmsg(socket, message, MSG_CMSG_CLOEXEC);
-        if (length < 0 && errno == ECONNRESET && !reset) {
-            reset = true;
-            errno = EINTR;
-        }
-    } while (length < 0 && errno == EINTR);
-    if (reset && length <= 0) {
-        length = -1;
-        errno = ECONNRESET;
-    }
-    return length;
-}
-
-/* The text that follows goes to `text`, of HOME_PLACES_MAX bytes, if that is not NULL. */
-static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
-                         int fds[HOME_FD_COUNT], struct brig_error *err)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
-    } control;
-    struct iovec parts[] = {{.iov_base = ret_reply, .iov_len = sizeof *ret_reply},
-                            {.iov_base = text, .iov_len = text ? HOME_PLACES_MAX : 0}};
-    struct msghdr message = {.msg_iov = parts,
-                             .msg_iovlen = ARRAY_LENGTH(parts),
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    ssize_t length = receive_message(socket, &message);
-    for (size_t i = 0; i < HOME_FD_COUNT; i++)
-        fds[i] = -1;
-    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-    size_t rest = length < (ssize_t)sizeof *ret_reply ? 0 : (size_t)length - sizeof *ret_reply;
-    if (length < (ssize_t)sizeof *ret_reply || rest != ret_reply->length ||
-        (rest > 0 && (!text || text[rest - 1] != 0))) {
-        pid_t peer = peer_of(socket);
-        return brig_fail(err, BRIG_E_SETUP, length < 0 ? errno : 0,
-                         "the jail's holder, process %d, is gone or of another version of brig. If "
-                         "it is still there, end what runs in the jail and then: kill %d",
-                         peer, peer);
-    }
-    if (ret_reply->code >= 0)
-        return 0;
-    ret_reply->message[sizeof ret_reply->message - 1] = 0;
-    return brig_fail(err, ret_reply->code, 0, "%s", ret_reply->message);
-}
-
 /* ---- finding or starting it ---- */
-
-/* At one of the places for sockets: a connected socket, -ENOENT if nobody listens there, or a code. */
-static int connect_at(int directory, const char *key, const char *name, struct brig_error *err)
-{
-    struct sockaddr_un address;
-    int status = sockets_address(directory, key, &address, err);
-    if (status < 0)
-        return status;
-    autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket");
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
-        return take_fd(&fd);
-    if (errno == ENOENT || errno == ECONNREFUSED)
-        return -ENOENT;
-    return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'", name);
-}
-
-/* A connected socket, -ENOENT if there is no holder, or a code. */
-static int connect_to(const char *storage, const char *name, uid_t uid, struct brig_error *err)
-{
-    char key[STORAGE_KEY_MAX];
-    struct stat info;
-    if (stat(storage, &info) < 0 && errno == ENOENT)
-        return -ENOENT;
-    int status = storage_key(storage, name, key, err);
-    if (status < 0)
-        return status;
-    autoclose int fd = -ENOENT;
-    for (unsigned i = 0; i < SOCKETS_PLACES && fd == -ENOENT; i++) {
-        autoclose int directory = sockets_open(i, uid, storage);
-        fd = directory < 0 ? -ENOENT : connect_at(directory, key, name, err);
-    }
-    if (fd < 0)
-        return fd;
-    const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    struct ucred peer;
-    socklen_t size = sizeof peer;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != uid)
-        return brig_fail(err, BRIG_E_SETUP, 0, "the holder of the jail '%s' is not yours", name);
-    return take_fd(&fd);
-}
 
 /* In the child: becomes the user, then brig itself again, as the holder. */
 static __attribute__((noreturn)) void become_holder(const struct home_spec *spec, int program,
@@ -378,20 +210,20 @@ static int start_holder(const struct home_spec *spec, struct asking *asking, str
         autoclose int storage = sockets < 0 ? sockets : open_storage(spec, err);
         status = storage < 0 ? storage : storage_key(spec->storage, spec->name, key, err);
     }
-    add_text(&text, spec->name);
-    add_text(&text, *key ? "" : spec->storage);
-    add_text(&text, key);
+    talk_add_text(&text, spec->name);
+    talk_add_text(&text, *key ? "" : spec->storage);
+    talk_add_text(&text, key);
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT];
     if (status == 0)
-        status = send_request(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, err);
+        status = talk_send(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, 0, err);
     /* If more has to be given, or that fails, it is asked later. */
     asking->sent = status == 0 && spec->owner == spec->uid &&
-                   send_request(ours, asking->head, asking->text, NULL, NULL) == 0;
+                   talk_send(ours, asking->head, asking->text, NULL, 0, NULL) == 0;
     if (status == 0 && asking->sent && spec->meanwhile)
         spec->meanwhile(spec->meanwhile_arg);
     if (status == 0)
-        status = receive_reply(ours, &reply, NULL, fds, err);
+        status = talk_receive(ours, &reply, NULL, fds, err);
     return status < 0 ? status : take_fd(&ours);
 }
 
@@ -400,7 +232,7 @@ static int find_holder(const struct home_spec *spec, struct asking *asking, stru
     struct timespec began, now;
     (void)clock_gettime(CLOCK_MONOTONIC, &began);
     for (;;) {
-        int fd = connect_to(spec->storage, spec->name, spec->uid, err);
+        int fd = talk_connect(spec->storage, spec->name, spec->uid, err);
         asking->sent = false;
         if (fd != -ENOENT)
             return fd;
@@ -442,9 +274,9 @@ static int join_once(const struct home_spec *spec, const struct str *text,
         return brig_fail_nomem(err);
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
     if (status == 0 && !asking.sent)
-        status = send_request(socket, asking.head, text, &given, err);
+        status = talk_send(socket, asking.head, text, given.fds, given.count, err);
     if (status == 0)
-        status = receive_reply(socket, &reply, places, fds, err);
+        status = talk_receive(socket, &reply, places, fds, err);
     if (status < 0)
         return status;
     *ret_mounts = (struct home_mounts){
@@ -468,6 +300,39 @@ static int join_once(const struct home_spec *spec, const struct str *text,
     return 0;
 }
 
+static void add_rules(struct str *text, const struct home_spec *spec)
+{
+    talk_add_text(text, spec->user_home);
+    for (size_t i = 0; i < spec->mask_count; i++)
+        talk_add_text(text, spec->masks[i]);
+    for (size_t i = 0; i < spec->shown_count; i++)
+        talk_add_text(text, spec->shown[i]);
+    for (size_t i = 0; i < spec->own_count; i++)
+        talk_add_text(text, spec->own[i]);
+}
+
+int home_message_make(const struct home_spec *spec, struct home_message **ret_message,
+                      struct brig_error *err)
+{
+    autostr struct str text = {0};
+    add_rules(&text, spec);
+    struct home_message *message = text.failed ? NULL : calloc(1, sizeof *message);
+    if (!message)
+        return brig_fail_nomem(err);
+    if (text.length > HOME_TEXT_MAX) {
+        free(message);
+        return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: more than %d bytes",
+                         HOME_TEXT_MAX);
+    }
+    message->head = (struct home_request){.mask_count = (uint32_t)spec->mask_count,
+                                          .shown_count = (uint32_t)spec->shown_count,
+                                          .own_count = (uint32_t)spec->own_count,
+                                          .length = (uint32_t)text.length};
+    memcpy(message->text, text.data, text.length);
+    *ret_message = message;
+    return 0;
+}
+
 /* Whether the holder ended while it was asked: another one will answer. */
 static bool is_gone(const struct brig_error *err)
 {
@@ -477,13 +342,7 @@ static bool is_gone(const struct brig_error *err)
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err)
 {
     autostr struct str text = {0};
-    add_text(&text, spec->user_home);
-    for (size_t i = 0; i < spec->mask_count; i++)
-        add_text(&text, spec->masks[i]);
-    for (size_t i = 0; i < spec->shown_count; i++)
-        add_text(&text, spec->shown[i]);
-    for (size_t i = 0; i < spec->own_count; i++)
-        add_text(&text, spec->own[i]);
+    add_rules(&text, spec);
     struct brig_error local = {0};
     int status = join_once(spec, &text, ret_mounts, &local);
     for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {
@@ -496,44 +355,23 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     return status;
 }
 
-/* Until it has closed its end, which is when it has let go of everything. */
-static void await_end(int socket)
+void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count)
 {
-    char byte;
-    while (recv(socket, &byte, 1, 0) < 0 && errno == EINTR)
-        ;
-}
-
-static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
-               struct home_state *ret_state, struct brig_error *err)
-{
-    *ret_state = (struct home_state){0};
-    autoclose int socket = connect_to(storage, name, uid, err);
-    if (socket < 0)
-        return socket == -ENOENT ? 0 : socket;
-    ret_state->held = true;
-    ret_state->holder = peer_of(socket);
-    struct str nothing = {0};
-    struct home_reply reply = {0};
-    int fds[HOME_FD_COUNT];
-    int status = send_request(socket, (struct home_request){.op = op}, &nothing, NULL, err);
-    if (status == 0)
-        status = receive_reply(socket, &reply, NULL, fds, err);
-    if (status == 0 && op == HOME_STOP)
-        await_end(socket);
-    for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
-        ret_state->pids[ret_state->pid_count++] = reply.pids[i];
-    return status;
-}
-
-int home_ask(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
-             struct brig_error *err)
-{
-    return ask(HOME_LIST, storage, name, uid, ret_state, err);
-}
-
-int home_stop(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
-              struct brig_error *err)
-{
-    return ask(HOME_STOP, storage, name, uid, ret_state, err);
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * HOME_LEFT_MAX)];
+    } control = {0};
+    struct home_request head = {.version = HOME_WIRE_VERSION, .op = HOME_LEFT};
+    struct iovec part = {.iov_base = &head, .iov_len = sizeof head};
+    if (mounts->lease < 0 || count == 0 || count > HOME_LEFT_MAX)
+        return;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+    control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS,
+                                      .cmsg_len = CMSG_LEN(sizeof(int) * count)};
+    memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * count);
+    (void)sendmsg(mounts->lease, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

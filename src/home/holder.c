@@ -3,7 +3,6 @@
  * user, with an empty environment, and nothing of a jail ever runs in it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,17 +18,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
-#include "base/path.h"
-#include "home/fuse.h"
-#include "home/home.h"
-#include "home/masking.h"
+#include "home/holder_parts.h"
 #include "home/mounts.h"
-#include "home/private.h"
 #include "home/sockets.h"
-#include "home/storage.h"
-#include "home/wire.h"
 
-#define RUNS_MAX 1024
 /* How long it stays after the last run: the jail's /tmp lives as long. */
 #define LINGER_MS (60 * 60 * 1000)
 
@@ -38,213 +30,22 @@
 #define BLIND_MS 2000
 #define WATCH_DELAY_MS 50 /* until a jail is made */
 
-struct run {
-    int socket;
-    pid_t pid;
-    struct private_limits disk;
-    bool unwelcome;
-};
-
-struct holder {
-    char name[HOME_NAME_MAX + 1];
-    char key[STORAGE_KEY_MAX]; /* of its socket and its lock */
-    char socket_name[STORAGE_KEY_MAX + 8];
-    int sockets, storage, listener, lock;
-    bool has_overlay, has_home;
-    struct masking masking;     /* of the overlay */
-    struct masking links;       /* of the home that a private one stands for: where masks lead */
-    struct private_limits disk; /* as it is now */
-    uint64_t watch_due_ms; /* when names are to be watched, by the monotonic clock; 0: they are */
-    struct run runs[RUNS_MAX];
-    size_t run_count;
-};
-
 /* ---- requests ---- */
 
-/* What came with it. */
-struct given {
-    int fds[HOME_GIVEN_COUNT]; /* -1: nothing */
-};
-
-static void given_done(struct given *given)
+static void given_done(struct holder_given *given)
 {
     for (size_t i = 0; i < HOME_GIVEN_COUNT; i++)
         if (given->fds[i] >= 0)
             (void)close(given->fds[i]);
 }
 
-/* What is found out for an answer. */
-struct answer {
-    bool created;                  /* the home is new */
-    bool news;                     /* there are masks to be watched */
-    const struct masking_set *set; /* the run's masks; NULL: it has none */
-    char notice[BRIG_MESSAGE_MAX]; /* what the user should know of it */
-};
-
-/* The next string of a request; NULL when there is none. */
-static const char *next_text(const struct home_message *request, size_t *at)
+const char *holder_next_text(const struct home_message *request, size_t *at)
 {
     if (*at >= request->head.length)
         return NULL;
     const char *text = request->text + *at;
     *at += strlen(text) + 1;
     return text;
-}
-
-/* Changes that do not fit are neither used nor deleted. */
-static int find_changes(struct holder *holder, enum storage_layers layers, struct answer *answer,
-                        int *ret_changes, struct brig_error *err)
-{
-    autoclose int changes =
-        storage_part(holder->storage, holder->name, "changes", &answer->created, err);
-    const char *reason;
-    if (changes < 0)
-        return changes;
-    if (storage_misfits(changes, layers, &reason)) {
-        char name[STORAGE_NAME_MAX];
-        int fresh = storage_set_aside(changes, name, err);
-        if (fresh < 0)
-            return fresh;
-        (void)close(changes);
-        changes = fresh;
-        answer->created = true;
-        const struct links_home *home = &holder->masking.home;
-        if (home->real && path_is_beneath(home->real, name))
-            (void)mounts_mask(home->fd, name + strlen(home->real) + 1, NULL);
-        (void)snprintf(
-            answer->notice, sizeof answer->notice,
-            "the changes of the jail '%s' are set aside in '%.512s', and it has new ones: "
-            "%s",
-            holder->name, name, reason);
-    }
-    *ret_changes = take_fd(&changes);
-    return 0;
-}
-
-static int refuse_mount(const char *point, struct brig_error *err)
-{
-    (void)brig_fail(err, BRIG_E_SETUP, 0,
-                    "the home directory cannot be copied on writing, because '%s' is mounted below "
-                    "it",
-                    point);
-    return brig_advise(err, BRIG_E_SETUP, "Unmount it, or install fuse-overlayfs, or use -m bare");
-}
-
-/* In a user namespace the kernel does not lay anything over a directory with mounts in it. */
-static int own_overlay(struct holder *holder, int home, const char *label, struct answer *answer,
-                       struct brig_error *err)
-{
-    char point[4096];
-    bool below = mounts_has_below(home, point, sizeof point);
-    enum storage_layers layers = below ? STORAGE_FUSE : STORAGE_KERNEL;
-    if (below && !fuse_is_installed())
-        return refuse_mount(point, err);
-    autoclose int changes = -1;
-    int status = find_changes(holder, layers, answer, &changes, err);
-    if (status < 0)
-        return status;
-    autoclose int work = storage_work(changes, holder->name, err);
-    if (work < 0)
-        return work;
-    status = storage_check_upper(changes, holder->name, err);
-    if (status == 0)
-        status = below ? mounts_fuse_overlay(home, changes, holder->name, holder->lock, err)
-                       : mounts_overlay(home, changes, work, label, err);
-    if (status < 0)
-        return status;
-    storage_mark(changes, layers);
-    return masking_mounted(&holder->masking, changes, answer->created, err);
-}
-
-/* The home directory a request names, or the one that came with it. */
-static int open_home(const struct home_message *request, const struct given *given, int *ret_fd,
-                     struct brig_error *err)
-{
-    size_t at = 0;
-    const char *path = next_text(request, &at);
-    int fd = given->fds[HOME_GIVEN_LOWER] >= 0
-                 ? fcntl(given->fds[HOME_GIVEN_LOWER], F_DUPFD_CLOEXEC, 0)
-             : path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-                    : -1;
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the home directory '%s'",
-                         path ? path : "");
-    *ret_fd = fd;
-    return 0;
-}
-
-static int mount_overlay(struct holder *holder, const struct home_message *request, int home,
-                         const struct given *given, struct answer *answer, struct brig_error *err)
-{
-    const int *fds = given->fds;
-    char label[HOME_NAME_MAX + 16];
-    (void)snprintf(label, sizeof label, "brig-%s", holder->name);
-    mounts_drop_overlay(); /* and what is left of a failed attempt */
-    int status = masking_begin(&holder->masking, home, request->text, true, err);
-    if (status == 0)
-        status = masking_add(&holder->masking, request, &answer->set, err);
-    if (status < 0)
-        return status;
-    if (fds[HOME_GIVEN_STORE] < 0)
-        return own_overlay(holder, home, label, answer, err);
-    status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
-                                  fds[HOME_GIVEN_WORK], label, err);
-    return status < 0 ? status
-                      : masking_mounted(&holder->masking, fds[HOME_GIVEN_CHANGES], false, err);
-}
-
-static int need_overlay(struct holder *holder, const struct home_message *request,
-                        const struct given *given, struct answer *answer, struct brig_error *err)
-{
-    if (holder->has_overlay) {
-        bool alone = holder->run_count == 1;
-        answer->set = masking_find(&holder->masking, request);
-        if (answer->set && (!alone || holder->masking.set_count == 1))
-            return 0;
-        answer->news = true;
-        if (!alone)
-            return masking_add(&holder->masking, request, &answer->set, err);
-        holder->has_overlay = false; /* nobody else would miss it, nor the masks of others */
-    }
-    autoclose int home = -1;
-    int status = open_home(request, given, &home, err);
-    if (status == 0)
-        status = mount_overlay(holder, request, home, given, answer, err);
-    answer->news = true;
-    holder->has_overlay = status == 0;
-    return status;
-}
-
-/* Where masks lead by links, of a home that is not in the jail at all. */
-static int find_links(struct holder *holder, const struct home_message *request,
-                      const struct given *given, struct answer *answer, struct brig_error *err)
-{
-    if (request->head.mask_count == 0)
-        return 0;
-    answer->set = masking_find(&holder->links, request);
-    if (answer->set)
-        return 0;
-    autoclose int home = -1;
-    int status = open_home(request, given, &home, err);
-    if (status == 0)
-        status = masking_begin(&holder->links, home, request->text, false, err);
-    return status < 0 ? status : masking_add(&holder->links, request, &answer->set, err);
-}
-
-static int need_home(struct holder *holder, const struct given *given, bool *ret_created,
-                     struct brig_error *err)
-{
-    if (holder->has_home)
-        return 0;
-    int status;
-    if (given->fds[HOME_GIVEN_LOWER] >= 0) {
-        status = mounts_given_home(given->fds[HOME_GIVEN_LOWER], err);
-    } else {
-        autoclose int home = storage_part(holder->storage, holder->name, "home", ret_created, err);
-        status = home < 0 ? home : mounts_private_home(home, err);
-    }
-    holder->has_home = status == 0;
-    return status;
 }
 
 /* ---- answers ---- */
@@ -271,52 +72,16 @@ static void send_reply(int socket, const struct home_reply *reply, const char *t
     (void)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* All runs have the same private directories, so the least that one of them asks for holds for all;
- * what only those asked for that are gone does not. */
-static struct private_limits least_disk(const struct holder *holder)
-{
-    struct private_limits least = {0};
-    for (size_t i = 0; i < holder->run_count; i++)
-        least = private_least(least, holder->runs[i].disk);
-    return least;
-}
-
-static int set_disk(struct holder *holder, const struct private_limits *limits)
-{
-    if (limits->bytes == holder->disk.bytes && limits->inodes == holder->disk.inodes)
-        return 0;
-    int result = private_limit(MOUNTS_PRIVATE, limits);
-    if (result == 0)
-        holder->disk = *limits;
-    return result;
-}
-
-static void limit_disk(struct holder *holder, struct run *run, const struct home_request *head,
-                       struct home_reply *reply)
-{
-    run->disk = (struct private_limits){head->disk_bytes, head->disk_inodes};
-    struct private_limits least = least_disk(holder);
-    int result = set_disk(holder, &least);
-    if (result < 0) /* then it is as it was */
-        run->disk = (struct private_limits){0};
-    reply->disk_errno = -result;
-    reply->disk_bytes = least.bytes;
-    reply->disk_inodes = least.inodes;
-    reply->crowded = holder->run_count > 1;
-}
-
-static void join(struct holder *holder, struct run *run, const struct home_message *request,
-                 const struct given *given)
+static void join(struct holder *holder, struct holder_run *run, const struct home_message *request,
+                 const struct holder_given *given)
 {
     struct home_reply reply = {0};
     struct brig_error err = {0};
-    struct answer answer = {0};
+    struct holder_answer answer = {0};
     bool overlay = request->head.kind == POLICY_HOME_OVERLAY;
     int fds[HOME_FD_COUNT] = {-1, -1, -1, -1, -1, holder->lock};
-    int status = overlay ? need_overlay(holder, request, given, &answer, &err)
-                         : need_home(holder, given, &answer.created, &err);
-    if (status == 0 && !overlay)
-        status = find_links(holder, request, given, &answer, &err);
+    int status = overlay ? holder_need_overlay(holder, request, given, &answer, &err)
+                         : holder_need_home(holder, request, given, &answer, &err);
     const enum mounts_part wanted[] = {
         [HOME_FD_HOME] = overlay ? MOUNTS_OVERLAY : MOUNTS_PRIVATE_HOME,
         [HOME_FD_TMP] = MOUNTS_TMP,
@@ -329,7 +94,8 @@ static void join(struct holder *holder, struct run *run, const struct home_messa
         status = fds[i] < 0 ? fds[i] : 0;
     }
     if (status == 0)
-        limit_disk(holder, run, &request->head, &reply);
+        holder_limit_disk(holder, run, &request->head, &reply);
+    run->joined = status == 0;
     reply.code = status;
     reply.created = answer.created;
     reply.length = status == 0 && answer.set ? (uint32_t)answer.set->places.length : 0;
@@ -347,7 +113,8 @@ static void join(struct holder *holder, struct run *run, const struct home_messa
         masking_refresh(overlay ? &holder->masking : &holder->links);
 }
 
-static void list(const struct holder *holder, const struct run *asking, struct home_reply *reply)
+static void list(const struct holder *holder, const struct holder_run *asking,
+                 struct home_reply *reply)
 {
     for (size_t i = 0; i < holder->run_count; i++)
         if (holder->runs[i].socket != asking->socket && !holder->runs[i].unwelcome &&
@@ -362,7 +129,7 @@ static void leave(struct holder *holder, int status)
     _exit(status);
 }
 
-static ssize_t receive(int socket, struct home_message *request, struct given *given)
+static ssize_t receive(int socket, struct home_message *request, struct holder_given *given)
 {
     union {
         struct cmsghdr header;
@@ -381,10 +148,10 @@ static ssize_t receive(int socket, struct home_message *request, struct given *g
 }
 
 /* Serves one request; false when the connection is of no more use. */
-static bool serve(struct holder *holder, struct run *run)
+static bool serve(struct holder *holder, struct holder_run *run)
 {
     static struct home_message request; /* too large for the stack */
-    __attribute__((cleanup(given_done))) struct given given = {{-1, -1, -1, -1}};
+    __attribute__((cleanup(given_done))) struct holder_given given = {{-1, -1, -1, -1}};
     ssize_t length = receive(run->socket, &request, &given);
     if (length < 0)
         return errno == EAGAIN || errno == EINTR;
@@ -393,6 +160,7 @@ static bool serve(struct holder *holder, struct run *run)
         return false;
     request.text[request.head.length] = 0;
     struct home_reply reply = {0};
+    struct brig_error err = {0};
     if (run->unwelcome) {
         reply.code = BRIG_E_STATE;
         (void)snprintf(reply.message, sizeof reply.message,
@@ -419,6 +187,10 @@ static bool serve(struct holder *holder, struct run *run)
                            "the jail '%s' is in use by process %d%s", holder->name, reply.pids[0],
                            reply.pid_count > 1 ? " and others" : "");
         }
+        break;
+    case HOME_MASK:
+        reply.code = holder_mask(holder, run, &request, &given, &reply.told, &err);
+        memcpy(reply.message, err.message, sizeof reply.message);
         break;
     }
     send_reply(run->socket, &reply, NULL, NULL, 0);
@@ -465,11 +237,11 @@ static void add_run(struct holder *holder, int socket, bool first)
 {
     pid_t pid = 0;
     bool welcome = is_welcome(socket, &pid) || first;
-    if (holder->run_count == RUNS_MAX)
+    if (holder->run_count == HOLDER_RUNS_MAX)
         (void)close(socket);
     else
         holder->runs[holder->run_count++] =
-            (struct run){.socket = socket, .pid = pid, .unwelcome = !welcome};
+            (struct holder_run){.socket = socket, .pid = pid, .unwelcome = !welcome};
 }
 
 static void accept_run(struct holder *holder)
@@ -486,8 +258,7 @@ static void drop_run(struct holder *holder, size_t which)
 {
     (void)close(holder->runs[which].socket);
     holder->runs[which] = holder->runs[--holder->run_count];
-    struct private_limits least = least_disk(holder);
-    (void)set_disk(holder, &least);
+    holder_relax_disk(holder);
 }
 
 /* How long to wait for something to happen. */
@@ -502,7 +273,7 @@ static int patience_ms(const struct holder *holder)
 
 static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
-    static struct pollfd fds[RUNS_MAX + 2];
+    static struct pollfd fds[HOLDER_RUNS_MAX + 2];
     for (;;) {
         size_t count = holder->run_count, events = count + 1;
         fds[0] = (struct pollfd){.fd = holder->listener, .events = POLLIN};
@@ -604,8 +375,8 @@ static int lock_jail(struct holder *holder, const char *storage, struct brig_err
 static int begin(struct holder *holder, const struct home_message *request, struct brig_error *err)
 {
     size_t at = 0;
-    const char *name = next_text(request, &at), *storage = next_text(request, &at);
-    const char *key = next_text(request, &at);
+    const char *name = holder_next_text(request, &at), *storage = holder_next_text(request, &at);
+    const char *key = holder_next_text(request, &at);
     if (!name || !storage || !key || strlen(name) > HOME_NAME_MAX || strlen(key) >= STORAGE_KEY_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "the holder was told nothing");
     (void)snprintf(holder->name, sizeof holder->name, "%s", name);

@@ -73,6 +73,15 @@ void home_mounts_done(struct home_mounts *mounts);
  * only that time if it cannot be told. */
 void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count);
 
+/* The masks of a spec as a run would send them, for masking_add(); to be freed. */
+struct home_message;
+int home_message_make(const struct home_spec *spec, struct home_message **ret_message,
+                      struct brig_error *err);
+
+/* Takes what the holder passes on to a run (HOME_MASK) from its lease: 1 and the message, to be
+ * freed, and an fd to close when it is done; 0 if there is nothing, -1 when the holder is gone. */
+int home_receive_masks(int lease, struct home_message **ret_message, int *ret_done);
+
 /* Limits what a jail writes. The private directories have been limited by home_join(), for all that
  * run in the jail: the least that one of them asks for holds, until it is over. What the home has on
  * disk is held to the same by its filesystem, if that has project quotas: set by root, and seen to
@@ -93,6 +102,19 @@ int home_ask(const char *storage, const char *name, uid_t uid, struct home_state
  * BRIG_E_STATE, and the state says who. */
 int home_stop(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
               struct brig_error *err);
+
+/* Hides more in a jail that is held, at once: in its home, and in what its runs have of the host. */
+struct home_masks {
+    const char *user_home;
+    const char *const *paths; /* relative to it, as in a spec */
+    size_t count;
+};
+struct home_masked {
+    unsigned runs; /* so many were told, */
+    bool done;     /* and all of them have done it */
+};
+int home_mask(const char *storage, const char *name, uid_t uid, const struct home_masks *masks,
+              struct home_masked *ret_masked, struct brig_error *err);
 
 /* The program of the holder: brig executes itself to become it. fd 3 is the socket to who started
  * it. Returns the exit status. */

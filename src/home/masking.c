@@ -4,14 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,12 +17,11 @@
 #include "home/mounts.h"
 #include "home/names.h"
 
-#define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
-#define PART_MAX 256
 #define REFRESH_MS 2000
-#define READS_MAX 128 /* of events, at a time: more than the kernel keeps */
-#define PAUSE_MS 10   /* between two looks: who can make names in the home must not keep us busy */
-#define DEPTH_MAX 32
+/* Between two looks: who can make names in the home must not keep us busy. */
+#define PAUSE_MS 10
+#define PAUSE_LOOKS 10 /* and no less than so many times what a look takes */
+#define PAUSE_MAX_MS 500
 
 /* ---- sets ---- */
 
@@ -119,64 +115,189 @@ static int note_place(struct masking_set *set, const char *path, struct brig_err
     return set->places.failed ? brig_fail_nomem(err) : 0;
 }
 
+/* In the layer, and by a mount where that has no effect any more. */
+static int hide_in_home(const struct masking *masking, const struct hide_place *place,
+                        struct brig_error *err)
+{
+    const char *path = place->path;
+    if (place->missing && !masking->live && strchr(path, '/'))
+        return 0; /* its directory will be watched for */
+    int hidden = mounts_mask(masking->home.fd, path, err);
+    if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, path)))
+        return hidden < 0 ? hidden : 0;
+    return mounts_cover(masking->home.fd, masking->changes, path, err);
+}
+
 static int hide_place(void *context, const struct hide_place *place, struct brig_error *err)
 {
     const struct effect *effect = context;
     const struct masking *masking = effect->masking;
+    bool looking = masking->looking; /* then what fails must not keep the rest from being hidden */
     int status = place->linked ? note_place(effect->set, place->path, err) : 0;
-    if (status < 0 || place->outside || !masking->hides)
-        return status;
-    if (place->missing && !masking->live && strchr(place->path, '/'))
-        return 0; /* its directory will be watched for */
-    int hidden = mounts_mask(masking->home.fd, place->path, err);
-    if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, place->path)))
-        return hidden < 0 ? hidden : 0;
-    return mounts_cover(masking->home.fd, masking->changes, place->path, err);
+    if (masking->on_place && (status == 0 || looking))
+        status = masking->on_place(masking->context, place, err);
+    if ((status == 0 || looking) && !place->outside && masking->hides)
+        status = hide_in_home(masking, place, err);
+    return looking ? 0 : status;
 }
 
 static int apply(struct masking *masking, struct masking_set *set, const struct hide_rules *rules,
                  struct brig_error *err)
 {
     struct effect effect = {masking, set};
-    int status = hide_each(&masking->home, rules, hide_place, &effect, err);
+    struct links_home home = masking->home;
+    home.ignore = set->plain;
+    int status = hide_each(&home, rules, hide_place, &effect, err);
     for (size_t i = 0; i < rules->own_count && status >= 0 && masking->hides; i++)
         if (hide_is_path(rules->own[i]))
             status = mounts_mask_own(masking->home.fd, rules->own[i], err);
     return status < 0 ? status : 0;
 }
 
-int masking_add(struct masking *masking, const struct home_message *message,
-                const struct masking_set **ret_set, struct brig_error *err)
+/* The place for another set; NULL if there is none left. */
+static struct masking_set *free_set(struct masking *masking, struct brig_error *err)
 {
-    if (masking->set_count == MASKING_SETS_MAX)
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "the runs in this jail have %d different sets of masks, and more are not "
-                         "possible: end some of them first",
-                         MASKING_SETS_MAX);
+    if (masking->set_count < MASKING_SETS_MAX)
+        return &masking->sets[masking->set_count];
+    (void)brig_fail(err, BRIG_E_STATE, 0,
+                    "the runs in this jail have %d different sets of masks, and more are not "
+                    "possible: end some of them first",
+                    MASKING_SETS_MAX);
+    return NULL;
+}
+
+static int add_set(struct masking *masking, const struct home_message *message, bool plain,
+                   const struct masking_set **ret_set, struct brig_error *err)
+{
+    struct masking_set *place = free_set(masking, err);
+    if (!place)
+        return BRIG_E_STATE;
     struct masking_set set;
     int status = set_init(&set, message, err);
+    set.plain = plain;
     if (status == 0)
         status = apply(masking, &set, &set.rules, err);
     if (status < 0) {
         set_done(&set);
         return status;
     }
-    masking->sets[masking->set_count] = set;
-    *ret_set = &masking->sets[masking->set_count++];
+    *place = set;
+    masking->set_count++;
+    *ret_set = place;
     return 0;
 }
 
-static void look_again(struct masking *masking)
+int masking_add(struct masking *masking, const struct home_message *message,
+                const struct masking_set **ret_set, struct brig_error *err)
+{
+    return add_set(masking, message, false, ret_set, err);
+}
+
+int masking_add_plain(struct masking *masking, const struct home_message *message,
+                      struct brig_error *err)
+{
+    const struct masking_set *set;
+    return add_set(masking, message, true, &set, err);
+}
+
+static struct masking_set *find_extra(struct masking *masking)
 {
     for (size_t i = 0; i < masking->set_count; i++)
+        if (masking->sets[i].extra)
+            return &masking->sets[i];
+    return NULL;
+}
+
+static bool has_mask(const struct masking_set *set, const char *mask)
+{
+    for (size_t i = 0; i < set->rules.hidden_count; i++)
+        if (strcmp(set->rules.hidden[i], mask) == 0)
+            return true;
+    return false;
+}
+
+/* Appends the masks of a message to those of another, which has nothing else; false if there is no
+ * room. */
+static bool append_masks(struct home_message *to, const struct masking_set *known,
+                         const struct masking_set *more)
+{
+    for (size_t i = 0; i < more->rules.hidden_count; i++) {
+        const char *mask = more->rules.hidden[i];
+        size_t size = strlen(mask) + 1;
+        if (has_mask(known, mask))
+            continue;
+        if (to->head.length + size > HOME_TEXT_MAX || to->head.mask_count == HOME_RULES_MAX)
+            return false;
+        memcpy(to->text + to->head.length, mask, size);
+        to->head.length += (uint32_t)size;
+        to->head.mask_count++;
+    }
+    return true;
+}
+
+/* Puts a set in the place of another, once it has taken effect. */
+static int replace_set(struct masking *masking, struct masking_set *old, struct masking_set *with,
+                       struct brig_error *err)
+{
+    int status = apply(masking, with, &with->rules, err);
+    if (status < 0)
+        return status;
+    set_done(old);
+    *old = *with;
+    *with = (struct masking_set){0};
+    return 0;
+}
+
+int masking_extend(struct masking *masking, const struct home_message *message,
+                   struct brig_error *err)
+{
+    struct masking_set *extra = find_extra(masking);
+    const struct masking_set *added;
+    if (!extra) {
+        int status = masking_add(masking, message, &added, err);
+        if (status == 0)
+            masking->sets[masking->set_count - 1].extra = true;
+        return status;
+    }
+    autofree struct home_message *all = malloc(sizeof *all);
+    __attribute__((cleanup(set_done))) struct masking_set more = {0}, joined = {0};
+    if (!all)
+        return brig_fail_nomem(err);
+    memcpy((void *)all, extra->message, sizeof all->head + extra->message->head.length);
+    int status = set_init(&more, message, err);
+    if (status == 0 && !append_masks(all, extra, &more))
+        status = brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: more than %d bytes",
+                           HOME_TEXT_MAX);
+    if (status == 0)
+        status = set_init(&joined, all, err);
+    joined.extra = true;
+    return status < 0 ? status : replace_set(masking, extra, &joined, err);
+}
+
+void masking_look(struct masking *masking)
+{
+    uint64_t began = clock_now_ms();
+    masking->looking = true;
+    for (size_t i = 0; i < masking->set_count; i++)
         (void)apply(masking, &masking->sets[i], &masking->sets[i].rules, NULL);
+    masking->looking = false;
     masking->looked = clock_now_ms();
+    uint64_t pause = (masking->looked - began) * PAUSE_LOOKS;
+    masking->next_look = masking->looked + (pause < PAUSE_MS       ? PAUSE_MS
+                                            : pause > PAUSE_MAX_MS ? PAUSE_MAX_MS
+                                                                   : pause);
+}
+
+int masking_wait_ms(const struct masking *masking)
+{
+    uint64_t now = clock_now_ms();
+    return now < masking->next_look ? (int)(masking->next_look - now) : 0;
 }
 
 void masking_refresh(struct masking *masking)
 {
     if (clock_now_ms() - masking->looked >= REFRESH_MS)
-        look_again(masking);
+        masking_look(masking);
 }
 
 /* ---- beginning and end ---- */
@@ -255,217 +376,4 @@ void masking_end(struct masking *masking)
     free(masking->path);
     free(masking->real);
     *masking = MASKING_INIT;
-}
-
-/* ---- watching ---- */
-
-static bool is_watched(const struct masking *masking, const char *directory)
-{
-    for (size_t i = 0; i < masking->watch_count; i++)
-        if (strcmp(masking->watches[i].directory, directory) == 0)
-            return true;
-    return false;
-}
-
-/* Whether the directory is there; it is watched then, or everything is looked at now and then. */
-static bool watch_directory(struct masking *masking, const char *directory)
-{
-    char path[64];
-    if (is_watched(masking, directory))
-        return true;
-    autoclose int fd =
-        openat(masking->home.fd, *directory ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    char *copy = masking->watch_count < MASKING_WATCHES_MAX ? strdup(directory) : NULL;
-    int descriptor = copy ? inotify_add_watch(masking->inotify, path, EVENTS) : -1;
-    if (descriptor < 0) {
-        free(copy);
-        masking->blind = true;
-        return true;
-    }
-    masking->watches[masking->watch_count++] =
-        (struct masking_watch){.descriptor = descriptor, .directory = copy};
-    return true;
-}
-
-static bool is_wild(const char *part)
-{
-    return strpbrk(part, "*?[") != NULL;
-}
-
-struct part {
-    char text[PART_MAX];
-    const char *rest; /* NULL: it was the last */
-};
-
-static struct part next_part(const char *pattern)
-{
-    struct part part = {0};
-    size_t length = strcspn(pattern, "/");
-    (void)snprintf(part.text, sizeof part.text, "%.*s", (int)length, pattern);
-    part.rest = pattern[length] ? pattern + length + 1 : NULL;
-    return part;
-}
-
-static void watch_below(struct masking *masking, const char *directory, const char *pattern,
-                        int depth);
-
-static void watch_matches(struct masking *masking, const char *directory, const struct part *part,
-                          int depth)
-{
-    int fd =
-        openat(masking->home.fd, *directory ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *item;
-    while (dir && (item = readdir(dir))) {
-        char path[LINKS_PATH_MAX];
-        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0 ||
-            fnmatch(part->text, item->d_name, 0) != 0)
-            continue;
-        int length =
-            snprintf(path, sizeof path, "%s%s%s", directory, *directory ? "/" : "", item->d_name);
-        if (length > 0 && (size_t)length < sizeof path)
-            watch_below(masking, path, part->rest, depth + 1);
-    }
-}
-
-/* Every directory on the way to what a pattern stands for: it can be made, or replaced. */
-static void watch_below(struct masking *masking, const char *directory, const char *pattern,
-                        int depth)
-{
-    if (depth > DEPTH_MAX || !watch_directory(masking, directory))
-        return;
-    const struct part part = next_part(pattern);
-    if (!part.rest)
-        return;
-    if (is_wild(part.text)) {
-        watch_matches(masking, directory, &part, depth);
-        return;
-    }
-    char path[LINKS_PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s%s%s", directory, *directory ? "/" : "", part.text);
-    if (length > 0 && (size_t)length < sizeof path)
-        watch_below(masking, path, part.rest, depth + 1);
-}
-
-static void watch_set(struct masking *masking, const struct masking_set *set)
-{
-    for (size_t i = 0; i < set->rules.hidden_count; i++)
-        watch_below(masking, "", set->rules.hidden[i], 0);
-    for (size_t i = 0; i < set->rules.shown_count; i++) /* beside it all is hidden */
-        watch_below(masking, "", set->rules.shown[i], 0);
-    for (size_t at = 0; at < set->places.length; at += strlen(set->places.data + at) + 1)
-        if (set->places.data[at] != '/')
-            watch_below(masking, "", set->places.data + at, 0);
-}
-
-void masking_watch(struct masking *masking)
-{
-    if (masking->inotify < 0)
-        masking->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    masking->blind = masking->inotify < 0;
-    for (size_t i = 0; i < masking->set_count && masking->inotify >= 0; i++)
-        watch_set(masking, &masking->sets[i]);
-    look_again(masking);
-}
-
-/* ---- events ---- */
-
-/* Whether a path is on the way to what a pattern stands for, or is it, or lies in it. */
-static bool concerns(const char *pattern, const char *path)
-{
-    while (pattern && path) {
-        const struct part wanted = next_part(pattern), is = next_part(path);
-        if (strcmp(wanted.text, is.text) != 0 && fnmatch(wanted.text, is.text, 0) != 0)
-            return false;
-        pattern = wanted.rest;
-        path = is.rest;
-    }
-    return true;
-}
-
-static bool is_about_set(const struct masking_set *set, const char *path)
-{
-    for (size_t i = 0; i < set->rules.hidden_count; i++)
-        if (concerns(set->rules.hidden[i], path))
-            return true;
-    for (size_t at = 0; at < set->places.length; at += strlen(set->places.data + at) + 1)
-        if (concerns(set->places.data + at, path))
-            return true;
-    return false;
-}
-
-static void forget_watch(struct masking *masking, size_t which)
-{
-    free(masking->watches[which].directory);
-    masking->watches[which] = masking->watches[--masking->watch_count];
-}
-
-/* A directory that was replaced is another one to watch, and so is all below it. */
-static void forget_below(struct masking *masking, const char *path)
-{
-    for (size_t i = masking->watch_count; i-- > 0;) {
-        const char *directory = masking->watches[i].directory;
-        size_t length = strlen(path);
-        if (strncmp(directory, path, length) == 0 &&
-            (!directory[length] || directory[length] == '/'))
-            forget_watch(masking, i);
-    }
-}
-
-/* Whether a new name may be about masks. One directory may be known by several names. */
-static bool is_about_masks(struct masking *masking, const struct inotify_event *event)
-{
-    bool about = event->mask & IN_Q_OVERFLOW;
-    for (size_t w = masking->watch_count; w-- > 0 && event->len > 0;) {
-        char path[LINKS_PATH_MAX + PART_MAX];
-        const char *directory = masking->watches[w].directory;
-        if (masking->watches[w].descriptor != event->wd)
-            continue;
-        (void)snprintf(path, sizeof path, "%s%s%s", directory, *directory ? "/" : "", event->name);
-        for (size_t s = 0; s < masking->set_count; s++)
-            about = about || is_about_set(&masking->sets[s], path);
-        forget_below(masking, path);
-        w = w < masking->watch_count ? w : masking->watch_count;
-    }
-    return about;
-}
-
-static void forget_gone(struct masking *masking, int descriptor)
-{
-    for (size_t i = masking->watch_count; i-- > 0;)
-        if (masking->watches[i].descriptor == descriptor)
-            forget_watch(masking, i);
-}
-
-/* Reads some events; false if there are no more. */
-static bool read_events(struct masking *masking, bool *about)
-{
-    _Alignas(struct inotify_event) char buffer[8192];
-    ssize_t length = read(masking->inotify, buffer, sizeof buffer);
-    for (char *at = buffer; length > 0 && at < buffer + length;) {
-        const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
-        at += sizeof *event + event->len;
-        if (event->mask & IN_IGNORED)
-            forget_gone(masking, event->wd);
-        *about = is_about_masks(masking, event) || *about;
-    }
-    return length > 0;
-}
-
-/* All there are: while nobody was in the jail none were read, and who joins now must not be served
- * before. Who makes more all the time has everything looked at instead. */
-void masking_process(struct masking *masking)
-{
-    uint64_t since = clock_now_ms() - masking->looked;
-    if (since < PAUSE_MS)
-        (void)nanosleep(&(struct timespec){.tv_nsec = (long)(PAUSE_MS - since) * 1000000}, NULL);
-    bool about = false;
-    int reads = 0;
-    while (reads < READS_MAX && read_events(masking, &about))
-        reads++;
-    if (about || reads == READS_MAX)
-        masking_watch(masking);
 }

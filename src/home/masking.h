@@ -26,6 +26,8 @@ struct masking_set {
     const char **texts;
     struct hide_rules rules;
     struct str places; /* that they lead to by links, for the runs to cover */
+    bool extra;        /* it is what was added while the jail ran, see masking_extend() */
+    bool plain;        /* links are not followed */
 };
 
 struct masking_watch {
@@ -35,12 +37,16 @@ struct masking_watch {
 
 struct masking {
     struct links_home home;
-    char *path, *real; /* of the home */
-    bool hides;        /* in a layer of an overlay; else only places are found */
-    bool live;         /* which is mounted, */
-    int changes;       /* with this upper directory */
-    uint64_t looked;   /* when everything was looked at, in milliseconds */
-    bool blind;        /* not everything could be watched: look again now and then */
+    char *path, *real;   /* of the home */
+    bool hides;          /* in a layer of an overlay; else only places are found */
+    hide_visit on_place; /* is told of each, unless it is NULL, with this: */
+    void *context;
+    bool looking;       /* once more: what fails is passed over */
+    bool live;          /* which is mounted, */
+    int changes;        /* with this upper directory */
+    uint64_t looked;    /* when everything was looked at, in milliseconds, */
+    uint64_t next_look; /* and when it may be again for the sake of new names */
+    bool blind;         /* not everything could be watched: look again now and then */
     int inotify;
     struct masking_set sets[MASKING_SETS_MAX];
     size_t set_count;
@@ -70,9 +76,20 @@ const struct masking_set *masking_find(const struct masking *masking,
 int masking_add(struct masking *masking, const struct home_message *message,
                 const struct masking_set **ret_set, struct brig_error *err);
 
+/* The same, following no links. */
+int masking_add_plain(struct masking *masking, const struct home_message *message,
+                      struct brig_error *err);
+/* The same with masks that came while the jail ran: all of them are one set. */
+int masking_extend(struct masking *masking, const struct home_message *message,
+                   struct brig_error *err);
+/* Looks at everything again. */
+void masking_look(struct masking *masking);
+
 /* Watches for names that are missing yet, and hides what came in between. It takes a while. */
 void masking_watch(struct masking *masking);
-/* After events. */
+/* After events. Waits until masking_wait_ms() is 0. */
 void masking_process(struct masking *masking);
+/* How long events should be left alone, so that who makes many does not keep us busy. */
+int masking_wait_ms(const struct masking *masking);
 /* Looks at everything again, if that was not done a short time ago. */
 void masking_refresh(struct masking *masking);

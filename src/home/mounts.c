@@ -60,6 +60,7 @@ static const char *const parts[] = {
 static struct {
     int root;            /* of the layer of masks, or -1 */
     bool known, mounted; /* whether the overlay is */
+    bool fuse;           /* fuse-overlayfs does it, and not the kernel */
 } layer = {.root = -1};
 
 static int write_text(const char *path, const char *text)
@@ -175,7 +176,7 @@ void mounts_drop_overlay(void)
     if (layer.root >= 0)
         (void)close(layer.root);
     layer.root = -1;
-    layer.known = false;
+    layer.known = layer.fuse = false;
 }
 
 void mounts_end(void)
@@ -196,18 +197,15 @@ static void name_of(int fd, char path[PATH_SIZE])
 bool mounts_has_below(int directory, char *ret_mount, size_t size)
 {
     char path[PATH_SIZE];
-    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
-    autofree char *line = NULL;
-    size_t room = 0;
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
     name_of(directory, path);
-    while (file && getline(&line, &room, file) > 0) {
-        char *rest = line;
-        struct mountinfo mount;
-        if (mountinfo_next(&rest, &mount) && path_is_beneath(path, mount.point) &&
-            strcmp(path, mount.point) != 0) {
-            (void)snprintf(ret_mount, size, "%s", mount.point);
-            return true;
-        }
+    (void)mountinfo_read(0, &table);
+    for (size_t i = 0; i < table.count; i++) {
+        const char *point = table.mounts[i].point;
+        if (!path_is_beneath(path, point) || strcmp(path, point) == 0)
+            continue;
+        (void)snprintf(ret_mount, size, "%s", point);
+        return true;
     }
     return false;
 }
@@ -260,6 +258,7 @@ static int attach_clone(int directory, const char *place, struct brig_error *err
 int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err)
 {
     layer.known = false;
+    layer.fuse = true;
     char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     name_of(changes, path);
@@ -460,12 +459,13 @@ int mounts_mask_own(int home, const char *path, struct brig_error *err)
 
 /* ---- masks in what is mounted already ---- */
 
+/* By the marks of the overlay that is mounted alone: a run could make the other's. */
 static bool is_opaque(int directory)
 {
     char value[4];
-    return (fgetxattr(directory, "user.overlay.opaque", value, sizeof value) > 0 &&
-            value[0] == 'y') ||
-           faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (layer.fuse)
+        return faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return fgetxattr(directory, "user.overlay.opaque", value, sizeof value) > 0 && value[0] == 'y';
 }
 
 /* Opens a path below a directory, following no link; -1 if there is one. */
@@ -482,8 +482,8 @@ bool mounts_has_copy(int changes, const char *path)
     char place[64];
     autoclose int fd = open_plain(changes, path);
     (void)snprintf(place, sizeof place, "/proc/self/fd/%d", fd);
-    return fd >= 0 && (getxattr(place, "user.overlay.origin", NULL, 0) >= 0 ||
-                       getxattr(place, "user.fuseoverlayfs.origin", NULL, 0) >= 0);
+    const char *mark = layer.fuse ? "user.fuseoverlayfs.origin" : "user.overlay.origin";
+    return fd >= 0 && getxattr(place, mark, NULL, 0) >= 0;
 }
 
 /* Whether what is seen at a path is all a run's own: nothing of the home's shows through. */

@@ -71,6 +71,17 @@ int storage_open(const char *path, uid_t owner, struct brig_error *err)
     return status < 0 ? status : take_fd(&fd);
 }
 
+/* A part is the home of a jail, where a run may have changed what its user can do with it, and let
+ * others in. */
+static void mend_mode(int fd)
+{
+    struct stat info;
+    mode_t mode =
+        fstat(fd, &info) == 0 ? (info.st_mode & 07777 & ~(S_IWGRP | S_IWOTH)) | S_IRWXU : 0;
+    if (mode != 0 && info.st_uid == geteuid() && mode != (info.st_mode & 07777))
+        (void)fchmod(fd, mode);
+}
+
 int storage_part(int storage, const char *name, const char *kind, bool *ret_created,
                  struct brig_error *err)
 {
@@ -89,6 +100,7 @@ int storage_part(int storage, const char *name, const char *kind, bool *ret_crea
                    ? brig_advise(err, BRIG_E_SETUP, "It is a link to what is not there")
                    : BRIG_E_SETUP;
     }
+    mend_mode(fd);
     int status = check_owner(fd, part, geteuid(), err);
     return status < 0 ? status : take_fd(&fd);
 }
@@ -142,6 +154,7 @@ int storage_check_upper(int changes, const char *name, struct brig_error *err)
 
 /* ---- changes that do not fit ---- */
 
+/* Of the work directory: what is at the top of the changes a run can set, as its home. */
 #define MARK "user.brig.layers"
 #define MARK_FUSE "fuse"
 #define ASIDE_MAX 1000
@@ -176,10 +189,10 @@ static bool has_foreign_whiteouts(int changes)
     return false;
 }
 
-int storage_misfits(int changes, enum storage_layers layers, const char **ret_reason)
+int storage_misfits(int changes, int work, enum storage_layers layers, const char **ret_reason)
 {
     char mark[16];
-    ssize_t length = fgetxattr(changes, MARK, mark, sizeof mark);
+    ssize_t length = fgetxattr(work, MARK, mark, sizeof mark);
     bool fuse =
         length == (ssize_t)strlen(MARK_FUSE) && memcmp(mark, MARK_FUSE, (size_t)length) == 0;
     if (fuse && layers == STORAGE_KERNEL)
@@ -192,10 +205,12 @@ int storage_misfits(int changes, enum storage_layers layers, const char **ret_re
     return 1;
 }
 
-void storage_mark(int changes, enum storage_layers layers)
+void storage_mark(int work, enum storage_layers layers)
 {
     if (layers == STORAGE_FUSE)
-        (void)fsetxattr(changes, MARK, MARK_FUSE, strlen(MARK_FUSE), 0);
+        (void)fsetxattr(work, MARK, MARK_FUSE, strlen(MARK_FUSE), 0);
+    else
+        (void)fremovexattr(work, MARK);
 }
 
 int storage_set_aside(int changes, char ret_name[STORAGE_NAME_MAX], struct brig_error *err)

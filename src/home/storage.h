@@ -30,9 +30,9 @@ int storage_check_upper(int changes, const char *name, struct brig_error *err);
 /* How changes are laid over a home, and so what marks what was removed. */
 enum storage_layers { STORAGE_KERNEL, STORAGE_FUSE };
 /* Whether what is in the changes directory can be laid over by this: 0, or 1 and the reason why not. */
-int storage_misfits(int changes, enum storage_layers layers, const char **ret_reason);
-/* Notes by what it was. */
-void storage_mark(int changes, enum storage_layers layers);
+int storage_misfits(int changes, int work, enum storage_layers layers, const char **ret_reason);
+/* Notes by what it was, in the work directory. */
+void storage_mark(int work, enum storage_layers layers);
 /* Moves the changes out of the way, to a name beside them that is free, and opens new ones in their
  * place. What they are called now is in *ret_name. An fd or a code. */
 #define STORAGE_NAME_MAX 4096

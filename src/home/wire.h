@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What brig and a jail's holder say to each other, over a SEQPACKET socket: one message each way,
- * then the connection stays open for as long as the run lives. */
+ * then the connection stays open for as long as the run lives. On it the holder passes HOME_MASK on
+ * to the runs. */
 #pragma once
 
 #include <stdint.h>
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 3
+#define HOME_WIRE_VERSION 4
 #define HOME_TEXT_MAX 65536   /* of a request's strings */
 #define HOME_RULES_MAX 4096   /* masks and the like */
 #define HOME_PLACES_MAX 16384 /* bytes of places that masks lead to by links */
@@ -17,6 +18,7 @@ enum home_op {
     HOME_STOP, /* end, if nobody is in the jail */
     HOME_LIST, /* who is */
     HOME_LEFT, /* what comes with it is to be closed; there is no answer */
+    HOME_MASK, /* hide more, now; with the end of a pipe, for who has done so to close */
 };
 
 /* Followed by `length` bytes of strings, each ended by a NUL: the user's home, then the masks, then
@@ -67,6 +69,7 @@ struct home_reply {
     int32_t disk_errno;               /* and why it could not be made so */
     uint32_t length; /* of what follows: places that masks lead to by symbolic links, each ended by
                         * a NUL; relative to the home, or absolute if they are not in it */
+    uint32_t told;   /* HOME_MASK: so many runs */
     uint32_t pid_count;
     int32_t pids[HOME_PIDS_MAX]; /* of the runs in the jail */
     char message[BRIG_MESSAGE_MAX];

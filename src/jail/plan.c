@@ -62,7 +62,8 @@ static void release_start(struct plan *plan)
     plan->environment = NULL;
 }
 
-/* The masks are all a running job still needs: copied, as they may be a template's. */
+/* The masks and where others can go are all a running job still needs: copied, as they may be a
+ * template's. */
 static void copy_masks(struct plan *to, const struct plan *from)
 {
     to->masks = arena_alloc(&to->arena, from->mask_count * sizeof *to->masks);
@@ -80,6 +81,20 @@ static void copy_masks(struct plan *to, const struct plan *from)
     to->mask_count = to->mask_room = to->arena.failed ? 0 : from->mask_count;
 }
 
+static void copy_places(struct plan *to, const struct plan *from)
+{
+    to->places = arena_alloc(&to->arena, from->place_count * sizeof *to->places);
+    for (size_t i = 0; to->places && i < from->place_count; i++) {
+        const struct plan_place *place = &from->places[i];
+        to->places[i] = (struct plan_place){
+            .dest = arena_strdup(&to->arena, place->dest),
+            .host = place->host ? arena_strdup(&to->arena, place->host) : NULL,
+            .writable = place->writable,
+        };
+    }
+    to->place_count = to->arena.failed ? 0 : from->place_count;
+}
+
 int plan_trim(struct plan *plan, struct brig_error *err)
 {
     struct plan rest = PLAN_INIT;
@@ -88,6 +103,8 @@ int plan_trim(struct plan *plan, struct brig_error *err)
     rest.unenforced = plan->unenforced;
     if (plan->mask_count > 0)
         copy_masks(&rest, plan);
+    if (plan->place_count > 0)
+        copy_places(&rest, plan);
     release_start(plan);
     arena_done(&plan->arena);
     *plan = rest;

@@ -129,6 +129,13 @@ struct plan_mask {
     const char *writable;  /* the directory of the jail below which others can write */
 };
 
+/* A directory of the jail and what is behind it, for what is to be covered once it runs. */
+struct plan_place {
+    const char *dest; /* inside the jail */
+    const char *host; /* the host's tree behind it, "" for the whole; NULL: none of the host's */
+    bool writable;    /* the command can change it */
+};
+
 /* Besides enum brig_layer: in a jail there can be no more cgroup namespaces. */
 #define PLAN_NO_CGROUP_NAMESPACE (1U << 31)
 
@@ -190,6 +197,8 @@ struct plan {
     /* For the parent after the start: */
     struct plan_mask *masks;
     size_t mask_count, mask_room;
+    struct plan_place *places;
+    size_t place_count;
     int *owned_fds; /* closed by plan_done */
     size_t owned_count, owned_room;
     struct brig_unenforced unenforced;
@@ -254,6 +263,11 @@ int plan_add_command(struct plan *plan, const struct plan_input *input, struct b
  * mount that cannot wait and cannot be made ahead. */
 int plan_split(const struct plan *plan, struct arena *arena, struct plan *ret_held,
                struct plan *ret_fresh, struct brig_error *err);
+
+/* Remembers what is mounted over a host tree, to be put back when the host replaces what it covers,
+ * or one of the directories between it and the tree's root. In plan_watch.c. */
+void plan_watch_cover(struct plan *plan, enum plan_cover cover, const struct plan_place *place,
+                      const char *host_path, const char *dest);
 
 /* A plan at rest: no fds, nothing joined. */
 #define PLAN_INIT                                                                                  \

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mountinfo.h"
 #include "base/own.h"
 #include "base/users.h"
 #include "jail/cgroup.h"
@@ -202,13 +203,13 @@ void check_fuse(const struct probe_context *context, struct probe_answer *answer
  * refuses a fresh proc in a user namespace. */
 static unsigned count_masks(void)
 {
-    char line[PATH_SIZE], point[PATH_SIZE];
     unsigned count = 0;
-    autofile FILE *file = fopen("/proc/self/mountinfo", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "%*s %*s %*s %*s %4095s", point) == 1 &&
-            strncmp(point, "/proc/", 6) == 0 && strcmp(point, "/proc/sys/fs/binfmt_misc") != 0)
-            count++;
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
+    (void)mountinfo_read(0, &table);
+    for (size_t i = 0; i < table.count; i++) {
+        const char *point = table.mounts[i].point;
+        count += strncmp(point, "/proc/", 6) == 0 && strcmp(point, "/proc/sys/fs/binfmt_misc") != 0;
+    }
     return count;
 }
 

@@ -36,6 +36,19 @@ void view_add_place(struct view *view, struct view_place place)
         view->places[view->place_count++] = place;
 }
 
+const char *view_without_alias(struct arena *arena, const char *dest)
+{
+    static const struct {
+        const char *alias, *real;
+    } aliases[] = {{"/dev/shm", "/run/shm"}, {"/var/run", "/run"}, {"/var/tmp", "/tmp"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(aliases); i++) {
+        size_t length = strlen(aliases[i].alias);
+        if (strncmp(dest, aliases[i].alias, length) == 0 && (!dest[length] || dest[length] == '/'))
+            return arena_concat(arena, aliases[i].real, dest + length);
+    }
+    return dest;
+}
+
 /* How many bytes of path the place's destination covers, or -1 if it does not. Most places have a
  * beginning in common, and differ at the end. */
 static int covers(const struct view_place *place, const char *path, size_t path_length)
@@ -384,6 +397,16 @@ static void finish(struct view *view)
     (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
 }
 
+/* What of it may be hidden while it runs, see job_hide(). */
+static void keep_places(const struct view *view)
+{
+    struct plan *plan = view->plan;
+    plan->places = arena_alloc_raw(&plan->arena, view->place_count * sizeof *plan->places);
+    for (size_t i = 0; plan->places && i < view->place_count; i++)
+        plan->places[plan->place_count++] = (struct plan_place){
+            view->places[i].dest, view->places[i].host, view->places[i].writable};
+}
+
 int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
               int landlock_abi, struct brig_error *err)
 {
@@ -405,5 +428,6 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
         (result = view_add_files(&view, err)) < 0)
         return result;
     finish(&view);
+    keep_places(&view);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

@@ -14,3 +14,6 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
 int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
                             const struct identity *identity, int landlock_abi,
                             struct brig_error *err);
+
+/* In a root of ours three directories are symlinks: what is below them is where they point. */
+const char *view_without_alias(struct arena *arena, const char *dest);

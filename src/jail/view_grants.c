@@ -22,25 +22,10 @@ static int compare_entries(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-/* In a root of ours three directories are symlinks: what is to be mounted below them goes where they
- * point, and in that order. */
-static const char *without_alias(const struct view *view, const char *dest)
-{
-    static const struct {
-        const char *alias, *real;
-    } aliases[] = {{"/dev/shm", "/run/shm"}, {"/var/run", "/run"}, {"/var/tmp", "/tmp"}};
-    for (size_t i = 0; view->frame && i < ARRAY_LENGTH(aliases); i++) {
-        size_t length = strlen(aliases[i].alias);
-        if (strncmp(dest, aliases[i].alias, length) == 0 && (!dest[length] || dest[length] == '/'))
-            return arena_concat(&view->plan->arena, aliases[i].real, dest + length);
-    }
-    return dest;
-}
-
 struct view_entry *view_add_entry(struct view *view, struct view_entries *entries,
                                   enum view_entry_kind kind, const char *wanted)
 {
-    const char *dest = without_alias(view, wanted);
+    const char *dest = view->frame ? view_without_alias(&view->plan->arena, wanted) : wanted;
     if (!dest)
         return NULL;
     if (!plan_reserve(view->plan, (void **)&entries->items, entries->count, &entries->room,
@@ -168,42 +153,11 @@ static int lay_private(struct view *view, const struct view_entry *entry, struct
     return 0;
 }
 
-static char *copy_part(struct arena *arena, const char *text, size_t length)
-{
-    char *copy = arena_alloc_raw(arena, length + 1);
-    if (copy) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
-static void watch_name(struct view *view, const char *host_path, size_t length, size_t name_at,
-                       struct plan_mask covered)
-{
-    struct plan *plan = view->plan;
-    if (!plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
-                      sizeof *plan->masks))
-        return;
-    covered.host_dir = copy_part(&plan->arena, host_path, name_at > 1 ? name_at - 1 : 1);
-    covered.name = copy_part(&plan->arena, host_path + name_at, length - name_at);
-    plan->masks[plan->mask_count++] = covered;
-}
-
-/* Remembers what is mounted over a host tree, to be put back when the host replaces what it covers,
- * or one of the directories between it and the tree's root. */
 static void watch_cover(struct view *view, enum plan_cover cover, const struct view_place *place,
                         const char *host_path, const char *dest)
 {
-    struct plan_mask covered = {.cover = cover, .host_path = host_path, .path = dest};
-    if (place->writable)
-        covered.writable = place->dest;
-    size_t name_at = strlen(place->host) + 1;
-    while (host_path[name_at]) {
-        size_t length = name_at + strcspn(host_path + name_at, "/");
-        watch_name(view, host_path, length, name_at, covered);
-        name_at = length + (host_path[length] == '/');
-    }
+    const struct plan_place tree = {place->dest, place->host, place->writable};
+    plan_watch_cover(view->plan, cover, &tree, host_path, dest);
 }
 
 /* Attaches a slot at a name right in a place: one lookup of one name, which no symlink can divert. */
@@ -271,7 +225,7 @@ static void hold_parents(struct view *view, const char *dest)
                            "'%s' goes through a symlink, which can be replaced", dest);
             return;
         }
-        char *above = copy_part(&view->plan->arena, dest, (size_t)(slash - dest));
+        char *above = arena_strndup(&view->plan->arena, dest, (size_t)(slash - dest));
         if (above)
             pin(view, above, PLAN_COVER_PIN);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/mountinfo.h"
 #include "base/own.h"
 #include "base/path.h"
 #include "base/proc.h"
@@ -20,16 +21,16 @@
 /* Other instances of procfs, as a chroot has one, would show the host's processes. */
 static void add_foreign_proc_masks(struct view *view, struct view_entries *entries)
 {
-    bool whole; /* as much as there is */
-    autofree char *text = proc_read("/proc/self/mountinfo", SIZE_MAX, &whole);
-    char *rest = text, *line;
-    while (rest && (line = strsep(&rest, "\n"))) {
-        char mountpoint[4096];
-        if (!strstr(line, " - proc ") || sscanf(line, "%*d %*d %*s %*s %4095s", mountpoint) != 1 ||
-            strcmp(mountpoint, "/proc") == 0 || strncmp(mountpoint, "/proc/", 6) == 0)
-            continue;
-        (void)view_add_entry(view, entries, ENTRY_MASK,
-                             arena_strdup(&view->plan->arena, mountpoint));
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table own = {0};
+    const struct mountinfo_table *table = view->policy->mounts;
+    if (!table && mountinfo_read(0, &own) == 0)
+        table = &own;
+    for (size_t i = 0; table && i < table->count; i++) {
+        const struct mountinfo *mount = &table->mounts[i];
+        if (strcmp(mount->type, "proc") == 0 && strcmp(mount->point, "/proc") != 0 &&
+            strncmp(mount->point, "/proc/", 6) != 0)
+            (void)view_add_entry(view, entries, ENTRY_MASK,
+                                 arena_strdup(&view->plan->arena, mount->point));
     }
 }
 

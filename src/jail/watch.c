@@ -12,14 +12,23 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/mountinfo.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "jail/spawn.h"
 #include "jail/unenforced.h"
 
 #define MOUNTS_DELAY_US 10000
 #define REST_DELAY_US 250000
-#define TABLE_MAX (16 << 20) /* bytes of a table of mounts */
+
+/* Lets go of a directory that no name is in any more: who makes new ones must not have us use up what
+ * the user can watch. */
+static void drop_watch(const struct watch *watch, int descriptor)
+{
+    for (size_t i = 0; i < watch->count; i++)
+        if (watch->descriptors[i] == descriptor)
+            return;
+    (void)inotify_rm_watch(watch->fd, descriptor);
+}
 
 /* By name, and anew after each change: a directory that was replaced is another one to watch. Where
  * it is missing, nothing can be replaced in it. */
@@ -27,26 +36,43 @@ static bool add_watches(struct watch *watch, const struct plan *plan)
 {
     bool all = true;
     for (size_t i = 0; i < watch->count; i++) {
+        int before = watch->descriptors[i];
         watch->descriptors[i] = inotify_add_watch(watch->fd, plan->masks[i].host_dir,
                                                   IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
         all &= watch->descriptors[i] >= 0 || errno == ENOENT || errno == ENOTDIR;
+        if (before >= 0 && before != watch->descriptors[i])
+            drop_watch(watch, before);
     }
     return all;
 }
 
-static int watch_names(struct watch *watch, const struct plan *plan, struct brig_error *err)
+/* Makes room for what has come to the plan. */
+static int grow(struct watch *watch, const struct plan *plan, struct brig_error *err)
 {
-    autoclose int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the masked files");
-    autofree int *descriptors = calloc(plan->mask_count, sizeof *descriptors);
-    autofree bool *tried = calloc(plan->mask_count, sizeof *tried);
+    size_t count = plan->mask_count;
+    int *descriptors = reallocarray(watch->descriptors, count, sizeof *descriptors);
+    watch->descriptors = descriptors ? descriptors : watch->descriptors;
+    bool *tried = reallocarray(watch->tried, count, sizeof *tried);
+    watch->tried = tried ? tried : watch->tried;
     if (!descriptors || !tried)
         return brig_fail_nomem(err);
-    watch->fd = take_fd(&fd);
-    watch->descriptors = take_ptr(&descriptors);
-    watch->tried = take_ptr(&tried);
-    watch->count = plan->mask_count;
+    for (size_t i = watch->count; i < count; i++) {
+        descriptors[i] = -1;
+        tried[i] = false;
+    }
+    watch->count = count;
+    return 0;
+}
+
+static int watch_names(struct watch *watch, const struct plan *plan, struct brig_error *err)
+{
+    if (watch->fd < 0)
+        watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (watch->fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the masked files");
+    int status = grow(watch, plan, err);
+    if (status < 0)
+        return status;
     if (!add_watches(watch, plan))
         return brig_fail(err, BRIG_E_SYSTEM, errno,
                          "cannot watch the masked files, which the host may replace. Raise "
@@ -93,43 +119,12 @@ void watch_done(struct watch *watch)
     *watch = WATCH_INIT;
 }
 
-/* Undoes the octal escapes of the table of mounts, in place. */
-static void unescape(char *text)
+/* Whether something is mounted at the path in the jail, and not below what is seen there: a home has
+ * mounts of its own at the places of those in a grant that lies on it. */
+static bool is_covered(const struct mountinfo_table *table, const char *path)
 {
-    char *to = text;
-    for (const char *from = text; *from; to++) {
-        bool escape = from[0] == '\\' && from[1] && from[2] && from[3];
-        *to =
-            escape ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
-        from += escape ? 4 : 1;
-    }
-    *to = 0;
-}
-
-/* The table of mounts of a process; nothing if it is over. */
-static bool read_table(pid_t pid, struct str *ret_table)
-{
-    char chunk[16384];
-    (void)snprintf(chunk, sizeof chunk, "/proc/%d/mountinfo", pid);
-    autoclose int fd = open(chunk, O_RDONLY | O_CLOEXEC);
-    ssize_t length = 0;
-    while (fd >= 0 && ret_table->length < TABLE_MAX && (length = read(fd, chunk, sizeof chunk)) > 0)
-        str_append_bytes(ret_table, chunk, (size_t)length);
-    return fd >= 0 && length == 0 && !ret_table->failed && ret_table->length > 0;
-}
-
-/* Whether something is mounted at the path in the jail, by its table of mounts. */
-static bool is_covered(const char *table, const char *path)
-{
-    for (const char *line = table; *line; line += strcspn(line, "\n") + 1) {
-        char mountpoint[4 * 4096]; /* each byte may be escaped */
-        if (sscanf(line, "%*d %*d %*s %*s %16383s", mountpoint) != 1)
-            continue;
-        unescape(mountpoint);
-        if (strcmp(mountpoint, path) == 0)
-            return true;
-    }
-    return false;
+    const struct mountinfo *mount = mountinfo_at(table, path);
+    return mount && strcmp(mount->point, path) == 0;
 }
 
 /* What the path is covered with: something empty, or itself. */
@@ -174,8 +169,9 @@ static int lay_again(const struct plan_mask *mask, pid_t pid)
     struct stat info;
     if (userns < 0 || mntns < 0)
         return 0; /* the jail is over */
-    if (fstatat(AT_FDCWD, mask->host_path, &info,
-                mask->cover == PLAN_COVER_MASK ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
+    /* As it is attached: below what the jail can write to no link is followed. */
+    bool follows = mask->cover == PLAN_COVER_MASK && !mask->writable;
+    if (fstatat(AT_FDCWD, mask->host_path, &info, follows ? 0 : AT_SYMLINK_NOFOLLOW) < 0)
         return 0; /* not there, or gone again */
     struct plan plan = PLAN_INIT;
     plan.rung = PLAN_FULL;
@@ -219,17 +215,17 @@ static void note_relaid(const struct plan_mask *mask, struct brig_unenforced *no
 static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
                       struct brig_unenforced *notices)
 {
-    autostr struct str table = {0};
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
     if (watch->fd >= 0)
         (void)add_watches(watch, plan);
-    if (!read_table(pid, &table))
-        return;
+    if (mountinfo_read(pid, &table) < 0 || table.count == 0)
+        return; /* the jail is over */
     const char *last = NULL;
     for (size_t i = 0; i < plan->mask_count; i++) {
         if (last && strcmp(last, plan->masks[i].path) == 0)
             continue;
         last = plan->masks[i].path;
-        if (is_covered(table.data, last))
+        if (is_covered(&table, last))
             continue;
         int result = lay_again(&plan->masks[i], pid);
         if (result > 0)
@@ -307,6 +303,29 @@ void watch_rest(struct watch *watch, const struct plan *plan, pid_t pid,
     else if (watch_names(watch, plan, &err) < 0)
         unenforced_add(notices, "%s", err.message);
     relay_all(watch, plan, pid, notices);
+}
+
+int watch_more(struct watch *watch, const struct plan *plan, size_t from, pid_t pid,
+               struct brig_error *err)
+{
+    struct brig_error local = {0}; /* of the watching: it is covered all the same */
+    (void)watch_names(watch, plan, &local);
+    if (watch->mounts < 0)
+        open_table(watch, plan, pid);
+    int result = 0;
+    const char *last = NULL;
+    for (size_t i = from; i < plan->mask_count && result >= 0; i++) {
+        if (last && strcmp(last, plan->masks[i].path) == 0)
+            continue;
+        last = plan->masks[i].path;
+        result = lay_again(&plan->masks[i], pid);
+        if (result < 0)
+            return brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s' while it runs",
+                             tail_of(last));
+    }
+    if (local.code < 0 && err)
+        *err = local;
+    return local.code < 0 ? local.code : 0;
 }
 
 void watch_leave(struct watch *watch)

@@ -41,6 +41,9 @@ void watch_process(struct watch *watch, const struct plan *plan, pid_t pid,
                    struct brig_unenforced *notices);
 void watch_mounts_changed(struct watch *watch, const struct plan *plan, pid_t pid,
                           struct brig_unenforced *notices);
+/* Covers what has come to the plan's masks from an index on, and watches it as well. */
+int watch_more(struct watch *watch, const struct plan *plan, size_t from, pid_t pid,
+               struct brig_error *err);
 /* When nobody is left in the jail: no mount matters any more. */
 void watch_leave(struct watch *watch);
 /* When the jail is over: adds what was tried in vain. */

@@ -134,6 +134,7 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
     if (!copy)
         return NULL;
     *copy = *policy;
+    copy->mounts = NULL; /* it may outlive them */
     /* Nothing is shared: every pointer is emptied before the first copy can fail. */
     copy->grants = NULL;
     copy->env = NULL;

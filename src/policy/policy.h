@@ -79,6 +79,8 @@ struct policy_errand {
     void *arg;
 };
 
+struct mountinfo_table;
+
 struct brig_policy {
     enum brig_mode mode;
     enum brig_view view;
@@ -113,6 +115,8 @@ struct brig_policy {
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */
     struct policy_errand errand;
+    const struct mountinfo_table
+        *mounts; /* as the front has read them, borrowed; NULL: it has not */
 };
 
 /* Whether what the jail reaches is decided by a broker outside. */

@@ -63,6 +63,25 @@ in_bash() {
     output_has enter
 }
 
+@test "bash: behind mask and unmask a jail for -j, and paths of the home" {
+    local home=$HOME
+    ! lib_is_root || home=$(lib_user_home)
+    run_as_user mkdir -p "$home/brigtest-mask/inner"
+    LIB_SCRATCHES="$LIB_SCRATCHES $home/brigtest-mask"
+    must in_bash brig mask -j al
+    [ "$output" = 'alpha ' ]
+    must in_bash brig unmask -j alpha brigtest-ma
+    [ "$output" = 'brigtest-mask/' ]
+    must in_bash brig mask brigtest-mask/
+    [ "$output" = 'brigtest-mask/inner/' ]
+    must run_as_user "$BRIG" --complete mask -j b
+    [ "$output" = 'beta ' ]
+    must run_as_user "$BRIG" --complete unmask brigtest-ma
+    [ "$output" = 'brigtest-mask/' ]
+    must run_as_user "$BRIG" --complete mask --j
+    [ "$output" = '--jail ' ]
+}
+
 # ---- fish ----
 
 # in_fish LINE: what fish offers at its end.
@@ -100,6 +119,8 @@ in_fish() {
     must in_fish 'brig enter '
     output_has alpha
     output_has beta
+    must in_fish 'brig mask -j al'
+    output_has alpha
     must in_fish 'brig stop al'
     output_has alpha
     output_lacks beta
@@ -156,6 +177,7 @@ completes() {
     completes 'brig enter al' '^% brig enter alpha$'
     completes 'brig enter ' '^alpha +beta'
     completes 'brig stop be' '^% brig stop beta$'
+    completes 'brig mask -j be' '^% brig mask -j beta$'
     completes 'brig rm alpha be' '^% brig rm alpha beta$'
     completes 'brig enter alpha truncat' '^% brig enter alpha truncate$'
     completes 'brig enter alpha cat fi' '^% brig enter alpha cat file$'

@@ -31,14 +31,6 @@ teardown() {
     scratch_remove
 }
 
-everyone() {
-    if lib_is_root; then
-        echo user sudo
-    else
-        echo user
-    fi
-}
-
 # by WHO ARGS…: brig as an ordinary user (user), as root for that user (sudo), with the variables of
 # VARIABLES.
 by() {

@@ -9,56 +9,17 @@ bats_require_minimum_version 1.5.0
 load lib
 
 setup() {
-    JAILS=
     RUNS=
     PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
-    scratch_make user
-    run_as_user mkdir "$SCRATCH/project"
-    cd "$SCRATCH/project" || return
-    HOME_OF_USER=$HOME
-    if lib_is_root; then
-        ROOT_STORE=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
-        HOME_OF_USER=$(lib_user_home)
-    fi
+    jails_setup
 }
 
 teardown() {
-    local pid pair
+    local pid
     for pid in $RUNS; do
         kill "$pid" 2>/dev/null || true
     done
-    for pair in $JAILS; do
-        by "${pair%%:*}" stop "${pair#*:}" >/dev/null 2>&1 || true
-        by "${pair%%:*}" rm "${pair#*:}" >/dev/null 2>&1 || true
-    done
-    if [ -n "${ROOT_STORE:-}" ]; then
-        BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -u >/dev/null 2>&1 || true
-        rm -rf "$ROOT_STORE"
-    fi
-    cd /
-    scratch_remove
-}
-
-# by WHO ARGS…: brig as an ordinary user (user), as root for that user (sudo), as root (root). Becomes it.
-by() {
-    local who=$1
-    shift
-    case $who in
-    user) run_as_user "$BRIG" "$@" ;;
-    sudo)
-        env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
-            HOME="$HOME_OF_USER" "$BRIG" "$@"
-        ;;
-    root) BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" "$@" ;;
-    esac
-}
-
-everyone() {
-    if lib_is_root; then
-        echo user sudo root
-    else
-        echo user
-    fi
+    jails_teardown
 }
 
 # until CMD…: waits until it succeeds, a quarter of a minute at most.
@@ -97,7 +58,7 @@ WAIT='echo ready; while :; do sleep 1; done'
 
 @test "in every mode, by everyone, it is in the namespaces of the run and has its status" {
     local who mode name
-    for who in $(everyone); do
+    for who in $(everyone root); do
         for mode in casual bare strict sealed; do
             name=in-$who-$mode
             start "$who" "$name" -m "$mode" -- sh -c 'for n in user mnt pid ipc uts net cgroup; do readlink /proc/self/ns/$n; done; echo ready; while :; do sleep 1; done'
@@ -124,7 +85,7 @@ WAIT='echo ready; while :; do sleep 1; done'
 
 @test "it has no capability, no_new_privs and the filter, exactly as the run" {
     local who profile
-    for who in $(everyone); do
+    for who in $(everyone root); do
         for profile in code dev; do
             start "$who" "walls-$who-$profile" -m sealed --seccomp "$profile" -- sh -c "grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status; $WAIT"
             must by "$who" enter "walls-$who-$profile" grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status
@@ -186,7 +147,7 @@ landlock_abi() {
 @test "what is masked and protected in the run is so in what is entered" {
     local who
     run_as_user sh -c 'git init -q . && echo secret >.env && echo plain >file'
-    for who in $(everyone); do
+    for who in $(everyone root); do
         [ "$who" != root ] || continue # the project is not root's
         start "$who" "mask-$who" -m casual --mask ./.env -- sh -c "$WAIT"
         must by "$who" enter "mask-$who" cat .env file

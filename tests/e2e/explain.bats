@@ -15,6 +15,7 @@ setup() {
     export BRIG_CONFIG_DIR=$CONFIG
     cd "$PROJECT" || return
     if lib_is_root; then HOME_DIR=$(lib_user_home); else HOME_DIR=$HOME; fi
+    HOME_OF_USER=$HOME_DIR
 }
 
 teardown() {
@@ -26,27 +27,6 @@ teardown() {
     cd /
     as user rm -rf "$HOME_DIR/.brigtest-secret" "$HOME_DIR/.brigtest-open"
     scratch_remove
-}
-
-# by WHO ARGS…: brig as an ordinary user (user), as root for that user (sudo).
-by() {
-    local who=$1
-    shift
-    case $who in
-    user) run_as_user "$BRIG" "$@" ;;
-    sudo)
-        env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
-            HOME="$HOME_DIR" "$BRIG" "$@"
-        ;;
-    esac
-}
-
-everyone() {
-    if lib_is_root; then
-        echo user sudo
-    else
-        echo user
-    fi
 }
 
 brig() {

@@ -8,58 +8,11 @@
 load lib
 
 setup() {
-    JAILS=
-    scratch_make user
-    run_as_user mkdir "$SCRATCH/project"
-    cd "$SCRATCH/project" || return
-    if lib_is_root; then
-        ROOT_STORE=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
-        HOME_OF_USER=$(lib_user_home)
-    else
-        HOME_OF_USER=$HOME
-    fi
+    jails_setup
 }
 
 teardown() {
-    local pair
-    for pair in $JAILS; do
-        by "${pair%%:*}" stop "${pair#*:}" >/dev/null 2>&1 || true
-        by "${pair%%:*}" rm "${pair#*:}" >/dev/null 2>&1 || true
-    done
-    if [ -n "${ROOT_STORE:-}" ]; then
-        BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -u >/dev/null 2>&1 || true
-        rm -rf "$ROOT_STORE"
-    fi
-    cd /
-    scratch_remove
-}
-
-# by WHO ARGS…: brig as an ordinary user (user), as root for that user (sudo), as root (root).
-by() {
-    local who=$1
-    shift
-    case $who in
-    user) run_as_user "$BRIG" "$@" ;;
-    sudo)
-        env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
-            HOME="$HOME_OF_USER" "$BRIG" "$@"
-        ;;
-    root) BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" "$@" ;;
-    esac
-}
-
-# everyone: those a test can be run by. Root has no jail of its own in a home that is root's.
-everyone() {
-    if lib_is_root; then
-        echo user sudo
-    else
-        echo user
-    fi
-}
-
-# jail WHO NAME: to be stopped and removed in the end.
-jail() {
-    JAILS="$JAILS $1:$2"
+    jails_teardown
 }
 
 # Of the whole real home, but for brig's own directory and the scratch.

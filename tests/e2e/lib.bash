@@ -233,3 +233,61 @@ output_lacks() {
         ;;
     esac
 }
+
+# ---- Jails with a home -----------------------------------------------------------------------------
+
+# jails_setup: a project in a scratch directory of the user's, which becomes the working directory.
+# HOME_OF_USER is the user's home; root has a storage of its own, as its home is no test's.
+jails_setup() {
+    JAILS=
+    scratch_make user
+    run_as_user mkdir "$SCRATCH/project"
+    cd "$SCRATCH/project" || return
+    HOME_OF_USER=$HOME
+    if lib_is_root; then
+        ROOT_STORE=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
+        HOME_OF_USER=$(lib_user_home)
+    fi
+}
+
+jails_teardown() {
+    local pair
+    for pair in $JAILS; do
+        by "${pair%%:*}" stop "${pair#*:}" >/dev/null 2>&1 || true
+        by "${pair%%:*}" rm "${pair#*:}" >/dev/null 2>&1 || true
+    done
+    if [ -n "${ROOT_STORE:-}" ]; then
+        BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -u >/dev/null 2>&1 || true
+        rm -rf "$ROOT_STORE"
+    fi
+    cd /
+    scratch_remove
+}
+
+# jail WHO NAME: to be stopped and removed in the end.
+jail() {
+    JAILS="$JAILS $1:$2"
+}
+
+# by WHO ARGS…: brig as an ordinary user (user), as root for that user (sudo), as root (root). Becomes it.
+by() {
+    local who=$1
+    shift
+    case $who in
+    user) run_as_user "$BRIG" "$@" ;;
+    sudo)
+        env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
+            HOME="$HOME_OF_USER" "$BRIG" "$@"
+        ;;
+    root) BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" "$@" ;;
+    esac
+}
+
+# everyone: those who can have a jail in the user's home. With `root` also root for itself.
+everyone() {
+    if lib_is_root; then
+        echo user sudo "$@"
+    else
+        echo user
+    fi
+}

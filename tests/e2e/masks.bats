@@ -264,7 +264,7 @@ by_sudo() {
 # ---- while a jail runs -------------------------------------------------------------------------------
 
 # watcher JAIL OPTIONS… -- SCRIPT: a run in the background that tells it has begun, waits for `go` and
-# runs the script; its pid is in WATCHER.
+# runs the script; its pid is in WATCHER. It is casual, unless MODE says otherwise.
 watcher() {
     local name=$1
     shift
@@ -274,7 +274,7 @@ watcher() {
         options+=("$1")
         shift
     done
-    run_as_user "$BRIG" -m casual -j "$name" "${options[@]}" -- sh -c "
+    run_as_user "$BRIG" -m "${MODE:-casual}" -j "$name" "${options[@]}" -- sh -c "
         ls -aR ~/mlive* >/dev/null 2>&1; cat ~/mlive*/* ~/mlive* >/dev/null 2>&1
         echo >begun; for i in \$(seq 100); do [ -e go ] && break; sleep 0.1; done; $2" 3>&- &
     WATCHER=$!
@@ -331,6 +331,95 @@ open" ]
     [ "$(cat open)" = open ]
 }
 
+# begun_watching: what a run does some time after its start is done.
+begun_watching() {
+    sleep 0.6
+}
+
+@test "what comes to match a mask in a granted directory is hidden while the run goes on, in every mode" {
+    made mlivedir
+    local MODE
+    for MODE in casual bare strict sealed; do
+        run_as_user sh -c "rm -rf $H/mlivedir; mkdir -p $H/mlivedir/sub; echo open >$H/mlivedir/open"
+        jail "grant-$MODE"
+        # The twin: without the mask the run sees it.
+        watcher "grant-$MODE" -d "$H/mlivedir" -- "cat $H/mlivedir/b.secret >seen 2>/dev/null; true"
+        begun_watching
+        run_as_user sh -c "echo token >$H/mlivedir/b.secret"
+        settle
+        run_as_user touch go
+        wait "$WATCHER"
+        [ "$(cat seen)" = token ]
+        rm "$H/mlivedir/b.secret"
+        watcher "grant-$MODE" -d "$H/mlivedir" --mask 'mlivedir/*.secret' --mask 'mlivedir/*/key' -- "cat $H/mlivedir/b.secret $H/mlivedir/c.secret $H/mlivedir/sub/key $H/mlivedir/new/key >seen 2>/dev/null; cat $H/mlivedir/open $H/mlivedir/sub/open >open; mv $H/mlivedir/b.secret $H/mlivedir/moved 2>/dev/null; cat $H/mlivedir/moved >>seen 2>/dev/null; true"
+        begun_watching
+        run_as_user sh -c "cd $H/mlivedir; echo token >b.secret; echo token >x; mv x c.secret; echo token >sub/key; mkdir new; echo token >new/key; echo open >sub/open"
+        settle
+        run_as_user touch go
+        wait "$WATCHER"
+        [ "$(cat seen)" = "" ]
+        [ "$(cat open)" = "open
+open" ]
+        [ "$(cat "$H/mlivedir/b.secret")" = token ]
+    done
+}
+
+@test "a link that begins to lead out of the home while a jail runs is followed" {
+    made mlive .mcfg
+    local MODE outside
+    lib_is_root || cannot "needs a directory that is neither in the home nor in /tmp"
+    outside=$(mktemp -d /var/lib/brigtest.XXXXXXXX)
+    LIB_SCRATCHES="$LIB_SCRATCHES $outside"
+    chmod 0755 "$outside"
+    mkdir "$outside/gh"
+    echo token >"$outside/rc"
+    echo token >"$outside/gh/hosts"
+    echo open >"$outside/open"
+    chmod -R a+rX "$outside"
+    for MODE in casual bare; do
+        jail "lead-$MODE"
+        watcher "lead-$MODE" -- "cat $outside/rc >seen 2>/dev/null; true"
+        begun_watching
+        run_as_user ln -sfn "$outside/rc" "$H/mlive"
+        settle
+        run_as_user touch go
+        wait "$WATCHER"
+        [ "$(cat seen)" = token ]
+        rm "$H/mlive"
+        watcher "lead-$MODE" --mask mlive --mask .mcfg/gh -- "cat $outside/rc $outside/gh/hosts >seen 2>/dev/null; cat $outside/open >open"
+        begun_watching
+        run_as_user sh -c "ln -sfn $outside/rc $H/mlive; ln -sfn $outside $H/.mcfg"
+        settle
+        run_as_user touch go
+        wait "$WATCHER"
+        rm "$H/mlive" "$H/.mcfg"
+        [ "$(cat seen)" = "" ]
+        [ "$(cat open)" = open ]
+    done
+    # And inside of what is granted.
+    for MODE in strict sealed; do
+        jail "lead-$MODE"
+        watcher "lead-$MODE" -r "$outside" --mask mlive -- "cat $outside/rc >seen 2>/dev/null; cat $outside/open >open"
+        begun_watching
+        run_as_user ln -sfn "$outside/rc" "$H/mlive"
+        settle
+        run_as_user touch go
+        wait "$WATCHER"
+        rm "$H/mlive"
+        [ "$(cat seen)" = "" ]
+        [ "$(cat open)" = open ]
+    done
+}
+
+@test "who makes many names that match keeps nobody busy, and the run goes on" {
+    made mlivedir
+    jail many
+    run_as_user mkdir "$H/mlivedir"
+    must run_as_user timeout 60 "$BRIG" -m casual -j many -d "$H/mlivedir" --mask 'mlivedir/*.secret' -- sh -c 'sleep 0.5; for i in $(seq 3000); do : >~/mlivedir/$i.secret; done; sleep 1; echo alive'
+    output_has alive
+    output_has "more names came to match masks"
+}
+
 @test "what came while nobody was in the jail is hidden from who joins" {
     made mlive-1 mlivedir
     jail between
@@ -380,6 +469,99 @@ open" ]
 token" ]
     must run_as_user "$BRIG" -m casual -j atonce --unmask mlivedir -- cat "$H/mlive" "$H/mlivedir/file"
     output_has token
+}
+
+@test "brig mask hides at once in what runs, in its home and in what it was granted, and is remembered" {
+    made mlive mlivedir mliveopen
+    local MODE
+    for MODE in casual bare strict; do
+        run_as_user sh -c "mkdir -p $H/mlivedir; echo token >$H/mlive; echo token >$H/mlivedir/key; echo token >$H/mlivedir/a.pem; echo open >$H/mlivedir/open"
+        jail "verb-$MODE"
+        watcher "verb-$MODE" -d "$H/mlivedir" -r "$H/mlive" -- "cat $H/mlivedir/key $H/mlivedir/a.pem >seen 2>/dev/null; cat $H/mlivedir/b.pem >>seen 2>/dev/null; cat $H/mlivedir/open >open; mv $H/mlivedir/key $H/mlivedir/x 2>/dev/null; cat $H/mlivedir/x >>seen 2>/dev/null; true"
+        must run_as_user "$BRIG" mask -j "verb-$MODE" mlivedir/key "$H/mlivedir/*.pem"
+        output_has "from now on"
+        output_has "(1)"
+        # Nothing is waited for: it holds when the command is back. What comes later is hidden soon.
+        run_as_user sh -c "echo token >$H/mlivedir/b.pem"
+        settle
+        run_as_user touch go
+        wait "$WATCHER"
+        [ "$(cat seen)" = "" ]
+        [ "$(cat open)" = open ]
+        run_as_user grep -qx 'mask mlivedir/key' "$H/.local/share/brig/verb-$MODE.jail"
+        must_fail run_as_user "$BRIG" -m "$MODE" -j "verb-$MODE" -d "$H/mlivedir" -- grep token "$H/mlivedir/key"
+        # Taken back, it shows in the next mount.
+        must run_as_user "$BRIG" unmask -j "verb-$MODE" mlivedir/key 'mlivedir/*.pem'
+        output_has "next mount"
+        run_as_user grep -qx 'unmask mlivedir/key' "$H/.local/share/brig/verb-$MODE.jail"
+        must_fail run_as_user grep -x 'mask mlivedir/key' "$H/.local/share/brig/verb-$MODE.jail"
+        must run_as_user "$BRIG" -m "$MODE" -j "verb-$MODE" -d "$H/mlivedir" -- cat "$H/mlivedir/key" "$H/mlivedir/a.pem"
+        output_has token
+    done
+}
+
+@test "brig mask holds in the home of a casual jail, again and again, and unmask only at the next mount" {
+    made mlive-a mlive-b
+    local i
+    jail verb-home
+    run_as_user sh -c "echo token >$H/mlive-a; echo token >$H/mlive-b"
+    watcher verb-home -- 'cat ~/mlive-a ~/mlive-b >seen 2>/dev/null; true'
+    # More often than there can be sets of masks.
+    for i in $(seq 20); do
+        must run_as_user "$BRIG" mask -j verb-home "mlive-none-$i"
+    done
+    must run_as_user "$BRIG" mask -j verb-home mlive-a mlive-b
+    must run_as_user "$BRIG" unmask -j verb-home mlive-b
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+    must run_as_user "$BRIG" -m casual -j verb-home -- sh -c 'cat ~/mlive-b; cat ~/mlive-a 2>/dev/null; true'
+    [ "$output" = token ]
+}
+
+@test "brig mask says if a run is stopped, which hides it when it goes on" {
+    made mlivedir
+    local pid
+    jail verb-stopped
+    run_as_user sh -c "mkdir $H/mlivedir; echo token >$H/mlivedir/key"
+    watcher verb-stopped -d "$H/mlivedir" -- 'cat ~/mlivedir/key >seen 2>/dev/null; true'
+    pid=$(run_as_user "$BRIG" list --json | grep -o '"name":"verb-stopped"[^]]*' | sed 's/.*"pids":\[\([0-9]*\).*/\1/')
+    [ "$pid" -gt 1 ]
+    kill -STOP "$pid"
+    run run_as_user "$BRIG" mask -j verb-stopped mlivedir/key
+    kill -CONT "$pid"
+    [ "$status" -eq 0 ]
+    output_has "not all that runs"
+    settle
+    run_as_user touch go
+    wait "$WATCHER"
+    [ "$(cat seen)" = "" ]
+}
+
+@test "brig mask refuses what it cannot hide, in one line with the remedy" {
+    made mlivedir
+    jail verb-no
+    must run_as_user "$BRIG" -m casual -j verb-no -- true
+    run_as_user sh -c "echo x >here; mkdir $H/mlivedir"
+    must_exit 125 run_as_user "$BRIG" mask
+    output_has PATH
+    must_exit 125 run_as_user "$BRIG" mask -j verb-no here
+    output_has "./here"
+    must_exit 125 run_as_user "$BRIG" mask -j verb-no /etc/passwd
+    output_has "not in the home"
+    must_exit 125 run_as_user "$BRIG" mask -j verb-no ..
+    must_exit 125 run_as_user "$BRIG" mask -j verb-no .
+    must_exit 125 run_as_user "$BRIG" mask -j verb-none mlivedir
+    output_has "brig list"
+    must_exit 125 run_as_user "$BRIG" mask -j ../x mlivedir
+    must_exit 125 run_as_user "$BRIG" mask --what mlivedir
+    output_has "brig run mask"
+    must run_as_user "$BRIG" mask -j verb-no -- ./here "$H/mlivedir"
+    ! lib_is_root || {
+        must by_sudo mask -j verb-no mlivedir/root
+        run_as_user grep -qx 'mask mlivedir/root' "$H/.local/share/brig/verb-no.jail"
+        [ "$(stat -c %U "$H/.local/share/brig/verb-no.jail")" = "$LIB_USER" ]
+    }
 }
 
 @test "masks of runs that have ended hold no more, and those of a holder that died do" {

@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (mountinfo_next(&rest, &mount))
         if (mount.root[0] != '/' || mount.point[0] != '/' || rest < table || rest > table + size ||
             mount.root + strlen(mount.root) > table + size ||
-            mount.point + strlen(mount.point) > table + size)
+            mount.point + strlen(mount.point) > table + size ||
+            (*mount.type && mount.type + strlen(mount.type) > table + size))
             abort();
     free(table);
     return 0;

@@ -353,8 +353,7 @@ int http_start(struct front *front, struct brig_error *err)
     if (listening < 0 || fcntl(front->listener, F_SETFL, listening | O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the listening socket");
     const struct MHD_OptionItem secured[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback(front->tls)},
-        {MHD_OPTION_END, 0, NULL}};
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback(front->tls)}, {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
     if (front->tls)
         flags |= MHD_USE_TLS;

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* `brig mask` and `brig unmask`: hide something of the home directory in a jail, also while things run
+ * in it, or do not. The jail remembers it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/command.h"
+#include "cli/jail_file.h"
+#include "cli/jails.h"
+#include "cli/message.h"
+#include "cli/settings.h"
+#include "home/home.h"
+#include "home/jails.h"
+
+#define PATHS_MAX 256
+
+/* The command line taken apart. */
+struct wanted {
+    bool unmask;
+    const char *jail;
+    char *paths[PATHS_MAX]; /* relative to the home directory */
+    size_t count;
+};
+
+static void wanted_done(struct wanted *wanted)
+{
+    for (size_t i = 0; i < wanted->count; i++)
+        free(wanted->paths[i]);
+}
+
+/* ---- paths ---- */
+
+static bool begins_here(const char *value)
+{
+    return value[0] == '/' || str_starts_with(value, "./") || str_starts_with(value, "../");
+}
+
+static bool exists(const char *directory, const char *path)
+{
+    autostr struct str whole = {0};
+    struct stat info;
+    str_appendf(&whole, "%s/%s", directory, path);
+    return !whole.failed && lstat(whole.data, &info) == 0;
+}
+
+/* The rest of a path in the home directory, by either of its names; NULL if it is elsewhere. */
+static const char *rest_in_home(const char *home, const char *path)
+{
+    autofree char *real = realpath(home, NULL);
+    const char *const names[] = {home, real};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (names[i] && path_is_beneath(names[i], path) && path[strlen(names[i])] == '/')
+            return path + strlen(names[i]) + 1;
+    return NULL;
+}
+
+/* As for --mask: what is relative begins at the home directory, unless it begins with a dot. */
+static int find_path(const char *value, const char *home, const char *cwd, char **ret_path,
+                     struct brig_error *err)
+{
+    autofree char *path = NULL;
+    int status = path_make_absolute(begins_here(value) ? cwd : home, value, &path, err);
+    if (status < 0)
+        return status;
+    const char *rest = rest_in_home(home, path);
+    if (!rest || !*rest)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not in the home directory; in a jail's file, `mask %s` hides it "
+                         "in the runs to come",
+                         str_shown(value).text, str_shown(path).text);
+    if (!begins_here(value) && !strpbrk(value, "*?[") && !exists(home, rest) && exists(cwd, value))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' begins at the home directory, where it does not exist; for the one "
+                         "here write ./%s",
+                         str_shown(value).text, str_shown(value).text);
+    return str_copy(rest, ret_path, err);
+}
+
+static int find_paths(struct wanted *wanted, char **values, int count,
+                      const struct jails_place *place, struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    const char *home = place->identity.host_home;
+    if (!home)
+        return brig_fail(err, BRIG_E_INVALID, 0, "this user has no home directory");
+    if (!getcwd(cwd, sizeof cwd))
+        (void)snprintf(cwd, sizeof cwd, "/");
+    if (count > PATHS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "these are too many paths: at most %d", PATHS_MAX);
+    int status = 0;
+    identity_enter(&place->identity);
+    for (int i = 0; i < count && status == 0; i++) {
+        status = find_path(values[i], home, cwd, &wanted->paths[wanted->count], err);
+        wanted->count += status == 0;
+    }
+    identity_leave(&place->identity);
+    return status;
+}
+
+/* ---- options ---- */
+
+/* The index of the first path; 0 for what it does not know, whose index is in *ret_bad. */
+static int parse_words(int argc, char **argv, const char **ret_jail, int *ret_bad)
+{
+    int i = 1;
+    for (; i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
+        bool takes = strcmp(argv[i], "-j") == 0 || strcmp(argv[i], "--jail") == 0;
+        if (strcmp(argv[i], "--") == 0)
+            return i + 1;
+        if (takes && i + 1 < argc)
+            *ret_jail = argv[++i];
+        else if (!takes && str_starts_with(argv[i], "--jail="))
+            *ret_jail = argv[i] + strlen("--jail=");
+        else if (!takes && str_starts_with(argv[i], "-j"))
+            *ret_jail = argv[i] + 2;
+        else
+            break;
+    }
+    *ret_bad = i;
+    return i < argc && argv[i][0] == '-' && argv[i][1] ? 0 : i;
+}
+
+/* ---- doing it ---- */
+
+static int check_jail(const struct jails_place *place, const char *name, struct brig_error *err)
+{
+    struct jail_info jail;
+    int status = jails_check_name(name, err);
+    if (status < 0 || strcmp(name, SETTINGS_JAIL) == 0) /* it is made on first use */
+        return status;
+    identity_enter(&place->identity);
+    status = jails_find(place->storage, name, place->uid, &jail, err);
+    identity_leave(&place->identity);
+    return status != 0
+               ? (status < 0 ? status : 0)
+               : brig_fail(err, BRIG_E_INVALID, 0, "there is no jail '%s'; see brig list", name);
+}
+
+static int hide_now(struct jails_place *place, const struct wanted *wanted,
+                    struct home_masked *ret_masked, struct brig_error *err)
+{
+    const struct home_masks masks = {
+        .user_home = place->identity.host_home,
+        .paths = (const char *const *)wanted->paths,
+        .count = wanted->count,
+    };
+    struct home_masked other = {.done = true};
+    int status = 0;
+    if (place->stranger != (uid_t)-1)
+        status = home_mask(place->storage, wanted->jail, place->stranger, &masks, &other, err);
+    if (status == 0)
+        status = jails_become_user(place, err);
+    if (status == 0)
+        status = home_mask(place->storage, wanted->jail, place->uid, &masks, ret_masked, err);
+    ret_masked->runs += other.runs;
+    ret_masked->done = ret_masked->done && other.done;
+    return status;
+}
+
+static void say_masked(const struct wanted *wanted, const struct home_masked *masked)
+{
+    const char *jail = wanted->jail;
+    if (masked->runs == 0)
+        message_note("hidden in the jail '%s' from its next run on", jail);
+    else if (masked->done)
+        message_note("hidden in the jail '%s' from now on, also in what runs in it (%u)", jail,
+                     masked->runs);
+    else
+        message_warning(
+            "hidden in the jail '%s', but not all that runs in it (%u) has said so: what "
+            "is stopped does it when it goes on",
+            jail, masked->runs);
+}
+
+static int apply(struct jails_place *place, const struct wanted *wanted, struct brig_error *err)
+{
+    identity_enter(&place->identity);
+    int status =
+        jail_file_set_masks(place->storage, wanted->jail, (const char *const *)wanted->paths,
+                            wanted->count, wanted->unmask, err);
+    identity_leave(&place->identity);
+    if (status < 0)
+        return status;
+    if (wanted->unmask) {
+        message_note(
+            "no longer hidden in the jail '%s' from its next mount on: by the first run that "
+            "starts while nothing else runs in it",
+            wanted->jail);
+        return 0;
+    }
+    struct home_masked masked = {0};
+    status = hide_now(place, wanted, &masked, err);
+    if (status == 0)
+        say_masked(wanted, &masked);
+    return status;
+}
+
+static int run(const struct command *command, bool unmask, int argc, char **argv)
+{
+    struct brig_error err = {0};
+    struct jails_place place;
+    static struct wanted all; /* large */
+    all = (struct wanted){.unmask = unmask, .jail = SETTINGS_JAIL};
+    int bad = 0, first = parse_words(argc, argv, &all.jail, &bad);
+    if (first == 0)
+        return command_refuse(command, argc, argv, bad);
+    if (first >= argc) {
+        message_error("%s needs a path in the home directory: brig %s [-j NAME] PATH…",
+                      command->name, command->name);
+        return APP_FAILED;
+    }
+    int status = jails_place_find(&place, &err);
+    if (status == 0)
+        status = check_jail(&place, all.jail, &err);
+    if (status == 0)
+        status = find_paths(&all, argv + first, argc - first, &place, &err);
+    if (status == 0)
+        status = apply(&place, &all, &err);
+    wanted_done(&all);
+    if (status < 0)
+        message_error("%s", err.message);
+    return status < 0 ? APP_FAILED : 0;
+}
+
+static int run_mask(const struct app *app, int argc, char **argv)
+{
+    (void)app;
+    return run(&cmd_mask, false, argc, argv);
+}
+
+static int run_unmask(const struct app *app, int argc, char **argv)
+{
+    (void)app;
+    return run(&cmd_unmask, true, argc, argv);
+}
+
+const struct command cmd_mask = {
+    .name = "mask",
+    .summary = "hide something of the home in a jail, at once",
+    .usage = "[-j NAME] PATH...",
+    .words = COMMAND_WORDS_MASKS,
+    .run = run_mask,
+};
+
+const struct command cmd_unmask = {
+    .name = "unmask",
+    .summary = "no longer hide it, from the jail's next mount on",
+    .usage = "[-j NAME] PATH...",
+    .words = COMMAND_WORDS_MASKS,
+    .run = run_unmask,
+};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether what is granted is what its name says. */
+#include "cli/grant_check.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/masks.h"
+#include "cli/settings.h"
+#include "cli/sightings.h"
+#include "cli/workdir.h"
+#include "policy/policy.h"
+
+/* The rest of a path below a directory, "" for itself, or NULL. */
+static const char *rest_in(const char *directory, const char *path)
+{
+    if (!path_is_beneath(directory, path))
+        return NULL;
+    path += strlen(directory);
+    return path + strspn(path, "/");
+}
+
+static const char *mask_of(const struct masks *masks, const char *rest)
+{
+    int found = rest && *rest ? masks_find(masks, rest) : -1;
+    return found < 0 ? NULL : masks->hidden[found];
+}
+
+static int check_link(const struct sightings_grant *grant, const struct masks *masks,
+                      const struct sightings *sightings, struct brig_error *err)
+{
+    const char *rest = rest_in(sightings->real_home, grant->real);
+    const char *said = rest_in(sightings->home, grant->source);
+    if (!said)
+        said = rest_in(sightings->real_home, grant->source);
+    if (rest && said && strcmp(rest, said) == 0)
+        return 0; /* the link is above the home */
+    bool is_home = path_is_beneath(grant->real, sightings->real_home);
+    if (!is_home && !mask_of(masks, rest))
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' is a link to '%s', which is %s, so it is not granted. Remove the link, "
+                     "or grant that by its own name to insist",
+                     str_shown(grant->source).text, str_shown(grant->real).text,
+                     is_home ? "or holds the home directory" : "masked");
+}
+
+static int check_cwd(const struct settings *settings, const struct masks *masks,
+                     const struct sightings *sightings, struct brig_error *err)
+{
+    const struct brig_policy *policy = settings->policy;
+    const char *mask = mask_of(masks, rest_in(sightings->real_home, settings->cwd));
+    for (size_t i = 0; i < policy->grant_count && mask && !settings->cwd_settled; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (strcmp(grant->source, settings->cwd) != 0 || strcmp(grant->origin, WORKDIR_ORIGIN) != 0)
+            continue;
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the working directory '%s' is masked (%s), so it is not granted. Go into "
+                         "a project, or use -D to run without it, or -d '%s' to insist",
+                         str_shown(settings->cwd).text, mask, str_shown(settings->cwd).text);
+    }
+    return 0;
+}
+
+int grant_check(const struct settings *settings, const struct masks *masks,
+                const struct sightings *sightings, struct brig_error *err)
+{
+    int status = check_cwd(settings, masks, sightings, err);
+    for (size_t i = 0; i < sightings->grant_count && status == 0; i++)
+        if (sightings->grants[i].real)
+            status = check_link(&sightings->grants[i], masks, sightings, err);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether what is granted is what its name says. */
+#pragma once
+
+#include <brig/brig.h>
+
+struct masks;
+struct settings;
+struct sightings;
+
+/* Refuses to grant something masked, or the home itself, that only a symbolic link leads to, which a
+ * program in a jail may have put there; and a masked working directory that nobody has named. */
+int grant_check(const struct settings *settings, const struct masks *masks,
+                const struct sightings *sightings, struct brig_error *err);

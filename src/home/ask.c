@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* What is asked of a jail's holder besides its mounts: who is in it, to end, to hide more. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "home/home.h"
+#include "home/talk.h"
+
+/* How long the runs of a jail have to hide something. */
+#define MASK_PATIENCE_MS 5000
+
+/* Until it has closed its end, which is when it has let go of everything. */
+static void await_end(int socket)
+{
+    char byte;
+    while (recv(socket, &byte, 1, 0) < 0 && errno == EINTR)
+        ;
+}
+
+static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
+               struct home_state *ret_state, struct brig_error *err)
+{
+    *ret_state = (struct home_state){0};
+    autoclose int socket = talk_connect(storage, name, uid, err);
+    if (socket < 0)
+        return socket == -ENOENT ? 0 : socket;
+    ret_state->held = true;
+    ret_state->holder = talk_peer(socket);
+    struct str nothing = {0};
+    struct home_reply reply = {0};
+    int fds[HOME_FD_COUNT];
+    int status = talk_send(socket, (struct home_request){.op = op}, &nothing, NULL, 0, err);
+    if (status == 0)
+        status = talk_receive(socket, &reply, NULL, fds, err);
+    if (status == 0 && op == HOME_STOP)
+        await_end(socket);
+    for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
+        ret_state->pids[ret_state->pid_count++] = reply.pids[i];
+    return status;
+}
+
+int home_ask(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+             struct brig_error *err)
+{
+    return ask(HOME_LIST, storage, name, uid, ret_state, err);
+}
+
+int home_stop(const char *storage, const char *name, uid_t uid, struct home_state *ret_state,
+              struct brig_error *err)
+{
+    return ask(HOME_STOP, storage, name, uid, ret_state, err);
+}
+
+/* ---- masks ---- */
+
+/* Every run has a copy of the other end until it has done it, or is over. */
+static bool wait_for_runs(int fd)
+{
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    int ready;
+    do
+        ready = poll(&end, 1, MASK_PATIENCE_MS);
+    while (ready < 0 && errno == EINTR);
+    return ready > 0;
+}
+
+static int ask_to_mask(int socket, const struct home_masks *masks, int done,
+                       struct home_reply *ret_reply, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    int fds[HOME_FD_COUNT];
+    talk_add_text(&text, masks->user_home);
+    for (size_t i = 0; i < masks->count; i++)
+        talk_add_text(&text, masks->paths[i]);
+    const struct home_request head = {.op = HOME_MASK, .mask_count = (uint32_t)masks->count};
+    int status = talk_send(socket, head, &text, &done, 1, err);
+    return status < 0 ? status : talk_receive(socket, ret_reply, NULL, fds, err);
+}
+
+int home_mask(const char *storage, const char *name, uid_t uid, const struct home_masks *masks,
+              struct home_masked *ret_masked, struct brig_error *err)
+{
+    *ret_masked = (struct home_masked){.done = true};
+    autoclose int socket = talk_connect(storage, name, uid, err);
+    if (socket < 0)
+        return socket == -ENOENT ? 0 : socket;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
+    autoclose int ours = ends[0];
+    autoclose int theirs = ends[1];
+    struct home_reply reply = {0};
+    int status = ask_to_mask(socket, masks, theirs, &reply, err);
+    if (status < 0)
+        return status;
+    (void)close(take_fd(&theirs));
+    ret_masked->runs = reply.told;
+    ret_masked->done = wait_for_runs(ours);
+    return 0;
+}
+
+/* ---- a run's side ---- */
+
+static int take_passed(int lease, struct home_message *message, int *ret_fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = message, .iov_len = sizeof *message - 1};
+    struct msghdr got = {.msg_iov = &part,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof control};
+    ssize_t length = recvmsg(lease, &got, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&got) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
+    const struct home_request *head = &message->head;
+    return length >= (ssize_t)sizeof *head && head->version == HOME_WIRE_VERSION &&
+                   head->op == HOME_MASK && head->length == (size_t)length - sizeof *head
+               ? 1
+               : -1;
+}
+
+int home_receive_masks(int lease, struct home_message **ret_message, int *ret_done)
+{
+    autofree struct home_message *message = calloc(1, sizeof *message);
+    autoclose int done = -1;
+    if (!message)
+        return 0;
+    int taken = take_passed(lease, message, &done);
+    if (taken <= 0)
+        return taken;
+    *ret_message = take_ptr(&message);
+    *ret_done = take_fd(&done);
+    return 1;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* The home a holder keeps mounted. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "home/fuse.h"
+#include "home/holder_parts.h"
+#include "home/mounts.h"
+
+/* Changes that do not fit are neither used nor deleted. */
+static int find_changes(struct holder *holder, enum storage_layers layers,
+                        struct holder_answer *answer, int *ret_changes, struct brig_error *err)
+{
+    autoclose int changes =
+        storage_part(holder->storage, holder->name, "changes", &answer->created, err);
+    const char *reason;
+    if (changes < 0)
+        return changes;
+    autoclose int work = storage_work(changes, holder->name, err);
+    if (work < 0)
+        return work;
+    if (storage_misfits(changes, work, layers, &reason)) {
+        char name[STORAGE_NAME_MAX];
+        int fresh = storage_set_aside(changes, name, err);
+        if (fresh < 0)
+            return fresh;
+        (void)close(changes);
+        changes = fresh;
+        answer->created = true;
+        const struct links_home *home = &holder->masking.home;
+        if (home->real && path_is_beneath(home->real, name))
+            (void)mounts_mask(home->fd, name + strlen(home->real) + 1, NULL);
+        (void)snprintf(
+            answer->notice, sizeof answer->notice,
+            "the changes of the jail '%s' are set aside in '%.512s', and it has new ones: "
+            "%s",
+            holder->name, name, reason);
+    }
+    *ret_changes = take_fd(&changes);
+    return 0;
+}
+
+static int refuse_mount(const char *point, struct brig_error *err)
+{
+    (void)brig_fail(err, BRIG_E_SETUP, 0,
+                    "the home directory cannot be copied on writing, because '%s' is mounted below "
+                    "it",
+                    point);
+    return brig_advise(err, BRIG_E_SETUP, "Unmount it, or install fuse-overlayfs, or use -m bare");
+}
+
+/* In a user namespace the kernel does not lay anything over a directory with mounts in it. */
+static int own_overlay(struct holder *holder, int home, const char *label,
+                       struct holder_answer *answer, struct brig_error *err)
+{
+    char point[4096];
+    bool below = mounts_has_below(home, point, sizeof point);
+    enum storage_layers layers = below ? STORAGE_FUSE : STORAGE_KERNEL;
+    if (below && !fuse_is_installed())
+        return refuse_mount(point, err);
+    autoclose int changes = -1;
+    int status = find_changes(holder, layers, answer, &changes, err);
+    if (status < 0)
+        return status;
+    autoclose int work = storage_work(changes, holder->name, err);
+    if (work < 0)
+        return work;
+    status = storage_check_upper(changes, holder->name, err);
+    if (status == 0)
+        status = below ? mounts_fuse_overlay(home, changes, holder->name, holder->lock, err)
+                       : mounts_overlay(home, changes, work, label, err);
+    if (status < 0)
+        return status;
+    storage_mark(work, layers);
+    return masking_mounted(&holder->masking, changes, answer->created, err);
+}
+
+/* The home directory a request names, or the one that came with it. */
+static int open_home(const struct home_message *request, const struct holder_given *given,
+                     int *ret_fd, struct brig_error *err)
+{
+    size_t at = 0;
+    const char *path = holder_next_text(request, &at);
+    int fd = given->fds[HOME_GIVEN_LOWER] >= 0
+                 ? fcntl(given->fds[HOME_GIVEN_LOWER], F_DUPFD_CLOEXEC, 0)
+             : path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                    : -1;
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the home directory '%s'",
+                         path ? path : "");
+    *ret_fd = fd;
+    return 0;
+}
+
+static int mount_overlay(struct holder *holder, const struct home_message *request, int home,
+                         const struct holder_given *given, struct holder_answer *answer,
+                         struct brig_error *err)
+{
+    const int *fds = given->fds;
+    char label[HOME_NAME_MAX + 16];
+    (void)snprintf(label, sizeof label, "brig-%s", holder->name);
+    mounts_drop_overlay(); /* and what is left of a failed attempt */
+    int status = masking_begin(&holder->masking, home, request->text, true, err);
+    if (status == 0)
+        status = masking_add(&holder->masking, request, &answer->set, err);
+    if (status < 0)
+        return status;
+    if (fds[HOME_GIVEN_STORE] < 0)
+        return own_overlay(holder, home, label, answer, err);
+    status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
+                                  fds[HOME_GIVEN_WORK], label, err);
+    return status < 0 ? status
+                      : masking_mounted(&holder->masking, fds[HOME_GIVEN_CHANGES], false, err);
+}
+
+int holder_need_overlay(struct holder *holder, const struct home_message *request,
+                        const struct holder_given *given, struct holder_answer *answer,
+                        struct brig_error *err)
+{
+    if (holder->has_overlay) {
+        bool alone = holder->run_count == 1;
+        answer->set = masking_find(&holder->masking, request);
+        if (answer->set && (!alone || holder->masking.set_count == 1))
+            return 0;
+        answer->news = true;
+        if (!alone)
+            return masking_add(&holder->masking, request, &answer->set, err);
+        holder->has_overlay = false; /* nobody else would miss it, nor the masks of others */
+    }
+    autoclose int home = -1;
+    int status = open_home(request, given, &home, err);
+    if (status == 0)
+        status = mount_overlay(holder, request, home, given, answer, err);
+    answer->news = true;
+    holder->has_overlay = status == 0;
+    return status;
+}
+
+/* Where masks lead by links, of a home that is not in the jail at all. */
+static int find_links(struct holder *holder, const struct home_message *request,
+                      const struct holder_given *given, struct holder_answer *answer,
+                      struct brig_error *err)
+{
+    if (request->head.mask_count == 0)
+        return 0;
+    answer->set = masking_find(&holder->links, request);
+    if (answer->set)
+        return 0;
+    autoclose int home = -1;
+    int status = open_home(request, given, &home, err);
+    if (status == 0)
+        status = masking_begin(&holder->links, home, request->text, false, err);
+    return status < 0 ? status : masking_add(&holder->links, request, &answer->set, err);
+}
+
+static int keep_home(struct holder *holder, const struct holder_given *given, bool *ret_created,
+                     struct brig_error *err)
+{
+    if (holder->has_home)
+        return 0;
+    int status;
+    if (given->fds[HOME_GIVEN_LOWER] >= 0) {
+        status = mounts_given_home(given->fds[HOME_GIVEN_LOWER], err);
+    } else {
+        autoclose int home = storage_part(holder->storage, holder->name, "home", ret_created, err);
+        status = home < 0 ? home : mounts_private_home(home, err);
+    }
+    holder->has_home = status == 0;
+    return status;
+}
+
+int holder_need_home(struct holder *holder, const struct home_message *request,
+                     const struct holder_given *given, struct holder_answer *answer,
+                     struct brig_error *err)
+{
+    int status = keep_home(holder, given, &answer->created, err);
+    return status < 0 ? status : find_links(holder, request, given, answer, err);
+}

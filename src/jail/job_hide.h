@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Hiding more of the host in a jail that runs. */
+#pragma once
+
+#include <brig/brig.h>
+
+/* Hides a path of the host's in a jail that runs, wherever its grants show it, also if it is yet to
+ * come. `policy` is the one it was started with. What is open there already stays open. */
+int job_hide(struct brig_job *job, const struct brig_policy *policy, const char *path,
+             struct brig_error *err);
+
+/* Adds a line to the notices of its result. */
+void job_note(struct brig_job *job, const char *text);
