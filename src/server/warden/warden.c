@@ -390,6 +390,7 @@ static void settle_process(void)
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
         (void)sigaction(signals[i], &action, NULL);
     (void)prctl(PR_SET_DUMPABLE, 1);
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* there is a credential in here */
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return;
     files.rlim_cur = files.rlim_max; /* a run takes about ten */
