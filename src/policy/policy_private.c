@@ -18,8 +18,11 @@ static void private_done(struct policy_private *private)
     free(private->origin);
 }
 
+/* What only its owner may read may be a secret. */
 static void file_done(struct policy_private_file *file)
 {
+    if (file->bytes && !(file->mode & 077))
+        explicit_bzero(file->bytes, file->length);
     free(file->dest);
     free(file->bytes);
 }

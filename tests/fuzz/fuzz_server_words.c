@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(text, data, size);
     const char *word = text + strlen(text) + 1;
-    expect(warden_glob_matches(word, word) || strpbrk(word, "*?"));
+    expect(warden_glob_matches(word, word) || strpbrk(word, "*?["));
     expect(warden_glob_matches("**", word));
     (void)warden_glob_matches(text, word);
     if (warden_allow_is_plain(word))

@@ -292,6 +292,49 @@ static void test_returned(void)
     tap_ok(total <= EXECUTION_RETURNED_BYTES_MAX, "but not all of it");
 }
 
+static int fds_of(pid_t pid)
+{
+    char path[64];
+    int count = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    autodir DIR *dir = opendir(path);
+    while (dir && readdir(dir))
+        count++;
+    return count;
+}
+
+/* Once nothing changes any more: what is over is put away after it was told. */
+static int settled_fds(pid_t pid)
+{
+    struct pollfd nothing = {.fd = -1};
+    int count = -1;
+    for (int i = 0; i < 100 && count != fds_of(pid); i++) {
+        count = fds_of(pid);
+        (void)poll(&nothing, 1, 200);
+    }
+    return count;
+}
+
+/* One run after the other, of every kind of end, leaves neither a descriptor nor a process. */
+static void test_one_by_one(void)
+{
+    static const char *const codes[] = {"true", "exit 3", "kill -9 $$", "head -c 2000000 /dev/zero",
+                                        "sleep 60"};
+    (void)run_code(&rig, "bash", "true");
+    int before = settled_fds(rig.warden);
+    for (size_t i = 0; i < 60; i++) {
+        struct execution_request request = request_for("bash", codes[i % ARRAY_LENGTH(codes)]);
+        const char *returns[] = {"*"};
+        request.timeout_ms = 500;
+        request.returns = returns;
+        request.return_count = i % 2;
+        (void)execute(&rig, &request);
+    }
+    (void)run_code(&rig, "cobol", "");
+    (void)run_code(&rig, "bash", "true");
+    tap_is_int(settled_fds(rig.warden), before, "many runs leave no descriptor");
+}
+
 /* ---- very many, and a violent end ---- */
 
 static bool runs_many(struct rig *of, uint64_t count)
@@ -404,9 +447,9 @@ static void test_orphans(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"ways-out", test_ways_out}, {"network", test_network}, {"bombs", test_bombs},
-        {"memory", test_memory},     {"endings", test_endings}, {"returned", test_returned},
-        {"many", test_many},         {"orphans", test_orphans},
+        {"ways-out", test_ways_out},     {"network", test_network}, {"bombs", test_bombs},
+        {"memory", test_memory},         {"endings", test_endings}, {"returned", test_returned},
+        {"one-by-one", test_one_by_one}, {"many", test_many},       {"orphans", test_orphans},
     };
     rig_config(&rig);
     rig_start(&rig);

@@ -140,6 +140,18 @@ static void test_glob(void)
         {"x/**", "x", true},
         {"*/x", "x", false},
         {"**/a/**/a/b", "a/a/a/b", true},
+        {"[a-c]x", "bx", true},
+        {"[a-c]x", "dx", false},
+        {"[!a-c]x", "dx", true},
+        {"[!a-c]x", "bx", false},
+        {"*.[ch]", "a.h", true},
+        {"*.[ch]", "a.o", false},
+        {"[", "[", true},
+        {"a[", "a[", true},
+        {"[]]", "]", true},
+        {"[-a]", "-", true},
+        {"*[0-9]", "x7", true},
+        {"[!]]", "]", false},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         tap_ok(warden_glob_matches(rows[i].pattern, rows[i].path) == rows[i].matches,

@@ -132,7 +132,7 @@ static inline void rig_fork(struct rig *rig)
         if (result < 0)
             (void)fprintf(stderr, "# warden: %s\n", err.message);
         channel_free(control);
-        _exit(result < 0 ? 1 : 0);
+        exit(result < 0 ? 1 : 0); /* and not _exit(): leaks are looked for */
     }
     (void)close(ends[1]);
     if (rig->warden < 0 || channel_new(&ends[0], &rig->keeper, NULL) < 0)

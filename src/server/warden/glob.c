@@ -21,18 +21,53 @@ static bool take_part(const char **path, struct part *ret_part)
     return true;
 }
 
+/* How long the set is that begins here, "[…]"; 0 if it is none: then '[' is a character. */
+static size_t set_length(struct part pattern, size_t at)
+{
+    size_t end = at + 1;
+    if (end < pattern.length && pattern.text[end] == '!')
+        end++;
+    end++; /* a ']' that comes first is one of the set */
+    while (end < pattern.length && pattern.text[end] != ']')
+        end++;
+    return pattern.text[at] == '[' && end < pattern.length ? end + 1 - at : 0;
+}
+
+static bool set_has(const char *set, size_t length, char c)
+{
+    bool negated = set[1] == '!', found = false;
+    const char *at = set + 1 + negated, *end = set + length - 1;
+    for (; at < end; at++) {
+        bool range = at + 2 < end && at[1] == '-';
+        found = found || (range ? at[0] <= c && c <= at[2] : *at == c);
+        at += range ? 2 : 0;
+    }
+    return found != negated;
+}
+
+/* How much of the pattern one character of the name takes, or 0 if they do not match. */
+static size_t match_one(struct part pattern, size_t at, char c)
+{
+    if (at >= pattern.length)
+        return 0;
+    size_t set = set_length(pattern, at);
+    if (set > 0)
+        return set_has(pattern.text + at, set, c) ? set : 0;
+    return pattern.text[at] == '?' || pattern.text[at] == c;
+}
+
 static bool part_matches(struct part pattern, struct part name)
 {
     size_t p = 0, n = 0, star = 0, retry = 0;
     bool starred = false;
     while (n < name.length) {
+        size_t taken = match_one(pattern, p, name.text[n]);
         if (p < pattern.length && pattern.text[p] == '*') {
             starred = true;
             star = ++p;
             retry = n;
-        } else if (p < pattern.length &&
-                   (pattern.text[p] == '?' || pattern.text[p] == name.text[n])) {
-            p++;
+        } else if (taken > 0) {
+            p += taken;
             n++;
         } else if (starred) {
             p = star;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Whether a relative path matches. In one part `*` stands for any characters and `?` for one; a part
- * `**` stands for any number of parts. Takes time in proportion to the product of both lengths, whatever
+/* Whether a relative path matches. In one part `*` stands for any characters, `?` for one and
+ * `[a-z]` for one of a set, `[!a-z]` for one of none of it; a part `**` stands for any number of parts. Takes time in proportion to the product of both lengths, whatever
  * they are. */
 bool warden_glob_matches(const char *pattern, const char *path);

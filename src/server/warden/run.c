@@ -70,14 +70,13 @@ static bool take_slot(struct run *run)
 
 /* ---- its end ---- */
 
-/* The history has what was written, but neither the files that were returned nor, when very much waits
- * for the recorder, the output. */
+/* When very much waits for the recorder, the history has to do without output and files. */
 static void tell_recorder(struct run *run, const struct execution_result *result)
 {
     autostr struct str bytes = {0};
     struct execution_result row = *result;
-    row.file_count = 0;
     if (run->warden->ledger.bytes > LEDGER_BYTES_MANY) {
+        row.file_count = 0;
         row.output.length = row.error_output.length = 0;
         row.output_truncated = row.output_truncated || result->output.length > 0;
         row.error_output_truncated = row.error_output_truncated || result->error_output.length > 0;
@@ -243,9 +242,9 @@ static int prepare(struct run *run, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
                          str_shown(run->request.language).text);
     int result = warden_jail_check(&warden->ground, run->runtime, &run->request, err);
-    if (result == 0 && !take_slot(run))
+    if (result == 0 && (warden->run_count > warden->run_most || !take_slot(run)))
         return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
-                         warden->slot_count);
+                         warden->run_most);
     return result;
 }
 
@@ -256,13 +255,29 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag,
-                      const void *bytes, size_t length)
+/* The history has no use for input and files and, when very much waits for the recorder, has to do
+ * without the code: what nobody takes must not fill the memory. */
+static int note_begin(struct warden *warden, const struct execution_request *request)
+{
+    autostr struct str bytes = {0};
+    struct execution_request row = *request;
+    row.stdin_bytes = (struct execution_bytes){.data = ""};
+    row.file_count = 0;
+    if (warden->ledger.bytes > LEDGER_BYTES_MANY)
+        row.code = (struct execution_bytes){.data = ""};
+    int result = execution_request_encode(&row, &bytes, NULL);
+    if (result < 0)
+        return result;
+    return warden_ledger_add(&warden->ledger, MESSAGE_BEGIN, bytes.data, bytes.length, NULL);
+}
+
+void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag)
 {
     struct brig_error err = {0};
     struct run *run = calloc(1, sizeof *run);
-    if (!run || warden_ledger_add(&warden->ledger, MESSAGE_BEGIN, bytes, length, &err) < 0) {
+    if (!run || note_begin(warden, request) < 0) {
         free(run);
+        execution_request_done(request);
         warden_warn(warden, "out of memory: a run was not begun");
         return;
     }

@@ -126,7 +126,7 @@ static int take_execute(struct warden *warden, const struct message *message,
         execution_request_done(&request);
         return brig_fail(err, BRIG_E_INVALID, 0, "an id was given to two executions");
     }
-    warden_run_begin(warden, &request, message->tag, message->bytes, message->length);
+    warden_run_begin(warden, &request, message->tag);
     return 0;
 }
 
@@ -390,6 +390,7 @@ static void settle_process(void)
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
         (void)sigaction(signals[i], &action, NULL);
     (void)prctl(PR_SET_DUMPABLE, 1);
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* there is a credential in here */
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return;
     files.rlim_cur = files.rlim_max; /* a run takes about ten */
@@ -419,7 +420,8 @@ static int make_slots(struct warden *warden, struct brig_error *err)
 {
     const struct server_config *config = warden->config;
     warden->as_root = identity_is_root();
-    warden->slot_count = config->sandbox.max_concurrent + SLOTS_MORE;
+    warden->run_most = config->sandbox.max_concurrent + SLOTS_MORE;
+    warden->slot_count = warden->run_most;
     if (warden->as_root && config->sandbox.uid_count < config->sandbox.max_concurrent)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "sandbox.uid_count is %llu: as root each of max_concurrent (%llu) jails "

@@ -87,7 +87,7 @@ struct warden {
     char broker[PATH_MAX];
     struct run *runs; /* all that are not over */
     struct run *over; /* to be freed */
-    size_t run_count, paused_count;
+    size_t run_count, run_most, paused_count;
     size_t slot_count;
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;
@@ -116,9 +116,8 @@ void warden_warn(struct warden *warden, const char *text);
 /* ---- run.c ---- */
 
 /* Begins what a message asks for and takes the request; whatever comes of it, the front and the
- * recorder are told. `bytes` are the request as it came. */
-void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag,
-                      const void *bytes, size_t length);
+ * recorder are told. */
+void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag);
 struct run *warden_run_find(const struct warden *warden, const char *id);
 void warden_run_cancel(struct run *run, enum run_reason reason);
 /* Reads again what was left unread for the front's sake. */
