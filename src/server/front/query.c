@@ -13,7 +13,6 @@
 #include "server/front/route.h"
 #include "server/recorder/query.h"
 
-
 struct check {
     struct exchange *exchange;
     const char *seen[8];
