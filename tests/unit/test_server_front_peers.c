@@ -268,7 +268,8 @@ static void recorder(void)
     message_done(&message);
     client = ask("GET", "/executions", "");
     (void)hear(peers[ROLE_RECORDER], MESSAGE_LIST, &message);
-    (void)channel_send(peers[ROLE_RECORDER], MESSAGE_FAILED, message.tag, "it \"sleeps\"", 11, NULL);
+    (void)channel_send(peers[ROLE_RECORDER], MESSAGE_FAILED, message.tag, "it \"sleeps\"", 11,
+                       NULL);
     answer_has(client, "it \\\"sleeps\\\"", "a failure is told");
     message_done(&message);
     client = ask("GET", "/executions", "");
