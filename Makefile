@@ -8,7 +8,7 @@ NINJA ?= ninja
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz run install ci clean help
+.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz run claude-runtime install ci clean help
 
 build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
 	@tools/build $(BUILD)
@@ -22,7 +22,7 @@ setup-test: ## install what the tests need, if it is missing
 setup-vm: setup-test ## install what the tests in virtual machines need, if it is missing
 	@tools/setup vm
 
-test: setup-test ## everything but the virtual machines: gcc, clang and sanitizer builds, unit, e2e, bindings, escape, fuzz, lint
+test: setup-vm ## everything: gcc, clang and sanitizer builds, unit, e2e, bindings, escape, fuzz, lint, and test-vm-quick
 	@tests/run all
 
 test-unit: setup-test ## the unit tests, release and sanitizer build
@@ -60,6 +60,9 @@ bench: build ## how long a launch takes, beside others
 
 run: build ## start brigd, the server, on 127.0.0.1:8080
 	@$(BUILD)/src/server/brigd
+
+claude-runtime: ## install Claude Code with Node into a root directory for brigd (DIR, as root)
+	@tools/claude-runtime $(DIR)
 
 install: build ## install under PREFIX (and DESTDIR)
 	@tools/install $(BUILD) "$(PREFIX)"

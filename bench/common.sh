@@ -36,6 +36,18 @@ compile() {
         fail "cannot compile ${source_file##*/}"
 }
 
+# The brig to measure: what BRIG names, else the build, else what is installed.
+find_brig() {
+    if [ -n "${BRIG:-}" ]; then
+        command -v "$BRIG"
+        return
+    fi
+    for candidate in "$builddir/src/cli/brig" "$builddir/src/brig" "$builddir/brig"; do
+        [ -x "$candidate" ] && [ -f "$candidate" ] && printf '%s\n' "$candidate" && return
+    done
+    command -v brig
+}
+
 # The static library of the build and what it needs.
 library_flags() {
     archive=$(find "$builddir" -name libbrig.a -print 2>/dev/null | head -n 1)

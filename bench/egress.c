@@ -4,6 +4,9 @@
  *     egress serve ADDRESS PORT
  *     egress connect HOST PORT COUNT    prints the median and the 90th percentile, in microseconds
  *     egress up|down HOST PORT MIB      prints MiB a second
+ *
+ * With EGRESS_PROXY=HOST:PORT a connection is asked for by CONNECT, with EGRESS_PROXY_AUTH as Basic
+ * credentials: some peers have no other way out.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -18,6 +21,12 @@
 
 #define BLOCK ((size_t)1 << 18)
 #define MIB ((uint64_t)1 << 20)
+
+/* Where to connect, and what to say there first. */
+struct way {
+    struct addrinfo *to;
+    char connect[1024]; /* "": nothing */
+};
 
 struct order {
     char what; /* 'e': one byte back, 'u': take so many bytes, 'd': send as many */
@@ -107,13 +116,49 @@ static void serve(const char *address, const char *port)
     }
 }
 
-static int dial(const struct addrinfo *to)
+/* A proxy's answer, whose head is short and has nothing behind it yet. */
+static bool read_yes(int fd)
 {
+    char head[1024];
+    size_t length = 0;
+    while (length < sizeof head - 1) {
+        if (!read_all(fd, head + length, 1))
+            return false;
+        head[++length] = 0;
+        if (length >= 4 && strcmp(head + length - 4, "\r\n\r\n") == 0)
+            return strncmp(head + 8, " 200", 4) == 0;
+    }
+    return false;
+}
+
+static int dial(const struct way *way)
+{
+    const struct addrinfo *to = way->to;
     int on = 1, fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, to->ai_addr, to->ai_addrlen) < 0)
         bench_die("connect", strerror(errno));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (way->connect[0] && (!write_all(fd, way->connect, strlen(way->connect)) || !read_yes(fd)))
+        bench_die("proxy", "it refuses");
     return fd;
+}
+
+static struct way find_way(const char *host, const char *port)
+{
+    const char *proxy = getenv("EGRESS_PROXY"), *auth = getenv("EGRESS_PROXY_AUTH");
+    char name[256];
+    struct way way = {0};
+    const char *colon = proxy ? strrchr(proxy, ':') : NULL;
+    if (!colon) {
+        way.to = look_up(host, port);
+        return way;
+    }
+    (void)snprintf(name, sizeof name, "%.*s", (int)(colon - proxy), proxy);
+    way.to = look_up(name, colon + 1);
+    (void)snprintf(way.connect, sizeof way.connect,
+                   "CONNECT %s:%s HTTP/1.1\r\nHost: %s:%s\r\n%s%s%s\r\n", host, port, host, port,
+                   auth ? "Proxy-Authorization: Basic " : "", auth ? auth : "", auth ? "\r\n" : "");
+    return way;
 }
 
 static int compare(const void *left, const void *right)
@@ -122,7 +167,7 @@ static int compare(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-static void measure_connections(const struct addrinfo *to, unsigned count)
+static void measure_connections(const struct way *way, unsigned count)
 {
     const struct order order = {.what = 'e'};
     uint64_t *times = calloc(count, sizeof *times);
@@ -131,7 +176,7 @@ static void measure_connections(const struct addrinfo *to, unsigned count)
         bench_die("memory", "none");
     for (unsigned i = 0; i < count; i++) {
         uint64_t begun = bench_now_ns();
-        int fd = dial(to);
+        int fd = dial(way);
         if (!write_all(fd, &order, sizeof order) || !read_all(fd, &byte, 1))
             bench_die("connection", "it broke");
         times[i] = bench_now_ns() - begun;
@@ -143,11 +188,11 @@ static void measure_connections(const struct addrinfo *to, unsigned count)
     free(times);
 }
 
-static void measure_bulk(const struct addrinfo *to, char what, uint64_t bytes)
+static void measure_bulk(const struct way *way, char what, uint64_t bytes)
 {
     const struct order order = {.what = what, .bytes = bytes};
     char *block = calloc(1, BLOCK), byte;
-    int fd = dial(to);
+    int fd = dial(way);
     if (!block)
         bench_die("memory", "none");
     uint64_t begun = bench_now_ns();
@@ -168,12 +213,12 @@ int main(int argc, char **argv)
         serve(argv[2], argv[3]);
     if (argc != 5)
         bench_die("usage", "see the top of egress.c");
-    struct addrinfo *to = look_up(argv[2], argv[3]);
+    struct way way = find_way(argv[2], argv[3]);
     unsigned number = bench_count(argv[4], 1000000);
     if (strcmp(argv[1], "connect") == 0)
-        measure_connections(to, number);
+        measure_connections(&way, number);
     else
-        measure_bulk(to, argv[1][0], number * MIB);
-    freeaddrinfo(to);
+        measure_bulk(&way, argv[1][0], number * MIB);
+    freeaddrinfo(way.to);
     return 0;
 }

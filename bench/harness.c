@@ -3,6 +3,7 @@
  * or a server that spawns the launcher would wait for. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +21,8 @@
 
 struct launcher {
     const char *name;
+    const char *directory; /* where it runs; NULL: here */
+    char *before;          /* a program that is run before it each time, and not timed; or NULL */
     char **argv;
     uint64_t *samples_ns;
     unsigned failures;
@@ -33,8 +36,9 @@ struct bench {
     uint64_t random; /* xorshift state: the order only has to be unrelated to the machine */
 };
 
-static const char *const clean_env[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-                                        "LANG=C", "HOME=/tmp", NULL};
+static const char *clean_env[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C",
+                                  "HOME=/tmp", NULL};
+enum { CLEAN_ENV_HOME = 2 };
 
 static void die(const char *what)
 {
@@ -58,18 +62,18 @@ static uint64_t next_random(struct bench *bench)
     return bench->random = x;
 }
 
-/* One run of one launcher with 0-2 on /dev/null. Returns its time, 0 when it failed. */
-static uint64_t run_once(const struct launcher *launcher, const posix_spawn_file_actions_t *actions)
+/* Runs a program with 0-2 on /dev/null. Returns its time, 0 when it failed. */
+static uint64_t run_program(char **argv, const posix_spawn_file_actions_t *actions)
 {
     pid_t pid;
     int status;
     struct rusage usage;
     uint64_t start = now_ns();
-    int error = posix_spawn(&pid, launcher->argv[0], actions, NULL, launcher->argv,
-                            (char *const *)(uintptr_t)clean_env);
+    int error =
+        posix_spawn(&pid, argv[0], actions, NULL, argv, (char *const *)(uintptr_t)clean_env);
     if (error != 0) {
         errno = error;
-        die(launcher->argv[0]);
+        die(argv[0]);
     }
     while (wait4(pid, &status, 0, &usage) < 0) {
         if (errno != EINTR)
@@ -77,6 +81,17 @@ static uint64_t run_once(const struct launcher *launcher, const posix_spawn_file
     }
     uint64_t spent = now_ns() - start;
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? spent : 0;
+}
+
+/* One run of one launcher. Returns its time, 0 when it failed. */
+static uint64_t run_once(const struct launcher *launcher, const posix_spawn_file_actions_t *actions)
+{
+    char *before[] = {launcher->before, NULL};
+    if (launcher->directory && chdir(launcher->directory) < 0)
+        die(launcher->directory);
+    if (launcher->before && run_program(before, actions) == 0)
+        return 0;
+    return run_program(launcher->argv, actions);
 }
 
 static void run_rounds(struct bench *bench)
@@ -166,9 +181,19 @@ static void report(struct bench *bench)
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: harness [-n ROUNDS] [-w WARMUP] NAME PROGRAM [ARG...] [" SEPARATOR
-                    " NAME PROGRAM [ARG...]]...\n");
+    fprintf(stderr, "usage: harness [-n ROUNDS] [-w WARMUP] [-H HOME] LAUNCHER [" SEPARATOR
+                    " LAUNCHER]...\n"
+                    "LAUNCHER: NAME [dir=DIRECTORY] [before=PROGRAM] PROGRAM [ARG...]\n");
     exit(2);
+}
+
+/* Takes what follows `key` in the next word, if it begins with that. */
+static char *take_value(char ***words, const char *key)
+{
+    size_t length = strlen(key);
+    if (!**words || strncmp(**words, key, length) != 0)
+        return NULL;
+    return *(*words)++ + length;
 }
 
 /* Splits the words into launchers, each ended by the separator or the end. */
@@ -180,6 +205,10 @@ static void parse_launchers(struct bench *bench, char **words)
             usage();
         struct launcher *launcher = &bench->launchers[bench->count++];
         launcher->name = *words++;
+        launcher->directory = take_value(&words, "dir=");
+        launcher->before = take_value(&words, "before=");
+        if (!*words)
+            usage();
         launcher->argv = words;
         launcher->samples_ns = calloc(bench->rounds, sizeof(uint64_t));
         if (!launcher->samples_ns)
@@ -204,16 +233,24 @@ int main(int argc, char **argv)
 {
     struct bench bench = {.rounds = 300, .warmup = 5, .random = now_ns() | 1};
     int option;
-    while ((option = getopt(argc, argv, "+n:w:")) != -1) {
+    const char *home = NULL;
+    while ((option = getopt(argc, argv, "+n:w:H:")) != -1) {
         if (option == 'n')
             bench.rounds = parse_count(optarg);
         else if (option == 'w')
             bench.warmup = parse_count(optarg);
+        else if (option == 'H')
+            home = optarg;
         else
             usage();
     }
     if (bench.rounds == 0)
         usage();
+    char variable[PATH_MAX];
+    if (home) {
+        (void)snprintf(variable, sizeof variable, "HOME=%s", home);
+        clean_env[CLEAN_ENV_HOME] = variable;
+    }
     parse_launchers(&bench, argv + optind);
     if (bench.count == 0)
         usage();

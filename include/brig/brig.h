@@ -163,6 +163,7 @@ void brig_policy_free(struct brig_policy *policy); /* accepts NULL */
 /* Where the rules added from now on come from ("brig.conf:12", "command line"); shown by explain. */
 int brig_policy_origin(struct brig_policy *policy, const char *origin, struct brig_error *err);
 
+/* Another view than the mode's. root_path is the directory of BRIG_VIEW_ROOT, else NULL. */
 int brig_policy_view(struct brig_policy *policy, enum brig_view view, const char *root_path,
                      struct brig_error *err);
 /* Grants source (absolute, host side) at dest (absolute, jail side; NULL: the same path). The most
@@ -227,8 +228,10 @@ struct brig_inject {
 int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,
                        struct brig_error *err);
 
+/* Another syscall profile than the mode's. */
 int brig_policy_seccomp(struct brig_policy *policy, enum brig_seccomp profile,
                         struct brig_error *err);
+/* Another limit than the mode's; 0 for none. */
 int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_t value,
                       struct brig_error *err);
 /* Sets NAME=VALUE inside; a NULL value re-exposes the caller's NAME past earlier unset patterns. */

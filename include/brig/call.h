@@ -26,6 +26,9 @@
  *    have). A function that takes no lock of the program's own is safe.
  *  - Every fd of the caller from 3 on is closed in the child unless it is in keep_fds, so that no
  *    connection can be used, or corrupted, from there.
+ *  - A stream that is inherited is the caller's own: what the function does to it, to its position or
+ *    its flags, is done to the caller's. A terminal is opened once more, to print on; nothing else
+ *    can be done to it.
  *  - Exit handlers of the caller do not run in the child, also if the function calls exit(). What
  *    the caller had buffered in stdout and stderr is not written twice; what the function prints is
  *    written when it ends.
@@ -79,6 +82,7 @@ struct brig_call_options {
 
 #define BRIG_CALL_SAME UINT64_MAX
 
+/* All defaults. */
 void brig_call_options_init(struct brig_call_options *options);
 
 /* ---- What became of a call ---------------------------------------------------------------- */
@@ -250,6 +254,8 @@ int brig_call_fail_errno(struct brig_call_child *child, int sys_errno, const cha
  * live until the call is over, as the child dies with it; or see BRIG_CALL_OUTLIVE. */
 struct brig_call;
 
+/* Makes all that a call needs before the fork. The caller must live as long as *ret_call, which wants
+ * brig_call_free(). */
 int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
                     struct brig_error *err);
 
@@ -284,7 +290,9 @@ int brig_call_cancel(struct brig_call *call, struct brig_error *err);
 /* Moves the result out; only once the call is over. */
 int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result,
                      struct brig_error *err);
-/* Ends it if it still runs, and releases everything. Accepts NULL. */
+/* Ends it if it still runs, and releases everything. Accepts NULL. A child that was forked but never told
+ * of, as an exception of the interpreter came between, is ended and reaped; should it not have come
+ * to brig_call_enter() yet, it ends there, and is for the caller to reap. */
 void brig_call_free(struct brig_call *call);
 
 /* ---- Confining oneself -------------------------------------------------------------------- */

@@ -93,8 +93,7 @@ static void check_cpu(struct brig_call *call, uint64_t now)
         end_call(call, BRIG_CALL_CPU_TIMEOUT);
         return;
     }
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t wait = (limit - used) / (uint64_t)(cores > 0 ? cores : 1);
+    uint64_t wait = (limit - used) / call->caller->cores;
     wait = wait < CPU_CHECK_MIN_US ? CPU_CHECK_MIN_US : wait;
     call->cpu_check_us = now + (wait > CPU_CHECK_MAX_US ? CPU_CHECK_MAX_US : wait);
 }

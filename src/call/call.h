@@ -6,6 +6,7 @@
 #include <brig/call.h>
 
 #include "call/caller.h"
+#include "call/gate.h"
 #include "call/memory.h"
 #include "jail/capture.h"
 #include "jail/child_start.h"
@@ -35,7 +36,8 @@ enum call_state {
 struct brig_call {
     struct brig_caller *caller;
     enum call_state state;
-    struct memory_gate *gate;
+    struct gate *gate; /* and whose turn this is: */
+    uint32_t turn;
     int memory;       /* see memory.h */
     struct plan *own; /* in the full jail, or with a group; NULL: the plan is the caller's */
     int network;      /* full: the namespace taken from the template, or -1 */
@@ -44,6 +46,7 @@ struct brig_call {
     int keep_fds[BRIG_CALL_KEEP_MAX];
     size_t keep_count;
     int stdio_child[3]; /* what 0 to 2 shall be in the child; -1: as they are */
+    bool has_terminal;  /* one of them is the caller's */
     struct capture captures[2];
     /* Tracing: a socketpair for the listener; then, if listening, trace is that: */
     int trace, trace_child;
@@ -109,6 +112,11 @@ struct memory_failure;
 /* Whether the jail is why a function failed as it says; fills *ret if so. */
 bool denial_check(const struct brig_caller *caller, const struct memory_failure *failure,
                   struct brig_call_denial *ret);
+
+/* ---- terminal.c ---- */
+
+/* In the child: what the caller's terminal is asked from here on, it does not do. 0 or -errno. */
+int terminal_guard(void);
 
 /* ---- trace.c ---- */
 

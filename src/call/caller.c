@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
+#include "call/memory.h"
 #include "jail/seccomp.h"
 #include "jail/unenforced.h"
 
@@ -108,6 +110,27 @@ static int prepare_full(struct brig_caller *caller, struct brig_error *err)
     return prepare_alone(caller, err);
 }
 
+/* Whether calls can have their groups is found out by making one: who is refused it should know now,
+ * and who is to be warned, too. */
+static int try_group(struct brig_caller *caller, struct brig_error *err)
+{
+    struct limits limits = {.shared = caller->full && caller->template->ready};
+    if (!caller->has_group)
+        return 0;
+    int result = limits_init(&limits, caller->policy, err);
+    if (result == 0)
+        (void)caller_note_limits(caller, &limits, &caller->unenforced);
+    limits_done(&limits);
+    return result;
+}
+
+/* libc asks a file for it, which takes longer than all else that a call's clocks need. */
+static uint64_t count_cores(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores > 0 ? (uint64_t)cores : 1;
+}
+
 static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
                    const struct brig_call_options *options, struct brig_error *err)
 {
@@ -120,15 +143,16 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     if ((result = options_policy(policy, options, &caller->policy, err)) < 0)
         return result;
     caller->value_limit = choose_value_limit(caller);
+    caller->cores = count_cores();
     caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
     caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
-    caller->gates = memory_gates_new();
-    if (!caller->gates)
-        return brig_fail_nomem(err);
+    if ((result = gates_init(&caller->gates, err)) < 0)
+        return result;
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (caller->null_fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");
-    return caller->full ? prepare_full(caller, err) : prepare_alone(caller, err);
+    result = caller->full ? prepare_full(caller, err) : prepare_alone(caller, err);
+    return result < 0 ? result : try_group(caller, err);
 }
 
 int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
@@ -141,6 +165,7 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
         return brig_fail_nomem(err);
     caller->plan = PLAN_INIT;
     caller->ruleset = caller->null_fd = -1;
+    caller->gates = GATES_INIT;
     (void)pthread_mutex_init(&caller->lock, NULL);
     int result = prepare(caller, policy, options ? options : &standard, err);
     if (result < 0) {
@@ -167,7 +192,7 @@ void brig_caller_free(struct brig_caller *caller)
     plan_done(&caller->plan);
     brig_template_free(caller->template);
     brig_policy_free(caller->policy);
-    memory_gates_free(caller->gates);
+    gates_done(&caller->gates);
     (void)pthread_mutex_destroy(&caller->lock);
     free(caller);
 }

@@ -6,7 +6,7 @@
 
 #include <brig/call.h>
 
-#include "call/memory.h"
+#include "call/gate.h"
 #include "jail/limits.h"
 #include "jail/plan.h"
 #include "jail/template.h"
@@ -23,9 +23,10 @@ struct brig_caller {
     int ruleset;      /* Landlock's, made ahead; -1: there is none */
     int null_fd;      /* /dev/null */
     bool has_group;   /* each call has a cgroup */
+    uint64_t cores;   /* that may be used at a time */
     pthread_mutex_t lock;
     struct brig_template *template; /* full; guarded by the lock */
-    struct memory_gate *gates;
+    struct gates gates;
     struct brig_unenforced unenforced;
 };
 

@@ -3,8 +3,8 @@
  *
  * It is a copy of the caller made by libc's fork, so libc may be used. Without namespaces it leads a
  * new process group, by which all it starts will be ended; the filter keeps them in it.
- * In the full jail three forks follow one another: this process makes the namespaces, its child
- * builds the jail and becomes init, and that one's child returns from here. Nothing may be read or
+ * In the full jail three processes follow one another: this one makes the namespaces, its child, which
+ * borrows its memory, builds the jail and becomes init, and a fork of that returns from here. Nothing may be read or
  * written by the function before all walls stand, and no fd of the caller's outlives this file but
  * those that were asked for. */
 #include <errno.h>
@@ -52,13 +52,11 @@ static int by_number(const void *a, const void *b)
 /* Closes everything but what is kept. */
 static void close_others(struct brig_call *call)
 {
-    int keep[BRIG_CALL_KEEP_MAX + 2];
+    int keep[BRIG_CALL_KEEP_MAX + 1];
     size_t count = 0;
     for (size_t i = 0; i < call->keep_count; i++)
         keep[count++] = call->keep_fds[i];
     keep[count++] = call->memory;
-    if (call->trace_child >= 0)
-        keep[count++] = call->trace_child;
     qsort(keep, count, sizeof keep[0], by_number);
     unsigned next = FIRST_FD;
     for (size_t i = 0; i < count; i++) {
@@ -75,6 +73,12 @@ static void set_streams(struct brig_call *call)
     for (int i = 0; i < 3; i++)
         if (call->stdio_child[i] >= 0)
             (void)SYS(dup3, call->stdio_child[i], i, 0);
+}
+
+static int guard_terminal(const struct brig_call *call)
+{
+    bool unfiltered = call->caller->policy->disabled_layers & BRIG_LAYER_SECCOMP;
+    return call->has_terminal && !unfiltered ? terminal_guard() : 0;
 }
 
 /* ---- without namespaces ---- */
@@ -104,7 +108,9 @@ static void enter_alone(struct brig_call *call, unsigned flags)
     if (child_is_grouped(plan))
         join_group(call);
     set_streams(call);
-    int error = 0, step;
+    int error = guard_terminal(call), step;
+    if (error < 0)
+        enter_failed(call, PLAN_STEP_SECCOMP, error);
     if (call->traced) {
         struct plan unfiltered = *plan;
         unfiltered.seccomp = NULL;
@@ -146,11 +152,16 @@ static void enter_full(struct brig_call *call)
     int status = child_call_outside(&start);
     if (status != 0)
         _exit(status);
-    pid_t first = fork();
+    /* It has our memory, and we wait, until it is init: copying what is a caller's takes longer than
+     * building the jail. */
+    pid_t first = vfork();
     if (first < 0)
         _exit(child_failed(&start, PLAN_STEP_CLONE, -errno));
     if (first > 0)
         wait_outside(call, first);
+    /* Who made us is suspended meanwhile, and its memory a copy already: we may call what we like. Our
+     * pid is not known outside yet, so that we die with who made us. */
+    (void)SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* NOLINT(clang-analyzer-unix.Vfork) */
     if ((status = child_call_build(&start)) != 0)
         _exit(status);
     pid_t function = fork();
@@ -159,6 +170,8 @@ static void enter_full(struct brig_call *call)
     if (function > 0)
         _exit(child_call_init(&start, function));
     set_streams(call);
+    if ((status = guard_terminal(call)) < 0)
+        _exit(child_failed(&start, PLAN_STEP_SECCOMP, status));
     if ((status = child_call_walls(&start)) != 0)
         _exit(status);
     if (call->traced && (status = trace_install(call)) < 0)
@@ -210,15 +223,29 @@ static void open_memory(struct brig_call *call)
                                            .limit = call->caller->value_limit};
 }
 
+/* The caller's own mapping is not ours; this one is until the function runs. */
+static struct gate *enter_gate(struct brig_call *call)
+{
+    struct gate *gates = gates_map(&call->caller->gates);
+    if (!gates)
+        _exit(125); /* and no way to tell why */
+    call->gate = gates + (call->gate - call->caller->gates.slots);
+    if (!gate_enter(call->gate, call->turn, getpid()))
+        _exit(125); /* nobody waits for us any more */
+    return gates;
+}
+
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
+    struct gate *gates = enter_gate(call);
     open_memory(call); /* before the address space is limited */
     set_stdio();
     if (call->caller->full)
         enter_full(call);
     else
         enter_alone(call, flags);
-    __atomic_store_n(&call->gate->entered, 1, __ATOMIC_RELEASE);
-    (void)munmap(call->caller->gates, MEMORY_GATES_BYTES);
+    if (!gate_pass(call->gate, call->turn))
+        _exit(125); /* nobody waits for us any more */
+    (void)munmap(gates, GATES_BYTES);
     return &call->child;
 }

@@ -16,17 +16,23 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
+int memory_file(const char *name, uint64_t bytes, struct brig_error *err)
+{
+    int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (made < 0 && errno == EINVAL) /* before 6.3 */
+        made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    autoclose int fd = made;
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a file of %llu bytes in memory",
+                         (unsigned long long)bytes);
+    return take_fd(&fd);
+}
+
 int memory_open(uint64_t limit, struct brig_error *err)
 {
     uint64_t room = limit > BRIG_CALL_TEXT_MAX ? limit : BRIG_CALL_TEXT_MAX;
-    int made = memfd_create("brig-call", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (made < 0 && errno == EINVAL) /* before 6.3 */
-        made = memfd_create("brig-call", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    autoclose int fd = made;
-    if (fd < 0 || ftruncate(fd, (off_t)(MEMORY_HEAD_BYTES + room)) < 0 ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make memory for the value");
-    return take_fd(&fd);
+    return memory_file("brig-call", MEMORY_HEAD_BYTES + room, err);
 }
 
 /* All of it, or false. */
@@ -135,36 +141,4 @@ int memory_take_value(int fd, size_t length, void **ret_value, size_t *ret_mappe
     *ret_value = value;
     *ret_mapped = length;
     return 0;
-}
-
-/* ---- gates ---- */
-
-struct memory_gate *memory_gates_new(void)
-{
-    void *gates =
-        mmap(NULL, MEMORY_GATES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return gates == MAP_FAILED ? NULL : gates;
-}
-
-void memory_gates_free(struct memory_gate *gates)
-{
-    if (gates)
-        (void)munmap(gates, MEMORY_GATES_BYTES);
-}
-
-struct memory_gate *memory_gate_take(struct memory_gate *gates)
-{
-    for (size_t i = 0; i < MEMORY_GATES; i++) {
-        if (__atomic_exchange_n(&gates[i].taken, 1, __ATOMIC_ACQUIRE) != 0)
-            continue;
-        __atomic_store_n(&gates[i].entered, 0, __ATOMIC_RELAXED);
-        gates[i].step = gates[i].sys_errno = 0;
-        return &gates[i];
-    }
-    return NULL;
-}
-
-void memory_gate_return(struct memory_gate *gate)
-{
-    __atomic_store_n(&gate->taken, 0, __ATOMIC_RELEASE);
 }

@@ -8,8 +8,7 @@
  * believed nothing but what it says about the function itself. The caller only looks once the
  * child is dead.
  *
- * That the child was confined is told through a page that it unmaps before the function runs: the
- * gates, a slot for each call under way of one brig_caller. */
+ * That the child was confined is told elsewhere: see gate.h. */
 #pragma once
 
 #include <stddef.h>
@@ -61,7 +60,9 @@ struct memory_failure {
 };
 void memory_failure_done(struct memory_failure *failure);
 
-/* A new file for values of up to `limit` bytes. Returns an fd of the caller's. */
+/* A file without a name of a size that nobody can change. Returns an fd of the caller's. */
+int memory_file(const char *name, uint64_t bytes, struct brig_error *err);
+/* The same for values of up to `limit` bytes. */
 int memory_open(uint64_t limit, struct brig_error *err);
 
 /* Reads the head. Nothing in it is checked. */
@@ -76,20 +77,3 @@ int memory_parse_failure(const struct memory_head *head, const char *bytes, size
  * at most the limit the file was made for. */
 int memory_take_value(int fd, size_t length, void **ret_value, size_t *ret_mapped,
                       struct brig_error *err);
-
-/* ---- gates ---- */
-
-struct memory_gate {
-    uint32_t taken;   /* the caller's */
-    uint32_t entered; /* the child's: it is confined, and what follows is the function's doing; */
-    int32_t step;     /* or this is what failed, as plan_explain_failure() has it, */
-    int32_t sys_errno;
-};
-#define MEMORY_GATES_BYTES 16384
-#define MEMORY_GATES (MEMORY_GATES_BYTES / sizeof(struct memory_gate))
-
-struct memory_gate *memory_gates_new(void); /* NULL if there is no memory */
-void memory_gates_free(struct memory_gate *gates);
-/* A free slot, cleared; NULL if all are taken. Safe among threads. */
-struct memory_gate *memory_gate_take(struct memory_gate *gates);
-void memory_gate_return(struct memory_gate *gate);

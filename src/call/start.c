@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,6 +44,8 @@ static int open_streams(struct brig_call *call, struct brig_error *err)
             call->stdio_child[i] = caller->null_fd;
         if (kind == BRIG_STDIO_INHERIT)
             call->stdio_child[i] = open_inherited(caller, i);
+        if (kind == BRIG_STDIO_INHERIT && call->stdio_child[i] >= 0)
+            call->has_terminal |= call->stdio_child[i] != caller->null_fd;
         if (kind != BRIG_STDIO_CAPTURE || i == 0)
             continue;
         int result = capture_open(&call->captures[i - 1], limit ? limit : UINT64_MAX,
@@ -164,10 +167,10 @@ static int prepare_full(struct brig_call *call, struct brig_error *err)
 static int prepare(struct brig_call *call, struct brig_error *err)
 {
     struct brig_caller *caller = call->caller;
-    call->gate = memory_gate_take(caller->gates);
+    call->gate = gate_take(&caller->gates, &call->turn);
     if (!call->gate)
-        return brig_fail(err, BRIG_E_STATE, 0, "%zu calls of one caller at a time are too many",
-                         MEMORY_GATES);
+        return brig_fail(err, BRIG_E_STATE, 0, "%d calls of one caller at a time are too many",
+                         GATES);
     call->memory = memory_open(caller->value_limit, err);
     if (call->memory < 0)
         return call->memory;
@@ -220,13 +223,12 @@ int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err)
 static void set_clocks(struct brig_call *call)
 {
     const uint64_t *limits = call->caller->policy->limits;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     call->started_us = clock_now_us();
     if (limits[BRIG_LIMIT_WALL_MS])
         call->wall_deadline_us = call->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
     if (limits[BRIG_LIMIT_CPU_MS]) /* earlier it cannot have used so much */
         call->cpu_check_us =
-            call->started_us + limits[BRIG_LIMIT_CPU_MS] * 1000 / (uint64_t)(cores > 0 ? cores : 1);
+            call->started_us + limits[BRIG_LIMIT_CPU_MS] * 1000 / call->caller->cores;
 }
 
 int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
@@ -259,6 +261,24 @@ int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
     return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot watch the call's process");
 }
 
+/* A child that we were never told of: it was forked, and then an exception came between. Init, if there
+ * is one, ends the jail by itself, as nobody is at the other end of its wire any more. */
+static void end_untold(const struct brig_call *call, pid_t pid)
+{
+    siginfo_t info = {0};
+    long opened = pid > 0 ? SYS(pidfd_open, pid, 0) : -1;
+    autoclose int pidfd = opened < 0 ? -1 : (int)opened;
+    /* Only a child of ours: it may be gone, and its number another's. */
+    if (pidfd < 0 || SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG, 0) < 0)
+        return;
+    (void)kill(-pid, SIGKILL);
+    (void)SYS(pidfd_send_signal, pidfd, SIGKILL, 0, 0);
+    if (call->limits.group)
+        (void)cgroup_kill(call->limits.group);
+    while (SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED, 0) == -EINTR)
+        ;
+}
+
 void brig_call_free(struct brig_call *call)
 {
     if (!call)
@@ -267,6 +287,8 @@ void brig_call_free(struct brig_call *call)
         (void)brig_call_cancel(call, NULL);
         (void)brig_call_wait(call, NULL);
     }
+    if (call->gate && call->state == CALL_BEGUN)
+        end_untold(call, gate_close(call->gate));
     close_child_side(call);
     close_if_open(&call->memory);
     close_if_open(&call->wire);
@@ -281,8 +303,10 @@ void brig_call_free(struct brig_call *call)
         plan_done(call->own);
     free(call->own);
     limits_done(&call->limits);
-    if (call->gate)
-        memory_gate_return(call->gate);
+    if (call->gate) {
+        (void)gate_close(call->gate);
+        gate_return(call->gate);
+    }
     trace_done(call);
     free(call->denials);
     free(call);

@@ -61,12 +61,14 @@ int trace_install(struct brig_call *call)
 {
     long listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
                         &call->trace_filter);
-    if (listener < 0) /* a filter around us has one already: then without */
-        return (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, call->traced);
-    int result = child_say_fd(call->trace_child, WIRE_STARTED, 0, (int)listener);
-    (void)close((int)listener);
+    /* A filter around us may have one already: then without. */
+    long result = listener < 0 ? SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, call->traced)
+                               : child_say_fd(call->trace_child, WIRE_STARTED, 0, (int)listener);
+    if (listener >= 0)
+        (void)close((int)listener);
+    /* Whoever has this can send the caller any fd as the listener. */
     (void)close(take_fd(&call->trace_child));
-    return result;
+    return (int)result;
 }
 
 static void note(struct brig_call *call, int number, int sys_errno)

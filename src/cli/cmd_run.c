@@ -262,6 +262,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
         status = home_enter(settings, identity, &mounts, err);
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
+    const struct placeholders *held = &setup->protect.held;
+    home_leave_behind(&mounts, held->removed, held->removed_count);
     home_leave(settings, &mounts);
     free((void *)(uintptr_t)words);
     return status;

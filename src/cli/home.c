@@ -278,6 +278,15 @@ static bool knows_links(const struct brig_policy *policy)
     return policy->stranger || policy_mode_row(policy->mode)->home == POLICY_HOME_SCRATCH;
 }
 
+/* What else there is to do can be done while a new holder makes itself ready. If it fails, it does so
+ * again, when the engine asks for it. */
+static void run_errand(void *arg)
+{
+    const struct policy_errand *errand = arg;
+    if (errand->run)
+        (void)errand->run(errand->arg, NULL);
+}
+
 static int join(const struct settings *settings, const struct sightings *sightings, uid_t owner,
                 const struct masks *masks, const struct own *own, struct home_mounts *mounts,
                 struct brig_error *err)
@@ -302,6 +311,8 @@ static int join(const struct settings *settings, const struct sightings *sightin
         .own_count = overlay ? own->below_count : 0,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
+        .meanwhile = run_errand,
+        .meanwhile_arg = &policy->errand,
     };
     int status = home_join(&spec, mounts, err);
     /* In a root of the jail's own its name is a directory; in the host's it may be a link. */

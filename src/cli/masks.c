@@ -151,20 +151,17 @@ static int hide_place(void *context, const struct hide_place *place, struct brig
     return sightings_hide(sightings, path, origin ? origin : "masks", err);
 }
 
-/* Whether a granted directory, by one of its names, could hold what a pattern stands for: all of it
- * lies below the first `length` bytes of it. */
-static bool may_hold(const char *home, const char *granted, const char *mask, size_t length)
+/* Whether a granted directory of the home could hold what a pattern stands for: all of it lies below
+ * the first `length` bytes of it. */
+static bool may_hold(const char *inside, const char *mask, size_t length)
 {
-    if (path_is_beneath(granted, home))
-        return true;
-    if (!path_is_beneath(home, granted))
-        return false;
-    const char *inside = granted + strlen(home) + 1;
-    size_t size = strlen(inside);
-    if (size <= length)
-        return strncmp(inside, mask, size) == 0 && (mask[size] == '/' || size == length);
+    size_t size = 0;
+    while (size < length && inside[size] && inside[size] == mask[size])
+        size++;
+    if (!inside[size])
+        return mask[size] == '/' || size == length;
     /* It may be, or lie in, one of several directories that a wildcard stands for. */
-    return (length == 0 || (strncmp(inside, mask, length) == 0 && inside[length] == '/')) &&
+    return size == length && (length == 0 || inside[length] == '/') &&
            strchr(mask + length + (length > 0), '/');
 }
 
@@ -177,27 +174,65 @@ static size_t fixed_length(const char *mask)
     return mask[length] && length > 0 ? length - 1 : length;
 }
 
-/* What cannot show by the names of its own need not be looked for. */
-static bool matters(const struct sightings *sightings, const char *mask)
+/* Which masks can show by the names of their own: the others need not be looked for. */
+struct relevant {
+    bool all;
+    const char **inside; /* what is granted of the home, relative to it */
+    size_t count;
+};
+
+static void relevant_done(struct relevant *relevant)
 {
-    size_t length = fixed_length(mask);
-    if (sightings->twins || sightings->home_shows)
-        return true;
-    for (size_t i = 0; i < sightings->grant_count; i++) {
+    free(relevant->inside);
+}
+
+static void add_granted(struct relevant *relevant, const char *home, const char *granted)
+{
+    if (path_is_beneath(granted, home))
+        relevant->all = true;
+    else if (path_is_beneath(home, granted))
+        relevant->inside[relevant->count++] = granted + strlen(home) + 1;
+}
+
+/* Once for all masks, of which there are hundreds. */
+static int relevant_init(struct relevant *relevant, const struct sightings *sightings, bool links,
+                         struct brig_error *err)
+{
+    const char *home = sightings->home, *real_home = sightings->real_home;
+    bool linked = strcmp(home, real_home) != 0;
+    relevant->all = links || sightings->twins || sightings->home_shows;
+    relevant->inside = calloc(sightings->grant_count * 3 + 1, sizeof *relevant->inside);
+    if (!relevant->inside)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < sightings->grant_count && !relevant->all; i++) {
         const struct sightings_grant *grant = &sightings->grants[i];
-        if (may_hold(sightings->home, grant->source, mask, length) ||
-            may_hold(sightings->real_home, grant->source, mask, length) ||
-            (grant->real && may_hold(sightings->real_home, grant->real, mask, length)))
-            return true;
+        add_granted(relevant, home, grant->source);
+        if (linked)
+            add_granted(relevant, real_home, grant->source);
+        if (grant->real)
+            add_granted(relevant, real_home, grant->real);
     }
-    return false;
+    return 0;
+}
+
+static bool matters(const struct relevant *relevant, const char *mask)
+{
+    size_t length = relevant->all || relevant->count == 0 ? 0 : fixed_length(mask);
+    for (size_t i = 0; i < relevant->count && !relevant->all; i++)
+        if (may_hold(relevant->inside[i], mask, length))
+            return true;
+    return relevant->all;
 }
 
 int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
                 struct brig_error *err)
 {
+    __attribute__((cleanup(relevant_done))) struct relevant relevant = {0};
+    int status = relevant_init(&relevant, sightings, links, err);
+    if (status < 0)
+        return status;
     size_t first = 0;
-    while (first < masks->hidden_count && !links && !matters(sightings, masks->hidden[first]))
+    while (first < masks->hidden_count && !matters(&relevant, masks->hidden[first]))
         first++;
     if (first == masks->hidden_count)
         return 0;
@@ -207,7 +242,7 @@ int masks_apply(const struct masks *masks, const struct sightings *sightings, bo
         return brig_fail_nomem(err);
     size_t count = 0;
     for (size_t i = first; i < masks->hidden_count; i++)
-        if (links || matters(sightings, masks->hidden[i])) {
+        if (matters(&relevant, masks->hidden[i])) {
             which[count] = i;
             hidden[count++] = masks->hidden[i];
         }
@@ -225,10 +260,16 @@ int masks_apply(const struct masks *masks, const struct sightings *sightings, bo
 int masks_apply_late(const struct settings *settings, const struct sightings *sightings,
                      struct brig_error *err)
 {
+    if (!settings->late_masks)
+        return 0;
+    __attribute__((cleanup(relevant_done))) struct relevant relevant = {0};
+    int status = relevant_init(&relevant, sightings, false, err);
+    if (status < 0)
+        return status;
     const char *const *first = policy_default_masks;
-    while (settings->late_masks && *first && !matters(sightings, *first))
+    while (*first && !matters(&relevant, *first))
         first++;
-    if (!settings->late_masks || !*first)
+    if (!*first)
         return 0;
     size_t count = 0;
     while (first[count])
@@ -242,7 +283,7 @@ int masks_apply_late(const struct settings *settings, const struct sightings *si
         rules[count + i] = settings->masks[i];
     const struct settings all = {.masks = rules, .mask_count = count + settings->mask_count};
     __attribute__((cleanup(masks_done))) struct masks masks = {0};
-    int status = masks_resolve(&all, &masks, err);
+    status = masks_resolve(&all, &masks, err);
     return status < 0 ? status : masks_apply(&masks, sightings, false, err);
 }
 

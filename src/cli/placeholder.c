@@ -198,12 +198,17 @@ int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
     struct str *records = &placeholders->records;
     if (placeholders->settled == placeholders->count)
         return 0;
-    if (records->length == 0) /* it has failed before */
-        return brig_fail(err, BRIG_E_SETUP, 0, "cannot hold all names for protection");
+    if (placeholders->failure.code < 0) { /* it has failed before */
+        if (err)
+            *err = placeholders->failure;
+        return placeholders->failure.code;
+    }
     str_append_char(records, '\0'); /* the last */
     bool locked = journal_lock(placeholders->journal);
     off_t start = locked ? journal_append(placeholders->journal, records) : -1;
-    int status = settle_all(placeholders, err);
+    int status = settle_all(placeholders, &placeholders->failure);
+    if (status < 0 && err)
+        *err = placeholders->failure;
     if (start >= 0) {
         journal_rewrite(placeholders->journal, records, start);
         placeholders->records_at = start;
@@ -217,18 +222,22 @@ int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
 
 /* ---- removing ---- */
 
-/* Removes one that we made. False if others have to be asked, through the journal. */
-static bool remove_made(const struct placeholder_dir *dir, const struct placeholder *item)
+/* Removes one that we made. False if others have to be asked, through the journal. If it is on the
+ * device, it stays open. */
+static bool remove_made(struct placeholders *placeholders, struct placeholder *item, dev_t device)
 {
     struct stat now;
+    int dir = placeholders->dirs[item->dir].fd;
     if (item->state == PLACEHOLDER_IMPOSSIBLE)
         return true;
     if (item->state != PLACEHOLDER_MADE || item->lock < 0 ||
         (flock(item->lock, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK))
         return false;
-    if (fstatat(dir->fd, item->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
-        (uint64_t)now.st_ino == item->ino && journal_is_untouched(item->lock, &now, item->kind))
-        (void)unlinkat(dir->fd, item->name, placeholder_unlink_flags(item->kind));
+    if (fstatat(dir, item->name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+        (uint64_t)now.st_ino == item->ino && journal_is_untouched(item->lock, &now, item->kind) &&
+        unlinkat(dir, item->name, placeholder_unlink_flags(item->kind)) == 0 &&
+        now.st_dev == device && placeholders->removed)
+        placeholders->removed[placeholders->removed_count++] = take_fd(&item->lock);
     return true;
 }
 
@@ -247,14 +256,22 @@ static void release(struct placeholders *placeholders)
     str_done(&placeholders->records);
 }
 
-void placeholders_done(struct placeholders *placeholders)
+static bool remove_all(struct placeholders *placeholders)
+{
+    struct stat info;
+    dev_t device = fstat(placeholders->journal, &info) == 0 ? info.st_dev : 0;
+    bool all = true;
+    free(placeholders->removed);
+    placeholders->removed = calloc(placeholders->settled, sizeof *placeholders->removed);
+    for (size_t i = 0; i < placeholders->settled; i++)
+        all &= remove_made(placeholders, &placeholders->items[i], device);
+    return all;
+}
+
+void placeholders_remove(struct placeholders *placeholders)
 {
     bool locked = placeholders->settled > 0 && journal_lock(placeholders->journal);
-    bool all = true;
-    for (size_t i = 0; i < placeholders->settled && locked; i++) {
-        const struct placeholder *item = &placeholders->items[i];
-        all &= remove_made(&placeholders->dirs[item->dir], item);
-    }
+    bool all = locked && remove_all(placeholders);
     release(placeholders);
     if (locked && all && placeholders->records_at == 0 &&
         journal_ends(placeholders->journal, placeholders->records_end))
@@ -263,5 +280,17 @@ void placeholders_done(struct placeholders *placeholders)
         journal_clean(placeholders->journal);
     if (placeholders->journal >= 0)
         (void)close(placeholders->journal); /* and unlock it */
+    struct placeholders rest = PLACEHOLDERS_INIT;
+    rest.removed = placeholders->removed;
+    rest.removed_count = placeholders->removed_count;
+    *placeholders = rest;
+}
+
+void placeholders_done(struct placeholders *placeholders)
+{
+    placeholders_remove(placeholders);
+    for (size_t i = 0; i < placeholders->removed_count; i++)
+        (void)close(placeholders->removed[i]);
+    free(placeholders->removed);
     *placeholders = PLACEHOLDERS_INIT;
 }

@@ -59,7 +59,10 @@ struct placeholders {
     size_t dir_count;
     struct placeholder *items;
     size_t count, room;
-    size_t settled; /* of these are no longer only wanted */
+    size_t settled;            /* of these are no longer only wanted */
+    struct brig_error failure; /* why not all could be made, for who asks again */
+    int *removed;              /* open still: see placeholders_remove() */
+    size_t removed_count;
 };
 
 #define PLACEHOLDERS_INIT                                                                          \
@@ -80,5 +83,10 @@ int placeholders_want(struct placeholders *placeholders, int dir_fd, const char 
  * filesystem, no permission) is PLACEHOLDER_IMPOSSIBLE then. */
 int placeholders_make(struct placeholders *placeholders, struct brig_error *err);
 
-/* Lets go of all, and removes those that nobody else holds. */
+/* Removes those that nobody else holds and lets go of the others. A directory is given back to its
+ * filesystem when it is closed for the last time, which takes ten times as long as removing its name:
+ * those on the filesystem of the journal stay open in `removed`, for who has time for it. */
+void placeholders_remove(struct placeholders *placeholders);
+
+/* The same, and lets go of all. */
 void placeholders_done(struct placeholders *placeholders);

@@ -281,13 +281,23 @@ bool protect_is_wanted(const struct settings *settings)
     return false;
 }
 
+/* The mounts of a jail with a name have been put before the rules, once it is joined. */
+static size_t count_mounts(const struct brig_policy *policy)
+{
+    size_t count = 0;
+    while (count < policy->grant_count && policy->grants[count].fd >= 0)
+        count++;
+    return count;
+}
+
 /* What nobody could make is in no danger, and its rules may be about nothing. */
 static void excuse_impossible(const struct protect *protect)
 {
+    struct policy_grant *rules = protect->policy->grants + count_mounts(protect->policy);
     for (size_t i = 0; i < protect->held.count; i++) {
         const struct placeholder *item = &protect->held.items[i];
         for (size_t j = 0; j < item->rule_count && item->state == PLACEHOLDER_IMPOSSIBLE; j++)
-            protect->policy->grants[item->first_rule + j].flags |= BRIG_GRANT_OPTIONAL;
+            rules[item->first_rule + j].flags |= BRIG_GRANT_OPTIONAL;
     }
 }
 
@@ -352,8 +362,14 @@ void protect_advise(const struct settings *settings, const char *program)
     }
 }
 
+void protect_tidy(struct protect *protect)
+{
+    placeholders_remove(&protect->held);
+    protect_compare(protect, true);
+}
+
 void protect_done(struct protect *protect)
 {
+    protect_tidy(protect);
     placeholders_done(&protect->held);
-    protect_compare(protect, true);
 }

@@ -52,4 +52,6 @@ void protect_advise(const struct settings *settings, const char *program);
 
 /* After the run: removes the placeholders nobody else needs, and tells of what it left that git outside
  * would obey. With the same rights. */
+void protect_tidy(struct protect *protect);
+/* The same, and lets go of all. */
 void protect_done(struct protect *protect);

@@ -96,13 +96,14 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
 void setup_tidy(struct setup *setup)
 {
     identity_enter(&setup->identity);
-    protect_done(&setup->protect);
+    protect_tidy(&setup->protect);
     identity_leave(&setup->identity);
 }
 
 void setup_done(struct setup *setup)
 {
     setup_tidy(setup);
+    protect_done(&setup->protect);
     settings_done(&setup->settings);
     config_done(&setup->config);
     config_files_done(&setup->files);

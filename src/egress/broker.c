@@ -38,6 +38,19 @@ static void close_listeners(struct broker *broker)
     broker->listener_count = 0;
 }
 
+/* What the jail sends must not fill the host's memory. Whoever gets none is refused. */
+static int bound_memory(const struct broker *broker, struct brig_error *err)
+{
+    uint64_t bytes = door_memory_bytes(broker->config.limits[CONFIG_LIMIT_CONNECTIONS]);
+    struct rlimit data;
+    if (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_max < bytes)
+        bytes = data.rlim_max;
+    data = (struct rlimit){.rlim_cur = bytes, .rlim_max = bytes};
+    if (setrlimit(RLIMIT_DATA, &data) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "the broker cannot bound its memory");
+    return 0;
+}
+
 /* A connection must never be accepted that there are no descriptors for. */
 static void fit_limits(struct broker *broker)
 {
@@ -83,6 +96,9 @@ int broker_start(struct broker *broker, const char *config, size_t length, struc
         return brig_fail(err, BRIG_E_INVALID, 0, "%u credentials are named and %zu were given",
                          broker->config.secret_count, broker->secrets.count);
     fit_limits(broker);
+    status = bound_memory(broker, err);
+    if (status < 0)
+        return status;
     broker->names.limit = (size_t)broker->config.limits[CONFIG_LIMIT_NAMES];
     status = loop_init(&broker->loop, err);
     broker->relays.loop = &broker->loop;
@@ -283,6 +299,16 @@ void broker_tell(struct broker *broker, struct door_event *event)
         pause_all(broker);
     else if (broker->events.waiting > 0)
         watch_control(broker, EPOLLOUT);
+}
+
+void broker_tell_full(struct broker *broker, enum door_socket via)
+{
+    struct door_event event = {.verdict = DOOR_ERROR,
+                               .because = DOOR_BECAUSE_CONNECTIONS,
+                               .via = via,
+                               .connection = ++broker->last_connection,
+                               .detail = "too many connections at one time"};
+    broker_tell(broker, &event);
 }
 
 void broker_count_bytes(struct broker *broker, size_t bytes)

@@ -85,6 +85,8 @@ bool broker_add_socket(struct broker *broker, enum door_socket kind, unsigned in
 
 /* Tells the job; `head`, `time_ns` are filled in. */
 void broker_tell(struct broker *broker, struct door_event *event);
+/* That there was no room for a connection. */
+void broker_tell_full(struct broker *broker, enum door_socket via);
 
 /* The job reads again: sends on what waits, and lets things begin again. */
 void broker_control_writable(struct broker *broker);

@@ -19,7 +19,6 @@ struct brig_error;
 #define CONFIG_INJECT_LIST_MAX 32 /* methods, paths, headers to strip: of each */
 #define CONFIG_CONNECTIONS_MAX 16384
 
-#define CONFIG_CONNECTIONS 1024
 #define CONFIG_CONNECT_MS 30000
 #define CONFIG_INSPECT_MS 15000
 

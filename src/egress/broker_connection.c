@@ -15,27 +15,21 @@
 #define LEAVE_MS 2000
 #define HALF_CLOSED_MS ((int64_t)10 * 60 * 1000)
 #define INPUT_FIRST 4096
+/* Connections at one time whose buffers the kernel alone decides on, and what others share. */
+#define BUFFERS_UNBOUND 32
+#define BUFFERS_BYTES ((size_t)16 << 20)
+#define BUFFER_LEAST ((size_t)64 << 10)
 
 static void client_ready(struct watch *watch, uint32_t events);
 static void timer_fires(struct timer *timer);
 
 /* ---- Beginning and end ---- */
 
-static void tell_full(struct broker *broker, enum door_socket via)
-{
-    struct door_event event = {.verdict = DOOR_ERROR,
-                               .because = DOOR_BECAUSE_CONNECTIONS,
-                               .via = via,
-                               .connection = ++broker->last_connection,
-                               .detail = "too many connections at one time"};
-    broker_tell(broker, &event);
-}
-
 struct connection *connection_new(struct broker *broker, enum door_socket via, int fd)
 {
     struct connection *connection = broker_has_room(broker) ? calloc(1, sizeof *connection) : NULL;
     if (!connection) {
-        tell_full(broker, via);
+        broker_tell_full(broker, via);
         socket_reset(fd);
         (void)close(fd);
         return NULL;
@@ -306,6 +300,12 @@ void connection_aim_name(struct connection *connection, const char *name, uint16
     connection->has_address = false;
     connection->port = port;
     (void)snprintf(connection->name, sizeof connection->name, "%s", name);
+    /* The host's proxy would take that for the host. */
+    if (net_name_is_localhost(name)) {
+        connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
+                          "it is the jail's own, which needs no proxy");
+        return;
+    }
     obey(connection, net_rules_name(&connection->broker->config.rules, name, port));
 }
 
@@ -370,6 +370,14 @@ static void relay_moved(struct relay *relay, size_t bytes)
     broker_count_bytes(connection->broker, bytes);
 }
 
+/* What the kernel keeps of a connection grows with its speed, to megabytes: right for a few. */
+static void bound_buffers(const struct broker *broker, int fd)
+{
+    size_t share = BUFFERS_BYTES / broker->connection_count;
+    if (broker->connection_count > BUFFERS_UNBOUND)
+        socket_bound(fd, share > BUFFER_LEAST ? share : BUFFER_LEAST);
+}
+
 void connection_connected(struct connection *connection, int fd, const void *ahead, size_t size)
 {
     struct broker *broker = connection->broker;
@@ -380,6 +388,8 @@ void connection_connected(struct connection *connection, int fd, const void *ahe
         return;
     }
     int client = connection->client.fd;
+    bound_buffers(broker, client);
+    bound_buffers(broker, fd);
     bool publish = connection->via == DOOR_SOCKET_PUBLISH;
     loop_forget(&broker->loop, &connection->client);
     connection->relay.done = relay_done;

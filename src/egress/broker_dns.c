@@ -60,12 +60,6 @@ static void tell(struct broker *broker, enum door_socket via, const char *name,
     broker_tell(broker, &event);
 }
 
-/* Names that mean the same on every machine (RFC 6761). */
-static bool is_localhost(const char *name)
-{
-    return strcmp(name, "localhost") == 0 || net_name_below(name, "localhost");
-}
-
 static void localhost_addresses(struct net_address addresses[2])
 {
     static const uint8_t v4[4] = {127, 0, 0, 1};
@@ -94,7 +88,7 @@ static enum dns_code decide(struct broker *broker, enum door_socket via,
     /* Asking for the name of an address is what many programs do of themselves: no event. */
     if (!query->has_name || net_name_below(name, "arpa"))
         return DNS_NXDOMAIN;
-    if (is_localhost(name)) {
+    if (net_name_is_localhost(name)) {
         localhost_addresses(addresses);
         *ret_count = 2;
         return DNS_NOERROR;

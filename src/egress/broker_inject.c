@@ -393,6 +393,7 @@ void inject_accepted(struct listener *listener, int fd)
         client->input = malloc(INJECT_INPUT_MAX);
     if (!client || !client->input) {
         free(client);
+        broker_tell_full(broker, DOOR_SOCKET_INJECT);
         socket_reset(fd);
         (void)close(fd);
         return;

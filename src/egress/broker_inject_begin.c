@@ -2,6 +2,7 @@
 /* The beginning of a request to an endpoint with a credential: what may be asked, and of whom. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "egress/broker_inject_parts.h"
 
@@ -48,9 +49,17 @@ static void find_upstream(struct inject_client *client)
         resolver_ask(&client->broker->resolver, host->name, &client->resolve);
 }
 
+/* A server answers these with the request as it came, credential and all. */
+static bool is_echo(const char *method)
+{
+    return strcasecmp(method, "TRACE") == 0 || strcasecmp(method, "TRACK") == 0;
+}
+
 static bool is_method_allowed(const struct inject_client *client)
 {
     const struct config_list *methods = &client->inject->methods;
+    if (is_echo(client->method))
+        return false;
     for (size_t i = 0; i < methods->count; i++)
         if (strcmp(methods->items[i], client->method) == 0)
             return true;

@@ -13,6 +13,12 @@ static const char *const credentials[] = {
     "authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key", "private-token",
 };
 
+/* What some servers take for the method or the path instead of those that were judged. */
+static const char *const overrides[] = {
+    "x-http-method-override", "x-http-method",  "x-method-override", "x-original-method",
+    "x-original-url",         "x-original-uri", "x-rewrite-url",
+};
+
 /* What is made anew: by libcurl, or by us. */
 static const char *const remade[] = {"host", "content-length", "expect"};
 
@@ -21,9 +27,14 @@ static const char *const remade[] = {"host", "content-length", "expect"};
 static bool is_among(struct http_slice name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (http_slice_like(name, names[i]))
+        if (http_slice_alias(name, names[i]))
             return true;
     return false;
+}
+
+static bool is_restricted(const struct config_inject *inject)
+{
+    return inject->methods.count > 0 || inject->paths.count > 0;
 }
 
 static bool is_dropped(const struct inject_client *client, const struct http_head *head,
@@ -31,11 +42,13 @@ static bool is_dropped(const struct inject_client *client, const struct http_hea
 {
     const struct config_inject *inject = client->inject;
     for (size_t i = 0; i < inject->header_count; i++)
-        if (http_slice_like(header->name, inject->headers[i].name))
+        if (http_slice_alias(header->name, inject->headers[i].name))
             return true;
     return http_head_is_hop(head, header) ||
            is_among(header->name, credentials, sizeof credentials / sizeof *credentials) ||
            is_among(header->name, remade, sizeof remade / sizeof *remade) ||
+           (is_restricted(inject) &&
+            is_among(header->name, overrides, sizeof overrides / sizeof *overrides)) ||
            is_among(header->name, inject->strip.items, inject->strip.count);
 }
 

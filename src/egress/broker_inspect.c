@@ -16,7 +16,7 @@ enum connection_inspect inspect_choose(const struct connection *connection, bool
     const struct broker_config *config = &connection->broker->config;
     bool all = config->open || (connection->rule && connection->rule->kind == NET_RULE_ANY);
     bool tls = tls_rule || connection->port == HTTPS_PORT;
-    if (connection->rewritten || (!tls && connection->port != HTTP_PORT))
+    if (!tls && (connection->rewritten || connection->port != HTTP_PORT))
         return INSPECT_NOTHING; /* a plain request through a proxy was read already */
     if (all && !tls_rule) {
         if (!config->watches_names)

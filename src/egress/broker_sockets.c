@@ -81,6 +81,12 @@ void socket_tune(int fd, bool keep_alive)
     set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_PROBES);
 }
 
+void socket_bound(int fd, size_t bytes)
+{
+    set(fd, SOL_SOCKET, SO_RCVBUF, (int)bytes);
+    set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)bytes);
+}
+
 bool socket_unblock(int fd)
 {
     int flags = fcntl(fd, F_GETFL);

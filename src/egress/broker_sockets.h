@@ -29,6 +29,10 @@ bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_p
 /* No delay for small packets; with `keep_alive` a peer that has vanished is noticed. */
 void socket_tune(int fd, bool keep_alive);
 
+/* Bounds what the kernel keeps of it, each way. What is received is bounded by net.core.rmem_max as
+ * well, and no longer adapts to the connection. */
+void socket_bound(int fd, size_t bytes);
+
 bool socket_unblock(int fd);
 
 /* Breaks the connection off, so that the peer sees a reset. */

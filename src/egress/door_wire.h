@@ -41,6 +41,20 @@
 #define DOOR_NAMES_ALLOW                                                                           \
     4096 /* its default with `policy allow`; with `policy open` it is the maximum */
 
+/* ---- What a broker may take -------------------------------------------------------------------- */
+
+/* Its memory is not the jail's, but it is for the jail that it is used: so much by itself, and so much
+ * for each connection (what was read ahead, what could not be written yet; with a credential libcurl
+ * and TLS). */
+#define DOOR_CONNECTIONS 1024 /* at one time, unless `limit connections` says otherwise */
+#define DOOR_MEMORY_BASE ((uint64_t)64 << 20)
+#define DOOR_MEMORY_OF_CONNECTION ((uint64_t)320 << 10)
+
+static inline uint64_t door_memory_bytes(uint64_t connections)
+{
+    return DOOR_MEMORY_BASE + connections * DOOR_MEMORY_OF_CONNECTION;
+}
+
 /* ---- From the job ------------------------------------------------------------------------------ */
 
 enum door_message_type {

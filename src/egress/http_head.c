@@ -24,6 +24,22 @@ bool http_slice_like(struct http_slice slice, const char *text)
     return true;
 }
 
+static char lower_or_dash(char c)
+{
+    char l = http_lower(c);
+    return http_is_digit(l) || (l >= 'a' && l <= 'z') ? l : '-';
+}
+
+bool http_slice_alias(struct http_slice slice, const char *text)
+{
+    if (slice.length != strlen(text))
+        return false;
+    for (size_t i = 0; i < slice.length; i++)
+        if (lower_or_dash(slice.at[i]) != lower_or_dash(text[i]))
+            return false;
+    return true;
+}
+
 static struct http_slice slice_between(const char *from, const char *to)
 {
     return (struct http_slice){.at = from, .length = (size_t)(to - from)};

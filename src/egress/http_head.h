@@ -79,6 +79,8 @@ enum http_state http_head_read(const char *bytes, size_t length, size_t seen,
 
 bool http_slice_is(struct http_slice slice, const char *text);   /* letter for letter */
 bool http_slice_like(struct http_slice slice, const char *text); /* upper and lower case alike */
+/* The same header to a server that makes variables of them (CGI, WSGI): x-api-key, X_Api_Key. */
+bool http_slice_alias(struct http_slice slice, const char *text);
 
 /* The first header of this name, from `from` on; its index or -1. */
 int http_head_find(const struct http_head *head, const char *name, size_t from);

@@ -80,7 +80,7 @@ bool http_head_is_hop(const struct http_head *head, const struct http_header *he
         "upgrade",    "http2-settings",
     };
     for (size_t i = 0; i < ARRAY_LENGTH(hop); i++)
-        if (http_slice_like(header->name, hop[i]))
+        if (http_slice_alias(header->name, hop[i]))
             return true;
     return lists(head, "connection", header->name);
 }

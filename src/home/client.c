@@ -190,12 +190,54 @@ static int send_request(int socket, struct home_request head, const struct str *
     return 0;
 }
 
+void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int) * HOME_LEFT_MAX)];
+    } control = {0};
+    struct home_request head = {.version = HOME_WIRE_VERSION, .op = HOME_LEFT};
+    struct iovec part = {.iov_base = &head, .iov_len = sizeof head};
+    if (mounts->lease < 0 || count == 0 || count > HOME_LEFT_MAX)
+        return;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+    control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS,
+                                      .cmsg_len = CMSG_LEN(sizeof(int) * count)};
+    memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * count);
+    (void)sendmsg(mounts->lease, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static pid_t peer_of(int socket)
 {
     struct ucred peer = {0};
     socklen_t size = sizeof peer;
     (void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
     return peer.pid;
+}
+
+/* Of who ended without having read all, that is said first, and his last words after it. */
+static ssize_t receive_message(int socket, struct msghdr *message)
+{
+    const struct msghdr empty = *message;
+    bool reset = false;
+    ssize_t length;
+    do {
+        *message = empty;
+        length = recvmsg(socket, message, MSG_CMSG_CLOEXEC);
+        if (length < 0 && errno == ECONNRESET && !reset) {
+            reset = true;
+            errno = EINTR;
+        }
+    } while (length < 0 && errno == EINTR);
+    if (reset && length <= 0) {
+        length = -1;
+        errno = ECONNRESET;
+    }
+    return length;
 }
 
 /* The text that follows goes to `text`, of HOME_PLACES_MAX bytes, if that is not NULL. */
@@ -212,10 +254,7 @@ static int receive_reply(int socket, struct home_reply *ret_reply, char *text,
                              .msg_iovlen = ARRAY_LENGTH(parts),
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
-    ssize_t length;
-    do
-        length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (length < 0 && errno == EINTR);
+    ssize_t length = receive_message(socket, &message);
     for (size_t i = 0; i < HOME_FD_COUNT; i++)
         fds[i] = -1;
     const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
@@ -303,9 +342,16 @@ static __attribute__((noreturn)) void become_holder(const struct home_spec *spec
     _exit(1);
 }
 
+/* What a run asks for. */
+struct asking {
+    struct home_request head;
+    const struct str *text;
+    bool sent; /* to a holder that is being started, which will find it when it has */
+};
+
 /* A holder of our own making, and a socket to it; its parent is gone at once, so that nobody has to
  * wait for it. */
-static int start_holder(const struct home_spec *spec, struct brig_error *err)
+static int start_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
 {
     int pair[2];
     autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -339,21 +385,27 @@ static int start_holder(const struct home_spec *spec, struct brig_error *err)
     int fds[HOME_FD_COUNT];
     if (status == 0)
         status = send_request(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, err);
+    /* If more has to be given, or that fails, it is asked later. */
+    asking->sent = status == 0 && spec->owner == spec->uid &&
+                   send_request(ours, asking->head, asking->text, NULL, NULL) == 0;
+    if (status == 0 && asking->sent && spec->meanwhile)
+        spec->meanwhile(spec->meanwhile_arg);
     if (status == 0)
         status = receive_reply(ours, &reply, NULL, fds, err);
     return status < 0 ? status : take_fd(&ours);
 }
 
-static int find_holder(const struct home_spec *spec, struct brig_error *err)
+static int find_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
 {
     struct timespec began, now;
     (void)clock_gettime(CLOCK_MONOTONIC, &began);
     for (;;) {
         int fd = connect_to(spec->storage, spec->name, spec->uid, err);
+        asking->sent = false;
         if (fd != -ENOENT)
             return fd;
         struct brig_error local = {0};
-        fd = start_holder(spec, &local);
+        fd = start_holder(spec, asking, &local);
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         if (fd != BRIG_E_STATE || now.tv_sec - began.tv_sec >= PATIENCE_SECONDS) {
             if (fd < 0 && err)
@@ -371,16 +423,17 @@ static int find_holder(const struct home_spec *spec, struct brig_error *err)
 static int join_once(const struct home_spec *spec, const struct str *text,
                      struct home_mounts *ret_mounts, struct brig_error *err)
 {
-    autoclose int socket = find_holder(spec, err);
+    struct asking asking = {.head = {.op = HOME_JOIN,
+                                     .kind = spec->kind,
+                                     .mask_count = (uint32_t)spec->mask_count,
+                                     .shown_count = (uint32_t)spec->shown_count,
+                                     .own_count = (uint32_t)spec->own_count,
+                                     .disk_bytes = spec->disk_bytes,
+                                     .disk_inodes = spec->disk_inodes},
+                            .text = text};
+    autoclose int socket = find_holder(spec, &asking, err);
     if (socket < 0)
         return socket;
-    const struct home_request head = {.op = HOME_JOIN,
-                                      .kind = spec->kind,
-                                      .mask_count = (uint32_t)spec->mask_count,
-                                      .shown_count = (uint32_t)spec->shown_count,
-                                      .own_count = (uint32_t)spec->own_count,
-                                      .disk_bytes = spec->disk_bytes,
-                                      .disk_inodes = spec->disk_inodes};
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT];
     __attribute__((cleanup(given_done))) struct given given = {.count = 0};
@@ -388,8 +441,8 @@ static int join_once(const struct home_spec *spec, const struct str *text,
     if (!places)
         return brig_fail_nomem(err);
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
-    if (status == 0)
-        status = send_request(socket, head, text, &given, err);
+    if (status == 0 && !asking.sent)
+        status = send_request(socket, asking.head, text, &given, err);
     if (status == 0)
         status = receive_reply(socket, &reply, places, fds, err);
     if (status < 0)
@@ -443,6 +496,14 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     return status;
 }
 
+/* Until it has closed its end, which is when it has let go of everything. */
+static void await_end(int socket)
+{
+    char byte;
+    while (recv(socket, &byte, 1, 0) < 0 && errno == EINTR)
+        ;
+}
+
 static int ask(enum home_op op, const char *storage, const char *name, uid_t uid,
                struct home_state *ret_state, struct brig_error *err)
 {
@@ -458,6 +519,8 @@ static int ask(enum home_op op, const char *storage, const char *name, uid_t uid
     int status = send_request(socket, (struct home_request){.op = op}, &nothing, NULL, err);
     if (status == 0)
         status = receive_reply(socket, &reply, NULL, fds, err);
+    if (status == 0 && op == HOME_STOP)
+        await_end(socket);
     for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
         ret_state->pids[ret_state->pid_count++] = reply.pids[i];
     return status;

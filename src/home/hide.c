@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "home/names.h"
 
 #define HIDE_DEPTH_MAX 32 /* of a shown path below a hidden one, and of a pattern */
 #define PATH_SIZE LINKS_PATH_MAX
@@ -28,6 +29,7 @@ struct hiding {
     const struct hide_rules *rules;
     hide_visit visit;
     void *context;
+    struct names top; /* of the home itself */
     struct listing listings[LISTINGS];
     size_t listed;
 };
@@ -61,6 +63,7 @@ static int tell(struct hiding *hiding, size_t rule, const char *path, enum links
         .rule = rule,
         .outside = found == LINKS_OUTSIDE,
         .linked = found != LINKS_NONE,
+        .missing = found == LINKS_NONE && !names_may_have(&hiding->top, path),
     };
     return hiding->visit(hiding->context, &place, err);
 }
@@ -70,7 +73,8 @@ static int tell_all(struct hiding *hiding, size_t rule, const char *path, struct
 {
     char real[PATH_SIZE], target[PATH_SIZE];
     int status = tell(hiding, rule, path, LINKS_NONE, err);
-    if (hiding->home->ignore || links_are_none(hiding->home, path))
+    if (hiding->home->ignore || !names_may_have(&hiding->top, path) ||
+        links_are_none(hiding->home, path))
         return status;
     enum links_found found = links_follow(hiding->home, path, false, real);
     if (status == 0 && found != LINKS_NONE)
@@ -203,6 +207,8 @@ int hide_each(const struct links_home *home, const struct hide_rules *rules, hid
 {
     struct hiding hiding = {.home = home, .rules = rules, .visit = visit, .context = context};
     int status = 0;
+    if (rules->hidden_count > 0)
+        names_read(&hiding.top, home->fd);
     for (size_t i = 0; i < rules->hidden_count && status == 0; i++)
         status = strpbrk(rules->hidden[i], WILDCARDS)
                      ? expand(&hiding, i, "", rules->hidden[i], 0, err)

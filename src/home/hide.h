@@ -25,6 +25,7 @@ struct hide_place {
     size_t rule;      /* of hidden */
     bool outside;     /* it is not in it */
     bool linked;      /* the rule leads here by symbolic links */
+    bool missing;     /* not even its first name exists; if not, it may or may not */
 };
 
 /* 0 to go on; a code ends it. */

@@ -39,6 +39,8 @@ struct home_spec {
     const char *const *own; /* brig's own directories below user_home, relative to it */
     size_t own_count;
     uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
+    void (*meanwhile)(void *arg);     /* called while a holder is being started; may be NULL */
+    void *meanwhile_arg;
 };
 
 /* What a run got: detached mounts, and its place in the jail. */
@@ -66,6 +68,10 @@ struct home_mounts {
  * is over. */
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err);
 void home_mounts_done(struct home_mounts *mounts);
+
+/* Has the holder close copies of fds, last of all: then closing them here takes no time. What is lost is
+ * only that time if it cannot be told. */
+void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count);
 
 /* Limits what a jail writes. The private directories have been limited by home_join(), for all that
  * run in the jail: the least that one of them asks for holds, until it is over. What the home has on

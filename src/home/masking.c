@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "home/mounts.h"
+#include "home/names.h"
 
 #define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
 #define PART_MAX 256
@@ -125,6 +126,8 @@ static int hide_place(void *context, const struct hide_place *place, struct brig
     int status = place->linked ? note_place(effect->set, place->path, err) : 0;
     if (status < 0 || place->outside || !masking->hides)
         return status;
+    if (place->missing && !masking->live && strchr(place->path, '/'))
+        return 0; /* its directory will be watched for */
     int hidden = mounts_mask(masking->home.fd, place->path, err);
     if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, place->path)))
         return hidden < 0 ? hidden : 0;
@@ -195,9 +198,18 @@ int masking_begin(struct masking *masking, int home, const char *path, bool hide
     return 0;
 }
 
+/* What a run has copied up. */
+struct copies {
+    const struct masking *masking;
+    struct names top; /* of the changes */
+};
+
 static int cover_copy(void *context, const struct hide_place *place, struct brig_error *err)
 {
-    const struct masking *masking = context;
+    const struct copies *copies = context;
+    const struct masking *masking = copies->masking;
+    if (!names_may_have(&copies->top, place->path))
+        return 0;
     return mounts_has_copy(masking->changes, place->path)
                ? mounts_cover(masking->home.fd, masking->changes, place->path, err)
                : 0;
@@ -209,11 +221,13 @@ static int cover_copies(struct masking *masking, const struct masking_set *set,
 {
     struct links_home home = masking->home;
     home.ignore = true; /* where links lead is known */
-    int status = hide_each(&home, &set->rules, cover_copy, masking, err);
+    struct copies copies = {.masking = masking};
+    names_read(&copies.top, masking->changes);
+    int status = hide_each(&home, &set->rules, cover_copy, &copies, err);
     for (size_t at = 0; at < set->places.length && status == 0;
          at += strlen(set->places.data + at) + 1) {
         const struct hide_place place = {.path = set->places.data + at};
-        status = place.path[0] == '/' ? 0 : cover_copy(masking, &place, err);
+        status = place.path[0] == '/' ? 0 : cover_copy(&copies, &place, err);
     }
     return status;
 }

@@ -44,6 +44,7 @@
 #define STORE BASE "/store"
 #define PATH_SIZE 4096
 #define NOTHING BASE "/nothing"
+#define WHITEOUT BASE "/whiteout"
 #define EMPTY BASE "/empty"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 #define PROPAGATION_SLAVE (1U << 19)   /* MS_SLAVE */
@@ -334,10 +335,21 @@ static bool is_early(int above, const char *name)
            (info.st_mode & WHITEOUT_EARLY);
 }
 
+/* One more name for the whiteout that all masks from the beginning share: quicker than to make another. */
+static bool link_whiteout(int above, const char *name)
+{
+    return linkat(AT_FDCWD, WHITEOUT, above, name, 0) == 0 ||
+           (errno == ENOENT &&
+            mknodat(AT_FDCWD, WHITEOUT, S_IFCHR | WHITEOUT_EARLY, makedev(0, 0)) == 0 &&
+            linkat(AT_FDCWD, WHITEOUT, above, name, 0) == 0);
+}
+
 /* 1 if it has been there from the beginning. */
 static int hide(int above, const char *name)
 {
     mode_t mode = is_mounted() ? WHITEOUT_LATE : WHITEOUT_EARLY;
+    if (mode == WHITEOUT_EARLY && link_whiteout(above, name))
+        return 1;
     if (mknodat(above, name, S_IFCHR | mode, makedev(0, 0)) == 0)
         return mode == WHITEOUT_EARLY;
     return errno == EEXIST ? is_early(above, name) : -errno;

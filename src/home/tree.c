@@ -43,7 +43,7 @@ static uint64_t size_of(int fd, dev_t device, int depth)
         struct stat info;
         if (is_dots(item->d_name) ||
             fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-            info.st_dev != device)
+            (S_ISDIR(info.st_mode) && info.st_dev != device)) /* an overlay's files have others */
             continue;
         bytes += (uint64_t)info.st_blocks * BLOCK;
         int below = S_ISDIR(info.st_mode) && depth < SIZE_DEPTH_MAX

@@ -16,6 +16,7 @@ enum home_op {
     HOME_JOIN, /* the jail's home and private directories, for one run */
     HOME_STOP, /* end, if nobody is in the jail */
     HOME_LIST, /* who is */
+    HOME_LEFT, /* what comes with it is to be closed; there is no answer */
 };
 
 /* Followed by `length` bytes of strings, each ended by a NUL: the user's home, then the masks, then
@@ -54,6 +55,7 @@ enum home_fd {
     HOME_FD_COUNT
 };
 
+#define HOME_LEFT_MAX 128 /* fds that come with HOME_LEFT; the kernel allows some more */
 #define HOME_PIDS_MAX 64
 
 struct home_reply {

@@ -17,6 +17,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "egress/door_wire.h"
+#include "jail/cgroup.h"
 #include "jail/door_broker.h"
 #include "jail/door_events.h"
 #include "jail/door_files.h"
@@ -35,11 +36,13 @@ struct door {
     struct door_sockets sockets;
     uid_t uid; /* the jail's, of the host */
     gid_t gid;
-    int config, secrets;     /* memory files, or -1 */
-    int epoll;               /* borrowed; -1: nothing is watched */
-    int control;             /* to the broker; -1: there is none, or it is gone */
-    pid_t broker, connector; /* 0: none */
-    bool broken;             /* it was said why */
+    int config, secrets;         /* memory files, or -1 */
+    int epoll;                   /* borrowed; -1: nothing is watched */
+    int control;                 /* to the broker; -1: there is none, or it is gone */
+    pid_t broker, connector;     /* 0: none */
+    struct cgroup_limits limits; /* of the group it is to have; all 0: none */
+    struct cgroup *group;
+    bool broken; /* it was said why */
     struct door_events events;
 };
 
@@ -129,9 +132,27 @@ int door_new(const struct brig_policy *policy, struct door **ret_door, struct br
 
 /* ---- what the broker gets ---- */
 
-int door_begin(struct door *door, const struct brig_policy *policy, struct door_sockets *sockets,
-               uid_t uid, gid_t gid, struct brig_error *err)
+/* A jail that is bounded must not get at the host's memory and CPUs through its door. It is not in
+ * the jail's own group: there it would be killed with the jail, with words left to say, or by the
+ * jail, for want of memory. */
+static struct cgroup_limits group_limits(const struct brig_policy *policy)
 {
+    const uint64_t *limits = policy->limits;
+    uint64_t connections = limits[BRIG_LIMIT_NET_CONNECTIONS];
+    bool memory = limits[BRIG_LIMIT_MEMORY_BYTES] > 0;
+    return (struct cgroup_limits){
+        .memory_bytes =
+            memory ? door_memory_bytes(connections ? connections : DOOR_CONNECTIONS) : 0,
+        .cpu_percent = (unsigned)limits[BRIG_LIMIT_CPU_PERCENT],
+        .tcp = true,
+    };
+}
+
+int door_begin(struct door *door, const struct brig_policy *policy, struct door_sockets *sockets,
+               uid_t uid, gid_t gid, bool grouped, struct brig_error *err)
+{
+    if (grouped)
+        door->limits = group_limits(policy);
     door->uid = uid;
     door->gid = gid;
     door->sockets = *sockets;
@@ -212,7 +233,7 @@ static int start_connector(struct door *door, int control, struct brig_error *er
 {
     int far = -1;
     int result = door_spawn_connector(door->program, door->sockets.items[0].fd, door->uid,
-                                      door->gid, &door->connector, &far, err);
+                                      door->gid, door->group, &door->connector, &far, err);
     if (result < 0)
         return result;
     result = door_send(control, DOOR_SOCKET, DOOR_SOCKET_CONNECTOR, 0, &far, 1, err);
@@ -220,19 +241,32 @@ static int start_connector(struct door *door, int control, struct brig_error *er
     return result;
 }
 
+/* What is missing of the limits is missing of the jail's own too, and was said there. */
+static int make_group(struct door *door, struct brig_error *err)
+{
+    unsigned missing;
+    if (door->limits.memory_bytes == 0 && door->limits.cpu_percent == 0)
+        return 0;
+    return cgroup_new(&door->limits, door->uid, &door->group, &missing, err);
+}
+
 static int start_broker(struct door *door, struct brig_error *err)
 {
     autoclose int control = -1;
     autoclose int far = -1;
-    int result = door_make_control(&control, &far, err);
+    int result = make_group(door, err);
+    if (result == 0)
+        result = door_make_control(&control, &far, err);
     if (result == 0)
         result = hand_over(door, control, err);
     if (result == 0 && door->own.count > 0)
         result = start_connector(door, control, err);
     if (result == 0)
-        result = door_spawn_broker(door->program, far, &door->broker, err);
+        result = door_spawn_broker(door->program, far, door->group, &door->broker, err);
     if (result == 0 && door->epoll >= 0)
         result = watch_one(door->epoll, control, err);
+    if (door->group)
+        cgroup_joined(door->group);
     if (result < 0)
         return result;
     door->control = take_fd(&control);
@@ -350,8 +384,11 @@ void door_free(struct door *door)
     if (!door)
         return;
     door_conclude(door, NULL);
+    if (door->group)
+        cgroup_unthrottle(door->group);
     door_end_process(door->broker);
     door_end_process(door->connector);
+    cgroup_free(door->group);
     own_close(&door->program);
     own_close(&door->config);
     own_close(&door->secrets);

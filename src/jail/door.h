@@ -24,9 +24,10 @@ int door_new(const struct brig_policy *policy, struct door **ret_door, struct br
 void door_free(struct door *door);
 
 /* Takes the sockets that came out of the jail, and what the broker has to know of the policy; it is
- * to have these ids, where we are root. */
+ * to have these ids, where we are root. `grouped`: the jail's limits are those of a group; then its
+ * door gets one too, beside it. */
 int door_begin(struct door *door, const struct brig_policy *policy, struct door_sockets *sockets,
-               uid_t uid, gid_t gid, struct brig_error *err);
+               uid_t uid, gid_t gid, bool grouped, struct brig_error *err);
 /* Has an epoll set report what is to be served, by its fd. */
 int door_watch(struct door *door, int epoll_fd, struct brig_error *err);
 /* Serves an fd that is readable; false if it is none of ours. What went wrong is in *notices. */

@@ -233,8 +233,10 @@ static int take_door(struct brig_job *job, const struct brig_policy *policy,
 {
     if (!job->door)
         return 0;
+    const struct cgroup *group = job->limits.group;
     if (job->plan.rung == PLAN_FULL)
-        return door_begin(job->door, policy, sockets, job->plan.host_uid, job->plan.host_gid, err);
+        return door_begin(job->door, policy, sockets, job->plan.host_uid, job->plan.host_gid,
+                          group && cgroup_kind(group) != CGROUP_NONE, err);
     door_free(take_ptr(&job->door));
     return 0;
 }

@@ -125,11 +125,11 @@ static void add_fallback(struct plan_door *door, const struct net_rules *rules, 
     }
 }
 
-static void add_injects(struct plan_door *door, size_t count)
+static void add_injects(struct plan_door *door, const struct policy_net *net)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < net->inject_count; i++)
         bind_v4(add_listener(door, DOOR_SOCKET_INJECT, (int)i, PLAN_LISTEN_ALWAYS),
-                read_v4(POLICY_INJECT_ADDRESS), POLICY_INJECT_PORT + (unsigned)i);
+                read_v4(POLICY_INJECT_ADDRESS), net->inject[i].port);
 }
 
 /* Where nothing can be mounted at /etc/resolv.conf, every resolver asks 127.0.0.1. */
@@ -200,7 +200,7 @@ int plan_add_door(struct plan *plan, const struct brig_policy *policy, struct br
         add_name_server(door, INADDR_LOOPBACK);
     add_redirect(door);
     add_proxies(door);
-    add_injects(door, policy->net.inject_count);
+    add_injects(door, &policy->net);
     add_fallback(door, &policy->net.rules, open);
     plan->door = door;
     return write_messages(plan, door, policy, open, err);

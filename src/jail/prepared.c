@@ -75,7 +75,8 @@ static int open_namespace(const struct stat *info, uid_t host_uid, gid_t host_gi
             result = -errno;
     }
     (void)kill(pid, SIGKILL);
-    (void)waitpid(pid, NULL, 0);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) /* by a handler of the caller's */
+        ;
     return result;
 }
 

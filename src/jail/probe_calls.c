@@ -83,7 +83,8 @@ void check_clone3(const struct probe_context *context, struct probe_answer *answ
     if (pid < 0)
         probe_failed(answer, errno, "clone3");
     else
-        (void)waitpid(pid, NULL, 0);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
 }
 
 void check_pidfd(const struct probe_context *context, struct probe_answer *answer)

@@ -115,8 +115,12 @@ SECCOMP_RULE(CLONE_ALONE, "allowed without CLONE_NEW* and CLONE_PARENT flags, el
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW | SECCOMP_CLONE_PARENT)));
 SECCOMP_RULE(FIRST_IS_SELF, "allowed for 0, the caller itself, else EPERM", EPERM,
     SECCOMP_WHEN(0, SECCOMP_IS(0, 0)));
-SECCOMP_RULE(SECOND_IS_SELF, "allowed for 0, the caller itself, else EPERM", EPERM,
-    SECCOMP_WHEN(0, SECCOMP_IS(1, 0)));
+/* setpriority and ioprio_set: of a process or a group, where 0 is the caller's own. Of a user, 0 is all
+ * the user has. */
+SECCOMP_RULE(PRIORITY_OF_SELF, "allowed for the caller itself and its group, else EPERM", EPERM,
+    SECCOMP_WHEN(0, SECCOMP_IS(1, 0), SECCOMP_RANGE(0, 0, 1)));
+SECCOMP_RULE(IO_PRIORITY_OF_SELF, "allowed for the caller itself and its group, else EPERM", EPERM,
+    SECCOMP_WHEN(0, SECCOMP_IS(1, 0), SECCOMP_RANGE(0, 1, 2)));
 SECCOMP_RULE(UNSHARE_PLAIN, "allowed without CLONE_NEW* flags, else EPERM", 0,
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW | SECCOMP_CLONE_NEWTIME)));
 
@@ -666,7 +670,7 @@ SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
  * neighbours: the same user's, with the same view of processes. */
 #define SECCOMP_ALONE(X) \
     X(clone, CLONE_ALONE, "a child of the caller would outlive the call") \
-    X(ioprio_set, SECOND_IS_SELF, "the caller's processes have the same uid") \
+    X(ioprio_set, IO_PRIORITY_OF_SELF, "the caller's processes have the same uid") \
     X(prctl, PRCTL_ALONE, "dying with the caller is not the function's to change") \
     X(prlimit64, FIRST_IS_SELF, "the caller could be starved to death") \
     X(sched_setaffinity, FIRST_IS_SELF, "the caller's processes have the same uid") \
@@ -674,7 +678,7 @@ SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
     X(sched_setparam, FIRST_IS_SELF, "the caller's processes have the same uid") \
     X(sched_setscheduler, FIRST_IS_SELF, "the caller's processes have the same uid") \
     X(setpgid, NOT_PERMITTED, "who leaves the group would outlive the call") \
-    X(setpriority, SECOND_IS_SELF, "the caller's processes have the same uid") \
+    X(setpriority, PRIORITY_OF_SELF, "the caller's processes have the same uid") \
     X(setsid, NOT_PERMITTED, "who leaves the group would outlive the call")
 
 #define SECCOMP_ALONE_CODE(X) \

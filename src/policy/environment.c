@@ -49,11 +49,20 @@ static bool same(const char *a, const char *b, size_t length, bool fold)
     return true;
 }
 
+/* The bytes up to the next character of a pattern that stands for something else. */
+static size_t plain_length(const char *pattern)
+{
+    size_t length = 0;
+    while (pattern[length] && pattern[length] != '*' && pattern[length] != '\\')
+        length++;
+    return length;
+}
+
 /* Of a text of so many bytes. "*_TOKEN" and its kind are what most patterns are: of these only the
  * end has to be compared. */
 static bool matches_text(const char *pattern, const char *text, size_t length, bool fold)
 {
-    size_t plain = pattern[0] == '*' ? strcspn(pattern + 1, "*\\") : 0;
+    size_t plain = pattern[0] == '*' ? plain_length(pattern + 1) : 0;
     if (plain > 0 && pattern[1 + plain] == '\0')
         return length >= plain && same(text + length - plain, pattern + 1, plain, fold);
     /* The last '*' seen and the text it was tried on: on a mismatch it takes one character more.
@@ -211,10 +220,12 @@ static void apply_network(const struct brig_policy *policy, struct variables *al
 
 static void apply_filter(const char *pattern, struct variables *all)
 {
+    bool address = strstr(pattern, SCHEME_MARK);
     for (size_t i = 0; i < all->count; i++) {
         struct variable *variable = &all->items[i];
         if (variable->value &&
-            policy_filter_matches(pattern, variable->name, variable->name_length, variable->value))
+            (address ? has_address(pattern, variable->value)
+                     : matches_text(pattern, variable->name, variable->name_length, true)))
             variable->value = NULL;
     }
 }

@@ -24,10 +24,10 @@ static void publish_text(const struct policy_publish *publish, char *text, size_
                    publish->host_port, publish->port);
 }
 
-static void inject_text(const struct policy_inject *inject, size_t index, struct str *text)
+static void inject_text(const struct policy_inject *inject, struct str *text)
 {
     char url[POLICY_INJECT_URL_MAX];
-    policy_inject_url(index, url);
+    policy_inject_url_of(inject, url);
     str_appendf(text, "%s into %s", inject->header, inject->name);
     if (inject->upstream)
         str_appendf(text, " (%s)", inject->upstream);
@@ -43,7 +43,7 @@ void policy_explain_net(struct str *out, const struct policy_net *net)
                  net->written[i].origin);
     for (size_t i = 0; i < net->inject_count; i++) {
         autostr struct str text = {0};
-        inject_text(&net->inject[i], i, &text);
+        inject_text(&net->inject[i], &text);
         text_row(out, "inject", text.failed ? "?" : text.data, net->inject[i].origin);
     }
     for (size_t i = 0; i < net->publish_count; i++) {
@@ -63,10 +63,10 @@ static void json_words(struct json *j, const char *key, char *const *words)
     json_close_array(j);
 }
 
-static void json_inject(struct json *j, const struct policy_inject *inject, size_t index)
+static void json_inject(struct json *j, const struct policy_inject *inject)
 {
     char url[POLICY_INJECT_URL_MAX];
-    policy_inject_url(index, url);
+    policy_inject_url_of(inject, url);
     json_open_object(j, NULL);
     json_text(j, "name", inject->name);
     json_text(j, "header", inject->header);
@@ -104,7 +104,7 @@ void policy_explain_net_json(struct json *j, const struct policy_net *net)
     json_close_array(j);
     json_open_array(j, "inject");
     for (size_t i = 0; i < net->inject_count; i++)
-        json_inject(j, &net->inject[i], i);
+        json_inject(j, &net->inject[i]);
     json_close_array(j);
     json_text(j, "proxy", net->proxy);
 }

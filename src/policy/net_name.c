@@ -123,3 +123,8 @@ bool net_name_below(const char *name, const char *domain)
     return tail > 0 && length > tail + 1 && name[length - tail - 1] == '.' &&
            strcmp(name + length - tail, domain) == 0;
 }
+
+bool net_name_is_localhost(const char *name)
+{
+    return strcmp(name, "localhost") == 0 || net_name_below(name, "localhost");
+}

@@ -22,3 +22,6 @@ int net_name_parse(const char *text, size_t length, char ret_name[NET_NAME_MAX +
 /* Is the name below the domain: a.example.com below example.com, but example.com not below itself?
  * Both as net_name_read() gives them. */
 bool net_name_below(const char *name, const char *domain);
+
+/* Does it mean the machine that asks, on every machine (RFC 6761)? */
+bool net_name_is_localhost(const char *name);

@@ -26,6 +26,7 @@ void policy_inject_done(struct policy_inject *inject)
 
 int policy_inject_copy(const struct policy_inject *from, struct policy_inject *to)
 {
+    to->port = from->port;
     if (str_copy(from->name, &to->name, NULL) < 0 ||
         str_copy(from->header, &to->header, NULL) < 0 ||
         str_copy(from->secret, &to->secret, NULL) < 0 ||
@@ -45,6 +46,11 @@ void policy_inject_url(size_t index, char url[POLICY_INJECT_URL_MAX])
 {
     (void)snprintf(url, POLICY_INJECT_URL_MAX, "http://" POLICY_INJECT_ADDRESS ":%zu",
                    POLICY_INJECT_PORT + index);
+}
+
+void policy_inject_url_of(const struct policy_inject *inject, char url[POLICY_INJECT_URL_MAX])
+{
+    (void)snprintf(url, POLICY_INJECT_URL_MAX, "http://" POLICY_INJECT_ADDRESS ":%u", inject->port);
 }
 
 /* What HTTP calls a token. */
@@ -148,7 +154,7 @@ int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inj
     if (!grown)
         return brig_fail_nomem(err);
     net->inject = grown;
-    struct policy_inject added = {0};
+    struct policy_inject added = {.port = POLICY_INJECT_PORT + (unsigned)net->inject_count};
     rc = fill_inject(policy, inject, name, &added, err);
     if (rc == 0 && inject->variable) {
         autostr struct str value = {0};

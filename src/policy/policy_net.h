@@ -40,9 +40,10 @@ struct policy_publish {
 };
 
 struct policy_inject {
-    char *name;   /* the host it stands for */
-    char *header; /* that is added, */
-    char *secret; /* with this value; wiped when it is released */
+    unsigned port; /* inside, at POLICY_INJECT_ADDRESS */
+    char *name;    /* the host it stands for */
+    char *header;  /* that is added, */
+    char *secret;  /* with this value; wiped when it is released */
     char *upstream;
     char *variable;                   /* gets the address inside; or NULL */
     char **methods, **paths, **strip; /* ended by NULL; NULL: none */
@@ -73,6 +74,8 @@ int policy_net_copy(const struct policy_net *from, struct policy_net *to);
 
 /* "http://127.18.0.1:8001" of the credential `index`. */
 void policy_inject_url(size_t index, char url[POLICY_INJECT_URL_MAX]);
+/* Of one that may have been given another port. */
+void policy_inject_url_of(const struct policy_inject *inject, char url[POLICY_INJECT_URL_MAX]);
 /* Once a run has begun nobody needs them here. */
 void policy_forget_secrets(struct brig_policy *policy);
 /* Wipes and frees a text that nobody may find again. Accepts NULL. */

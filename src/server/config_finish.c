@@ -164,19 +164,12 @@ static bool is_local(const char *listen)
            str_starts_with(listen, "localhost:") || str_starts_with(listen, "unix:");
 }
 
+/* That there are no keys is said where it is known who reaches the socket. */
 static int warn_of(struct server_config *config, struct brig_error *err)
 {
     int result = 0;
-    bool local = is_local(config->server.listen), open = config->security.allowed_keys.count == 0;
-    if (open && local)
-        result = warn(config, "there are no API keys: everybody on this machine may run code. Set "
-                              "security.allowed_keys");
-    if (open && !local)
-        result = warn(config,
-                      "DANGER: there are no API keys, and '%s' is reached from other machines: "
-                      "everybody there may run code here. Set security.allowed_keys",
-                      str_shown(config->server.listen).text);
-    if (!open && !local && !config->tls.enabled)
+    bool local = is_local(config->server.listen), keys = config->security.allowed_keys.count > 0;
+    if (keys && !local && !config->tls.enabled)
         result |= warn(config,
                        "API keys come over the network in the clear: tls.enabled is false. That is "
                        "fine only behind a proxy that speaks TLS");

@@ -99,6 +99,8 @@ static int become_nobody(struct brig_error *err)
 {
     if (geteuid() != 0)
         return 0;
+    for (unsigned long capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0;)
+        capability++; /* up to the last one this kernel has */
     if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
         setresuid(NOBODY, NOBODY, NOBODY) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot become uid %d", NOBODY);
@@ -239,7 +241,7 @@ static int note_death(struct keeper *keeper, enum server_role which, int status,
     role->over = keeper->stopping && role->told;
     if (role->over && clean)
         return 0;
-    if (!keeper->announced)
+    if (!keeper->announced && !keeper->stopping)
         return brig_fail(err, BRIG_E_SETUP, 0, "the %s could not begin", name);
     if (keeper->stopping)
         return 0;
@@ -292,7 +294,7 @@ static void announce(struct keeper *keeper)
     for (int i = 0; i < ROLES_; i++)
         if (!keeper->roles[i].ready)
             return;
-    if (keeper->announced)
+    if (keeper->announced || keeper->stopping)
         return;
     keeper->announced = true;
     say("listening on %s%s", keeper->config->tls.enabled ? "https://" : "http://", keeper->where);

@@ -54,7 +54,7 @@ const struct runtime runtime_table[] = {
     {
         .name = "claude",
         .argv = {"claude", "-p", "--dangerously-skip-permissions"},
-        .package = "make claude-runtime",
+        .package = "claude-runtime",
         .input = RUNTIME_STDIN,
         .profile = BRIG_SECCOMP_DEV,
         .inside_uid = AGENT,
@@ -184,8 +184,9 @@ bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REA
                        "root '%s' has no directory %s to mount on: mkdir -p '%s%s'", path, missing,
                        path, missing);
     else if (!has_programs(runtime, root))
-        (void)snprintf(reason, RUNTIME_REASON_MAX, "'%s' is not in %s%s: install %s", program,
+        (void)snprintf(reason, RUNTIME_REASON_MAX, "'%s' is not in %s%s: %s %s", program,
                        runtime->root ? runtime->root : "", runtime->root ? "" : RUNTIME_PATH,
+                       runtime->agent ? "make" : "install",
                        runtime->package ? runtime->package : program);
     return !reason[0];
 }

@@ -241,7 +241,10 @@ def read_head(connection):
 
 def http(connection, _peer):
     """Answers each request with what it was."""
-    head = read_head(connection)
+    answer(connection, read_head(connection))
+
+
+def answer(connection, head):
     body = b"seen: " + head
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
@@ -297,7 +300,7 @@ def write_name(name):
 def read_name(message, at):
     labels = []
     while message[at]:
-        labels.append(message[at + 1:at + 1 + message[at]].decode())
+        labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
         at += 1 + message[at]
     return ".".join(labels).lower(), at + 1
 

@@ -17,7 +17,7 @@ setup() {
     cd "$SCRATCH/project" || return
     HOME_OF_USER=$HOME
     if lib_is_root; then
-        ROOT_STORE=$(mktemp -d /var/lib/brigtest.XXXXXXXX)
+        ROOT_STORE=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
         HOME_OF_USER=$(lib_user_home)
     fi
 }

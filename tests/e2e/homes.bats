@@ -13,7 +13,7 @@ setup() {
     run_as_user mkdir "$SCRATCH/project"
     cd "$SCRATCH/project" || return
     if lib_is_root; then
-        ROOT_STORE=$(mktemp -d /var/lib/brigtest.XXXXXXXX)
+        ROOT_STORE=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
         HOME_OF_USER=$(lib_user_home)
     else
         HOME_OF_USER=$HOME
@@ -314,6 +314,48 @@ home_hash() {
     [ "$(cat still)" = alive ]
     must run_as_user "$BRIG" -m casual -j two -- cat "$HOME_OF_USER/.go"
     output_has together
+}
+
+@test "names held for protection are gone with the run, and the holder keeps nothing of them" {
+    jail user left
+    must run_as_user "$BRIG" -m casual -j left -- test -d .vscode
+    [ ! -e .vscode ]
+    lib_is_root || skip "only root can look into the holder"
+    local holder try
+    holder=$(run_as_user "$BRIG" list --json | grep -o '"name":"left"[^]]*' | sed 's/.*"holder":\([0-9]*\).*/\1/')
+    [ "$holder" -gt 1 ]
+    # It closes what it was left a moment later.
+    for ((try = 0; try < 100; try++)); do
+        [ -n "$(find "/proc/$holder/fd" -lname '* (deleted)')" ] || break
+        sleep 0.1
+    done
+    [ "$try" -lt 100 ]
+}
+
+@test "casual: a directory that cannot be written to needs no names held" {
+    jail user closed
+    run_as_user mkdir closed
+    run_as_user chmod 555 closed
+    cd closed
+    # The first run starts the holder, the second finds it.
+    must run_as_user "$BRIG" -m casual -j closed -- true
+    must run_as_user "$BRIG" -m casual -j closed -- true
+    must_fail run_as_user "$BRIG" -m casual -j closed -- mkdir .vscode
+    cd ..
+    run_as_user chmod 755 closed
+    must run_as_user "$BRIG" -m casual -j closed -d "$PWD/closed" -- touch closed/file
+    [ -e closed/file ]
+}
+
+@test "a run that comes right after -u finds nothing in its way" {
+    jail user again
+    local i
+    for i in 1 2 3 4 5; do
+        must run_as_user "$BRIG" -m casual -j again -- sh -c "echo $i >>~/.again"
+        must run_as_user "$BRIG" -u -j again
+    done
+    must run_as_user "$BRIG" -m casual -j again -- sh -c 'wc -l <~/.again'
+    output_has 5
 }
 
 @test "runs that race to make the same jail all get it" {

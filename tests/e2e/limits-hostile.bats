@@ -371,7 +371,8 @@ print("made", made)'
 }
 
 @test "what TCP keeps in its buffers is bounded" {
-    [ -f /sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes ] || cannot "on v2 it counts as memory"
+    [ -f /sys/fs/cgroup/memory/memory.kmem.tcp.limit_in_bytes ] || [ -f /sys/fs/cgroup/cgroup.controllers ] ||
+        cannot "this kernel does not count it"
     fill='
 import socket
 total = 0
@@ -416,10 +417,10 @@ raise SystemExit(total >> 20 < 100)'
 
 # ---- Its supervisor's work ----
 
-@test "a flood of requests does not keep the supervisor busy" {
-    check() {
-        rm -f ready stop
-        start "$who" "$BRIG" -m sealed --seccomp dev --cpu 200% --timeout 60s -- python3 -c '
+# flood: asks for three seconds, and sets `used` to what the supervisor needed of them, in ms.
+flood() {
+    rm -f ready stop
+    start "$who" "$BRIG" -m sealed --seccomp dev --cpu 200% --timeout 60s -- python3 -c '
 from tools import *
 lease = connect()
 assert ask(lease, MAKE, memory=64 << 20)[0] == 0
@@ -441,18 +442,32 @@ lease.close()
 print("asked", asked, flush=True)
 time.sleep(3)
 print("then:", ask(connect(), MAKE, memory=64 << 20)[0])'
-        await ready
-        local before after
-        before=$(cpu_ms "$STARTED")
-        read -r -t 3 <> <(:) || true
-        after=$(cpu_ms "$STARTED")
-        touch stop
-        ends_within 30
-        cat out
-        echo "the supervisor used $((after - before)) ms of 3000"
-        # What it does before it stops looking takes several times as long where machines are emulated.
-        [ $((after - before)) -lt $((${BRIG_SLOW:-1} > 1 ? 2000 : 600)) ]
-        grep -q 'then: 0' out
+    await ready
+    local before after
+    before=$(cpu_ms "$STARTED")
+    read -r -t 3 <> <(:) || true
+    after=$(cpu_ms "$STARTED")
+    touch stop
+    ends_within 30
+    cat out
+    used=$((after - before))
+    echo "the supervisor used $used ms of 3000"
+    grep -q 'then: 0' out
+}
+
+@test "a flood of requests does not keep the supervisor busy" {
+    # What it does before it stops looking takes several times as long where machines are emulated, and
+    # the time for which the host lets them wait counts.
+    local most=600 tries=1
+    if [ "${BRIG_SLOW:-1}" -gt 1 ]; then
+        most=2000 tries=3
+    fi
+    check() {
+        for ((try = 0; try < tries; try++)); do
+            flood
+            [ "$used" -ge "$most" ] || return 0
+        done
+        return 1
     }
     for_each_limited check
 }

@@ -132,14 +132,24 @@ except BlockingIOError:
 
 # ---- CPU ----
 
-# bats test_tags=quick
-@test "cpu: a fifth of a core is a fifth of a core" {
-    check() {
+# A virtual machine takes the time for used in which its host let it wait: not always, so once more.
+uses_a_fifth() {
+    for _ in 1 2 3; do
         must_exit 124 limited "$who" "$BRIG" -m sealed --cpu 20% --timeout 2s --grace 0 --result result.json -- \
             sh -c 'while :; do :; done'
         used=$(($(value cpu_user_us) + $(value cpu_sys_us)))
         echo "used $used of 2000000 us"
-        [ "$used" -gt 200000 ] && [ "$used" -lt 640000 ]
+        if [ "$used" -gt 200000 ] && [ "$used" -lt 640000 ]; then
+            return
+        fi
+    done
+    return 1
+}
+
+# bats test_tags=quick
+@test "cpu: a fifth of a core is a fifth of a core" {
+    check() {
+        uses_a_fifth
         [ "$(value cpu_throttled_us)" -gt 0 ]
     }
     for_each_limited check

@@ -9,17 +9,19 @@ leave the machine.
 writes there what clients need: cert.pem, `internet` with the path of the servers' network namespace,
 and `ready` with its pid once everything listens. Ends with its standard input. Must be run as root; whoever enters its network and mount namespaces is in the world.
 """
+import base64
 import contextlib
 import hashlib
 import os
 import socket
 import ssl
+import struct
 import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from broker_rig import (METADATA4, NEAR4, OWN4, PRIVATE4, PUBLIC4, PUBLIC4_OTHER, PUBLIC6,  # noqa: E402
-                        Resolver, World, echo, http, listen, make_certificate, read_head, run,
+                        Resolver, World, answer, echo, http, listen, make_certificate, read_head, run,
                         serve)
 
 NAMES = {
@@ -37,6 +39,7 @@ NAMES = {
 TLS_NAMES = ["good.example", "*.good.example", "other.example", "six.example", "both.example",
              "api.example"]
 BULK = 8 << 20
+WEBSOCKET_KEY = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"  # RFC 6455
 
 
 def rebinding():
@@ -58,6 +61,74 @@ def ssh(connection, _peer):
     """As far as a server of ssh says who it is."""
     connection.sendall(b"SSH-2.0-brigtest\r\n")
     connection.recv(4096)
+
+
+def web(connection, peer):
+    """Websockets for who asks for them, else what the request was."""
+    head = read_head(connection)
+    if b"upgrade: websocket" in head.lower():
+        websocket(connection, head)
+    else:
+        answer(connection, head)
+
+
+def frame(opcode, payload):
+    length = bytes([len(payload)]) if len(payload) < 126 else b"\x7e" + struct.pack(">H", len(payload))
+    return bytes([0x80 | opcode]) + length + payload
+
+
+def read_frame(stream):
+    """A client's, which is masked; nothing at the end."""
+    start = stream.read(2)
+    if len(start) < 2 or start[0] & 0xf == 8:
+        return b""
+    length = start[1] & 0x7f
+    if length == 126:
+        length = struct.unpack(">H", stream.read(2))[0]
+    mask = stream.read(4)
+    return bytes(byte ^ mask[at % 4] for at, byte in enumerate(stream.read(length)))
+
+
+def websocket(connection, head):
+    """Says a number every tenth of a second whether it is asked or not, and what it is told, backwards."""
+    key = next(line.split(b":")[1].strip() for line in head.split(b"\r\n")
+               if line.lower().startswith(b"sec-websocket-key:"))
+    accept = base64.b64encode(hashlib.sha1(key + WEBSOCKET_KEY).digest())
+    connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                       b"Sec-WebSocket-Accept: %s\r\n\r\n" % accept)
+    ended, lock = threading.Event(), threading.Lock()
+
+    def tick():
+        number = 0
+        while not ended.wait(0.1):
+            with lock, contextlib.suppress(OSError):
+                connection.sendall(frame(1, b"tick %d" % number))
+            number += 1
+    threading.Thread(target=tick, daemon=True).start()
+    stream = connection.makefile("rb")
+    while said := read_frame(stream):
+        with lock:
+            connection.sendall(frame(1, said[::-1]))
+    ended.set()
+
+
+def much(connection, _peer):
+    """Takes as many bytes as it is told and answers with their checksum; then sends as many, and theirs."""
+    size = left = struct.unpack(">Q", connection.recv(8, socket.MSG_WAITALL))[0]
+    digest, memory = hashlib.sha256(), bytearray(1 << 20)
+    while left > 0:
+        got = connection.recv_into(memory, min(left, len(memory)))
+        if not got:
+            return
+        digest.update(memoryview(memory)[:got])
+        left -= got
+    connection.sendall(digest.digest())
+    digest, block = hashlib.sha256(), bytearray(os.urandom(1 << 20))
+    for number in range(size >> 20):
+        block[:8] = struct.pack(">Q", number)
+        connection.sendall(block)
+        digest.update(block)
+    connection.sendall(digest.digest())
 
 
 def bulk(connection, _peer):
@@ -144,12 +215,13 @@ def main():
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     for address in (PUBLIC4, PUBLIC4_OTHER, PUBLIC6, PRIVATE4, METADATA4):
-        serve(listen(address, 443), secured(context, http))
-        serve(listen(address, 80), http)
+        serve(listen(address, 443), secured(context, web))
+        serve(listen(address, 80), web)
         serve(listen(address, 5000), echo)
         serve(listen(address, 2525), banner)
         serve(listen(address, 22), ssh)
         serve(listen(address, 5001), bulk)
+        serve(listen(address, 5002), much)
         serve(listen(address, 8090), events)
     serve(listen("127.0.0.1", 5432), echo)
     serve(listen("127.0.0.1", 3128), proxy)

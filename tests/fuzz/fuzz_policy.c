@@ -32,7 +32,7 @@ static void build(struct brig_policy *policy, struct input *in)
     const char *a = next_text(in);
     const char *b = next_text(in);
     struct brig_identity identity = {number, number, number, number, a, b, b};
-    switch (op % 15) {
+    switch (op % 18) {
     case 0:
         (void)brig_policy_grant(policy, (enum brig_access)(number % 6), a, b, number / 8U, &err);
         break;
@@ -77,6 +77,15 @@ static void build(struct brig_policy *policy, struct input *in)
         break;
     case 14:
         (void)brig_policy_network(policy, (enum brig_network)(number % 4), &err);
+        break;
+    case 15:
+        (void)brig_policy_private(policy, (enum brig_access)(number % 4), a, &err);
+        break;
+    case 16:
+        (void)brig_policy_file(policy, a, b, strlen(b), number * 8U, &err);
+        break;
+    case 17:
+        (void)brig_policy_keep(policy, a, &err);
         break;
     }
 }

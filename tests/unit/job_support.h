@@ -17,6 +17,13 @@
 
 #define PATIENCE_MS 20000 /* for what should happen at once, on a slow machine */
 
+/* A machine where everything takes several times as long: see tests/vm/command. */
+static inline bool is_emulated(void)
+{
+    const char *slow = getenv("BRIG_SLOW");
+    return slow && strtol(slow, NULL, 10) > 1;
+}
+
 static inline struct brig_policy *new_policy(void)
 {
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);

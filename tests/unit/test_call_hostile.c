@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Calling functions that mean harm, or are clumsy: the caller goes on, knows what happened, and
  * nothing is left behind. */
+#include <inttypes.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -8,6 +13,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <termios.h>
 
 #include "call/call.h"
 #include "call_support.h"
@@ -122,6 +130,31 @@ static void test_processes(bool namespaces)
            "%s: sessions and groups %s", kinds[namespaces],
            namespaces ? "can be made" : "cannot be left");
     brig_call_result_done(&result);
+}
+
+static int wait_for_ever(struct brig_call_child *child, void *argument)
+{
+    (void)child, (void)argument;
+    for (;;)
+        (void)pause();
+    return 0;
+}
+
+/* Its time is over before its jail is whole. */
+static void test_ended_early(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    struct lifeline line = lifeline_open(&options);
+    int in_time = 0;
+    for (int i = 0; i < 20; i++) {
+        options.timeout_ms = 1 + (uint64_t)i % 4;
+        (void)call(&options, wait_for_ever, NULL, &result);
+        in_time += result.outcome == BRIG_CALL_TIMEOUT;
+        brig_call_result_done(&result);
+    }
+    tap_is_int(in_time, 20, "%s: calls are ended while they begin", kinds[namespaces]);
+    tap_ok(all_dead(&line), "%s: and nothing is left of them", kinds[namespaces]);
 }
 
 static int fork_until_refused(struct brig_call_child *child, void *argument)
@@ -302,8 +335,55 @@ static void test_values(bool namespaces)
 
 struct against {
     pid_t pid;
-    long result[8];
+    long result[24];
 };
+
+/* A signal that the kernel sends for us when there is something to read. */
+static bool sends_by_owner(pid_t pid)
+{
+    int pair[2];
+    struct f_owner_ex owner = {.type = F_OWNER_PID, .pid = pid};
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return false;
+    (void)fcntl(pair[0], F_SETOWN_EX, &owner);
+    (void)fcntl(pair[0], F_SETSIG, SIGKILL);
+    (void)fcntl(pair[0], F_SETFL, O_ASYNC);
+    (void)!write(pair[1], "x", 1); /* who is hit does not get our result */
+    return false;
+}
+
+static long open_of(pid_t pid, const char *name, int flags)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    return open(path, flags | O_CLOEXEC);
+}
+
+static void harm_more(struct against *against, pid_t pid, int pidfd)
+{
+    char byte = 0;
+    struct iovec here = {&byte, 1}, there = {&byte, 1};
+    siginfo_t info = {.si_code = SI_QUEUE};
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(0, &cpus);
+    against->result[8] = syscall(SYS_rt_sigqueueinfo, pid, SIGKILL, &info);
+    against->result[9] = process_vm_writev(pid, &here, 1, &there, 1, 0);
+    against->result[10] = pidfd < 0 ? -1 : syscall(SYS_pidfd_getfd, pidfd, 0, 0);
+    against->result[11] = sched_setaffinity(pid, sizeof cpus, &cpus);
+    against->result[12] = syscall(SYS_ioprio_set, 1, pid, 3 << 13);
+    against->result[13] = open_of(pid, "environ", O_RDONLY);
+    against->result[14] = open_of(pid, "fd/0", O_RDONLY);
+    against->result[15] = open_of(pid, "root/etc/passwd", O_RDONLY);
+    against->result[16] = open_of(pid, "cwd", O_RDONLY);
+    against->result[17] = open_of(pid, "oom_score_adj", O_WRONLY);
+    against->result[18] = open_of(pid, "comm", O_WRONLY);
+    against->result[19] = open_of(pid, "maps", O_RDONLY);
+    against->result[20] = getppid() > 1 ? prctl(PR_SET_PDEATHSIG, 0) : -1;
+    against->result[21] = sends_by_owner(pid) ? 0 : -1;
+    against->result[22] = getppid() > 1 ? setpriority(PRIO_USER, 0, 19) : -1;
+    against->result[23] = getppid() > 1 ? syscall(SYS_ioprio_set, 3, 0, 3 << 13) : -1;
+}
 
 static int harm_caller(struct brig_call_child *child, void *argument)
 {
@@ -324,13 +404,24 @@ static int harm_caller(struct brig_call_child *child, void *argument)
     against->result[6] = fd < 0 ? -1 : (long)pwrite(fd, &byte, 1, (off_t)(uintptr_t)&one);
     int self = (int)syscall(SYS_pidfd_open, pid, 0);
     against->result[7] = self < 0 ? -1 : syscall(SYS_pidfd_send_signal, self, SIGKILL, NULL, 0);
+    harm_more(against, pid, self);
     return 0;
 }
 
 static void test_caller(bool namespaces)
 {
-    static const char *const names[] = {"kill",   "tgkill", "prlimit", "setpriority",
-                                        "ptrace", "stop",   "mem",     "pidfd"};
+    static const char *const names[] = {"kill",         "tgkill",
+                                        "prlimit",      "setpriority",
+                                        "ptrace",       "stop",
+                                        "mem",          "pidfd",
+                                        "sigqueue",     "process_vm_writev",
+                                        "pidfd_getfd",  "sched_setaffinity",
+                                        "ioprio_set",   "its environment",
+                                        "its fds",      "its root",
+                                        "its cwd",      "its oom_score_adj",
+                                        "its comm",     "its maps",
+                                        "outliving it", "the owner of a pipe",
+                                        "the priority", "the I/O priority of its user"};
     struct brig_call_options options = new_options(namespaces);
     struct brig_call_result result;
     pid_t pid = getpid();
@@ -338,7 +429,7 @@ static void test_caller(bool namespaces)
     const struct against *against = result.value;
     if (tap_ok(against && result.length == sizeof *against, "%s: the caller is still there",
                kinds[namespaces]))
-        for (size_t i = 0; i < 8; i++)
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
             tap_ok(against->result[i] < 0, "%s: and cannot be reached by %s", kinds[namespaces],
                    names[i]);
     brig_call_result_done(&result);
@@ -391,6 +482,129 @@ static void test_death_of_caller(bool namespaces)
     (void)waitpid(caller, NULL, 0);
     tap_ok(ends_soon(ends[0]), "%s: it ends with its caller", kinds[namespaces]);
     (void)close(ends[0]);
+}
+
+/* ---- Its value, afterwards ---------------------------------------------------------------- */
+
+#define CHANGING_BYTES ((size_t)1 << 20)
+
+/* Returns, and leaves somebody who goes on writing to what was returned. */
+static int return_and_go_on(struct brig_call_child *child, void *argument)
+{
+    size_t length = *(size_t *)argument;
+    volatile char *value = brig_call_reserve(child, length);
+    struct memory_head *head = child->head;
+    if (!value)
+        return 1;
+    if (fork() == 0)
+        for (unsigned char round = 0;; round++) {
+            for (size_t i = 0; i < length; i += 512)
+                value[i] = (char)round;
+            ((volatile struct memory_head *)head)->length = round % 2 ? UINT64_MAX : length;
+        }
+    return 0;
+}
+
+static void test_value_is_ours(bool namespaces, size_t length)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    int changed = 0, odd = 0;
+    char *seen = malloc(length);
+    for (int i = 0; i < 10; i++) {
+        (void)call(&options, return_and_go_on, &length, &result);
+        odd += result.outcome != BRIG_CALL_RETURNED && result.outcome != BRIG_CALL_OUTPUT;
+        if (seen && result.value && result.length <= length) {
+            memcpy(seen, result.value, result.length);
+            (void)usleep(2000);
+            changed += memcmp(seen, result.value, result.length) != 0;
+        }
+        brig_call_result_done(&result);
+    }
+    free(seen);
+    tap_is_int(odd, 0, "%s: %zu bytes that are written to come back, or are too many",
+               kinds[namespaces], length);
+    tap_is_int(changed, 0, "%s: and are the caller's alone then", kinds[namespaces]);
+}
+
+/* ---- Its terminal ------------------------------------------------------------------------- */
+
+struct terminal {
+    int asked[3];   /* 0: it was answered */
+    int refused[7]; /* errno */
+};
+
+static int errno_of(int result)
+{
+    return result < 0 ? errno : 0;
+}
+
+static int spoil_terminal(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    struct terminal *terminal = brig_call_reserve(child, sizeof *terminal);
+    struct termios modes = {0};
+    struct winsize size = {0};
+    pid_t group = getpgrp();
+    if (!terminal)
+        return 1;
+    (void)signal(SIGTTOU, SIG_IGN);
+    terminal->asked[0] = errno_of(tcgetattr(1, &modes));
+    terminal->asked[1] = errno_of(ioctl(1, TIOCGWINSZ, &size));
+    terminal->asked[2] = errno_of((int)write(1, "[shown]", 7));
+    terminal->refused[0] = errno_of(tcsetattr(1, TCSANOW, &modes));
+    terminal->refused[1] = errno_of(tcflow(1, TCOOFF));
+    terminal->refused[2] = errno_of(tcflush(1, TCIOFLUSH));
+    terminal->refused[3] = errno_of(ioctl(1, TIOCSPGRP, &group));
+    terminal->refused[4] = errno_of(ioctl(1, TIOCSWINSZ, &size));
+    terminal->refused[5] = errno_of(ioctl(1, TIOCSTI, "x"));
+    terminal->refused[6] = errno_of(ioctl(1, TIOCEXCL));
+    return 0;
+}
+
+/* In a session of its own, whose terminal is its standard output. */
+static __attribute__((noreturn)) void call_on_terminal(const char *name, int report,
+                                                       bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    (void)setsid();
+    int fd = open(name, O_RDWR | O_CLOEXEC);
+    for (int i = 0; i < 3; i++)
+        if (fd < 0 || dup2(fd, i) < 0)
+            _exit(1);
+    (void)brig_call(NULL, &options, spoil_terminal, NULL, &result, NULL);
+    if (result.length == sizeof(struct terminal))
+        (void)!write(report, result.value, result.length);
+    _exit(0);
+}
+
+static void test_terminal(bool namespaces)
+{
+    static const char *const names[] = {"modes",    "flow",      "queue",      "foreground group",
+                                        "its size", "its input", "its opening"};
+    struct terminal terminal;
+    int ends[2], master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    char text[64] = "";
+    if (master < 0 || grantpt(master) < 0 || unlockpt(master) < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        tap_bail("posix_openpt");
+    pid_t caller = fork();
+    if (caller == 0)
+        call_on_terminal(ptsname(master), ends[1], namespaces);
+    (void)close(ends[1]);
+    bool whole = read(ends[0], &terminal, sizeof terminal) == (ssize_t)sizeof terminal;
+    tap_ok(whole, "%s: a function has a terminal to print on", kinds[namespaces]);
+    for (size_t i = 0; i < 3 && whole; i++)
+        tap_is_int(terminal.asked[i], 0, "%s: it can be asked, and printed on (%zu)",
+                   kinds[namespaces], i);
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && whole; i++)
+        tap_is_int(terminal.refused[i], EPERM, "%s: the terminal's %s cannot be changed",
+                   kinds[namespaces], names[i]);
+    tap_ok(read(master, text, sizeof text - 1) > 0 && strcmp(text, "[shown]") == 0,
+           "%s: what was printed is there", kinds[namespaces]);
+    (void)close(ends[0]);
+    (void)close(master);
+    (void)waitpid(caller, NULL, 0);
 }
 
 /* ---- Exit handlers and buffers ------------------------------------------------------------ */
@@ -468,6 +682,39 @@ static void test_ignored_children(bool namespaces)
     (void)signal(SIGCHLD, SIG_DFL);
 }
 
+static void do_nothing(int signal)
+{
+    (void)signal;
+}
+
+/* A program with a timer whose handler does not restart what it interrupts, as interpreters have. */
+static void test_interrupted(bool namespaces)
+{
+    const struct sigaction handler = {.sa_handler = do_nothing};
+    const struct itimerval often = {{0, 700}, {0, 700}}, never = {0};
+    char place[] = "/tmp/brig-call-place.XXXXXX";
+    const char *path = mkdtemp(place);
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    int returned = 0;
+    options.fs_allow = &path;
+    options.fs_allow_count = 1;
+    (void)sigaction(SIGALRM, &handler, NULL);
+    (void)setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 20; i++) {
+        (void)call(&options, give_value, NULL, &result);
+        returned += result.outcome == BRIG_CALL_RETURNED && result.length == 5;
+        brig_call_result_done(&result);
+    }
+    (void)setitimer(ITIMER_REAL, &never, NULL);
+    (void)signal(SIGALRM, SIG_DFL);
+    tap_is_int(returned, 20, "%s: calls that are interrupted all the time return",
+               kinds[namespaces]);
+    tap_ok(waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
+           "%s: and leave no child behind", kinds[namespaces]);
+    (void)rmdir(place);
+}
+
 /* Its process is over, and its number nobody's, before the caller comes to look. */
 static void test_gone_before_started(bool namespaces, bool by_loop)
 {
@@ -506,6 +753,199 @@ static void test_gone_before_started(bool namespaces, bool by_loop)
     brig_call_free(running);
     brig_caller_free(caller);
     (void)signal(SIGCHLD, SIG_DFL);
+}
+
+/* ---- A fork that nobody told of ----------------------------------------------------------- */
+
+/* What an exception of an interpreter leaves when it strikes between the fork and what follows. */
+struct untold {
+    struct brig_caller *caller;
+    struct brig_call *call;
+    struct lifeline line;
+    int began[2]; /* from the function */
+    int go[2];    /* to a child that has not entered yet */
+};
+
+static bool begin_untold(struct untold *untold, bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    untold->line = lifeline_open(&options);
+    return pipe2(untold->began, O_CLOEXEC) == 0 && pipe2(untold->go, O_CLOEXEC) == 0 &&
+           brig_caller_new(NULL, &options, &untold->caller, NULL) == 0 &&
+           brig_call_begin(untold->caller, &untold->call, NULL) == 0 &&
+           brig_call_keep_fd(untold->call, untold->began[1], NULL) == 0;
+}
+
+static __attribute__((noreturn)) void be_untold(struct untold *untold, bool waits)
+{
+    char byte;
+    if (waits && read(untold->go[0], &byte, 1) != 1)
+        _exit(1);
+    (void)brig_call_enter(untold->call, 0);
+    (void)!write(untold->began[1], "x", 1);
+    for (;;)
+        (void)pause();
+}
+
+static void end_test(struct untold *untold)
+{
+    for (int i = 0; i < 2; i++) {
+        (void)close(untold->go[i]);
+        if (i == 0)
+            (void)close(untold->began[0]);
+    }
+    brig_caller_free(untold->caller);
+}
+
+/* It runs already: it is killed and reaped. */
+static void test_untold_runs(bool namespaces)
+{
+    struct untold untold = {0};
+    char byte;
+    if (!begin_untold(&untold, namespaces))
+        tap_bail("brig_call_begin");
+    pid_t pid = fork();
+    if (pid == 0)
+        be_untold(&untold, false);
+    tap_ok(read(untold.began[0], &byte, 1) == 1, "%s: a child runs that nobody was told of",
+           kinds[namespaces]);
+    brig_call_free(untold.call);
+    (void)close(untold.began[1]);
+    tap_ok(all_dead(&untold.line), "%s: it is ended with its call", kinds[namespaces]);
+    tap_ok(waitpid(pid, NULL, WNOHANG) < 0 && errno == ECHILD, "%s: and reaped", kinds[namespaces]);
+    end_test(&untold);
+}
+
+/* It comes to the gate when its call is gone, and another has its place. */
+static void test_untold_comes_late(bool namespaces)
+{
+    struct untold untold = {0};
+    struct brig_call *next = NULL;
+    int status = 0;
+    if (!begin_untold(&untold, namespaces))
+        tap_bail("brig_call_begin");
+    struct gate *gate = untold.call->gate;
+    pid_t pid = fork();
+    if (pid == 0)
+        be_untold(&untold, true);
+    brig_call_free(untold.call);
+    tap_ok(brig_call_begin(untold.caller, &next, NULL) == 0 && next->gate == gate,
+           "%s: another call has the place of one that was given up", kinds[namespaces]);
+    (void)!write(untold.go[1], "x", 1);
+    (void)close(untold.began[1]);
+    (void)waitpid(pid, &status, 0);
+    tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == 125, "%s: who comes late ends",
+           kinds[namespaces]);
+    tap_ok(ends_soon(untold.began[0]), "%s: without its function", kinds[namespaces]);
+    tap_ok(!gate_was_passed(gate), "%s: and the other's place is untouched", kinds[namespaces]);
+    tap_ok(all_dead(&untold.line), "%s: nothing is left of it", kinds[namespaces]);
+    pid = fork();
+    if (pid == 0) {
+        struct brig_call_child *child = brig_call_enter(next, 0);
+        (void)give_value(child, NULL);
+        brig_call_leave(child);
+    }
+    struct brig_call_result result = {0};
+    (void)brig_call_started(next, pid, NULL);
+    (void)brig_call_wait(next, NULL);
+    tap_ok(brig_call_result(next, &result, NULL) == 0 && result.length == 5,
+           "%s: who is in time has its value", kinds[namespaces]);
+    brig_call_result_done(&result);
+    brig_call_free(next);
+    end_test(&untold);
+}
+
+/* ---- What is shared ----------------------------------------------------------------------- */
+
+/* Anything that is still mapped as shared, but for the way back, would lead to the caller. */
+static int find_shared(struct brig_call_child *child, void *argument)
+{
+    char line[1024], found[1024] = "";
+    FILE *maps = fopen("/proc/self/maps", "re");
+    (void)argument;
+    while (maps && fgets(line, sizeof line, maps)) {
+        uintptr_t start = 0;
+        char mode[5] = "";
+        if (sscanf(line, "%" SCNxPTR "-%*x %4s", &start, mode) == 2 && mode[3] == 's' &&
+            start != (uintptr_t)child->head)
+            (void)snprintf(found, sizeof found, "%s", line);
+    }
+    if (!maps)
+        (void)snprintf(found, sizeof found, "/proc/self/maps: %s", strerror(errno));
+    return brig_call_return(child, found, strlen(found) + 1);
+}
+
+static void test_shared(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_caller *other = NULL;
+    struct brig_call *under_way = NULL;
+    struct brig_call_result result;
+    if (brig_caller_new(NULL, &options, &other, NULL) < 0 ||
+        brig_call_begin(other, &under_way, NULL) < 0)
+        tap_bail("brig_call_begin");
+    (void)call(&options, find_shared, NULL, &result);
+    tap_is_str(result.value, "", "%s: no memory of another caller's can be written",
+               kinds[namespaces]);
+    brig_call_result_done(&result);
+    brig_call_free(under_way);
+    brig_caller_free(other);
+}
+
+/* ---- Descriptors -------------------------------------------------------------------------- */
+
+static int list_fds(struct brig_call_child *child, void *argument)
+{
+    char text[256] = "";
+    size_t used = 0;
+    (void)argument;
+    for (int fd = 3; fd < 1024 && used < sizeof text - 8; fd++)
+        if (fd != child->fd && fcntl(fd, F_GETFD) >= 0)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%d ", fd);
+    return brig_call_return(child, text, used + 1);
+}
+
+/* Under a filter that has a listener there can be no other: the call goes on without, and the socket
+ * for it does not stay with the function. */
+static __attribute__((noreturn)) void call_under_listener(int report, bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = 1, .filter = &allow};
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program) <
+        0)
+        _exit(1);
+    options.trace = 1;
+    (void)call(&options, list_fds, NULL, &result);
+    if (result.value)
+        (void)!write(report, result.value, result.length);
+    _exit(0);
+}
+
+static void test_descriptors(bool namespaces)
+{
+    struct brig_call_options options = new_options(namespaces);
+    struct brig_call_result result;
+    int ends[2];
+    char text[256] = "nothing came back";
+    for (options.trace = 0; options.trace < 2; options.trace++) {
+        (void)call(&options, list_fds, NULL, &result);
+        tap_is_str(result.value, "", "%s: no fd but the way back is open%s", kinds[namespaces],
+                   options.trace ? ", with tracing" : "");
+        brig_call_result_done(&result);
+    }
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        tap_bail("pipe2");
+    pid_t caller = fork();
+    if (caller == 0)
+        call_under_listener(ends[1], namespaces);
+    (void)close(ends[1]);
+    (void)!read(ends[0], text, sizeof text - 1);
+    (void)waitpid(caller, NULL, 0);
+    tap_is_str(text, "", "%s: nor where there can be no tracing", kinds[namespaces]);
+    (void)close(ends[0]);
 }
 
 /* In the full jail /home and /tmp are its own. */
@@ -548,14 +988,23 @@ int main(void)
     for (int namespaces = 0; namespaces < 2; namespaces++) {
         test_processes(namespaces);
         test_process_limit(namespaces);
+        test_ended_early(namespaces);
         test_ends(namespaces);
         test_values(namespaces);
+        test_value_is_ours(namespaces, 100);
+        test_value_is_ours(namespaces, CHANGING_BYTES);
         test_caller(namespaces);
+        test_terminal(namespaces);
         test_death_of_caller(namespaces);
         test_buffers(namespaces);
         test_ignored_children(namespaces);
+        test_interrupted(namespaces);
         test_gone_before_started(namespaces, false);
         test_gone_before_started(namespaces, true);
+        test_untold_runs(namespaces);
+        test_untold_comes_late(namespaces);
+        test_shared(namespaces);
+        test_descriptors(namespaces);
         test_walls(namespaces);
     }
     return tap_done();

@@ -301,12 +301,26 @@ static void test_limits(void)
            "a method has 32 letters");
 }
 
+/* As servers see names that make variables of them. */
+static void test_aliases(void)
+{
+    static const char *const same[] = {"x-api-key", "X-API-KEY", "x_api_key", "X.Api_Key",
+                                       "x!api~key"};
+    static const char *const other[] = {"x-api-keys", "xapikey", "x-api-kez", "x--pi-key", ""};
+    for (size_t i = 0; i < ARRAY_LENGTH(same); i++)
+        tap_ok(http_slice_alias((struct http_slice){same[i], strlen(same[i])}, "X-Api-Key"),
+               "%s is x-api-key", same[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(other); i++)
+        tap_ok(!http_slice_alias((struct http_slice){other[i], strlen(other[i])}, "X-Api-Key"),
+               "'%s' is not", other[i]);
+}
+
 static void test_hops(void)
 {
     static const char text[] =
         GET "Connection: close, X-Mine ,authorization\r\nX-Mine: 1\r\nX-Other: 1\r\n"
             "Authorization: x\r\nTE: trailers\r\nProxy-Authorization: x\r\nUpgrade: x\r\n"
-            "Keep-Alive: x\r\nAccept: x\r\n\r\n";
+            "Keep-Alive: x\r\nTransfer_Encoding: x\r\nAccept: x\r\n\r\n";
     static const char *const passed[] = {"Host", "X-Other", "Accept"};
     struct http_head head;
     tap_is_int(look_text(text, &head), HTTP_DONE, "headers for the next hop");
@@ -532,6 +546,7 @@ int main(void)
     test_refused();
     test_framing();
     test_limits();
+    test_aliases();
     test_hops();
     test_paths();
     test_chunks();

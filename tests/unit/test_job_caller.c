@@ -221,13 +221,14 @@ static void caller_same(const char *name)
     struct brig_result result;
     const char *const missing[] = {"/no/such/program", NULL};
     const struct brig_command nothing = {.argv = missing};
-    set_limit(policy, BRIG_LIMIT_WALL_MS, 300);
+    set_limit(policy, BRIG_LIMIT_WALL_MS, PATIENCE_MS);
     set_limit(policy, BRIG_LIMIT_GRACE_MS, 0);
     set_limit(policy, BRIG_LIMIT_OPEN_FILES, 32);
     caller_state_read(&before);
     (void)run_shell(policy, "exit 3", &result);
     is_exit(&result, 3, name);
     brig_result_done(&result);
+    set_limit(policy, BRIG_LIMIT_WALL_MS, 300);
     (void)run_shell(policy, "sleep 60", &result);
     is_outcome(&result, BRIG_TIMEOUT, "its timeout works too");
     brig_result_done(&result);

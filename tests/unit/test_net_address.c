@@ -113,6 +113,10 @@ static void test_name_below(void)
     tap_ok(!net_name_below("example.com", "example.com"), "but not the name itself");
     tap_ok(!net_name_below("badexample.com", "example.com"), "nor one that only ends alike");
     tap_ok(!net_name_below(".example.com", "example.com"), "nor what has nothing before the dot");
+    tap_ok(net_name_is_localhost("localhost") && net_name_is_localhost("a.localhost"),
+           "localhost and what is below it is whoever asks");
+    tap_ok(!net_name_is_localhost("localhost.example.com") && !net_name_is_localhost("xlocalhost"),
+           "and nothing else");
     tap_ok(!net_name_below("com", "example.com"), "nor what is above");
     tap_ok(!net_name_below("a.example.com", ""), "and nothing is below nothing");
 }

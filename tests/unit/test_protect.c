@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Protected paths: which rules they become, and the placeholders of what is missing. */
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdlib.h>
@@ -95,6 +96,58 @@ static void test_placeholders(void)
            "when the first ends, what only it held is gone");
     placeholders_done(&second);
     tap_ok(!exists("held/d") && journal_size() == 0, "and the rest when the last ends");
+}
+
+/* What takes long about removing can be left to somebody else. */
+static void test_removed(void)
+{
+    struct placeholders first, second;
+    struct stat info;
+    begin(&first);
+    begin(&second);
+    (void)hold(&first, "d", PLACEHOLDER_DIRECTORY);
+    (void)hold(&first, "e", PLACEHOLDER_DIRECTORY);
+    (void)hold(&second, "e", PLACEHOLDER_DIRECTORY);
+    placeholders_remove(&first);
+    tap_ok(!exists("held/d") && exists("held/e"), "names are gone before they are let go of");
+    tap_is_int((int)first.removed_count, 1, "of what is gone an fd is left, of what stays none");
+    tap_ok(first.removed_count == 1 && fstat(first.removed[0], &info) == 0 && info.st_nlink == 0,
+           "it is that of the removed directory");
+    int fd = first.removed_count == 1 ? first.removed[0] : -1;
+    placeholders_remove(&first);
+    tap_is_int((int)first.removed_count, 1, "removing again changes nothing");
+    placeholders_done(&first);
+    tap_ok(fcntl(fd, F_GETFD) < 0 && errno == EBADF, "who is not left them closes them");
+    placeholders_done(&second);
+    tap_ok(!exists("held/e"), "the last of two runs removes what both held");
+    placeholders_begin(&first, -1); /* its journal is in memory: on another filesystem */
+    (void)hold(&first, "d", PLACEHOLDER_DIRECTORY);
+    placeholders_remove(&first);
+    tap_ok(!exists("held/d") && first.removed_count == 0,
+           "on a filesystem that nobody else keeps busy all is let go of at once");
+    placeholders_done(&first);
+}
+
+/* The reason is kept for who asks again. */
+static void test_failure(void)
+{
+    struct placeholders placeholders;
+    struct brig_error once = {0}, again = {0};
+    char path[PATH_MAX], name[NAME_MAX + 2];
+    (void)snprintf(path, sizeof path, "%s/held", scratch);
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    begin(&placeholders);
+    autoclose int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    (void)placeholders_want(&placeholders, dir, path, name, PLACEHOLDER_DIRECTORY, NULL);
+    (void)placeholders_want(&placeholders, dir, path, "next", PLACEHOLDER_DIRECTORY, NULL);
+    int status = placeholders_make(&placeholders, &once);
+    tap_ok(status < 0 && strstr(once.message, "--unprotect"), "what cannot be held is named");
+    tap_ok(placeholders_make(&placeholders, &again) == status &&
+               strcmp(once.message, again.message) == 0,
+           "and is told again to who asks again");
+    placeholders_done(&placeholders);
+    tap_ok(!exists("held/next"), "nothing is left of it");
 }
 
 static void test_used(void)
@@ -442,6 +495,8 @@ int main(void)
         mkdir("held", 0700) < 0)
         return 1;
     test_placeholders();
+    test_removed();
+    test_failure();
     test_used();
     test_crash();
     test_announced();

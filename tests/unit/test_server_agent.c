@@ -211,6 +211,7 @@ static void test_injected(enum kind kind)
     tap_has_str(head, kind == KEY ? "x-api-key: " SECRET : "authorization: Bearer " SECRET,
                 "which is asked with the credential");
     tap_ok(!strstr(head, "x-api-key: mine"), "and not with one the agent brings");
+    tap_has_str(end, "ANTHROPIC_BASE_URL=http://127.18.0.1:8090\n", "at the port that was set");
     const char *last = strstr(end, SECRET);
     tap_ok(!last, "which is nowhere in the jail");
     tap_ok(!strstr(end, "auth_token"), "neither as a file");

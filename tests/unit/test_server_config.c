@@ -67,8 +67,7 @@ static void test_defaults(void)
                python->max_limits[EXECUTION_MEMORY_MB] == 1024 && python->inside_uid == 65534,
            "python is found by another name and has the common ones");
     tap_ok(config_find_runtime(&config, "cobol") == NULL, "others are not found");
-    tap_is_int(config.warnings.count, 1, "there is one warning");
-    tap_has_str(config.warnings.items[0], "no API keys", "of missing keys");
+    tap_is_int(config.warnings.count, 0, "there is no warning");
 }
 
 static void test_everything(void)
@@ -274,10 +273,9 @@ static void test_follow(void)
     tap_is_int(config.database.store, STORE_NONE, "turns the history off");
     check_taken("database:\n  dsn: \"\"\n  store:\n", "an empty DSN");
     tap_is_int(config.database.store, STORE_SQLITE, "is none");
-    check_taken("server:\n  listen: 0.0.0.0:80\n", "listening to everybody");
-    tap_has_str(config.warnings.items[0], "DANGER", "is warned of loudly without keys");
-    check_taken("server:\n  listen: 0.0.0.0:80\nsecurity:\n  allowed_keys: [abcdefgh]\n", "with");
-    tap_has_str(config.warnings.items[0], "in the clear", "of keys in the clear");
+    check_taken("server:\n  listen: 0.0.0.0:80\nsecurity:\n  allowed_keys: [abcdefgh]\n",
+                "listening to everybody with keys");
+    tap_has_str(config.warnings.items[0], "in the clear", "is warned of without TLS");
 }
 
 static void test_print(void)

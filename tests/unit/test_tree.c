@@ -2,7 +2,10 @@
 /* Trees that a jail has written: counted and removed, whatever is in them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -78,11 +81,42 @@ static void removing(int place)
     tap_is_int(tree_remove(place, "kept", &err), 0, "and a file");
 }
 
+/* Mounts an overlay of two filesystems at `merged` in `place`, for this process alone. */
+static bool mount_overlay(const char *place)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("tmpfs", place, "tmpfs", 0, NULL) == 0 && chdir(place) == 0 &&
+           mkdir("upper", 0700) == 0 && mkdir("work", 0700) == 0 && mkdir("merged", 0700) == 0 &&
+           mount("overlay", "merged", "overlay", 0,
+                 "lowerdir=/usr/bin,upperdir=upper,workdir=work,userxattr,xino=off") == 0;
+}
+
+/* There a file has another device number than its directory. */
+static void sizing_overlay(const char *place)
+{
+    enum { COUNTED, NOT_COUNTED, NO_OVERLAY };
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (!mount_overlay(place) || mkdir("merged/tree", 0700) < 0)
+            _exit(NO_OVERLAY);
+        int tree = open("merged/tree", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        touch(tree, "file");
+        _exit(tree_size(tree) > 0 ? COUNTED : NOT_COUNTED);
+    }
+    int status = 0;
+    (void)waitpid(pid, &status, 0);
+    if (WEXITSTATUS(status) == NO_OVERLAY)
+        tap_skip("only root can mount an overlay", "what is in an overlay has a size");
+    else
+        tap_is_int(status, COUNTED, "what is in an overlay has a size");
+}
+
 int main(void)
 {
     char path[] = "/tmp/brig-test-tree.XXXXXX";
     autoclose int place = make_place(path);
     removing(place);
+    sizing_overlay(path);
     tap_is_int(rmdir(path), 0, "nothing is left");
     return tap_done();
 }

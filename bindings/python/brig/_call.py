@@ -202,11 +202,16 @@ class _Call(Owned):
             if pid == 0:
                 _child.run(self._lib, self._handle, signals, options.result, function, args, kwargs)
             code = self._lib.brig_call_started(self._handle, pid, byref(err))
+            check(code, err)
         except OSError as error:
+            self._release()
             raise SetupError(f"cannot fork: {error.strerror}") from None
+        except BaseException:
+            # The frames of an exception may keep this alive for long; the child must not be.
+            self._release()
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, signals)
-        check(code, err)
 
     def fd(self) -> int:
         return self._lib.brig_call_fd(self._handle)

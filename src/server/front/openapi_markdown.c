@@ -29,8 +29,7 @@ static const char introduction[] =
     "each\n"
     "  /64); beyond that 429 with `Retry-After`. `/health` and `/metrics` are not counted.\n"
     "- **HEAD** works wherever GET does; **OPTIONS** lists the methods of a path.\n"
-    "- What is no HTTP at all, or has a head larger than `server.max_header`, is answered "
-    "with\n"
+    "- What is no HTTP at all, or has a head larger than `server.max_header`, is answered with\n"
     "  400, 414 or 431 by the HTTP library, without JSON. Clients that are too slow are cut "
     "off.\n\n";
 

@@ -59,6 +59,8 @@ static int open_all(struct recorder *r, struct brig_error *err)
     if (result == 0)
         result = spool_open(r->config->database.spool_dir, &r->spool, err);
     if (result == 0)
+        r->appended = spool_waiting_records(r->spool);
+    if (result == 0)
         result = confine_recorder(r->config, err);
     if (result == 0)
         result = worker_new(r->operations, r->store, &r->worker, err);

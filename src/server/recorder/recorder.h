@@ -46,8 +46,9 @@ struct recorder {
     struct job *jobs[RECORDER_JOBS_MAX];
     size_t job_count;
     bool applying, forgetting;
-    bool answers; /* the database does */
-    bool asked;   /* and has been asked whether it does */
+    uint64_t appended, brought; /* records: to the spool, and from it to the thread, ever */
+    bool answers;               /* the database does */
+    bool asked;                 /* and has been asked whether it does */
     char problem[BRIG_MESSAGE_MAX];
     uint64_t retry_ms, retry_delay_ms, forget_ms;
 

@@ -114,6 +114,7 @@ void recorder_ask(struct recorder *r, const struct message *question)
     }
     job->tag = question->tag;
     job->given_ms = clock_now_ms();
+    job->behind = r->appended;
     r->jobs[r->job_count++] = job;
 }
 
@@ -144,6 +145,7 @@ static void take_applied(struct recorder *r, const struct job *job)
     struct brig_error err = {0};
     r->applying = false;
     if (job->result < 0) {
+        r->brought -= job->batch.count;
         note_failure(r, job->err.message);
         return;
     }
@@ -214,6 +216,7 @@ static void begin_apply(struct recorder *r)
     }
     r->retry_ms = 0;
     r->applying = true;
+    r->brought += job->batch.count;
     worker_submit(r->worker, job);
 }
 
@@ -223,7 +226,7 @@ static void begin_questions(struct recorder *r)
     uint64_t now = clock_now_ms();
     for (size_t i = 0; i < r->job_count; i++) {
         struct job *job = r->jobs[i];
-        bool fresh = spool_waiting_records(r->spool) == 0 || r->applying;
+        bool fresh = r->brought >= job->behind || spool_waiting_records(r->spool) == 0;
         if (job->submitted || !(fresh || now - job->given_ms >= RECORDER_FRESH_MS))
             continue;
         job->submitted = true;

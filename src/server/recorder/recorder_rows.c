@@ -133,8 +133,10 @@ static int store_message(struct recorder *r, const struct message *message, stru
         recorder_warn(r, "a row cannot be stored: %s", err->message);
         return 0;
     }
-    if (result == 0)
+    if (result == 0) {
+        r->appended++;
         note_room(r, room);
+    }
     return result;
 }
 

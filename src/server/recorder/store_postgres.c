@@ -180,11 +180,19 @@ static PGconn *begin_connection(const char *dsn)
     return PQconnectStartParams(names, values, 1);
 }
 
+/* Notices would go to standard error. */
+static void ignore_notice(void *context, const PGresult *notice)
+{
+    (void)context;
+    (void)notice;
+}
+
 static int finish_connection(struct store *store, struct brig_error *err)
 {
     uint64_t deadline_ms = clock_now_ms() + CONNECT_TIMEOUT_MS;
     if (!store->connection)
         return brig_fail_nomem(err);
+    (void)PQsetNoticeReceiver(store->connection, ignore_notice, NULL);
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     while (state != PGRES_POLLING_OK) {
         if (PQstatus(store->connection) == CONNECTION_BAD || state == PGRES_POLLING_FAILED)

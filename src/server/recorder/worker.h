@@ -23,7 +23,7 @@ struct job {
     struct job *next;
     enum job_kind kind;
     /* For who gave it. */
-    uint64_t tag, given_ms;
+    uint64_t tag, given_ms, behind; /* behind: how many records are to be brought before it */
     bool submitted, abandoned;
     /* What is to be done. */
     struct spool_batch batch; /* APPLY; may be empty: then only whether the database answers */

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "policy/policy.h"
 #include "server/config.h"
 
 #define SECRET_FILE "/run/secrets/auth_token"
@@ -64,13 +65,18 @@ static int inject(const struct credential *credential, const struct server_confi
         .header = oauth ? "authorization" : "x-api-key",
         .value = oauth ? arena_concat(arena, "Bearer ", credential->value) : credential->value,
         .upstream = config->auth_proxy.upstream,
-        .variable = "ANTHROPIC_BASE_URL",
         .strip = strip,
     };
     if (!inject.value)
         return brig_fail_nomem(err);
+    char url[POLICY_INJECT_URL_MAX];
     int result = brig_policy_inject(policy, &inject, err);
     if (result < 0)
+        return result;
+    struct policy_inject *added = &policy->net.inject[policy->net.inject_count - 1];
+    added->port = config->auth_proxy.port;
+    policy_inject_url_of(added, url);
+    if ((result = brig_policy_setenv(policy, "ANTHROPIC_BASE_URL", url, err)) < 0)
         return result;
     return brig_policy_setenv(policy, oauth ? "ANTHROPIC_AUTH_TOKEN" : "ANTHROPIC_API_KEY",
                               "added-by-brig", err);

@@ -4,6 +4,7 @@
 import ctypes
 import errno
 import gc
+import mmap
 import os
 import pickle
 import shutil
@@ -16,6 +17,7 @@ import threading
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import tap
 import brig
@@ -53,6 +55,68 @@ class Case(unittest.TestCase):
         with open(path, "w") as stream:
             stream.write(text)
         return path
+
+
+def touch(size):
+    memory = bytearray(size)
+    for at in range(0, size, 4096):
+        memory[at] = 1
+    return len(memory)
+
+
+def map_only(size):
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    return len(mmap.mmap(-1, size, flags=flags, prot=mmap.PROT_READ))
+
+
+class ResidentMemory(Case):
+    """Where there are cgroups memory='rss' is enforced; elsewhere on_unsupported decides."""
+
+    MUCH, LITTLE, HUGE = 200 << 20, 20 << 20, 10 << 30
+
+    def jail(self, on_unsupported="raise", **options):
+        return brig.Jail(memory="rss", memory_mb=64, on_unsupported=on_unsupported, **options)
+
+    def has_groups(self):
+        try:
+            self.jail().close()
+        except brig.UnsupportedPlatformError:
+            return False
+        return True
+
+    def test_what_is_used_is_limited(self):
+        if not self.has_groups():
+            self.skipTest("no cgroup of this user's to divide")
+        for namespaces in (False, True):
+            with self.subTest(namespaces=namespaces):
+                jail = self.jail(namespaces=namespaces)
+                self.assertEqual(jail.call(touch, self.LITTLE), self.LITTLE)
+                outcome = jail.try_call(touch, self.MUCH)
+                self.assertIsInstance(outcome.error, brig.MemoryError)
+                self.assertGreater(outcome.usage["oom_kills"], 0)
+                self.assertEqual(jail.call(map_only, self.HUGE), self.HUGE)
+                self.assertFalse([line for line in jail.unenforced if "memory" in line])
+
+    def test_where_it_cannot_be_it_is_refused(self):
+        if self.has_groups():
+            self.skipTest("there are cgroups")
+        with self.assertRaisesRegex(brig.UnsupportedPlatformError, "memory limit"):
+            self.jail()
+
+    def test_or_warned_of_or_not(self):
+        if self.has_groups():
+            self.skipTest("there are cgroups")
+        with self.assertWarnsRegex(brig.UnenforcedWarning, "memory limit"):
+            warned = self.jail("warn")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            ignored = self.jail("ignore")
+        for jail in (warned, ignored):
+            self.assertTrue([line for line in jail.unenforced if line.startswith("limit memory")])
+            self.assertEqual(jail.call(touch, self.LITTLE), self.LITTLE)
+            # A resource limit stands in for it.
+            with self.assertRaises(brig.MemoryError):
+                jail.call(touch, self.MUCH)
 
 
 class Values(Case):
@@ -639,6 +703,35 @@ class Use(Case):
         done = subprocess.run([without, "landlock", "--", sys.executable, "-c", code], capture_output=True,
                               timeout=60, check=True, env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
         self.assertEqual(done.stdout.split(), [b"True", b"UnenforcedWarning", b"3", b"3"])
+
+    def test_an_exception_between_fork_and_what_follows(self):
+        reading, writing = os.pipe()
+        self.addCleanup(os.close, reading)
+        forked, fork = [], os.fork
+
+        def strike():
+            pid = fork()
+            if pid:
+                forked.append(pid)
+                os.read(reading, 1)  # the function runs
+                raise KeyboardInterrupt
+            return pid
+
+        def stay(fd):
+            os.write(fd, b"x")
+            time.sleep(600)
+
+        with brig.Jail(keep_fds=[writing]) as jail, mock.patch("os.fork", strike):
+            try:
+                jail.call(stay, writing)
+            except KeyboardInterrupt as error:
+                kept = error  # and with it the frames of the call
+        os.close(writing)
+        self.assertEqual(os.read(reading, 1), b"")  # nobody has the other end any more
+        with self.assertRaises(ChildProcessError):
+            os.waitpid(forked[0], os.WNOHANG)
+        self.assertIsNotNone(kept.__traceback__)
+        self.assertEqual(brig.call(len, "abc"), 3)
 
     def test_here_there_is_nothing_to_warn_of(self):
         with warnings.catch_warnings():

@@ -141,6 +141,48 @@ class HostileBytes(unittest.TestCase):
         packed = list(range(20000))
         self.assertEqual(_plain.load(dump(packed), len(dump(packed))), packed)
 
+    def test_text_tricks_are_refused(self):
+        for data in (b"\xed\xa0\x80\xed\xb0\x80", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80"):
+            self.refused(b"s" + count(len(data)) + data, "UTF-8")
+        self.assertEqual(there_and_back("\U0010ffff\0\ufeff"), "\U0010ffff\0\ufeff")
+
+    def test_keys_that_hide_numbers_in_tuples_and_sets(self):
+        tuples = b"".join(dump((n * ((1 << 61) - 1),)) for n in range(1000))
+        self.refused(b"e" + count(1000) + tuples, "collide")
+        frozen = b"".join(dump(frozenset([n * ((1 << 61) - 1)])) for n in range(1000))
+        self.refused(b"e" + count(1000) + frozen, "collide")
+
+    def grow(self, chance, depth):
+        """Bytes that have the form of values, with hostile numbers in them."""
+        tag = chance.choice(b"NTFidsbIltefmQD")
+        size = 0 if depth > 120 else chance.randrange(4)
+        said = size
+        if chance.random() < 0.05:
+            said = chance.choice((0, 1 << 31, 1 << 32, (1 << 64) - 1))
+        head = bytes([tag])
+        if tag in b"NTF":
+            return head
+        if tag in b"id":
+            return head + chance.randbytes(8)
+        if tag in b"sbI":
+            return head + count(said) + chance.randbytes(size)
+        if tag in b"QD":
+            return head + count(said) + chance.randbytes(8 * size)
+        parts = 2 * size if tag == ord("m") else size
+        step = chance.choice((1, 31))
+        return head + count(said) + b"".join(self.grow(chance, depth + step) for _ in range(parts))
+
+    def test_random_values_make_a_value_or_an_error_and_nothing_else(self):
+        chance = random.Random(os.environ.get("BRIG_SEED", "2"))
+        values = 0
+        for _ in range(20000):
+            try:
+                _plain.load(self.grow(chance, 0), 1 << 16)
+                values += 1
+            except _plain.PlainError:
+                pass
+        self.assertGreater(values, 100)
+
     def test_random_changes_make_a_value_or_an_error_and_nothing_else(self):
         chance = random.Random(os.environ.get("BRIG_SEED", "1"))
         base = dump({"a": [1, 2.0, b"x", (None, {1, 2})], "q": 1 << 70, "l": list(range(9))})

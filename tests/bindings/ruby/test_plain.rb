@@ -99,6 +99,43 @@ class PlainTest < Minitest::Test
     assert_equal 20_000, Plain.load(many, LIMIT).size
   end
 
+  def test_many_symbols_cannot_take_much_more_memory_than_the_bytes
+    many = "l".b + count(20_000) + Array.new(20_000) { |n| "y".b + count(4) + [n].pack("L<").tr("\x80-\xff".b, "a") }.join
+    assert_refused many, /too much memory/, many.bytesize
+    assert_equal 20_000, Plain.load(many, LIMIT).size
+    # The program's own symbols are as many as an array of them can be.
+    assert_equal [:a] * 1000, there_and_back([:a] * 1000)
+  end
+
+  # Bytes that have the form of values, with hostile numbers in them.
+  def grow(chance, depth)
+    case tag = "NTFidsbyIlem"[chance.rand(12)]
+    when "N", "T", "F" then tag.b
+    when "i", "d" then tag.b + chance.bytes(8)
+    when "s", "b", "y", "I" then tag.b + hostile_count(chance, 3) + chance.bytes(3)
+    else
+      size = depth > 120 ? 0 : chance.rand(4)
+      parts = Array.new(tag == "m" ? 2 * size : size) { grow(chance, depth + 1 + 30 * chance.rand(2)) }
+      tag.b + hostile_count(chance, size) + parts.join
+    end
+  end
+
+  def hostile_count(chance, size)
+    count(chance.rand(20).zero? ? [0, 1 << 31, 1 << 32, (1 << 64) - 1].sample(random: chance) : size)
+  end
+
+  def test_random_values_make_a_value_or_an_error_and_nothing_else
+    chance = Random.new(2)
+    values = 0
+    10_000.times do
+      Plain.load(grow(chance, 0), 1 << 16)
+      values += 1
+    rescue Plain::Problem
+      nil
+    end
+    assert_operator values, :>, 100
+  end
+
   def test_random_changes_make_a_value_or_an_error_and_nothing_else
     chance = Random.new(1)
     base = Plain.dump({ "a" => [1, 2.0, "x".b, [nil, Set[1, 2]]], q: 1 << 70 })

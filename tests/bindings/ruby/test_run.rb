@@ -20,6 +20,55 @@ def return_bytes(bytes)
   AgentJail.send(:const_get, :Library).call(:brig_call_leave, child_object.instance_variable_get(:@child))
 end
 
+# Where there are cgroups memory: :rss is enforced; elsewhere on_unsupported decides.
+class ResidentMemoryTest < Case
+  MUCH = 200 << 20
+  LITTLE = 20 << 20
+  HUGE = 1 << 30
+
+  def options(**more)
+    { memory: :rss, memory_mb: 64, on_unsupported: :raise, **more }
+  end
+
+  def groups?
+    AgentJail.run(**options) { true }
+  rescue AgentJail::UnsupportedPlatformError
+    false
+  end
+
+  def map_only
+    AgentJail.run(**yield) { Fiddle.malloc(HUGE).positive? }
+  end
+
+  def test_what_is_used_is_limited
+    skip "no cgroup of this user's to divide" unless groups?
+    [false, true].each do |namespaces|
+      with = options(namespaces: namespaces)
+      assert_equal(LITTLE, AgentJail.run(**with) { ("x" * LITTLE).bytesize })
+      assert_raises(AgentJail::MemoryError) { AgentJail.run(**with) { ("x" * MUCH).bytesize } }
+      assert(map_only { with })
+    end
+  end
+
+  def test_where_it_cannot_be_it_is_refused
+    skip "there are cgroups" if groups?
+    error = assert_raises(AgentJail::UnsupportedPlatformError) { AgentJail.run(**options) { 1 } }
+    assert_includes error.message, "memory limit"
+  end
+
+  def test_or_warned_of_or_not
+    skip "there are cgroups" if groups?
+    { warn: /agent_jail: the memory limit/, ignore: /\A\z/ }.each do |what, printed|
+      _, err = capture_io { assert_equal(3, AgentJail.run(**options(on_unsupported: what)) { 3 }) }
+      assert_match printed, err
+      # A resource limit stands in for it.
+      capture_io do
+        assert_raises(AgentJail::MemoryError) { map_only { options(on_unsupported: what) } }
+      end
+    end
+  end
+end
+
 class ValuesTest < Case
   def test_a_value_comes_back
     assert_equal({ "a" => [1, 2.5, :b, nil] }, AgentJail.run { { "a" => [1, 2.5, :b, nil] } })
@@ -349,6 +398,46 @@ class HostileTest < Case
 end
 
 class UseTest < Case
+  # Each in words: its name, its state.
+  def children
+    File.read("/proc/self/task/#{Process.pid}/children").split.map do |pid|
+      File.read("/proc/#{pid}/stat")[0, 60]
+    end
+  end
+
+  # Forks as Process.fork does; then, when the block runs, an exception strikes in the parent.
+  def strike_after_fork(runs)
+    fork = Process.method(:fork)
+    forked = nil
+    Process.define_singleton_method(:fork) do
+      forked = fork.call
+      next unless forked
+
+      runs.read(1)
+      raise Interrupt
+    end
+    yield
+    forked
+  ensure
+    Process.define_singleton_method(:fork, fork)
+  end
+
+  def test_an_exception_between_fork_and_what_follows
+    reading, writing = IO.pipe
+    pid = strike_after_fork(reading) do
+      assert_raises(Interrupt) do
+        AgentJail.run(keep_fds: [writing]) do
+          writing.syswrite("x")
+          sleep 600
+        end
+      end
+    end
+    writing.close
+    assert_nil reading.read(1) # nobody has the other end any more
+    assert_raises(Errno::ECHILD) { Process.wait(pid, Process::WNOHANG) }
+    assert_equal(3, AgentJail.run { 3 })
+  end
+
   def test_configured_defaults
     AgentJail.configure do |c|
       c.default_timeout = 0.3
@@ -378,7 +467,7 @@ class UseTest < Case
     start = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     assert_raises(Timeout::Error) { Timeout.timeout(0.3) { AgentJail.run { sleep 25 } } }
     assert_operator Process.clock_gettime(Process::CLOCK_MONOTONIC) - start, :<, 20
-    assert_empty File.read("/proc/self/task/#{Process.pid}/children").split
+    assert_empty children
   end
 
   def test_no_fd_and_no_memory_is_left_behind
@@ -391,7 +480,7 @@ class UseTest < Case
     GC.start
     assert_equal fds, Dir.children("/proc/self/fd").size
     assert_operator memory.call - before, :<, 32 << 20
-    assert_empty File.read("/proc/self/task/#{Process.pid}/children").split
+    assert_empty children
   end
 
   def test_a_missing_library_is_named

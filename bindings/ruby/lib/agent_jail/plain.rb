@@ -34,6 +34,8 @@ module AgentJail
     SLOT_COST = 64
     TABLE_COST = 256
     ENTRY_COST = 64
+    # Ruby keeps a table of symbols.
+    SYMBOL_COST = 256
     # Containers may take so many times the bytes that may come.
     MEMORY_FACTOR = 8
     SMALL = (-(1 << 63)...(1 << 63)).freeze
@@ -191,6 +193,7 @@ module AgentJail
         text = read_text
         raise Problem, "a symbol of #{text.bytesize} bytes" if text.bytesize > MAX_SYMBOL
 
+        charge(SYMBOL_COST)
         text.to_sym
       end
 
@@ -201,10 +204,13 @@ module AgentJail
         count = length
         raise Problem, "the value ends too early" if count > (@bytes.bytesize - @at) / smallest
 
-        @room -= cost + count * cost_each
-        raise Problem, "the value would take too much memory" if @room.negative?
-
+        charge(cost + count * cost_each)
         count
+      end
+
+      def charge(cost)
+        @room -= cost
+        raise Problem, "the value would take too much memory" if @room.negative?
       end
 
       def read_array(depth)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# What the suites of the network door share: a world of servers that is a network namespace of its own
+# (net_world.py), and jails in it. A suite loads it with `load net`.
+
+load lib
+
+setup_file() {
+    lib_is_root || return 0
+    export WORLD=/var/lib/brig-net-world.$$
+    mkdir -m 0755 "$WORLD"
+    mkfifo "$WORLD/hold"
+    # It ends with the pipe, which this shell and nobody else holds open.
+    unshare --net --mount python3 "$BATS_TEST_DIRNAME/net_world.py" "$WORLD" \
+        < "$WORLD/hold" > "$WORLD/log" 2>&1 3>&- &
+    exec {WORLD_HOLD}> "$WORLD/hold"
+    export WORLD_HOLD
+    local try
+    for ((try = 0; try < 200; try++)); do
+        [ ! -s "$WORLD/ready" ] || return 0
+        sleep 0.1
+    done
+    cat "$WORLD/log" >&2
+    return 1
+}
+
+teardown_file() {
+    lib_is_root || return 0
+    exec {WORLD_HOLD}>&-
+    rm -rf "$WORLD"
+}
+
+setup() {
+    lib_is_root || cannot "only root can make the world around these jails"
+    [ -x "$BUILD_DIR/src/egress/brig-broker" ] || cannot "brig-broker was not built"
+    scratch_make user
+}
+
+teardown() {
+    local storage
+    # A test that starts a server leaves its pid in SERVER.
+    if [ -n "${SERVER:-}" ]; then
+        kill "$SERVER" || true
+        wait "$SERVER" || true
+    fi
+    # The jails that have a home have a holder as well, which would stay.
+    for storage in root user why; do
+        [ ! -d "$SCRATCH/$storage" ] ||
+            world "${storage/why/user}" "$BRIG" -u --storage "$SCRATCH/$storage" > /dev/null 2>&1 || true
+    done
+    scratch_remove
+}
+
+# world WHO CMD...: in the world.
+world() {
+    local who=$1
+    shift
+    nsenter --target "$(cat "$WORLD/ready")" --net --mount --wd="$WORLD" -- \
+        "$BASH" -c 'cd /; . "$1/lib.bash"; shift; as "$@"' - "$LIB_DIR" "$who" "$@" 3>&-
+}
+
+# jail WHO OPTIONS... -- CMD...: what the jail needs of the world is granted.
+jail() {
+    local who=$1
+    shift
+    world "$who" timeout 60 "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" "$@"
+}
+
+# for_each_user FUNCTION
+for_each_user() {
+    local user
+    for user in $(each_user); do
+        echo "# as $user" >&2
+        "$1" "$user"
+    done
+}

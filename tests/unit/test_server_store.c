@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* The history in both databases: the same rows, the same answers. */
+#include "server/recorder/store.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "postgres_support.h"
+#include "server/config.h"
+#include "server/recorder/query.h"
+#include "server/recorder/row.h"
+#include "server/recorder/row_json.h"
+#include "tap.h"
+
+static struct server_config config;
+static const struct store_operations *store_of;
+static struct store *store;
+static char directory[64];
+static const struct row_keep keep_all = {KEEP_FULL, KEEP_FULL};
+
+#define SERVER "00000000-0000-4000-8000-000000000000"
+#define FIRST_NS INT64_C(1700000000000000000)
+
+static const char *id_of(unsigned number)
+{
+    static char ids[8][EXECUTION_ID_LENGTH + 1];
+    static unsigned next;
+    char *id = ids[next++ % 8];
+    (void)snprintf(id, EXECUTION_ID_LENGTH + 1, "%08x-0000-4000-8000-000000000000", number);
+    return id;
+}
+
+static struct row begin_row(unsigned number, const char *language)
+{
+    struct row row;
+    struct execution_event event = {"escape_attempt", "reads \"/etc/shadow\"", SEVERITY_HIGH};
+    struct execution_request request = {.id = id_of(number),
+                                        .request_id = "r-1",
+                                        .client = "127.0.0.1",
+                                        .domain = number % 2 ? "odd" : "",
+                                        .language = language,
+                                        .code = {"print(1)\0\xff", 10},
+                                        .timeout_ms = 10000,
+                                        .events = &event,
+                                        .event_count = 1};
+    if (row_from_request(ROW_BEGIN, &request, keep_all, SERVER, FIRST_NS + number, &row, NULL) < 0)
+        tap_bail("row");
+    return row;
+}
+
+static struct row end_row(unsigned number, enum execution_status status)
+{
+    struct row row;
+    struct execution_event events[] = {{"escape_attempt", "reads /etc/shadow", SEVERITY_HIGH},
+                                       {"network_denied", "example.org", SEVERITY_LOW}};
+    const char *unenforced[] = {"no cgroup"};
+    struct execution_file file = {.name = "out.txt", .content = {"abc", 3}};
+    struct execution_result result = {.id = id_of(number),
+                                      .status = status,
+                                      .exit_code = 3,
+                                      .output = {"out\xfe\0put", 8},
+                                      .error_output = {"", 0},
+                                      .output_truncated = true,
+                                      .duration_us = 45250,
+                                      .cpu_time_us = 12000,
+                                      .memory_peak_bytes = 24 << 20,
+                                      .pids_used = 2,
+                                      .events = events,
+                                      .event_count = 2,
+                                      .message = "",
+                                      .files = &file,
+                                      .file_count = 1,
+                                      .unenforced = unenforced,
+                                      .unenforced_count = 1,
+                                      .started_ns = FIRST_NS};
+    if (row_from_result(&result, keep_all, SERVER, FIRST_NS + number, &row, NULL) < 0)
+        tap_bail("row");
+    return row;
+}
+
+static void apply(struct row row, const char *what)
+{
+    struct brig_error err = {0};
+    tap_is_int(store_of->apply(store, &row, 1, &err), 0, "%s %s", what, err.message);
+    row_done(&row);
+}
+
+static char *status_of(unsigned number)
+{
+    static char status[32];
+    struct row row;
+    struct brig_error err = {0};
+    int count = store_of->get(store, id_of(number), &row, &err);
+    (void)snprintf(status, sizeof status, "%s",
+                   count < 0    ? err.message
+                   : count == 0 ? "missing"
+                                : row.status);
+    if (count > 0)
+        row_done(&row);
+    return status;
+}
+
+/* The numbers of the rows that a query finds, as text. */
+static char *found(const char *text)
+{
+    static char numbers[512];
+    struct row rows[QUERY_LIMIT_MAX];
+    struct query query;
+    struct brig_error err = {0};
+    size_t length = 0;
+    numbers[0] = '\0';
+    if (query_parse(text, strlen(text), FIRST_NS, &query, &err) < 0)
+        return NULL;
+    int count = store_of->list(store, &query, rows, (size_t)query.limit, &err);
+    if (count < 0)
+        tap_diag("%s", err.message);
+    for (int i = 0; i < count; i++) {
+        length += (size_t)snprintf(numbers + length, sizeof numbers - length, "%lu ",
+                                   strtoul(rows[i].id, NULL, 16));
+        row_done(&rows[i]);
+    }
+    return numbers;
+}
+
+static void test_rows(void)
+{
+    apply(begin_row(1, "python"), "what begins is stored");
+    tap_is_str(status_of(1), "running", "and runs");
+    apply(end_row(1, EXECUTION_OK), "what ends is stored");
+    tap_is_str(status_of(1), "ok", "and has ended");
+    apply(end_row(1, EXECUTION_OK), "an end that comes twice");
+    apply(begin_row(1, "python"), "a beginning that comes again");
+    tap_is_str(status_of(1), "ok", "change nothing");
+    apply(end_row(2, EXECUTION_TIMEOUT), "an end that comes first");
+    tap_is_str(status_of(2), "timeout", "makes the row");
+    apply(begin_row(2, "node"), "the beginning");
+    tap_is_str(status_of(2), "timeout", "does not make it run");
+    tap_is_str(status_of(99), "missing", "what was never stored is missing");
+
+    struct row row;
+    tap_is_int(store_of->get(store, id_of(2), &row, NULL), 1, "the whole row is found");
+    tap_is_str(row.language, "node", "with what began");
+    tap_ok(row.code.length == 10 && memcmp(row.code.data, "print(1)\0\xff", 10) == 0,
+           "with its code, byte for byte");
+    tap_ok(row.output.length == 8 && memcmp(row.output.data, "out\xfe\0put", 8) == 0,
+           "and its output");
+    tap_ok(row.error_output.data && row.error_output.length == 0, "and what it did not write");
+    tap_ok(row.exit_code == 3 && row.output_truncated == 1 && row.duration_us == 45250 &&
+               row.work_dir == NULL && row.created_ns == FIRST_NS + 2,
+           "and its numbers");
+    autostr struct str json = {0};
+    row_json_one(&row, &json);
+    row_done(&row);
+    static const char *const parts[] = {"\"status\":\"timeout\"",
+                                        "\"exit_code\":3",
+                                        "\"duration\":\"45.2ms\"",
+                                        "\"created_at\":\"2023-11-14T22:13:20.000Z\"",
+                                        "\"cpu_time_ms\":12",
+                                        "\"memory_peak_mb\":24",
+                                        "\"truncated\":{\"output\":true,\"stderr\":false}",
+                                        "\"code\":\"print(1)\\u0000\xef\xbf\xbd\"",
+                                        "\"unenforced\":[\"no cgroup\"]",
+                                        "\"files\":[{\"name\":\"out.txt\",\"bytes\":3}]",
+                                        "\"type\":\"network_denied\""};
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        tap_has_str(json.data, parts[i], "its JSON has %s", parts[i]);
+}
+
+static void test_lost(void)
+{
+    apply(begin_row(10, "python"), "one begins");
+    apply(begin_row(12, "python"), "another later");
+    struct row other = begin_row(11, "bash");
+    other.server = "another server";
+    apply(other, "and one of another server");
+    struct row lost;
+    (void)row_lost(SERVER, FIRST_NS + 12, &lost, NULL);
+    apply(lost, "a new warden comes between them");
+    tap_is_str(status_of(10), "lost", "the first is lost");
+    tap_is_str(status_of(12), "running", "the other runs");
+    tap_is_str(status_of(11), "running", "as does that of the other server");
+    apply(end_row(10, EXECUTION_OK), "an end that comes all the same");
+    tap_is_str(status_of(10), "ok", "is what holds");
+    struct row blocked = begin_row(12, "bash");
+    blocked.kind = ROW_BLOCKED;
+    blocked.status = "blocked";
+    apply(blocked, "a refusal with an id that is there");
+    tap_is_str(status_of(12), "running", "changes nothing");
+    blocked = begin_row(13, "bash");
+    blocked.kind = ROW_BLOCKED;
+    blocked.status = "blocked";
+    apply(blocked, "another refusal");
+    tap_is_str(status_of(13), "blocked", "is a row");
+}
+
+static void test_list(void)
+{
+    tap_is_str(found(""), "13 12 11 10 2 1 ", "a list has the newest first");
+    tap_is_str(found("limit=2"), "13 12 ", "as many as are wanted");
+    char cursor[128];
+    (void)snprintf(cursor, sizeof cursor, "limit=2&cursor=%lld.%s", (long long)FIRST_NS + 12,
+                   id_of(12));
+    tap_is_str(found(cursor), "11 10 ", "and goes on behind a cursor");
+    tap_is_str(found("language=python"), "12 10 1 ", "by language");
+    tap_is_str(found("status=running"), "12 11 ", "by status");
+    tap_is_str(found("status=running&language=bash"), "11 ", "by both");
+    tap_is_str(found("domain=odd"), "13 11 1 ", "by who asked");
+    tap_is_str(found("language=x'%20OR%201=1%20--"), "", "a quote is just a character");
+    tap_is_str(found("since=1700000001"), "", "since a time");
+    tap_is_str(found("until=1700000001"), "13 12 11 10 2 1 ", "until a time");
+    apply(begin_row(2000000, "late"), "one a little later");
+    tap_is_str(found("since=1700000000&language=late"), "2000000 ", "is found");
+}
+
+static void test_refused(void)
+{
+    struct row rows[2] = {begin_row(20, "python"), begin_row(21, "python")};
+    rows[1].status = NULL; /* which no table takes */
+    struct brig_error err = {0};
+    tap_is_int(store_of->apply(store, rows, 2, &err), BRIG_E_INVALID,
+               "what can never be stored: %s", err.message);
+    tap_is_str(status_of(20), "missing", "and nothing of the batch is");
+    tap_is_int(store_of->apply(store, rows, 1, NULL), 0, "the others can be");
+    tap_is_str(status_of(20), "running", "by themselves");
+    tap_is_int(store_of->apply(store, rows, 0, NULL), 0, "none at all is a question for life");
+    row_done(&rows[0]);
+    row_done(&rows[1]);
+    struct row strange = begin_row(22, "python");
+    struct execution_request request = {.id = id_of(22), .client = "\xff\xc3\xa4\x01 ok"};
+    row_done(&strange);
+    (void)row_from_request(ROW_BEGIN, &request, keep_all, SERVER, FIRST_NS + 22, &strange, NULL);
+    tap_is_str(strange.client, "?\xc3\xa4? ok", "a text that is none is made one");
+    apply(strange, "and stored");
+}
+
+static void test_forget(void)
+{
+    for (unsigned i = 0; i < STORE_FORGET_MAX + 10; i++) {
+        struct row row = begin_row(100000 + i, "old");
+        row.created_ns = 1000 + i;
+        if (store_of->apply(store, &row, 1, NULL) < 0)
+            tap_fail("apply");
+        row_done(&row);
+    }
+    tap_is_int(store_of->forget(store, FIRST_NS, NULL), STORE_FORGET_MAX,
+               "a thousand are forgotten");
+    tap_is_int(store_of->forget(store, FIRST_NS, NULL), 10, "then the rest");
+    tap_is_int(store_of->forget(store, FIRST_NS, NULL), 0, "then none");
+    tap_is_str(status_of(1), "ok", "what is newer stays");
+}
+
+static void test_all(const char *name)
+{
+    struct brig_error err = {0};
+    tap_diag("%s", name);
+    if (store_of->open(&config, &store, &err) < 0)
+        tap_bail("%s", err.message);
+    test_rows();
+    test_lost();
+    test_list();
+    test_refused();
+    test_forget();
+    store_of->close(store);
+    tap_is_int(store_of->open(&config, &store, &err), 0, "it is opened again");
+    tap_is_str(status_of(1), "ok", "and has what it had");
+    store_of->close(store);
+}
+
+static void test_sqlite_file(void)
+{
+    struct store *second = NULL;
+    struct brig_error err = {0};
+    struct stat info;
+    if (store_of->open(&config, &store, NULL) < 0)
+        tap_bail("open");
+    tap_is_int(store_of->open(&config, &second, &err), BRIG_E_STATE, "two on one file are refused");
+    tap_has_str(err.message, "in use by another brigd", "and told why");
+    store_of->close(store);
+    tap_ok(stat(config.database.path, &info) == 0 && (info.st_mode & 077) == 0,
+           "the file is its owner's alone");
+    sqlite3 *db = NULL;
+    (void)sqlite3_open(config.database.path, &db);
+    (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
+    (void)sqlite3_close(db);
+    err = (struct brig_error){0};
+    tap_is_int(store_of->open(&config, &second, &err), BRIG_E_INVALID, "one of a newer brigd too");
+    tap_has_str(err.message, "its version is 99", "and told why");
+    FILE *file = fopen(config.database.path, "we");
+    (void)fputs("this is no database, and it is long enough to be read as one, surely\n", file);
+    (void)fclose(file);
+    err = (struct brig_error){0};
+    tap_is_int(store_of->open(&config, &second, &err), BRIG_E_SYSTEM,
+               "what is no database as well");
+    tap_has_str(err.message, "not a database", "and told why");
+}
+
+static void test_postgres_dead(void)
+{
+    struct brig_error err = {0};
+    struct row row = begin_row(30, "python");
+    if (store_of->open(&config, &store, NULL) < 0)
+        tap_bail("open");
+    tap_is_int(store_of->apply(store, &row, 1, &err), 0, "a row is stored");
+    tap_ok(postgres_stop("immediate"), "the server is stopped");
+    tap_is_int(store_of->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "then it is not: %s",
+               err.message);
+    err = (struct brig_error){0};
+    tap_is_int(store_of->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "nor again: %s", err.message);
+    tap_ok(postgres_start(), "the server is started");
+    tap_is_int(store_of->apply(store, &row, 1, &err), 0, "then it is");
+    row_done(&row);
+    store_of->close(store);
+    struct server_config wrong = {.database.dsn = "postgres://u:secret@[::1"};
+    err = (struct brig_error){0};
+    tap_is_int(store_of->open(&wrong, &store, &err), BRIG_E_INVALID, "no connection string");
+    tap_ok(!strstr(err.message, "secret"), "and its password is not told");
+    wrong.database.dsn = "host=/nonexistent user=u password=secret dbname=x";
+    err = (struct brig_error){0};
+    tap_is_int(store_of->open(&wrong, &store, &err), 0, "a server that is not there is no error");
+    tap_is_int(store_of->apply(store, NULL, 0, &err), BRIG_E_SYSTEM, "until it is asked");
+    tap_ok(!strstr(err.message, "secret"), "nor is it told then: %s", err.message);
+    store_of->close(store);
+}
+
+int main(void)
+{
+    char path[96];
+    (void)umask(077);
+    (void)snprintf(directory, sizeof directory, "/tmp/test-store-XXXXXX");
+    if (!mkdtemp(directory))
+        tap_bail("no directory");
+    (void)snprintf(path, sizeof path, "%s/deep/er/history.sqlite", directory);
+    config.database.path = path;
+    store_of = &store_sqlite;
+    test_all("SQLite");
+    test_sqlite_file();
+    if (postgres_make()) {
+        store_of = &store_postgres;
+        config.database.dsn = postgres.dsn;
+        tap_ok(postgres_start(), "PostgreSQL is started");
+        test_all("PostgreSQL");
+        test_postgres_dead();
+        tap_ok(postgres_stop("fast"), "PostgreSQL is stopped");
+        postgres_remove();
+    }
+    (void)snprintf(postgres.directory, sizeof postgres.directory, "%s", directory);
+    postgres_remove();
+    return tap_done();
+}
