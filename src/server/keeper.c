@@ -143,6 +143,8 @@ static __attribute__((noreturn)) void be_role(const struct keeper *keeper, enum 
     forget_secrets(keeper->config, role);
     int result = channel_new(&control_fd, &control, &err);
     if (result == 0 && role == ROLE_FRONT)
+        result = front_prepare(keeper->config, &err);
+    if (result == 0 && role == ROLE_FRONT)
         result = become_nobody(&err);
     /* Setting ids clears both of these. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

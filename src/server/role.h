@@ -14,5 +14,7 @@ typedef int role_main(const struct server_config *config, struct channel *contro
                       struct brig_error *err);
 
 role_main front_main;
+/* Called before the front's process becomes nobody: opens what only its owner may. */
+int front_prepare(const struct server_config *config, struct brig_error *err);
 role_main warden_main;
 role_main recorder_main;

@@ -122,7 +122,7 @@ void answer_add_headers(const struct exchange *exchange, struct MHD_Response *re
         (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
     if (exchange->front->tls)
         (void)MHD_add_response_header(response, "Strict-Transport-Security", "max-age=31536000");
-    if (exchange->front->draining)
+    if (exchange->front->draining || exchange->closes)
         (void)MHD_add_response_header(response, "Connection", "close");
     add_allow(exchange, response);
     cors_add_headers(exchange, response);

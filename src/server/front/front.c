@@ -37,6 +37,14 @@
 #define OTHER_FILES 256 /* beside connections: channels, messages, lingering sockets */
 #define TLS_PATIENCE_MS 10000
 
+/* Opened by front_prepare(), if it was called, for front_main(). */
+static struct access_log prepared_log = {.fd = -1};
+
+int front_prepare(const struct server_config *config, struct brig_error *err)
+{
+    return access_log_open(&prepared_log, config->server.access_log, err);
+}
+
 /* As many as connections need, as far as this process may. */
 static uint64_t raise_files(const struct server_config *config)
 {
@@ -83,10 +91,12 @@ static int set_up_parts(struct front *front, struct brig_error *err)
                           &front->rate, err);
     if (result == 0 && config->security.detector)
         result = detector_new(&front->detector, err);
-    if (result == 0)
-        result = access_log_open(&front->log, config->server.access_log, err);
+    if (result == 0 && prepared_log.fd < 0)
+        result = access_log_open(&prepared_log, config->server.access_log, err);
     if (result == 0)
         result = seed_hashes(err);
+    front->log = prepared_log;
+    prepared_log = (struct access_log){.fd = -1};
     front->tells_hosts = front->keys.count == 0 && config->security.trusted_proxies.count == 0 &&
                          is_loopback(front->listener);
     return result;

@@ -60,7 +60,8 @@ struct exchange {
     struct connection *socket;
     const struct route *route; /* NULL: none */
     enum exchange_state state;
-    bool suspended, gone, is_head;
+    bool suspended, gone;
+    bool closes; /* the connection, after the answer */
     char request_id[FRONT_REQUEST_ID_MAX + 1];
     char path_id[EXECUTION_ID_LENGTH + 1]; /* {id} of the path */
     char execution_id[EXECUTION_ID_LENGTH + 1];

@@ -243,6 +243,26 @@ static bool prepare(struct exchange *exchange)
            check_key(exchange) && check_type(exchange);
 }
 
+static enum MHD_Result count_length(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    size_t *count = context;
+    (void)kind;
+    (void)value;
+    *count += strcasecmp(name, "Content-Length") == 0;
+    return MHD_YES;
+}
+
+/* A proxy before us might have taken another of its lengths, and the rest for the next request. */
+static bool has_one_length(const struct exchange *exchange)
+{
+    size_t count = 0;
+    if (!header(exchange, "Content-Length"))
+        return true;
+    (void)MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, count_length, &count);
+    return count == 1 && !header(exchange, "Transfer-Encoding");
+}
+
 /* The head is there. An answer now would close the connection, as what follows is not read then: that
  * is for bodies that are not to come at all. */
 static enum MHD_Result begin_request(struct exchange *exchange)
@@ -250,6 +270,11 @@ static enum MHD_Result begin_request(struct exchange *exchange)
     exchange->socket->deadline_ms =
         exchange->front->now_ms + exchange->front->config->server.header_timeout_ms;
     (void)prepare(exchange);
+    if (!has_one_length(exchange)) {
+        answer_error(exchange, ERROR_MALFORMED_REQUEST, NULL);
+        exchange->closes = exchange->socket->drain = true;
+        return send_answer(exchange);
+    }
     if (is_too_large(exchange, header(exchange, "Content-Length"))) {
         refuse_size(exchange);
         exchange->socket->drain = true;

@@ -55,7 +55,8 @@ static const char *below(char path[REQUEST_FIELD_MAX], const char *parent, const
 
 static bool refuse_memory(struct decoder *d)
 {
-    return refuse(d, ERROR_OVERLOADED, "", "out of memory");
+    (void)refuse(d, ERROR_OVERLOADED, "", "out of memory");
+    return false;
 }
 
 static bool wrong_type(struct decoder *d, const char *field, const char *wanted)
@@ -78,8 +79,11 @@ static bool read_text(struct decoder *d, const char *field, const json_t *value,
     if (length > max)
         return refuse(d, ERROR_INVALID_FIELD, field, "%s has %zu bytes, at most %zu are allowed",
                       field, length, max);
-    *ret_text = arena_strdup(&d->out->arena, text);
-    return *ret_text || refuse_memory(d);
+    const char *copy = arena_strdup(&d->out->arena, text);
+    if (!copy)
+        return refuse_memory(d);
+    *ret_text = copy;
+    return true;
 }
 
 static bool keep_bytes(struct decoder *d, const char *text, size_t length,
@@ -134,7 +138,7 @@ static bool read_encoded(struct decoder *d, const char *field, const json_t *obj
 static bool read_bytes(struct decoder *d, const char *field, const json_t *value, size_t max,
                        struct execution_bytes *ret_bytes)
 {
-    struct execution_bytes bytes;
+    struct execution_bytes bytes = {0};
     bool read = false;
     if (json_is_object(value))
         read = read_encoded(d, field, value, &bytes);
@@ -441,7 +445,7 @@ static bool is_below_a_root(const struct server_config *config, const char *path
 
 static bool read_work_dir(struct decoder *d, const char *field, const json_t *value)
 {
-    const char *path = NULL;
+    const char *path = "";
     if (!read_text(d, field, value, EXECUTION_VALUE_MAX, &path))
         return false;
     if (path[0] != '/')
