@@ -81,7 +81,7 @@ static void stream_ready(void *owner, uint32_t events)
 {
     struct run_stream *stream = owner;
     (void)events;
-    if (stream->source.fd < 0 || stream->paused)
+    if (stream->source.fd < 0 || stream->paused || stream->run->state == RUN_OVER)
         return;
     bool wanted = stream->run->request.stream && stream->run->front == stream->run->warden->fronts;
     if (wanted && warden_front_is_full(stream->run->warden))
