@@ -212,11 +212,17 @@ assert net["allowed"] == 1000 and net["denied"] == 0 and net["bytes_in"] == 1100
 }
 
 @test "sockets without a file are the jail's own" {
-    local listen='import socket, sys, time
-s = socket.socket(socket.AF_UNIX); s.bind("\0brig-door-test"); s.listen(); open(sys.argv[1], "w").close(); time.sleep(60)'
+    # It ends when its file is removed.
+    local listen='import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind("\0brig-door-test")
+s.listen()
+open(sys.argv[1], "w").close()
+while os.path.exists(sys.argv[1]):
+    time.sleep(0.05)'
     local reach='import socket; s = socket.socket(socket.AF_UNIX); s.connect("\0brig-door-test")'
     world user timeout 60 python3 -c "$listen" "$SCRATCH/listens" > /dev/null 2>&1 3>&- &
-    SERVER=$!
+    local listener=$!
     until_file "$SCRATCH/listens"
     must world user python3 -c "$reach"
     must_fail jail user --net open -- python3 -c "$reach"
@@ -224,6 +230,8 @@ s = socket.socket(socket.AF_UNIX); s.bind("\0brig-door-test"); s.listen(); open(
     must jail user --net open -- python3 -c 'import socket
 s = socket.socket(socket.AF_UNIX); s.bind("\0brig-door-test"); s.listen()
 socket.socket(socket.AF_UNIX).connect("\0brig-door-test")'
+    rm "$SCRATCH/listens"
+    wait "$listener"
 }
 
 @test "the broker is neither seen from inside nor hit" {
