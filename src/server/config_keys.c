@@ -129,9 +129,9 @@ const struct config_key config_keys[] = {
      .doc = "The file of SQLite. Default: history.sqlite in $STATE_DIRECTORY, in /var/lib/brig for "
             "root, or in ~/.local/state/brig."},
     {KEY("database.dsn", CONFIG_TEXT, database.dsn), .secret = true,
-     .doc =
-         "Connection string of PostgreSQL, as a URL or as key=value words. Its password may also be "
-         "in a file that it names as passfile=PATH."},
+     .doc = "Connection string of PostgreSQL, as a URL or as key=value words. Its password may "
+            "also be "
+            "in a file that it names as passfile=PATH."},
     {KEY("database.spool_dir", CONFIG_PATH, database.spool_dir),
      .doc = "Where rows wait for the database. Default: spool beside the file of SQLite."},
     {KEY("database.spool_max", CONFIG_SIZE, database.spool_max_bytes), .initial = "1G",
