@@ -453,6 +453,35 @@ static bool wait_status(const char *part, int ms)
     return false;
 }
 
+/* A spool with little room, before a database that is not there. */
+static void test_bounds(void)
+{
+    unsigned next = 900000, tag = 0;
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/nonexistent user=nobody dbname=x";
+    config.database.spool_max_bytes = 40000;
+    tap_ok(start_recorder(NULL), "with a small spool and no database");
+    tap_ok(load(&next, &tag, 20), "rows are stored");
+    tap_ok(wait_status("\"dropped\":0,\"thinned\":0", 10000), "whole, while there is room");
+    tap_ok(load(&next, &tag, 60), "more are stored");
+    struct message message;
+    bool thinned = false, dropped = false;
+    for (int i = 0; i < 200 && !(thinned && dropped); i++) {
+        if (!load(&next, &tag, 5))
+            tap_fail("load");
+        while (expect(recorder.control, MESSAGE_WARNING, &message, 1)) {
+            thinned = thinned || strstr(message.bytes, "only hashes of code and output");
+            dropped = dropped || strstr(message.bytes, "rows are dropped");
+            message_done(&message);
+        }
+    }
+    tap_ok(thinned, "then without code and output, which is said");
+    tap_ok(dropped, "then they are dropped, which is said");
+    tap_ok(load(&next, &tag, 5), "and nobody waits for them");
+    kill_recorder();
+    config.database.spool_max_bytes = 1 << 30;
+}
+
 static void test_postgres(void)
 {
     unsigned next = 1, tag = 0;
@@ -518,6 +547,7 @@ int main(void)
     test_retention();
     test_none();
     test_postgres();
+    test_bounds();
     (void)snprintf(postgres.directory, sizeof postgres.directory, "%s", directory);
     postgres_remove();
     return tap_done();
