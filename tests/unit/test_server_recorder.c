@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -81,6 +82,7 @@ static bool start_recorder(char *ret_error)
         struct channel *control = NULL;
         struct brig_error err = {0};
         (void)channel_new(&other, &control, NULL);
+        (void)signal(SIGXFSZ, SIG_IGN); /* a limit on files stands for a full disk */
         int result = recorder_main(&config, control, -1, &err);
         if (result < 0)
             (void)channel_send(control, MESSAGE_WARNING, 0, err.message, strlen(err.message), NULL);
@@ -482,6 +484,32 @@ static void test_bounds(void)
     config.database.spool_max_bytes = 1 << 30;
 }
 
+/* A disk that is full for a while: nothing is called stored that is not, and nothing is lost. */
+static void test_full_disk(void)
+{
+    struct message message;
+    struct rlimit before, none = {1, 1};
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/nonexistent user=nobody dbname=x";
+    tap_ok(start_recorder(NULL), "before a database that is not there");
+    tap_ok(send_begin(800000, 1) && wait_stored(1), "a row is stored");
+    (void)prlimit(recorder.pid, RLIMIT_FSIZE, NULL, &before);
+    none.rlim_max = before.rlim_max;
+    tap_is_int(prlimit(recorder.pid, RLIMIT_FSIZE, &none, NULL), 0, "then the disk is full");
+    tap_ok(send_begin(800001, 2) && send_begin(800002, 3), "others come");
+    tap_ok(!expect(recorder.warden, MESSAGE_STORED, &message, 1200), "they are not called stored");
+    bool said = expect(recorder.control, MESSAGE_WARNING, &message, 1000) &&
+                strstr(message.bytes, "append to the spool");
+    while (!said && expect(recorder.control, MESSAGE_WARNING, &message, 200))
+        said = strstr(message.bytes, "append to the spool") != NULL;
+    tap_ok(said, "which is said");
+    message_done(&message);
+    tap_has_str(get(800000), "failed: ", "questions are answered meanwhile");
+    (void)prlimit(recorder.pid, RLIMIT_FSIZE, &before, NULL);
+    tap_ok(wait_stored(3), "when there is room again they are stored");
+    kill_recorder();
+}
+
 static void test_postgres(void)
 {
     unsigned next = 1, tag = 0;
@@ -548,6 +576,7 @@ int main(void)
     test_none();
     test_postgres();
     test_bounds();
+    test_full_disk();
     (void)snprintf(postgres.directory, sizeof postgres.directory, "%s", directory);
     postgres_remove();
     return tap_done();
