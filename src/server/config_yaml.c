@@ -2,6 +2,7 @@
 /* The configuration from YAML: what libyaml reads, held against the table of keys. Of YAML only what
  * a configuration needs is taken: mappings, lists and scalars; no anchors, aliases, tags or second
  * documents, so that nothing in it is larger than the file is. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -43,12 +44,13 @@ static size_t line_of(const struct reader *r)
 __attribute__((format(printf, 3, 4))) static int fail_at(struct reader *r, size_t line,
                                                          const char *format, ...)
 {
-    char text[BRIG_MESSAGE_MAX];
+    autostr struct str text = {0};
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
+    str_vappendf(&text, format, args);
     va_end(args);
-    return brig_fail(r->err, BRIG_E_INVALID, 0, "%s:%zu: %s", r->name, line, text);
+    return brig_fail(r->err, BRIG_E_INVALID, 0, "%s:%zu: %s", r->name, line,
+                     text.data ? text.data : "");
 }
 
 static int fail_syntax(struct reader *r)
@@ -329,7 +331,7 @@ static int read_pair(struct reader *r, const char *name, bool *ret_down)
 /* At a key; reads it and its value. */
 static int read_key(struct reader *r, struct level levels[DEPTH_MAX], size_t *depth)
 {
-    const char *text = NULL;
+    const char *text = "";
     char name[CONFIG_NAME_MAX], whole[2 * CONFIG_NAME_MAX];
     bool down = false;
     if (r->event.type != YAML_SCALAR_EVENT)

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -81,6 +82,7 @@ static bool start_recorder(char *ret_error)
         struct channel *control = NULL;
         struct brig_error err = {0};
         (void)channel_new(&other, &control, NULL);
+        (void)signal(SIGXFSZ, SIG_IGN); /* a limit on files stands for a full disk */
         int result = recorder_main(&config, control, -1, &err);
         if (result < 0)
             (void)channel_send(control, MESSAGE_WARNING, 0, err.message, strlen(err.message), NULL);
@@ -453,6 +455,61 @@ static bool wait_status(const char *part, int ms)
     return false;
 }
 
+/* A spool with little room, before a database that is not there. */
+static void test_bounds(void)
+{
+    unsigned next = 900000, tag = 0;
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/nonexistent user=nobody dbname=x";
+    config.database.spool_max_bytes = 40000;
+    tap_ok(start_recorder(NULL), "with a small spool and no database");
+    tap_ok(load(&next, &tag, 20), "rows are stored");
+    tap_ok(wait_status("\"dropped\":0,\"thinned\":0", 10000), "whole, while there is room");
+    tap_ok(load(&next, &tag, 60), "more are stored");
+    struct message message;
+    bool thinned = false, dropped = false;
+    for (int i = 0; i < 200 && !(thinned && dropped); i++) {
+        if (!load(&next, &tag, 5))
+            tap_fail("load");
+        while (expect(recorder.control, MESSAGE_WARNING, &message, 1)) {
+            thinned = thinned || strstr(message.bytes, "only hashes of code and output");
+            dropped = dropped || strstr(message.bytes, "rows are dropped");
+            message_done(&message);
+        }
+    }
+    tap_ok(thinned, "then without code and output, which is said");
+    tap_ok(dropped, "then they are dropped, which is said");
+    tap_ok(load(&next, &tag, 5), "and nobody waits for them");
+    kill_recorder();
+    config.database.spool_max_bytes = 1 << 30;
+}
+
+/* A disk that is full for a while: nothing is called stored that is not, and nothing is lost. */
+static void test_full_disk(void)
+{
+    struct message message;
+    struct rlimit before, none = {1, 1};
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/nonexistent user=nobody dbname=x";
+    tap_ok(start_recorder(NULL), "before a database that is not there");
+    tap_ok(send_begin(800000, 1) && wait_stored(1), "a row is stored");
+    (void)prlimit(recorder.pid, RLIMIT_FSIZE, NULL, &before);
+    none.rlim_max = before.rlim_max;
+    tap_is_int(prlimit(recorder.pid, RLIMIT_FSIZE, &none, NULL), 0, "then the disk is full");
+    tap_ok(send_begin(800001, 2) && send_begin(800002, 3), "others come");
+    tap_ok(!expect(recorder.warden, MESSAGE_STORED, &message, 1200), "they are not called stored");
+    bool said = expect(recorder.control, MESSAGE_WARNING, &message, 1000) &&
+                strstr(message.bytes, "append to the spool");
+    while (!said && expect(recorder.control, MESSAGE_WARNING, &message, 200))
+        said = strstr(message.bytes, "append to the spool") != NULL;
+    tap_ok(said, "which is said");
+    message_done(&message);
+    tap_has_str(get(800000), "failed: ", "questions are answered meanwhile");
+    (void)prlimit(recorder.pid, RLIMIT_FSIZE, &before, NULL);
+    tap_ok(wait_stored(3), "when there is room again they are stored");
+    kill_recorder();
+}
+
 static void test_postgres(void)
 {
     unsigned next = 1, tag = 0;
@@ -518,6 +575,8 @@ int main(void)
     test_retention();
     test_none();
     test_postgres();
+    test_bounds();
+    test_full_disk();
     (void)snprintf(postgres.directory, sizeof postgres.directory, "%s", directory);
     postgres_remove();
     return tap_done();

@@ -32,12 +32,13 @@
 
 void recorder_warn(struct recorder *r, const char *format, ...)
 {
-    char line[BRIG_MESSAGE_MAX];
+    autostr struct str line = {0};
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
+    str_vappendf(&line, format, args);
     va_end(args);
-    (void)channel_send(r->control, MESSAGE_WARNING, 0, line, strlen(line), NULL);
+    if (!line.failed)
+        (void)channel_send(r->control, MESSAGE_WARNING, 0, line.data, line.length, NULL);
 }
 
 /* ---- The beginning ---- */
