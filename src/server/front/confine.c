@@ -64,6 +64,7 @@ static const int allowed[] = {
     SCMP_SYS(set_robust_list), /* libc */
     SCMP_SYS(setsockopt),      /* no delay */
     SCMP_SYS(shutdown),        /* who is too slow */
+    SCMP_SYS(sigaltstack),     /* of sanitizers, at the end */
     SCMP_SYS(time),            /* where there is no vDSO */
     SCMP_SYS(write),           /* the log */
     SCMP_SYS(writev),          /* */

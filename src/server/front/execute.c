@@ -281,6 +281,14 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     exchange_resume(exchange);
 }
 
+/* Those of the code were counted when they were found. */
+static void count_observed(struct front *front, const struct execution_result *result)
+{
+    for (size_t i = 0; i < result->event_count; i++)
+        if (!front->detector || !detector_has(&result->events[i]))
+            metrics_events(&front->metrics, &result->events[i], 1);
+}
+
 void execute_done(struct front *front, const struct message *message)
 {
     struct ticket *ticket = ticket_find(front, message->tag);
@@ -297,11 +305,7 @@ void execute_done(struct front *front, const struct message *message)
         return;
     }
     metrics_execution(&front->metrics, language, &result);
-    /* Those of the code were counted when they were found. */
-    size_t own = 0;
-    while (own < result.event_count && front->detector && detector_has(&result.events[own]))
-        own++;
-    metrics_events(&front->metrics, result.events + own, result.event_count - own);
+    count_observed(front, &result);
     if (exchange)
         answer_result(exchange, &result);
 }
