@@ -74,7 +74,7 @@ const struct config_key config_keys[] = {
     {KEY("sandbox.max_timeout", CONFIG_DURATION, sandbox.max_timeout_ms), .initial = "60s",
      .min = 1, .max = DAY_MS,
      .doc = "Most time that a request may ask for. A runtime may have its own."},
-    {KEY("sandbox.kill_grace", CONFIG_DURATION, sandbox.kill_grace_ms), .initial = "5s",
+    {KEY("sandbox.kill_grace", CONFIG_DURATION, sandbox.kill_grace_ms), .initial = "0",
      .max = HOUR_MS,
      .doc = "At the end of that time: how long between SIGTERM and SIGKILL. 0 kills at once. The "
             "variable SANDBOX_KILL_GRACE_MS, in milliseconds, replaces it."},

@@ -21,7 +21,7 @@ enum message_type {
     /* front → warden */
     MESSAGE_EXECUTE, /* an execution_request; tag chosen by the front */
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client went away */
-    MESSAGE_KILL,    /* bytes: an id; answered by MESSAGE_KILLED with the same tag */
+    MESSAGE_KILL,    /* bytes: an id, then the domain that asks, or nothing; answered by MESSAGE_KILLED with the same tag */
     /* warden → front */
     MESSAGE_OUTPUT, /* one byte (1 or 2), then what came on that stream; only if it was asked for */
     MESSAGE_DONE,   /* an execution_result; the last of a tag */
@@ -34,7 +34,7 @@ enum message_type {
     MESSAGE_NEW_WARDEN, /* what an earlier one had running is lost */
     /* front → recorder */
     MESSAGE_LIST,    /* a query as text (recorder/query.h) */
-    MESSAGE_GET,     /* an id */
+    MESSAGE_GET,     /* an id, then the domain that asks, or nothing */
     MESSAGE_BLOCKED, /* an execution_request that the detector refused: a row of its own */
     /* recorder → warden */
     MESSAGE_STORED, /* all up to this tag is safe */

@@ -47,7 +47,7 @@ static void test_defaults(void)
     tap_is_int(config.sandbox.max_concurrent, 1000, "a thousand run at once");
     tap_is_int(config.sandbox.default_timeout_ms, 10000, "for ten seconds");
     tap_is_int(config.sandbox.max_timeout_ms, 60000, "at most sixty");
-    tap_is_int(config.sandbox.kill_grace_ms, 5000, "with five seconds of grace");
+    tap_is_int(config.sandbox.kill_grace_ms, 0, "without grace");
     tap_is_int(config.sandbox.limits[EXECUTION_MEMORY_MB], 256, "with 256 MiB");
     tap_is_int(config.sandbox.limits[EXECUTION_PIDS], 50, "and 50 processes");
     tap_is_int(config.sandbox.limits[EXECUTION_DISK_MB], 100, "and 100 MiB of disk");

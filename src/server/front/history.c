@@ -2,6 +2,7 @@
 /* The routes below /executions. */
 #include "server/front/history.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/config.h"
@@ -26,6 +27,15 @@ static void ask(struct exchange *exchange, enum ticket_kind kind, enum server_ro
     exchange_suspend(exchange);
 }
 
+/* Who has a key sees and ends what was asked for with it, and nothing else. */
+static void ask_for_id(struct exchange *exchange, enum ticket_kind kind, enum server_role role,
+                       enum message_type type, enum front_error error)
+{
+    char text[EXECUTION_ID_LENGTH + sizeof exchange->domain];
+    (void)snprintf(text, sizeof text, "%s%s", exchange->path_id, exchange->domain);
+    ask(exchange, kind, role, type, text, error);
+}
+
 static bool has_history(struct exchange *exchange)
 {
     if (exchange->front->config->database.store != STORE_NONE)
@@ -48,15 +58,13 @@ void history_get(struct exchange *exchange)
 {
     if (!has_history(exchange) || !query_check(exchange))
         return;
-    ask(exchange, TICKET_GET, ROLE_RECORDER, MESSAGE_GET, exchange->path_id,
-        ERROR_HISTORY_UNAVAILABLE);
+    ask_for_id(exchange, TICKET_GET, ROLE_RECORDER, MESSAGE_GET, ERROR_HISTORY_UNAVAILABLE);
 }
 
 void history_kill(struct exchange *exchange)
 {
     if (query_check(exchange))
-        ask(exchange, TICKET_KILL, ROLE_WARDEN, MESSAGE_KILL, exchange->path_id,
-            ERROR_EXECUTION_LOST);
+        ask_for_id(exchange, TICKET_KILL, ROLE_WARDEN, MESSAGE_KILL, ERROR_EXECUTION_LOST);
 }
 
 static void answer_killed(struct exchange *exchange, const struct message *message)

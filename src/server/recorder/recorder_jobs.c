@@ -78,12 +78,15 @@ static int read_question(const struct message *question, struct job *job, struct
 {
     if (question->type == MESSAGE_LIST)
         return query_parse(question->bytes, question->length, now_ns(), &job->query, err);
-    if (!execution_id_is_valid(question->bytes) || question->length != EXECUTION_ID_LENGTH)
+    (void)snprintf(job->id, sizeof job->id, "%s", question->bytes);
+    if (!execution_id_is_valid(job->id))
         return brig_fail(err, BRIG_E_INVALID, 0, "an id is a UUID");
-    for (size_t i = 0; i <= EXECUTION_ID_LENGTH; i++) {
-        char c = question->bytes[i];
-        job->id[i] = c >= 'A' && c <= 'F' ? (char)(c | 0x20) : c;
-    }
+    for (char *c = job->id; *c; c++)
+        *c = *c >= 'A' && *c <= 'F' ? (char)(*c | 0x20) : *c;
+    const char *domain = question->bytes + EXECUTION_ID_LENGTH;
+    if (strlen(domain) >= sizeof job->domain)
+        return brig_fail(err, BRIG_E_INVALID, 0, "who asks is nobody");
+    (void)snprintf(job->domain, sizeof job->domain, "%s", domain);
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -140,7 +141,9 @@ static int get(struct worker *worker, struct job *job)
     int count = worker->operations->get(worker->store, job->id, &row, &job->err);
     if (count <= 0)
         return count;
-    row_json_one(&row, &job->text);
+    bool own = !*job->domain || (row.domain && strcmp(row.domain, job->domain) == 0);
+    if (own) /* else it is as if there were none */
+        row_json_one(&row, &job->text);
     row_done(&row);
     return 0;
 }

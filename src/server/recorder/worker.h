@@ -29,6 +29,7 @@ struct job {
     struct spool_batch batch; /* APPLY; may be empty: then only whether the database answers */
     struct query query;
     char id[EXECUTION_ID_LENGTH + 1];
+    char domain[QUERY_WORD_MAX]; /* who asks for it, or "" */
     int64_t before_ns;
     /* What came of it. */
     int result; /* 0 or more; negative with `err` */

@@ -39,7 +39,7 @@ struct maker {
 static int set_limits(const struct maker *maker)
 {
     const struct runtime *runtime = maker->runtime;
-    uint64_t values[EXECUTION_LIMITS_];
+    uint64_t values[EXECUTION_LIMITS_], grace = maker->ground->config->sandbox.kill_grace_ms;
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
         values[i] =
             jail_limit(maker->ground->config, runtime, maker->request, (enum execution_limit)i);
@@ -48,7 +48,7 @@ static int set_limits(const struct maker *maker)
         uint64_t value;
     } rows[] = {
         {BRIG_LIMIT_WALL_MS, jail_timeout_ms(maker->ground->config, runtime, maker->request)},
-        {BRIG_LIMIT_GRACE_MS, runtime->agent ? GRACE_AGENT_MS : 0},
+        {BRIG_LIMIT_GRACE_MS, grace ? grace : runtime->agent ? GRACE_AGENT_MS : 0},
         {BRIG_LIMIT_MEMORY_BYTES, values[EXECUTION_MEMORY_MB] * MEBIBYTE},
         {BRIG_LIMIT_PROCESSES, values[EXECUTION_PIDS]},
         {BRIG_LIMIT_TMP_BYTES, values[EXECUTION_DISK_MB] * MEBIBYTE},

@@ -143,9 +143,14 @@ static int take_cancel(struct warden *warden, const struct message *message, str
 
 static int take_kill(struct warden *warden, const struct message *message, struct brig_error *err)
 {
-    if (message->length != EXECUTION_ID_LENGTH || !execution_id_is_valid(message->bytes))
+    char id[EXECUTION_ID_LENGTH + 1];
+    (void)snprintf(id, sizeof id, "%s", message->bytes);
+    if (!execution_id_is_valid(id))
         return brig_fail(err, BRIG_E_INVALID, 0, "what is to be ended is no id");
-    struct run *run = warden_run_find(warden, message->bytes);
+    const char *domain = message->bytes + EXECUTION_ID_LENGTH;
+    struct run *run = warden_run_find(warden, id);
+    if (run && *domain && strcmp(run->request.domain, domain) != 0)
+        run = NULL; /* somebody else's */
     char answer = run != NULL;
     if (run)
         warden_run_cancel(run, RUN_CANCELLED);
