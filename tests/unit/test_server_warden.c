@@ -318,10 +318,10 @@ static void test_slow_front(void)
 
 static void test_drain(void)
 {
-    struct execution_request request = request_for("bash", "sleep 1; echo done");
-    size_t before = rig.row_count;
+    struct execution_request request = request_for("bash", "echo begun; sleep 1; echo done");
+    request.stream = true;
     uint64_t tag = send_request(&rig, &request);
-    (void)wait_for(&rig, has_rows, before + 1);
+    (void)wait_for(&rig, has_output, tag);
     tap_is_int(rig_drain(&rig), 0, "a warden that is told to drain ends well");
     tap_ok(is_done(&rig, tag), "with the answer to what ran");
     is_status(&rig.answers[tag].result, EXECUTION_OK, "which was not cut short");

@@ -3,6 +3,7 @@
  * keeper, the front and the recorder. */
 #pragma once
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -356,6 +357,16 @@ static inline int rig_drain(struct rig *rig)
     return WEXITSTATUS(status);
 }
 
+/* What a warden that was killed has left, too. */
+static inline void remove_state(const struct rig *rig)
+{
+    autodir DIR *dir = opendir(rig->state_dir);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        if (entry->d_name[0] != '.')
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    (void)rmdir(rig->state_dir);
+}
+
 static inline void rig_done(struct rig *rig)
 {
     for (size_t i = 0; rig->answers && i < DONES_MAX; i++) {
@@ -366,7 +377,7 @@ static inline void rig_done(struct rig *rig)
     execution_result_done(&rig->last_row);
     free(rig->answers);
     free(rig->runtimes);
-    (void)rmdir(rig->state_dir);
+    remove_state(rig);
 }
 
 /* A group of checks; the name may be given as an argument to run it alone. */
