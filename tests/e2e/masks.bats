@@ -100,8 +100,8 @@ by_sudo() {
     local outside mode
     outside=$(run_as_user mktemp -d /var/tmp/brigtest.XXXXXXXX)
     lib_is_root || cannot "needs a directory that is neither in the home nor in /tmp"
-    mv "$outside" "/var/lib/"
-    outside=/var/lib/${outside##*/}
+    mv "$outside" "${BRIG_SCRATCH:-/var/lib}/"
+    outside=${BRIG_SCRATCH:-/var/lib}/${outside##*/}
     LIB_SCRATCHES="$LIB_SCRATCHES $outside"
     run_as_user sh -c "mkdir -p $outside/gh; echo token >$outside/gh/hosts; echo open >$outside/open; echo token >$outside/rc; ln -s $outside $H/.mcfg; ln -s $outside/rc $H/.mrc"
     for mode in casual bare; do
