@@ -21,7 +21,7 @@ enum message_type {
     /* front → warden */
     MESSAGE_EXECUTE, /* an execution_request; tag chosen by the front */
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client went away */
-    MESSAGE_KILL,    /* bytes: an id, then the domain that asks, or nothing; answered by MESSAGE_KILLED with the same tag */
+    MESSAGE_KILL, /* bytes: an id, then the domain that asks, or nothing; answered by MESSAGE_KILLED with the same tag */
     /* warden → front */
     MESSAGE_OUTPUT, /* one byte (1 or 2), then what came on that stream; only if it was asked for */
     MESSAGE_DONE,   /* an execution_result; the last of a tag */
