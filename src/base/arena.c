@@ -8,7 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_CHUNK_BYTES 65536 /* a plan fits; what is not used is never touched */
+/* Many an arena holds a few strings for as long as a run lasts; each chunk is four times the one
+ * before it, so that a plan takes four. */
+#define ARENA_FIRST_BYTES 1024
+#define ARENA_CHUNK_BYTES 65536
+#define ARENA_GROWTH 4
 
 struct arena_chunk {
     struct arena_chunk *next;
@@ -28,14 +32,20 @@ static struct arena_chunk *add_chunk(struct arena *arena, size_t size)
     return chunk;
 }
 
+static size_t next_size(const struct arena *arena, size_t wanted)
+{
+    size_t size = arena->chunks ? arena->chunks->size * ARENA_GROWTH : ARENA_FIRST_BYTES;
+    if (size > ARENA_CHUNK_BYTES)
+        size = ARENA_CHUNK_BYTES;
+    return wanted > size ? wanted : size;
+}
+
 void *arena_alloc_raw(struct arena *arena, size_t size)
 {
     size_t rounded = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct arena_chunk *chunk = arena->chunks;
     if (rounded < size || !chunk || chunk->size - chunk->used < rounded) {
-        chunk = rounded < size
-                    ? NULL
-                    : add_chunk(arena, rounded > ARENA_CHUNK_BYTES ? rounded : ARENA_CHUNK_BYTES);
+        chunk = rounded < size ? NULL : add_chunk(arena, next_size(arena, rounded));
         if (!chunk) {
             arena->failed = 1;
             return NULL;

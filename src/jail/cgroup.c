@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/own.h"
 #include "jail/cgroup_driver.h"
 
@@ -390,6 +391,8 @@ int cgroup_open_procs(const struct cgroup *group)
 
 void cgroup_joined(struct cgroup *group)
 {
+    for (int tree = 0; tree < (int)ARRAY_LENGTH(group->dirs); tree++)
+        group->dirs[tree] = fds_keep_high(group->dirs[tree]);
     if (group->main_fd >= 0)
         (void)close(take_fd(&group->main_fd));
     while (group->join_count > 0)

@@ -405,14 +405,42 @@ static const int *group_of(const struct plan *plan)
     return plan->cgroup_fd >= 0 ? &plan->cgroup_fd : 0;
 }
 
+/* The first act of the first clone. A caller with a thousand jails has ten thousand fds: to copy them
+ * all, and close them again at each exec, would take longer than the rest. The kernel copies only what
+ * is below. */
+static int leave_fds(const struct start *start)
+{
+    if (start->fds_below == 0)
+        return 0;
+    long result = SYS(close_range, start->fds_below, ~0U, CLOSE_RANGE_UNSHARE);
+    if (result < 0) /* before 5.9, or filtered */
+        result = SYS(unshare, CLONE_FILES);
+    return (int)result;
+}
+
+/* The wire and init's program were opened after that was looked at. */
+static unsigned fds_to_leave(const struct plan *plan, int wire)
+{
+    int below = (int)plan->fds_below;
+    return wire < below && plan->init_fd < below ? plan->fds_below : 0;
+}
+
+static unsigned long sharing_flag(const struct start *start)
+{
+    return start->fds_below > 0 ? CLONE_FILES : 0;
+}
+
 static int first_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
+    int result = has_intermediate(plan) ? 0 : leave_fds(start);
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CLONE, result);
     if (start->early)
         (void)SYS(close, start->parent_wire);
     clear_handlers(start);
-    int result = has_intermediate(plan) ? 0 : child_enter_group(start);
+    result = has_intermediate(plan) ? 0 : child_enter_group(start);
     if (result < 0 || (result = child_join_groups(plan)) < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->parent_maps && !await_go(start))
@@ -459,9 +487,11 @@ static int intermediate_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
-    clear_handlers(start);
-    int result = child_enter_group(start); /* while we may */
+    int result = leave_fds(start);
     if (result < 0)
+        return child_failed(start, PLAN_STEP_CLONE, result);
+    clear_handlers(start);
+    if ((result = child_enter_group(start)) < 0) /* while we may */
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->become && (result = take_ids(plan)) < 0)
         return child_failed(start, PLAN_STEP_IDS, result);
@@ -492,14 +522,19 @@ static struct start *start_in(void *memory)
 long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd, int *ret_first)
 {
     struct start *start = start_in(memory);
-    *start = (struct start){
-        .plan = plan, .wire = wire_fd, .stack = memory, .pidfd = -1, .command_pidfd = -1};
+    *start = (struct start){.plan = plan,
+                            .wire = wire_fd,
+                            .stack = memory,
+                            .pidfd = -1,
+                            .command_pidfd = -1,
+                            .fds_below = fds_to_leave(plan, wire_fd)};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (has_intermediate(plan)) {
         if (plan->become || plan->enters) /* changing ids would make the caller undumpable */
             clone.flags = CLONE_VFORK;
         if (plan->enters) /* what it clones ends like it: see job_enter() */
             clone.exit_signal = SIGNAL_CHILD;
+        clone.flags |= sharing_flag(start);
         clone.function = intermediate_main;
         long intermediate = child_clone(start, &clone);
         *ret_first = start->first;
@@ -507,7 +542,7 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
     }
     if (plan->parent_maps) /* it must wait for us, so we cannot wait for it */
         clone.flags = 0;
-    clone.flags |= first_flags(plan) | CLONE_PIDFD;
+    clone.flags |= first_flags(plan) | CLONE_PIDFD | sharing_flag(start);
     clone.stack = 1;
     clone.function = first_main;
     long pid = child_clone(start, &clone);
@@ -528,14 +563,16 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
                             .pidfd = -1,
                             .command_pidfd = -1,
                             .early = true,
-                            .no_fallback = true};
-    long pid = child_clone(start, &(struct child_clone){
-                                      .flags = first_flags(plan) | CLONE_VM | CLONE_PIDFD,
-                                      .stack = 1,
-                                      .here = &start->first_here,
-                                      .cgroup = group_of(plan),
-                                      .function = first_main,
-                                  });
+                            .no_fallback = true,
+                            .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
+    long pid = child_clone(
+        start, &(struct child_clone){
+                   .flags = first_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),
+                   .stack = 1,
+                   .here = &start->first_here,
+                   .cgroup = group_of(plan),
+                   .function = first_main,
+               });
     start->first = (int)pid;
     if (pid >= 0)
         *ret_pidfd = start->pidfd;

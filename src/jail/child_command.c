@@ -25,10 +25,20 @@ static int set_group(int pty)
     return (int)SYS(ioctl, pty, TIOCSPGRP, &group);
 }
 
-/* Moves every wanted fd out of the way, then to its number, then closes the rest on exec. */
-static int set_fds(const struct plan *plan, int pty)
+/* Moves one that we still need above the numbers that the command wants. */
+static int move_above(int *fd, int above)
 {
-    int moved[PLAN_FD_MAX], above = 3;
+    long moved = *fd < 0 ? -1 : SYS(fcntl, *fd, F_DUPFD_CLOEXEC, above);
+    if (moved >= 0)
+        *fd = (int)moved;
+    return *fd >= 0 && moved < 0 ? (int)moved : 0;
+}
+
+/* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
+static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
+{
+    const struct plan *plan = own->plan;
+    int above = 3;
     for (size_t i = 0; i < plan->fd_count; i++)
         if (plan->fds[i].number >= above)
             above = plan->fds[i].number + 1;
@@ -44,15 +54,24 @@ static int set_fds(const struct plan *plan, int pty)
         long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, above);
         if (copy < 0)
             return (int)copy;
-        moved[i] = (int)copy;
+        copies[i] = (int)copy;
     }
+    int moved = move_above(&own->wire, above);
+    if (moved < 0 || (moved = move_above(&own->gate[0], above)) < 0)
+        return moved;
     long result = SYS(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (result < 0) { /* before 5.11 */
         for (int fd = 3; fd < 65536; fd++)
             (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
     }
+    return 0;
+}
+
+/* To their numbers: whatever of the build had one of these is gone then. */
+static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
+{
     for (size_t i = 0; i < plan->fd_count; i++) {
-        result = SYS(dup3, moved[i], plan->fds[i].number, 0);
+        long result = SYS(dup3, copies[i], plan->fds[i].number, 0);
         if (result < 0)
             return (int)result;
     }
@@ -229,22 +248,27 @@ int child_command_main(void *argument)
     if (start->gate[1] >= 0)
         (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
-    if ((result = set_fds(plan, pty)) < 0)
-        return child_failed(start, PLAN_STEP_FDS, result);
-    if (plan->landlock && (result = restrict_landlock(start)) < 0)
-        return child_failed(start, PLAN_STEP_LANDLOCK, result);
+    /* From here on the fds are not those of the first process any more, which has its own to look at. */
+    struct start own = {.plan = plan, .wire = start->wire, .gate = {start->gate[0], -1}};
+    int copies[PLAN_FD_MAX];
+    if ((result = copy_fds(&own, pty, copies)) < 0)
+        return child_failed(&own, PLAN_STEP_FDS, result);
+    if (plan->landlock && (result = restrict_landlock(&own)) < 0)
+        return child_failed(&own, PLAN_STEP_LANDLOCK, result);
+    if ((result = place_fds(plan, copies)) < 0) /* after the walls, which are made of others */
+        return child_failed(&own, PLAN_STEP_FDS, result);
     if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
-        return child_failed(start, PLAN_STEP_RLIMIT, result);
+        return child_failed(&own, PLAN_STEP_RLIMIT, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
      * caller's memory. */
     char word;
-    if (start->gate[0] >= 0 && SYS(read, start->gate[0], &word, 1) != 1)
+    if (own.gate[0] >= 0 && SYS(read, own.gate[0], &word, 1) != 1)
         return 125; /* there is no init, and so no jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
-        return child_failed(start, PLAN_STEP_WORKDIR, result);
-    return child_failed(start, PLAN_STEP_EXEC, execute(plan));
+        return child_failed(&own, PLAN_STEP_WORKDIR, result);
+    return child_failed(&own, PLAN_STEP_EXEC, execute(plan));
 }
 
 /* The same for a function: all but its streams, which libc's fork lets its caller do. */

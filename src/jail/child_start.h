@@ -30,6 +30,7 @@ struct start {
     char *stack;           /* of CHILD_STACK_BYTES each: intermediate, first process, command */
     bool handlers_cleared; /* clone3 did it */
     bool no_fallback;      /* clone3 or nothing */
+    unsigned fds_below;    /* the table of fds is the caller's, to be left; 0: it is a copy */
     unsigned umask;        /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
     int first_here, command_here;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "jail/spawn.h"
 #include "jail/sys.h"
 
@@ -54,7 +55,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 /* Made when first needed: most jobs have no limit, and an fd each. */
 static int make_timer(struct brig_job *job, struct brig_error *err)
 {
-    job->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    job->timer = fds_keep_high(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     struct epoll_event event = {.events = EPOLLIN, .data.fd = job->timer};
     if (job->timer < 0 || epoll_ctl(job->epoll, EPOLL_CTL_ADD, job->timer, &event) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");

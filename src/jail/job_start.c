@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/own.h"
 #include "jail/entry.h"
 #include "jail/job.h"
@@ -263,10 +264,10 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         return result;
     job->pid = spawned.pid;
     watch_mounts(&job->watch, &job->plan, job->pid);
-    job->pidfd = spawned.pidfd;
-    job->wire = spawned.wire;
+    job->pidfd = fds_keep_high(spawned.pidfd);
+    job->wire = fds_keep_high(spawned.wire);
     job->terminal = spawned.terminal;
-    job->kept = spawned.kept;
+    job->kept = fds_keep_high(spawned.kept);
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
         job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
     result = take_door(job, policy, &spawned.door, err);
@@ -278,6 +279,49 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         job->entry_fd = entry_publish(&job->plan, policy, job->pid, job->limits.group);
     int trimmed = plan_trim(&job->plan, err);
     return result < 0 ? result : trimmed;
+}
+
+/* ---- fds ---- */
+
+static bool is_low(int fd)
+{
+    return fd < FDS_HIGH;
+}
+
+static bool gives_low_fds(const struct brig_policy *policy, const struct brig_command *command,
+                          const struct streams *streams)
+{
+    bool low = is_low(streams->pty_slave);
+    for (int i = 0; i < 3; i++)
+        low = low && is_low(streams->fds[i]);
+    for (size_t i = 0; i < command->pass_fd_count; i++)
+        low = low && is_low(command->pass_fds[i].fd);
+    for (size_t i = 0; i < policy->grant_count; i++)
+        low = low && is_low(policy->grants[i].fd);
+    return low;
+}
+
+static bool has_low_fds(const struct plan *plan)
+{
+    bool low = is_low(plan->cgroup_fd) && is_low(plan->init_fd) && is_low(plan->pty_fd);
+    for (size_t i = 0; i < plan->join_count; i++)
+        low = low && is_low(plan->join_fds[i]);
+    for (size_t i = 0; i < plan->owned_count; i++)
+        low = low && is_low(plan->owned_fds[i]);
+    for (size_t i = 0; i < plan->step_count; i++)
+        low = low && is_low(plan->steps[i].fd);
+    return low;
+}
+
+/* Lets the child leave everything else behind. Not where more fds are in play than are looked at here,
+ * nor where the parent goes on with the child's table while that one waits for its maps. */
+static void bound_fds(struct plan *plan, const struct brig_policy *policy,
+                      const struct brig_command *command, const struct streams *streams)
+{
+    bool simple =
+        plan->rung == PLAN_FULL && !plan->door && !plan->parent_maps && plan->tool_token == 0;
+    bool low = simple && gives_low_fds(policy, command, streams) && has_low_fds(plan);
+    plan->fds_below = low ? FDS_HIGH : 0;
 }
 
 /* What the child has to know of the job's group, and the result of what it cannot do. */
@@ -298,8 +342,8 @@ static void use_group(struct brig_job *job, const struct brig_policy *policy)
 /* Most users have no group at hand for what are only defaults. That is found out while the kernel
  * makes the namespaces; if there is one, they are made again, in it. */
 static int find_default_group(struct brig_job *job, const struct brig_policy *policy,
-                              const struct streams *streams, struct spawn_early *early,
-                              struct brig_error *err)
+                              const struct brig_command *command, const struct streams *streams,
+                              struct spawn_early *early, struct brig_error *err)
 {
     int result = 0;
     job->limits_deferred = false;
@@ -310,6 +354,7 @@ static int find_default_group(struct brig_job *job, const struct brig_policy *po
     if (result == 0 && limits_hold(&job->limits))
         spawn_abandon(early);
     use_group(job, policy);
+    bound_fds(&job->plan, policy, command, streams);
     if (result == 0 && limits_hold(&job->limits))
         spawn_begin(&job->plan, wants_pty(streams), early);
     return result;
@@ -336,12 +381,14 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     if (!job->limits_deferred)
         use_group(job, policy);
     struct spawn_early early = {0};
+    bound_fds(&job->plan, policy, command, streams);
     spawn_begin(&job->plan, wants_pty(streams), &early);
     if (job->limits_deferred)
-        result = find_default_group(job, policy, streams, &early, err);
+        result = find_default_group(job, policy, command, streams, &early, err);
     note_rung(&job->plan, policy);
     if (result == 0)
         result = plan_finish(&job->plan, policy, &identity, err);
+    bound_fds(&job->plan, policy, command, streams);
     if (result == 0)
         result = launch(job, policy, command, streams, &early, err);
     spawn_abandon(&early); /* nothing, where it was started */
@@ -445,7 +492,7 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
         job->cpu_check_us = job->started_us + 1;
     if (watch_delay_us(&job->watch, &job->plan) > 0)
         job->watch_due_us = job->started_us + watch_delay_us(&job->watch, &job->plan);
-    job->epoll = epoll_create1(EPOLL_CLOEXEC);
+    job->epoll = fds_keep_high(epoll_create1(EPOLL_CLOEXEC));
     if (job->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
     int fds[] = {job->wire, job->pidfd, job->captures[0].fd, job->captures[1].fd, job->watch.fd};

@@ -146,6 +146,7 @@ struct plan {
     int failed_step;           /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
     bool two_cpus;             /* for doing two things at a time */
+    unsigned fds_below;        /* all fds the child needs are below this; 0: that is not known */
     /* The group the jail is cloned into, or writes itself into; borrowed: */
     int cgroup_fd; /* or -1 */
     int join_fds[CGROUP_JOIN_MAX];

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/own.h"
 #include "server/config.h"
 #include "server/warden/warden.h"
@@ -97,8 +98,8 @@ static int open_stream(struct run *run, int number, int *ret_end, struct brig_er
     if (pipe2(ends, O_CLOEXEC) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for the output");
     autoclose int theirs = ends[1];
-    stream->source.fd = ends[0];
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+    stream->source.fd = fds_keep_high(ends[0]);
+    if (fcntl(stream->source.fd, F_SETFL, O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for the output");
     int result = warden_watch(run->warden, &stream->source, EPOLLIN, err);
     if (result < 0)
