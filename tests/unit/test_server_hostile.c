@@ -292,6 +292,29 @@ static void test_returned(void)
     tap_ok(total <= EXECUTION_RETURNED_BYTES_MAX, "but not all of it");
 }
 
+/* Names and patterns that almost fit, each with each: the warden has others to serve. */
+static void test_patterns(void)
+{
+    char pattern[160] = "*";
+    const char *returns[EXECUTION_RETURNS_MAX];
+    struct execution_request request =
+        request_for("python", "import os\nos.chdir('/output')\n"
+                              "for i in range(10000): open('a' * 240 + '%05d' % i, 'w').close()");
+    memset(pattern + 1, 'a', 120);
+    (void)snprintf(pattern + 121, sizeof pattern - 121, "[b-c]x");
+    for (size_t i = 0; i < EXECUTION_RETURNS_MAX; i++)
+        returns[i] = pattern;
+    request.returns = returns;
+    request.return_count = EXECUTION_RETURNS_MAX;
+    request.timeout_ms = 8000;
+    uint64_t began = clock_now_ms();
+    const struct execution_result *result = &execute(&rig, &request)->result;
+    tap_ok(clock_now_ms() - began < 15000, "patterns that fit badly take no longer: %llu ms",
+           (unsigned long long)(clock_now_ms() - began));
+    is_status(result, EXECUTION_OK, "the run itself is none the worse for it");
+    tap_has_str(result->message, "Not all files", "and that not all was looked at is said");
+}
+
 static int fds_of(pid_t pid)
 {
     char path[64];
@@ -449,6 +472,7 @@ int main(int argc, char **argv)
     static const struct rig_test tests[] = {
         {"ways-out", test_ways_out},     {"network", test_network}, {"bombs", test_bombs},
         {"memory", test_memory},         {"endings", test_endings}, {"returned", test_returned},
+        {"patterns", test_patterns},
         {"one-by-one", test_one_by_one}, {"many", test_many},       {"orphans", test_orphans},
     };
     rig_config(&rig);
