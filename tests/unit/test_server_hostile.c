@@ -358,6 +358,28 @@ static void test_one_by_one(void)
     tap_is_int(settled_fds(rig.warden), before, "many runs leave no descriptor");
 }
 
+/* As many directories as names can ask for: they are made while others wait. */
+static void test_directories(void)
+{
+    enum { DEPTH = EXECUTION_PARTS_MAX - 1 };
+    static char names[EXECUTION_FILES_MAX][16 * EXECUTION_PARTS_MAX];
+    static struct execution_file files[EXECUTION_FILES_MAX];
+    struct execution_request request = request_for("bash", "find . -name end | wc -l");
+    for (int i = 0; i < EXECUTION_FILES_MAX; i++) {
+        size_t used = 0;
+        for (int k = 0; k < DEPTH; k++)
+            used += (size_t)snprintf(names[i] + used, sizeof names[i] - used, "%d/", i);
+        (void)snprintf(names[i] + used, sizeof names[i] - used, "end");
+        files[i] = (struct execution_file){names[i], {"x", 1}, false};
+    }
+    request.files = files;
+    request.file_count = EXECUTION_FILES_MAX;
+    uint64_t began = clock_now_ms();
+    is_output(&execute(&rig, &request)->result, "256\n", "256 files, 16 deep, are there");
+    tap_ok(clock_now_ms() - began < 3000, "soon: %llu ms",
+           (unsigned long long)(clock_now_ms() - began));
+}
+
 /* ---- a front that lies ---- */
 
 /* The same lies every time. */
@@ -552,6 +574,7 @@ int main(int argc, char **argv)
         {"ways-out", test_ways_out},     {"network", test_network}, {"bombs", test_bombs},
         {"memory", test_memory},         {"endings", test_endings}, {"returned", test_returned},
         {"patterns", test_patterns},       {"lies", test_lies},
+        {"directories", test_directories},
         {"one-by-one", test_one_by_one}, {"many", test_many},       {"orphans", test_orphans},
     };
     rig_config(&rig);
