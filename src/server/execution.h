@@ -25,7 +25,7 @@ struct str;
 #define EXECUTION_RETURNS_MAX 32
 #define EXECUTION_ALLOW_MAX 64
 #define EXECUTION_EVENTS_MAX 64
-#define EXECUTION_NAME_MAX 255    /* of a file below /workspace, with its directories */
+#define EXECUTION_NAME_MAX 255 /* of a file below /workspace, with its directories */
 /* Of it; 256 names of 127 parts would be 32000 directories, which take seconds to make. */
 #define EXECUTION_PARTS_MAX 16
 #define EXECUTION_VALUE_MAX 32768 /* of one argument or variable */

@@ -377,7 +377,8 @@ static void results(void)
     files[1].content.length--;
     json_init(&j, &out);
     result_json_write(&j, &result, false, false);
-    tap_has_str(out.data, "\"a\":{\"content\":\"\\u0001\\u0001xxx", "few control characters are text");
+    tap_has_str(out.data, "\"a\":{\"content\":\"\\u0001\\u0001xxx",
+                "few control characters are text");
     tap_has_str(out.data, "\"b\":{\"content\":\"AQF4eHh4", "more of them are shorter in base64");
     str_done(&out);
     result = (struct execution_result){.id = "i", .status = EXECUTION_OK, .duration_us = 45200};

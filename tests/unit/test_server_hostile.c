@@ -571,11 +571,18 @@ static void test_orphans(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"ways-out", test_ways_out},     {"network", test_network}, {"bombs", test_bombs},
-        {"memory", test_memory},         {"endings", test_endings}, {"returned", test_returned},
-        {"patterns", test_patterns},       {"lies", test_lies},
+        {"ways-out", test_ways_out},
+        {"network", test_network},
+        {"bombs", test_bombs},
+        {"memory", test_memory},
+        {"endings", test_endings},
+        {"returned", test_returned},
+        {"patterns", test_patterns},
+        {"lies", test_lies},
         {"directories", test_directories},
-        {"one-by-one", test_one_by_one}, {"many", test_many},       {"orphans", test_orphans},
+        {"one-by-one", test_one_by_one},
+        {"many", test_many},
+        {"orphans", test_orphans},
     };
     rig_config(&rig);
     rig_start(&rig);

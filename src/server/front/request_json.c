@@ -636,7 +636,8 @@ const struct request_field request_fields[] = {
      "at most 128, of 32 KiB each; LD_*, PATH, HOME, PYTHON*, NODE_* and their kind are refused",
      "Variables of the environment."},
     {"files", "object", false,
-     "at most 256; name, of at most 16 parts, to text, or to `{\"content\": …, \"encoding\": \"base64\"}`",
+     "at most 256; name, of at most 16 parts, to text, or to `{\"content\": …, \"encoding\": "
+     "\"base64\"}`",
      "Files beside the code in /workspace, read-only."},
     {"return_files", "array of strings", false, "at most 32 patterns (`*`, `?`, `[…]`)",
      "Which files of the output directory come back in `files`."},
