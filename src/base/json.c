@@ -18,8 +18,11 @@ static void append_ascii(struct str *out, unsigned char c)
             return;
         }
     }
+    /* Printing it would take seconds where there are millions. */
+    static const char digits[] = "0123456789abcdef";
+    const char escape[] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]};
     if (c < 0x20 || c == 0x7f)
-        str_appendf(out, "\\u%04x", c);
+        str_append_bytes(out, escape, sizeof escape);
     else
         str_append_char(out, (char)c);
 }

@@ -77,15 +77,27 @@ const struct view_place *view_place_of(const struct view *view, const char *dest
     return best;
 }
 
+/* FNV-1a. */
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261U;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619U;
+    return hash;
+}
+
 /* True the first time. */
 static bool remember(struct view *view, int slot, const char *path)
 {
+    uint32_t hash = hash_of(path);
     for (size_t i = 0; i < view->made_count; i++)
-        if (view->made[i].slot == slot && strcmp(view->made[i].path, path) == 0)
+        if (view->made[i].hash == hash && view->made[i].slot == slot &&
+            strcmp(view->made[i].path, path) == 0)
             return false;
     if (plan_reserve(view->plan, (void **)&view->made, view->made_count, &view->made_room,
                      sizeof *view->made))
-        view->made[view->made_count++] = (struct view_made){.slot = slot, .path = path};
+        view->made[view->made_count++] =
+            (struct view_made){.slot = slot, .path = path, .hash = hash};
     return true;
 }
 

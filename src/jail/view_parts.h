@@ -2,6 +2,8 @@
 /* What the files that plan a view share: places (who governs a path) and small step builders. */
 #pragma once
 
+#include <stdint.h>
+
 #include "jail/view.h"
 
 /* A directory of the jail and what is behind it. The longest destination that is a path's prefix
@@ -18,6 +20,7 @@ struct view_place {
 
 struct view_made {
     int slot;
+    uint32_t hash; /* of the path: there may be thousands to compare with */
     const char *path;
 };
 

@@ -83,10 +83,10 @@ void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1])
 
 bool execution_file_name_is_valid(const char *name)
 {
-    size_t length = strlen(name);
+    size_t length = strlen(name), parts = 0;
     if (length == 0 || length > EXECUTION_NAME_MAX)
         return false;
-    for (const char *part = name;;) {
+    for (const char *part = name; parts < EXECUTION_PARTS_MAX; parts++) {
         size_t part_length = strcspn(part, "/");
         if (part_length == 0 || (part_length == 1 && part[0] == '.') ||
             (part_length == 2 && part[0] == '.' && part[1] == '.'))
@@ -95,4 +95,5 @@ bool execution_file_name_is_valid(const char *name)
             return true;
         part += part_length + 1;
     }
+    return false;
 }

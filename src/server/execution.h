@@ -25,7 +25,9 @@ struct str;
 #define EXECUTION_RETURNS_MAX 32
 #define EXECUTION_ALLOW_MAX 64
 #define EXECUTION_EVENTS_MAX 64
-#define EXECUTION_NAME_MAX 255    /* of a file below /workspace, with its directories */
+#define EXECUTION_NAME_MAX 255 /* of a file below /workspace, with its directories */
+/* Of it; 256 names of 127 parts would be 32000 directories, which take seconds to make. */
+#define EXECUTION_PARTS_MAX 16
 #define EXECUTION_VALUE_MAX 32768 /* of one argument or variable */
 /* What goes back. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
@@ -160,5 +162,6 @@ bool execution_id_is_valid(const char *text);
 /* A random one (version 4), with its NUL. */
 void execution_id_make(char ret_id[EXECUTION_ID_LENGTH + 1]);
 
-/* A name of a file as it may stand in a request: relative, no empty part, "." or "..", no NUL. */
+/* A name of a file as it may stand in a request: relative, no empty part, "." or "..", no NUL, at most
+ * EXECUTION_PARTS_MAX parts. */
 bool execution_file_name_is_valid(const char *name);

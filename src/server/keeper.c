@@ -40,6 +40,7 @@
 #define RESTART_MOST_MS 5000
 #define OLD_AGE_MS 10000 /* dies older than this: it is started again at once */
 #define NOBODY 65534
+#define WORDS_AT_ONCE 16
 
 struct role {
     role_main *begin;
@@ -301,11 +302,12 @@ static void announce(struct keeper *keeper)
     notify_systemd("READY=1\nSTATUS=listening");
 }
 
-/* What a role says. Its text is for a log: nothing in it may look like more than one line. */
+/* What a role says. Its text is for a log: nothing in it may look like more than one line. So many at a
+ * time: one that never stops must not keep the keeper from signals and from the others. */
 static void hear(struct keeper *keeper, enum server_role which)
 {
     struct role *role = &keeper->roles[which];
-    for (;;) {
+    for (int i = 0; i < WORDS_AT_ONCE; i++) {
         automessage struct message message = {.fd = -1};
         if (!role->control || channel_receive(role->control, &message, NULL) <= 0)
             return;

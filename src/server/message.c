@@ -70,13 +70,19 @@ int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err)
     return 0;
 }
 
+/* What it takes to keep one: were empty ones free, who does not read could have any number of them. */
+static size_t weight(const struct head *head)
+{
+    return sizeof(struct queued) + (size_t)head->length;
+}
+
 static void drop_first(struct channel *channel)
 {
     struct queued *first = channel->first;
     channel->first = first->next;
     if (!channel->first)
         channel->last = &channel->first;
-    channel->queued_bytes -= (size_t)first->head.length;
+    channel->queued_bytes -= weight(&first->head);
     if (first->fd >= 0)
         (void)close(first->fd);
     free(first);
@@ -151,7 +157,7 @@ static int queue(struct channel *channel, const struct head *head, const void *b
                  struct brig_error *err)
 {
     size_t length = head->apart ? 0 : (size_t)head->length;
-    if (channel->queued_bytes + head->length > CHANNEL_QUEUE_MAX)
+    if (channel->queued_bytes + weight(head) > CHANNEL_QUEUE_MAX)
         return brig_fail(err, BRIG_E_SYSTEM, ENOBUFS, "the process at the other end is too slow");
     struct queued *item = malloc(sizeof *item + length);
     if (!item)
@@ -161,7 +167,7 @@ static int queue(struct channel *channel, const struct head *head, const void *b
         memcpy(item->bytes, bytes, length);
     *channel->last = item;
     channel->last = &item->next;
-    channel->queued_bytes += (size_t)head->length;
+    channel->queued_bytes += weight(head);
     return 0;
 }
 
@@ -235,7 +241,7 @@ static int misbehaves(struct brig_error *err)
                      "the process at the other end does not keep to the form");
 }
 
-/* More than one is never sent; the kernel drops what there is no room for. */
+/* More than one is never sent; the kernel closes what there is no room for, and says so. */
 static int taken_fd(struct msghdr *message)
 {
     int fd = -1;
@@ -301,7 +307,8 @@ int channel_receive(struct channel *channel, struct message *ret_message, struct
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = &control,
-                             .msg_controllen = sizeof control};
+                             /* Not all of the room, which has place for a second one. */
+                             .msg_controllen = CMSG_LEN(sizeof(int))};
     ssize_t got;
     do
         got = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC);

@@ -187,8 +187,11 @@ static void test_words(void)
     tap_ok(!execution_id_is_valid("f47ac10b-58cc-4372-a567-0e02b2c3d47"), "a short one is none");
     tap_ok(!execution_id_is_valid("f47ac10b058cc-4372-a567-0e02b2c3d479"), "nor without a dash");
     tap_ok(!execution_id_is_valid("g47ac10b-58cc-4372-a567-0e02b2c3d479"), "nor with a g");
-    static const char *const good[] = {"a", "a/b", ".x", "a/..b", "..."};
-    static const char *const bad[] = {"", "/a", "a/", "a//b", ".", "..", "a/../b", "a/."};
+    static const char *const good[] = {"a",     "a/b", ".x",
+                                       "a/..b", "...", "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16"};
+    static const char *const bad[] = {"",       "/a",  "a/",
+                                      "a//b",   ".",   "..",
+                                      "a/../b", "a/.", "1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"};
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
         tap_ok(execution_file_name_is_valid(good[i]), "'%s' may be a file's name", good[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)

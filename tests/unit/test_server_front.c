@@ -370,6 +370,17 @@ static void results(void)
         "\"truncated\":true}},\"message\":\"m\",\"unenforced\":[\"u\"]}",
         "a result with everything");
     str_done(&out);
+    char noise[30];
+    memset(noise, 'x', sizeof noise);
+    noise[0] = noise[1] = '\1';
+    files[0].content = files[1].content = (struct execution_bytes){noise, sizeof noise};
+    files[1].content.length--;
+    json_init(&j, &out);
+    result_json_write(&j, &result, false, false);
+    tap_has_str(out.data, "\"a\":{\"content\":\"\\u0001\\u0001xxx",
+                "few control characters are text");
+    tap_has_str(out.data, "\"b\":{\"content\":\"AQF4eHh4", "more of them are shorter in base64");
+    str_done(&out);
     result = (struct execution_result){.id = "i", .status = EXECUTION_OK, .duration_us = 45200};
     json_init(&j, &out);
     result_json_write(&j, &result, true, true);

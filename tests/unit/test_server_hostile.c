@@ -292,6 +292,29 @@ static void test_returned(void)
     tap_ok(total <= EXECUTION_RETURNED_BYTES_MAX, "but not all of it");
 }
 
+/* Names and patterns that almost fit, each with each: the warden has others to serve. */
+static void test_patterns(void)
+{
+    char pattern[160] = "*";
+    const char *returns[EXECUTION_RETURNS_MAX];
+    struct execution_request request =
+        request_for("python", "import os\nos.chdir('/output')\n"
+                              "for i in range(10000): open('a' * 240 + '%05d' % i, 'w').close()");
+    memset(pattern + 1, 'a', 120);
+    (void)snprintf(pattern + 121, sizeof pattern - 121, "[b-c]x");
+    for (size_t i = 0; i < EXECUTION_RETURNS_MAX; i++)
+        returns[i] = pattern;
+    request.returns = returns;
+    request.return_count = EXECUTION_RETURNS_MAX;
+    request.timeout_ms = 8000;
+    uint64_t began = clock_now_ms();
+    const struct execution_result *result = &execute(&rig, &request)->result;
+    tap_ok(clock_now_ms() - began < 15000, "patterns that fit badly take no longer: %llu ms",
+           (unsigned long long)(clock_now_ms() - began));
+    is_status(result, EXECUTION_OK, "the run itself is none the worse for it");
+    tap_has_str(result->message, "Not all files", "and that not all was looked at is said");
+}
+
 static int fds_of(pid_t pid)
 {
     char path[64];
@@ -333,6 +356,107 @@ static void test_one_by_one(void)
     (void)run_code(&rig, "cobol", "");
     (void)run_code(&rig, "bash", "true");
     tap_is_int(settled_fds(rig.warden), before, "many runs leave no descriptor");
+}
+
+/* As many directories as names can ask for: they are made while others wait. */
+static void test_directories(void)
+{
+    enum { DEPTH = EXECUTION_PARTS_MAX - 1 };
+    static char names[EXECUTION_FILES_MAX][16 * EXECUTION_PARTS_MAX];
+    static struct execution_file files[EXECUTION_FILES_MAX];
+    struct execution_request request = request_for("bash", "find . -name end | wc -l");
+    for (int i = 0; i < EXECUTION_FILES_MAX; i++) {
+        size_t used = 0;
+        for (int k = 0; k < DEPTH; k++)
+            used += (size_t)snprintf(names[i] + used, sizeof names[i] - used, "%d/", i);
+        (void)snprintf(names[i] + used, sizeof names[i] - used, "end");
+        files[i] = (struct execution_file){names[i], {"x", 1}, false};
+    }
+    request.files = files;
+    request.file_count = EXECUTION_FILES_MAX;
+    uint64_t began = clock_now_ms();
+    is_output(&execute(&rig, &request)->result, "256\n", "256 files, 16 deep, are there");
+    tap_ok(clock_now_ms() - began < 3000, "soon: %llu ms",
+           (unsigned long long)(clock_now_ms() - began));
+}
+
+/* ---- a front that lies ---- */
+
+/* The same lies every time. */
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 8;
+}
+
+/* A request that is right but for a few bytes, or ends too early, or goes on. */
+static void make_lie(struct str *out, uint32_t *state)
+{
+    static const char *const words[] = {"*", "x"};
+    static const struct execution_pair pairs[] = {{"A", "b"}};
+    static const struct execution_file files[] = {{"data", {"x", 1}, false}};
+    struct execution_request request = request_for("bash", "true");
+    request.args = request.returns = (const char **)(uintptr_t)words;
+    request.env = (struct execution_pair *)(uintptr_t)pairs;
+    request.files = (struct execution_file *)(uintptr_t)files;
+    request.arg_count = request.return_count = 2;
+    request.env_count = request.file_count = 1;
+    if (execution_request_encode(&request, out, NULL) < 0)
+        tap_bail("out of memory");
+    for (uint32_t i = next_random(state) % 4; i > 0; i--)
+        out->data[next_random(state) % out->length] = (char)next_random(state);
+    if (next_random(state) % 8 == 0)
+        out->length = next_random(state) % out->length;
+    else if (next_random(state) % 8 == 0)
+        str_append(out, "and more");
+}
+
+/* 1 with an answer, 0 once the channel is at its end, -1 for neither. */
+static int wait_for_either(uint64_t tag)
+{
+    uint64_t deadline = clock_now_ms() + PATIENCE_MS;
+    while (clock_now_ms() < deadline) {
+        char byte;
+        struct pollfd waiting = {.fd = channel_fd(rig.front), .events = POLLIN};
+        if (!pump(&rig))
+            return -1;
+        if (is_done(&rig, tag))
+            return 1;
+        if (recv(waiting.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+            return 0;
+        (void)poll(&waiting, 1, 200);
+    }
+    return -1;
+}
+
+/* Whatever it says: it gets an answer or is cut off, and the warden is none the worse for it. */
+static void test_lies(void)
+{
+    uint32_t state = 7;
+    int answered = 0, cut = 0, lost = 0;
+    (void)run_code(&rig, "bash", "true");
+    int before = settled_fds(rig.warden);
+    for (int i = 0; i < 400 && lost == 0; i++) {
+        autostr struct str bytes = {0};
+        uint64_t tag = ++rig.tag;
+        make_lie(&bytes, &state);
+        struct answer *answer = &rig.answers[tag % DONES_MAX];
+        execution_result_done(&answer->result);
+        *answer = (struct answer){0};
+        (void)channel_send(rig.front, MESSAGE_EXECUTE, tag, bytes.data, bytes.length, NULL);
+        int got = wait_for_either(tag);
+        answered += got == 1;
+        cut += got == 0;
+        lost += got < 0;
+        if (got == 1)
+            continue;
+        channel_free(take_ptr(&rig.front));
+        rig.front = connect_peer(&rig, ROLE_FRONT);
+    }
+    tap_is_int(lost, 0, "each lie is answered or ends the channel");
+    tap_ok(answered > 20 && cut > 20, "%d were answered, %d cut off", answered, cut);
+    is_output(run_code(&rig, "bash", "echo still here"), "still here\n", "the truth is served");
+    tap_is_int(settled_fds(rig.warden), before, "and no descriptor is lost");
 }
 
 /* ---- very many, and a violent end ---- */
@@ -447,9 +571,18 @@ static void test_orphans(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"ways-out", test_ways_out},     {"network", test_network}, {"bombs", test_bombs},
-        {"memory", test_memory},         {"endings", test_endings}, {"returned", test_returned},
-        {"one-by-one", test_one_by_one}, {"many", test_many},       {"orphans", test_orphans},
+        {"ways-out", test_ways_out},
+        {"network", test_network},
+        {"bombs", test_bombs},
+        {"memory", test_memory},
+        {"endings", test_endings},
+        {"returned", test_returned},
+        {"patterns", test_patterns},
+        {"lies", test_lies},
+        {"directories", test_directories},
+        {"one-by-one", test_one_by_one},
+        {"many", test_many},
+        {"orphans", test_orphans},
     };
     rig_config(&rig);
     rig_start(&rig);

@@ -174,6 +174,50 @@ static void test_forged(void)
     (void)close(ends[1]);
 }
 
+static int first_free_fd(void)
+{
+    int fd = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    (void)close(fd);
+    return fd;
+}
+
+/* The room for one file descriptor has place for a second. */
+static void test_two_fds(void)
+{
+    struct pair pair = new_pair();
+    uint64_t head[3] = {MESSAGE_CANCEL, 1, 0};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(2 * sizeof(int))];
+    } control = {.header = {CMSG_LEN(2 * sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.header), (int[2]){0, 1}, 2 * sizeof(int));
+    struct iovec part = {head, sizeof head};
+    struct msghdr forged = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control};
+    int before = first_free_fd();
+    automessage struct message got = {.fd = -1};
+    ssize_t sent = sendmsg(channel_fd(pair.a), &forged, MSG_NOSIGNAL);
+    tap_is_int(sent, sizeof head, "two file descriptors can be sent at once");
+    tap_is_int(channel_receive(pair.b, &got, NULL), BRIG_E_INVALID, "but are not taken");
+    tap_is_int(first_free_fd(), before, "and none of them stays");
+    end_pair(&pair);
+}
+
+/* Messages without any bytes take memory all the same. */
+static void test_many_empty(void)
+{
+    struct pair pair = new_pair();
+    unsigned count = 0;
+    while (count < CHANNEL_QUEUE_MAX / 32 &&
+           channel_send(pair.a, MESSAGE_MISSING, count, NULL, 0, NULL) == 0)
+        count++;
+    tap_ok(count > 1000, "many empty messages wait for who does not read");
+    tap_ok(count < CHANNEL_QUEUE_MAX / 32, "but not any number of them");
+    end_pair(&pair);
+}
+
 static void test_gone(void)
 {
     struct pair pair = new_pair();
@@ -191,6 +235,8 @@ int main(void)
     test_full();
     test_fd();
     test_forged();
+    test_two_fds();
+    test_many_empty();
     test_gone();
     return tap_done();
 }

@@ -227,6 +227,18 @@ static void test_told(void)
     tap_ok(wait_for(&rig, has_rows, before + 2), "then of each run twice");
     tap_is_int(rig.rows[before], MESSAGE_BEGIN, "its beginning");
     tap_is_int(rig.rows[before + 1], MESSAGE_END, "and its end");
+    autofree char *large = calloc(1, EXECUTION_VALUE_MAX + 1);
+    struct execution_pair pairs[] = {{"A", large}, {"B", large}};
+    const char *args[] = {large, large};
+    struct execution_request request = request_for("bash", "echo ${#A} $# ${#1}");
+    memset(large, 'x', EXECUTION_VALUE_MAX);
+    request.env = pairs;
+    request.args = args;
+    request.env_count = request.arg_count = 2;
+    before = rig.row_count;
+    is_output(&execute(&rig, &request)->result, "32768 2 32768\n", "what it is given may be much");
+    (void)wait_for(&rig, has_rows, before + 2);
+    tap_ok(rig.begin_bytes < 1024, "but is not kept for the history: %zu bytes", rig.begin_bytes);
 }
 
 /* ---- others die ---- */

@@ -48,6 +48,7 @@ struct rig {
     enum message_type rows[ROWS_MAX]; /* what the recorder was told */
     size_t row_count;
     uint64_t row_tag;
+    size_t begin_bytes; /* of the last row of a beginning */
     struct execution_result last_row;
     int killed; /* the last MESSAGE_KILLED, or -1 */
     struct message_gauges gauges;
@@ -158,6 +159,8 @@ static inline void take_row(struct rig *rig, const struct message *message)
 {
     if (rig->row_count < ROWS_MAX)
         rig->rows[rig->row_count++] = message->type;
+    if (message->type == MESSAGE_BEGIN)
+        rig->begin_bytes = message->length;
     rig->row_tag = message->tag;
     if (message->type == MESSAGE_END) {
         execution_result_done(&rig->last_row);

@@ -4,8 +4,11 @@
 
 static const struct error_row rows[ERRORS_] = {
     [ERROR_NONE] = {"OK", 200, "", ""},
-    [ERROR_MALFORMED_REQUEST] = {"MALFORMED_REQUEST", 400, "it cannot be told how long the body is",
-                                 "`Content-Length` is there twice, or with `Transfer-Encoding`."},
+    [ERROR_MALFORMED_REQUEST] = {"MALFORMED_REQUEST", 400,
+                                 "the head is malformed, or it cannot be told how long the body is",
+                                 "A name or value of the head has signs it cannot have, `Host` or "
+                                 "`Content-Length` is there "
+                                 "twice, or `Transfer-Encoding` is anything but `chunked` alone."},
     [ERROR_INVALID_JSON] = {"INVALID_JSON", 400, "the body is no JSON object",
                             "The body is not JSON, has a key twice, or is nested too deeply."},
     [ERROR_INVALID_FIELD] = {"INVALID_FIELD", 400, "a field has a wrong value",

@@ -16,6 +16,7 @@
 #include "server/front/answer.h"
 #include "server/front/cors.h"
 #include "server/front/front.h"
+#include "server/front/head.h"
 #include "server/front/linger.h"
 #include "server/front/rate.h"
 #include "server/front/route.h"
@@ -116,9 +117,12 @@ static void find_client(struct exchange *exchange)
     const struct clients *clients = &exchange->front->clients;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    bool proxied = clients->proxy_count > 0 || clients->trusts_unix;
+    autostr struct str forwarded = {0};
+    /* A proxy may add a line of its own behind that of its client, which is not to be believed. */
+    if (clients->proxy_count > 0 || clients->trusts_unix)
+        head_join(exchange->connection, "X-Forwarded-For", &forwarded);
     exchange->client = clients_find(clients, info ? info->client_addr : NULL,
-                                    proxied ? header(exchange, "X-Forwarded-For") : NULL);
+                                    forwarded.failed ? NULL : forwarded.data);
 }
 
 static bool check_host(struct exchange *exchange)
@@ -243,26 +247,6 @@ static bool prepare(struct exchange *exchange)
            check_key(exchange) && check_type(exchange);
 }
 
-static enum MHD_Result count_length(void *context, enum MHD_ValueKind kind, const char *name,
-                                    const char *value)
-{
-    size_t *count = context;
-    (void)kind;
-    (void)value;
-    *count += strcasecmp(name, "Content-Length") == 0;
-    return MHD_YES;
-}
-
-/* A proxy before us might have taken another of its lengths, and the rest for the next request. */
-static bool has_one_length(const struct exchange *exchange)
-{
-    size_t count = 0;
-    if (!header(exchange, "Content-Length"))
-        return true;
-    (void)MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, count_length, &count);
-    return count == 1 && !header(exchange, "Transfer-Encoding");
-}
-
 /* The head is there. An answer now would close the connection, as what follows is not read then: that
  * is for bodies that are not to come at all. */
 static enum MHD_Result begin_request(struct exchange *exchange)
@@ -270,7 +254,7 @@ static enum MHD_Result begin_request(struct exchange *exchange)
     exchange->socket->deadline_ms =
         exchange->front->now_ms + exchange->front->config->server.header_timeout_ms;
     (void)prepare(exchange);
-    if (!has_one_length(exchange)) {
+    if (!head_is_sound(exchange->connection)) {
         answer_error(exchange, ERROR_MALFORMED_REQUEST, NULL);
         exchange->closes = exchange->socket->drain = true;
         return send_answer(exchange);

@@ -504,8 +504,9 @@ static bool read_file(struct decoder *d, const char *parent, const char *name, c
     below(path, parent, name);
     if (strlen(name) > EXECUTION_NAME_MAX || !execution_file_name_is_valid(name))
         return refuse(d, ERROR_INVALID_FIELD, path,
-                      "'%s' is no name of a file: relative, without . and .., at most %d bytes",
-                      str_shown(name).text, EXECUTION_NAME_MAX);
+                      "'%s' is no name of a file: relative, without . and .., at most %d bytes "
+                      "in %d parts",
+                      str_shown(name).text, EXECUTION_NAME_MAX, EXECUTION_PARTS_MAX);
     if (d->runtime->input == RUNTIME_FILE && str_equal(name, d->runtime->file_name))
         return refuse(d, ERROR_INVALID_FIELD, path, "'%s' is the file that the code is in", name);
     ret_file->name = arena_strdup(&d->out->arena, name);
@@ -635,7 +636,8 @@ const struct request_field request_fields[] = {
      "at most 128, of 32 KiB each; LD_*, PATH, HOME, PYTHON*, NODE_* and their kind are refused",
      "Variables of the environment."},
     {"files", "object", false,
-     "at most 256; name to text, or to `{\"content\": …, \"encoding\": \"base64\"}`",
+     "at most 256; name, of at most 16 parts, to text, or to `{\"content\": …, \"encoding\": "
+     "\"base64\"}`",
      "Files beside the code in /workspace, read-only."},
     {"return_files", "array of strings", false, "at most 32 patterns (`*`, `?`, `[…]`)",
      "Which files of the output directory come back in `files`."},

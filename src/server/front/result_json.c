@@ -46,9 +46,20 @@ static void write_events(struct json *j, const struct execution_result *result)
     json_close_array(j);
 }
 
+/* Text, unless it is none, or is shorter in base64: a control character takes six in JSON. */
+static bool is_text(const struct execution_bytes *bytes)
+{
+    size_t controls = 0;
+    for (size_t i = 0; i < bytes->length; i++) {
+        unsigned char c = (unsigned char)bytes->data[i];
+        controls += (c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f;
+    }
+    return controls <= bytes->length / 15 && utf8_is_valid(bytes->data, bytes->length);
+}
+
 static void write_file(struct json *j, const struct execution_file *file)
 {
-    bool text = utf8_is_valid(file->content.data, file->content.length);
+    bool text = is_text(&file->content);
     json_open_object(j, file->name);
     if (text) {
         json_bytes(j, "content", file->content.data, file->content.length);
@@ -128,8 +139,8 @@ const struct result_field result_fields[] = {
      "code and of denials that were observed."},
     {"truncated", "object", "`output` and `stderr`: whether there was more."},
     {"files", "object",
-     "What `return_files` asked for: name to `content`, `encoding` (`utf-8` or `base64`) and "
-     "`truncated`."},
+     "What `return_files` asked for: name to `content`, `encoding` (`utf-8`, or `base64` where "
+     "it is no text or shorter so) and `truncated`."},
     {"message", "string", "A line for people, where there is something to say."},
     {"unenforced", "array", "What this machine could not enforce; absent where all was."},
 };

@@ -10,7 +10,8 @@
  *
  * It runs as whoever started brigd, without capabilities, and can reach its own directories alone; the
  * network only if the database is PostgreSQL. It trusts the warden's order of messages, and of the front
- * nothing: a hostile front can read the history, and add refused executions to it. */
+ * nothing: a hostile front can read the history, add refused executions to it, and, as it chooses the
+ * ids, run code under one that was used before, whose row is then written over. */
 #include "server/recorder/recorder.h"
 
 #include <poll.h>

@@ -25,12 +25,14 @@ static bool take_part(const char **path, struct part *ret_part)
 static size_t set_length(struct part pattern, size_t at)
 {
     size_t end = at + 1;
+    if (pattern.text[at] != '[')
+        return 0;
     if (end < pattern.length && pattern.text[end] == '!')
         end++;
     end++; /* a ']' that comes first is one of the set */
     while (end < pattern.length && pattern.text[end] != ']')
         end++;
-    return pattern.text[at] == '[' && end < pattern.length ? end + 1 - at : 0;
+    return end < pattern.length ? end + 1 - at : 0;
 }
 
 static bool set_has(const char *set, size_t length, char c)

@@ -255,14 +255,14 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The history has no use for input and files and, when very much waits for the recorder, has to do
- * without the code: what nobody takes must not fill the memory. */
+/* The history has no use for what the code was given and, when very much waits for the recorder, has to
+ * do without the code: what nobody takes must not fill the memory. */
 static int note_begin(struct warden *warden, const struct execution_request *request)
 {
     autostr struct str bytes = {0};
     struct execution_request row = *request;
     row.stdin_bytes = (struct execution_bytes){.data = ""};
-    row.file_count = 0;
+    row.file_count = row.arg_count = row.env_count = row.return_count = row.allow_count = 0;
     if (warden->ledger.bytes > LEDGER_BYTES_MANY)
         row.code = (struct execution_bytes){.data = ""};
     int result = execution_request_encode(&row, &bytes, NULL);
