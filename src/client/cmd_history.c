@@ -32,8 +32,7 @@ static int ask(const struct client *client, const char *method, const char *path
     if (result < 0)
         return result;
     if (client->json) {
-        client_write(client, STDOUT_FILENO, answer.data ? answer.data : "", answer.length);
-        (void)fputc('\n', stdout);
+        client_write_answer(client, &answer);
         return ill;
     }
     *ret = json_loadb(answer.data ? answer.data : "", answer.length, 0, NULL);
