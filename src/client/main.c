@@ -60,11 +60,13 @@ int client_complain(const struct brig_error *err)
 /* 0, or the status to end with plus one. */
 static int take_options(struct client *client, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"server", required_argument, NULL, 's'}, {"key", required_argument, NULL, 'k'},
-        {"json", no_argument, NULL, 'j'},         {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {"cacert", required_argument, NULL, 'C'},
-        {0}};
+    static const struct option options[] = {{"server", required_argument, NULL, 's'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"cacert", required_argument, NULL, 'C'},
+                                            {0}};
     for (int option; (option = getopt_long(argc, argv, "+s:k:hV", options, NULL)) != -1;) {
         switch (option) {
         case 's':

@@ -75,8 +75,8 @@ static void test_settings(void)
 {
     struct client_settings settings = {0};
     struct brig_error err = {0};
-    tap_is_int(client_settings_read(
-                   "f", "# x\n\n server = http://a:1 \r\nkey=b=c\ncacert = /c d\n", &settings, &err),
+    tap_is_int(client_settings_read("f", "# x\n\n server = http://a:1 \r\nkey=b=c\ncacert = /c d\n",
+                                    &settings, &err),
                0, "a file is read");
     tap_is_str(settings.server, "http://a:1", "with a server");
     tap_is_str(settings.key, "b=c", "and a key");
