@@ -79,7 +79,6 @@ static void say(const char *format, ...)
 /* What only one of them has business with is not left in the memory of the others. */
 static void forget_secrets(const struct server_config *config, enum server_role role)
 {
-    extern char **environ;
     if (role != ROLE_WARDEN)
         for (char **entry = environ; *entry; entry++)
             if (!str_starts_with(*entry, "TZ="))
