@@ -58,8 +58,10 @@ format: setup-test ## format every C file
 bench: build ## how long a launch takes, beside others
 	@bench/launch
 
-run: build ## start brigd, the server, on 127.0.0.1:8080
-	@$(BUILD)/src/server/brigd
+run: setup ## start brigd, the server, on 127.0.0.1:8080
+	@test -x $(BUILD)/src/server/brigd || echo "Building brigd in $(BUILD) (a minute or two, once)"
+	@tools/build $(BUILD) -- src/server/brigd src/egress/brig-broker src/client/brigctl
+	@exec $(BUILD)/src/server/brigd
 
 claude-runtime: ## install Claude Code with Node into a root directory for brigd (DIR, as root)
 	@tools/claude-runtime $(DIR)

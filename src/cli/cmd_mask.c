@@ -178,6 +178,17 @@ static void say_masked(const struct wanted *wanted, const struct home_masked *ma
             jail, masked->runs);
 }
 
+/* Masks are for what is the user's: a home of the jail's own has nothing of it but what is granted. */
+static void say_whose(const struct jails_place *place, const struct wanted *wanted)
+{
+    char mode[16];
+    jails_mode(place->storage, wanted->jail, mode, sizeof mode);
+    if (strcmp(mode, "bare") == 0 || strcmp(mode, "strict") == 0)
+        message_note("in the mode %s that is for what is granted of your home; the jail's own home "
+                     "stays as it is",
+                     mode);
+}
+
 static int apply(struct jails_place *place, const struct wanted *wanted, struct brig_error *err)
 {
     identity_enter(&place->identity);
@@ -196,9 +207,11 @@ static int apply(struct jails_place *place, const struct wanted *wanted, struct 
     }
     struct home_masked masked = {0};
     status = hide_now(place, wanted, &masked, err);
-    if (status == 0)
-        say_masked(wanted, &masked);
-    return status;
+    if (status < 0)
+        return status;
+    say_masked(wanted, &masked);
+    say_whose(place, wanted);
+    return 0;
 }
 
 static int run(const struct command *command, bool unmask, int argc, char **argv)

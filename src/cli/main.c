@@ -6,12 +6,14 @@
  * relays: keys and window sizes inwards, output and the exit status outwards. Nothing that comes
  * out of the jail is interpreted here. When it dies the jail dies with it. */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/complete.h"
 #include "cli/generate.h"
+#include "cli/help.h"
 #include "home/home.h"
 
 /* A closed stdin, stdout or stderr would be the number of the first file opened here, and go into
@@ -28,6 +30,12 @@ static void fill_standard_fds(void)
     }
 }
 
+/* Options of a run are taken apart with their verbs, and --help among them. */
+static bool wants_help(int argc, char **argv)
+{
+    return argc == 3 && strcmp(argv[2], "--help") == 0 && strcmp(argv[1], cmd_run.name) != 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 1 && strcmp(argv[0], HOME_HOLDER_NAME) == 0)
@@ -36,7 +44,8 @@ int main(int argc, char **argv)
     const struct app app = {.argc = argc, .argv = argv, .envp = environ};
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
     if (command)
-        return command->run(&app, argc - 1, argv + 1);
+        return wants_help(argc, argv) ? help_print_command(command)
+                                      : command->run(&app, argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "--complete") == 0)
         return complete_print(argc - 2, argv + 2);
     if (argc == 3 && strcmp(argv[1], "--generate") == 0)

@@ -16,6 +16,7 @@ struct str;
 struct client {
     const char *server; /* http://…, https://… or unix:/path */
     const char *key;    /* or NULL */
+    const char *cacert; /* a file of certificates to trust instead of the system's, or NULL */
     bool json;          /* answers as they are */
     bool colour;        /* on standard output */
     bool raw;           /* control characters go to a terminal as they are */
@@ -23,12 +24,17 @@ struct client {
 
 /* ---- settings.c ---- */
 
-/* From the environment and ~/.config/brig/brigctl.conf, for what the options left open. The strings go
- * to `ret_storage`, for the caller to free. */
-int client_settle(struct client *client, char **ret_storage, struct brig_error *err);
-/* Pure: the value of a key in the text of such a file ("server = URL"), copied; NULL if there is none.
- * A line that is none of these is an error that names it. */
-int client_settings_read(const char *name, const char *text, char **ret_server, char **ret_key,
+/* Each is on the heap, or NULL. */
+struct client_settings {
+    char *server, *key, *cacert;
+};
+void client_settings_done(struct client_settings *settings);
+/* From the environment and ~/.config/brig/brigctl.conf, for what the options left open. What `client`
+ * then points to is in `storage`, for the caller to release. */
+int client_settle(struct client *client, struct client_settings *storage, struct brig_error *err);
+/* Pure: takes what the text of such a file says ("server = URL"), copied. A line that is none of these
+ * is an error that names it. */
+int client_settings_read(const char *name, const char *text, struct client_settings *settings,
                          struct brig_error *err);
 
 /* ---- http.c ---- */
@@ -56,6 +62,8 @@ int client_check(const struct client_call *call, struct brig_error *err);
 
 /* Writes output of a program: to a terminal without what could steer it. */
 void client_write(const struct client *client, int fd, const void *bytes, size_t length);
+/* Writes an answer of the server to standard output, with one line end behind it. */
+void client_write_answer(const struct client *client, const struct str *answer);
 /* A value for a line of ours, without control characters. */
 void client_print_safe(struct str *out, const char *text);
 const char *client_colour(const struct client *client,

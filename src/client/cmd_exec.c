@@ -98,17 +98,33 @@ static int status_of(const json_t *result)
     return code >= 0 && code <= 255 ? (int)code : CLIENT_FAILED;
 }
 
+/* What the server leaves to us to say of a status, or "". */
+static const char *remedy(const char *status)
+{
+    if (strcmp(status, "timeout") == 0)
+        return ": give it longer with --timeout";
+    if (strcmp(status, "oom") == 0)
+        return ": give it more with --memory";
+    return "";
+}
+
+static void report_status(const char *status, const char *message)
+{
+    bool odd = strcmp(status, "ok") != 0 && strcmp(status, "error") != 0;
+    if (message[0])
+        (void)fprintf(stderr, "brigctl: %s%s%s\n", odd ? str_shown(status).text : "",
+                      odd ? ": " : "", str_shown(message).text);
+    else if (odd)
+        (void)fprintf(stderr, "brigctl: %s%s\n", str_shown(status).text, remedy(status));
+}
+
 /* What a person wants to know and the output does not tell. */
 static void report(const struct run *run)
 {
     const char *status = json_string_value(json_object_get(run->result, "status"));
     const char *message = json_string_value(json_object_get(run->result, "message"));
     const json_t *cut = json_object_get(run->result, "truncated");
-    bool odd = status && strcmp(status, "ok") != 0 && strcmp(status, "error") != 0;
-    if (odd || (message && message[0]))
-        (void)fprintf(stderr, "brigctl: %s%s%s\n", odd ? str_shown(status).text : "",
-                      odd && message && message[0] ? ": " : "",
-                      message ? str_shown(message).text : "");
+    report_status(status ? status : "ok", message ? message : "");
     if (json_is_true(json_object_get(cut, "output")) ||
         json_is_true(json_object_get(cut, "stderr")))
         (void)fputs("brigctl: there was more output than is kept\n", stderr);
@@ -160,10 +176,8 @@ static int end_run(struct run *run, struct str *answer, struct brig_error *err)
     const struct client_call failed = {.status = 500, .answer = &run->failure};
     if (run->failure.length > 0)
         return client_check(&failed, err);
-    if (run->client->json) {
-        client_write(run->client, STDOUT_FILENO, answer->data ? answer->data : "", answer->length);
-        (void)fputc('\n', stdout);
-    }
+    if (run->client->json)
+        client_write_answer(run->client, answer);
     if (!run->result)
         run->result = json_loadb(answer->data ? answer->data : "", answer->length, 0, NULL);
     if (!run->result)

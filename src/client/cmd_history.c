@@ -32,8 +32,7 @@ static int ask(const struct client *client, const char *method, const char *path
     if (result < 0)
         return result;
     if (client->json) {
-        client_write(client, STDOUT_FILENO, answer.data ? answer.data : "", answer.length);
-        (void)fputc('\n', stdout);
+        client_write_answer(client, &answer);
         return ill;
     }
     *ret = json_loadb(answer.data ? answer.data : "", answer.length, 0, NULL);
@@ -155,6 +154,7 @@ int client_list(struct client *client, int argc, char **argv)
     for (size_t i = 0; i < json_array_size(rows); i++)
         print_row(client, json_array_get(rows, i));
     const char *next = json_string_value(json_object_get(answer, "next"));
+    (void)fflush(stdout);
     if (next)
         (void)fprintf(stderr, "There are more: --cursor %s\n", str_shown(next).text);
     json_decref(answer);

@@ -77,7 +77,8 @@ static int set_address(const struct client *client, CURL *curl, const char *path
     return 0;
 }
 
-static void set_options(struct transfer *transfer, struct curl_slist *headers)
+static void set_options(const struct client *client, struct transfer *transfer,
+                        struct curl_slist *headers)
 {
     CURL *curl = transfer->curl;
     (void)curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, transfer->call->method);
@@ -94,8 +95,28 @@ static void set_options(struct transfer *transfer, struct curl_slist *headers)
     (void)curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     (void)curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    if (client->cacert)
+        (void)curl_easy_setopt(curl, CURLOPT_CAINFO, client->cacert);
     /* The server is the operator's own; a proxy of the environment is for the world. */
     (void)curl_easy_setopt(curl, CURLOPT_PROXY, "");
+}
+
+/* What to look at first, when there was no answer. */
+static const char *remedy(CURLcode code)
+{
+    switch ((int)code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return "Is the certificate for this name, and trusted here? See --cacert and BRIG_CACERT";
+    case CURLE_SSL_CACERT_BADFILE:
+        return "Is that a file of certificates in PEM? See --cacert and BRIG_CACERT";
+    case CURLE_SSL_CONNECT_ERROR:
+        return "Does brigd speak TLS there? If not, begin the address with http://";
+    case CURLE_RECV_ERROR:
+    case CURLE_GOT_NOTHING:
+        return "Does brigd speak TLS there? If so, begin the address with https://";
+    default:
+        return "Is brigd running there? See --server and BRIG_SERVER";
+    }
 }
 
 static int run(const struct client *client, struct transfer *transfer, struct brig_error *err)
@@ -110,15 +131,14 @@ static int run(const struct client *client, struct transfer *transfer, struct br
     if (result == 0 && client->key)
         result = add_header(&headers, "X-API-Key", client->key);
     if (result == 0) {
-        set_options(transfer, headers);
+        set_options(client, transfer, headers);
         CURLcode code = curl_easy_perform(transfer->curl);
         (void)curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &transfer->call->status);
         if (transfer->too_long)
             result = brig_fail(err, BRIG_E_SYSTEM, 0, "the answer is too long");
         else if (code != CURLE_OK && !(code == CURLE_WRITE_ERROR && transfer->call->take))
-            result = brig_fail(err, BRIG_E_SYSTEM, 0,
-                               "%s: %s. Is brigd running there? See --server and BRIG_SERVER",
-                               str_shown(client->server).text, curl_easy_strerror(code));
+            result = brig_fail(err, BRIG_E_SYSTEM, 0, "%s: %s. %s", str_shown(client->server).text,
+                               curl_easy_strerror(code), remedy(code));
     }
     curl_slist_free_all(headers);
     return result;

@@ -39,11 +39,14 @@ static void print_usage(void)
         "  -s, --server URL  http://HOST:PORT, https://HOST or unix:/PATH\n"
         "                    (default: BRIG_SERVER, the file, http://127.0.0.1:8080)\n"
         "  -k, --key KEY     the API key (better: BRIG_API_KEY, or the file)\n"
+        "      --cacert FILE the certificate of an https server that is its own authority\n"
+        "                    (default: BRIG_CACERT, the file, those the system trusts)\n"
         "      --json        answers as the server gives them\n"
         "  -h, --help        this text; after a command, about it\n"
         "  -V, --version     the version\n"
         "\n"
-        "The file is ~/.config/brig/brigctl.conf, with lines 'server = URL' and 'key = KEY'.\n",
+        "The file is ~/.config/brig/brigctl.conf, with lines 'server = URL', 'key = KEY' and\n"
+        "'cacert = FILE'.\n",
         stdout);
 }
 
@@ -57,10 +60,13 @@ int client_complain(const struct brig_error *err)
 /* 0, or the status to end with plus one. */
 static int take_options(struct client *client, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"server", required_argument, NULL, 's'}, {"key", required_argument, NULL, 'k'},
-        {"json", no_argument, NULL, 'j'},         {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},      {0}};
+    static const struct option options[] = {{"server", required_argument, NULL, 's'},
+                                            {"key", required_argument, NULL, 'k'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"cacert", required_argument, NULL, 'C'},
+                                            {0}};
     for (int option; (option = getopt_long(argc, argv, "+s:k:hV", options, NULL)) != -1;) {
         switch (option) {
         case 's':
@@ -68,6 +74,9 @@ static int take_options(struct client *client, int argc, char **argv)
             break;
         case 'k':
             client->key = optarg;
+            break;
+        case 'C':
+            client->cacert = optarg;
             break;
         case 'j':
             client->json = true;
@@ -96,7 +105,7 @@ static const struct command *find_command(const char *name)
 
 static int run(struct client *client, int argc, char **argv)
 {
-    char *storage[2] = {NULL, NULL};
+    struct client_settings storage = {0};
     struct brig_error err = {0};
     const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
     if (!command) {
@@ -105,10 +114,13 @@ static int run(struct client *client, int argc, char **argv)
             argc > 0 ? str_shown(argv[0]).text : "", argc > 0 ? "'; see --help" : "; see --help");
         return CLIENT_USAGE;
     }
-    int result = client_settle(client, storage, &err);
+    /* getopt names it where an option is wrong. */
+    char name[32];
+    (void)snprintf(name, sizeof name, "brigctl %s", command->name);
+    argv[0] = name;
+    int result = client_settle(client, &storage, &err);
     int status = result < 0 ? client_complain(&err) : command->run(client, argc, argv);
-    free(storage[0]);
-    free(storage[1]);
+    client_settings_done(&storage);
     return status;
 }
 

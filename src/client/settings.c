@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which server, and with which key: options, then the environment, then a file. */
+/* Which server, with which key and whose certificate: options, then the environment, then a file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +25,24 @@ static char *trim(char *text)
     return text;
 }
 
-static int take_line(const char *name, size_t number, char *line, char **ret_server, char **ret_key,
+void client_settings_done(struct client_settings *settings)
+{
+    free(settings->server);
+    free(settings->key);
+    free(settings->cacert);
+    *settings = (struct client_settings){0};
+}
+
+static char **find_place(struct client_settings *settings, const char *name)
+{
+    if (strcmp(name, "server") == 0)
+        return &settings->server;
+    if (strcmp(name, "key") == 0)
+        return &settings->key;
+    return strcmp(name, "cacert") == 0 ? &settings->cacert : NULL;
+}
+
+static int take_line(const char *name, size_t number, char *line, struct client_settings *settings,
                      struct brig_error *err)
 {
     char *text = trim(line), *equals = strchr(text, '=');
@@ -34,19 +51,19 @@ static int take_line(const char *name, size_t number, char *line, char **ret_ser
     char **place = NULL;
     if (equals) {
         *equals = '\0';
-        const char *key = trim(text);
-        place = strcmp(key, "server") == 0 ? ret_server : strcmp(key, "key") == 0 ? ret_key : NULL;
+        place = find_place(settings, trim(text));
     }
     if (!place)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "%s:%zu: '%s' is not understood. A line is server = URL or key = KEY",
-                         str_shown(name).text, number, str_shown(text).text);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "%s:%zu: '%s' is not understood. A line is server = URL, key = KEY or cacert = FILE",
+            str_shown(name).text, number, str_shown(text).text);
     free(*place);
     *place = NULL;
     return str_copy(trim(equals + 1), place, err);
 }
 
-int client_settings_read(const char *name, const char *text, char **ret_server, char **ret_key,
+int client_settings_read(const char *name, const char *text, struct client_settings *settings,
                          struct brig_error *err)
 {
     autofree char *copy = NULL;
@@ -56,7 +73,7 @@ int client_settings_read(const char *name, const char *text, char **ret_server, 
         next = strchr(line, '\n');
         if (next)
             *next++ = '\0';
-        result = take_line(name, number, line, ret_server, ret_key, err);
+        result = take_line(name, number, line, settings, err);
     }
     return result;
 }
@@ -73,7 +90,7 @@ static int check_mode(int fd, const char *path, const char *key, struct brig_err
                      str_shown(path).text, str_shown(path).text);
 }
 
-static int read_file(const char *path, char **ret_server, char **ret_key, struct brig_error *err)
+static int read_file(const char *path, struct client_settings *settings, struct brig_error *err)
 {
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -84,11 +101,11 @@ static int read_file(const char *path, char **ret_server, char **ret_key, struct
     ssize_t count = text ? read(fd, text, FILE_MAX) : -1;
     if (count < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "read '%s'", str_shown(path).text);
-    int result = client_settings_read(path, text, ret_server, ret_key, err);
-    return result < 0 ? result : check_mode(fd, path, *ret_key, err);
+    int result = client_settings_read(path, text, settings, err);
+    return result < 0 ? result : check_mode(fd, path, settings->key, err);
 }
 
-static int find_file(char **ret_server, char **ret_key, struct brig_error *err)
+static int find_file(struct client_settings *settings, struct brig_error *err)
 {
     autostr struct str path = {0};
     const char *base = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -98,7 +115,7 @@ static int find_file(char **ret_server, char **ret_key, struct brig_error *err)
         str_appendf(&path, "%s/.config/brig/brigctl.conf", home);
     if (path.failed)
         return brig_fail_nomem(err);
-    return path.data ? read_file(path.data, ret_server, ret_key, err) : 0;
+    return path.data ? read_file(path.data, settings, err) : 0;
 }
 
 static const char *variable(const char *name)
@@ -137,22 +154,40 @@ static int check(const struct client *client, struct brig_error *err)
     return 0;
 }
 
-int client_settle(struct client *client, char **ret_storage, struct brig_error *err)
+static int check_cacert(const char *cacert, struct brig_error *err)
 {
-    autofree char *server = NULL, *key = NULL;
+    if (!cacert || access(cacert, R_OK) == 0)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, errno, "the file of certificates '%s'",
+                     str_shown(cacert).text);
+}
+
+int client_settle(struct client *client, struct client_settings *storage, struct brig_error *err)
+{
     if (!client->server)
         client->server = variable("BRIG_SERVER");
     if (!client->key)
         client->key = variable("BRIG_API_KEY");
-    int result = client->server && client->key ? 0 : find_file(&server, &key, err);
+    if (!client->cacert)
+        client->cacert = variable("BRIG_CACERT");
+    bool complete = client->server && client->key &&
+                    (client->cacert || !str_starts_with(client->server, "https://"));
+    int result = complete ? 0 : find_file(storage, err);
     if (result < 0)
         return result;
-    const char *chosen = client->server ? client->server : server ? server : SERVER_DEFAULT;
-    result = add_scheme(chosen, &ret_storage[0], err);
-    if (result < 0)
-        return result;
-    client->server = ret_storage[0];
     if (!client->key)
-        client->key = ret_storage[1] = take_ptr(&key);
-    return check(client, err);
+        client->key = storage->key;
+    if (!client->cacert)
+        client->cacert = storage->cacert;
+    const char *chosen = client->server    ? client->server
+                         : storage->server ? storage->server
+                                           : SERVER_DEFAULT;
+    autofree char *server = NULL;
+    result = add_scheme(chosen, &server, err);
+    if (result < 0)
+        return result;
+    free(storage->server);
+    client->server = storage->server = take_ptr(&server);
+    result = check(client, err);
+    return result < 0 ? result : check_cacert(client->cacert, err);
 }

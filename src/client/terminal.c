@@ -62,6 +62,15 @@ void client_write(const struct client *client, int fd, const void *bytes, size_t
         write_all(fd, safe.data, safe.length);
 }
 
+void client_write_answer(const struct client *client, const struct str *answer)
+{
+    size_t length = answer->length;
+    if (length > 0)
+        client_write(client, STDOUT_FILENO, answer->data, length);
+    if (length == 0 || answer->data[length - 1] != '\n')
+        client_write(client, STDOUT_FILENO, "\n", 1);
+}
+
 void client_print_safe(struct str *out, const char *text)
 {
     str_append(out, str_shown(text ? text : "").text);

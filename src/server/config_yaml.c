@@ -61,8 +61,11 @@ static int fail_syntax(struct reader *r)
     if (parser->error == YAML_READER_ERROR)
         return brig_fail(r->err, BRIG_E_INVALID, 0, "%s: byte %zu: %s", r->name,
                          parser->problem_offset, parser->problem ? parser->problem : "not YAML");
-    return fail_at(r, parser->problem_mark.line + 1, "%s",
-                   parser->problem ? parser->problem : "this is not YAML");
+    const char *problem = parser->problem ? parser->problem : "this is not YAML";
+    /* What libyaml says of a tab, of which people think last. */
+    bool odd = strstr(problem, "cannot start any token") != NULL;
+    return fail_at(r, parser->problem_mark.line + 1, "%s%s", problem,
+                   odd ? ". Indent with blanks, not tabs; quote what begins with @, % or `" : "");
 }
 
 static void drop_event(struct reader *r)
@@ -174,9 +177,12 @@ static int wrong_type(struct reader *r, const struct config_key *key, const char
 {
     autostr struct str allowed = {0};
     config_value_describe(key, &allowed);
-    return fail_here(r, "%s%s: a %s where there should be %s", r->path,
+    /* The value itself may be a secret. */
+    bool single = key->type == CONFIG_LIST || key->type == CONFIG_WORDS;
+    return fail_here(r, "%s%s: a %s where there should be %s%s", r->path,
                      strrchr(key->name, '.') ? strrchr(key->name, '.') + 1 : key->name, got,
-                     allowed.data ? allowed.data : "something else");
+                     allowed.data ? allowed.data : "something else",
+                     single ? ". Write it in brackets: [a, b]" : "");
 }
 
 static void *base_of(struct reader *r, const struct scope *scope)

@@ -80,7 +80,6 @@ static void say(const char *format, ...)
 /* What only one of them has business with is not left in the memory of the others. */
 static void forget_secrets(const struct server_config *config, enum server_role role)
 {
-    extern char **environ;
     if (role != ROLE_WARDEN)
         for (char **entry = environ; *entry; entry++)
             if (!str_starts_with(*entry, "TZ="))
@@ -207,6 +206,19 @@ static void connect_to_all(struct keeper *keeper, enum server_role which)
             (void)connect_roles(keeper, which, (enum server_role)other, NULL);
 }
 
+/* One that is dead already has said why, and is found dead as soon as we serve. */
+static int connect_at_start(struct keeper *keeper, enum server_role a, enum server_role b,
+                            struct brig_error *err)
+{
+    struct brig_error why = {0};
+    int result = connect_roles(keeper, a, b, &why);
+    if (result == 0 || why.sys_errno == EPIPE || why.sys_errno == ECONNRESET)
+        return 0;
+    if (err)
+        *err = why;
+    return result;
+}
+
 static int start_all(struct keeper *keeper, struct brig_error *err)
 {
     for (int i = ROLES_; i-- > 0;) { /* who serves others comes first */
@@ -214,7 +226,7 @@ static int start_all(struct keeper *keeper, struct brig_error *err)
         if (result < 0)
             return result;
         for (int other = i + 1; result == 0 && other < ROLES_; other++)
-            result = connect_roles(keeper, (enum server_role)i, (enum server_role)other, err);
+            result = connect_at_start(keeper, (enum server_role)i, (enum server_role)other, err);
         if (result < 0)
             return result;
     }

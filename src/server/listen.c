@@ -120,6 +120,8 @@ static int bind_listen(int fd, const union address *address, socklen_t size, con
         return brig_advise(err, code,
                            "Something listens there already; choose another with "
                            "server.listen, --listen or PORT");
+    if (err && err->sys_errno == EACCES && address->any.sa_family != AF_UNIX)
+        return brig_advise(err, code, "Ports below 1024 are for root; choose one above");
     return code;
 }
 

@@ -92,6 +92,18 @@ brig_in() {
     output_has "brig run help no-such-verb"
 }
 
+@test "every verb tells its usage with --help, and does nothing" {
+    local verb
+    for verb in explain why list enter stop rm cp mask unmask init doctor help version; do
+        must brig "$verb" --help
+        output_has "Usage: brig $verb"
+    done
+    printf '#!/bin/sh\necho "I am doctor $*"\n' >doctor
+    chmod 755 doctor
+    PATH=$SCRATCH:$PATH must brig run doctor --help
+    [ "$output" = "I am doctor --help" ]
+}
+
 @test "a program named like a verb runs by run and by --" {
     printf '#!/bin/sh\necho "I am doctor $*"\n' >doctor
     chmod 755 doctor

@@ -481,6 +481,11 @@ token" ]
         must run_as_user "$BRIG" mask -j "verb-$MODE" mlivedir/key "$H/mlivedir/*.pem"
         output_has "from now on"
         output_has "(1)"
+        # It does not say that more is hidden than is.
+        case $MODE in
+        casual) output_lacks "own home" ;;
+        *) output_has "own home stays" ;;
+        esac
         # Nothing is waited for: it holds when the command is back. What comes later is hidden soon.
         run_as_user sh -c "echo token >$H/mlivedir/b.pem"
         settle

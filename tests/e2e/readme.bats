@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # The README does what it says. A block after a line `<!-- run -->` is run: shell blocks line by
 # line in one shell and one directory, where `#> TEXT` lines are what the command above prints (an
-# ellipsis at the end stands for any rest) and `#? N` is its exit status, 0 if not given; each C
-# block is compiled as a user of the library would, and run.
+# ellipsis stands for anything) and `#? N` is its exit status, 0 if not given; each C block is
+# compiled as a user of the library would, and run. What stands after `<!-- run with brigd -->`, there
+# and in docs/server.md, is run beside a brigd; its address takes the place of 127.0.0.1:8080.
 
 load lib
 
@@ -12,17 +13,18 @@ setup() {
 }
 
 teardown() {
+    brigd_stop
     scratch_remove
 }
 
-# blocks LANGUAGE [N]: the text of the blocks to be run, or of the Nth of them.
+# blocks LANGUAGE [N [MARK [FILE]]]: the text of the blocks to be run, or of the Nth of them.
 blocks() {
-    awk -v opening="\`\`\`$1" -v only="${2:-0}" '
-        /^<!-- run -->$/ { marked = 1; next }
+    awk -v opening="\`\`\`$1" -v only="${2:-0}" -v mark="<!-- ${3:-run} -->" '
+        $0 == mark { marked = 1; next }
         inside && /^```$/ { inside = 0; next }
         inside { if (!only || only == number) print; next }
         marked && $0 == opening { inside = 1; number++ }
-        { marked = 0 }' "$README"
+        { marked = 0 }' "${4:-$README}"
 }
 
 # Run as the user under test in a directory of its own: walk.bash FILE says what differs, and fails.
@@ -34,14 +36,14 @@ walk_failed=0
 
 # Whether line by line what was printed is what was promised.
 walk_same() { # walk_same PROMISED-LINES...
-    local got i
+    local got i pattern
     mapfile -t got <"$walk_out"
     [ ${#got[@]} -eq $# ] || return 1
     for ((i = 0; i < ${#got[@]}; i++)); do
-        case $1 in
-        *…) [ "${got[i]:0:$((${#1} - 1))}" = "${1%…}" ] || return 1 ;;
-        *) [ "${got[i]}" = "$1" ] || return 1 ;;
-        esac
+        pattern=$(printf '%s\n' "$1" | sed 's/[][\\*?(|)]/\\&/g; s/…/*/g')
+        # A pattern on purpose: what is not an ellipsis is quoted in it.
+        # shellcheck disable=SC2053
+        [[ ${got[i]} == $pattern ]] || return 1
         shift
     done
 }
@@ -88,6 +90,54 @@ WALKER
         chmod -R a+rX "$SCRATCH/bin" "$SCRATCH/commands" "$SCRATCH/walk.bash"
         must as "$who" env PATH="$SCRATCH/bin:$PATH" BRIG_CONFIG_DIR="$SCRATCH/jails" bash -c 'umask 022; cd "$1" && exec bash \
             walk.bash commands' - "$SCRATCH"
+    done
+}
+
+# brigd_start WHO: on a port of its own; sets WHERE.
+brigd_start() {
+    local tries=0
+    # The process that brigd itself is says which it is: $! is one of this shell.
+    as "$1" env HOME="$SCRATCH" STATE_DIRECTORY="$SCRATCH/state" RUNTIME_DIRECTORY="$SCRATCH/run" \
+        bash -c 'echo $$ >"$1/state/pid"; exec "$2" -l 127.0.0.1:0' - "$SCRATCH" \
+        "$BUILD_DIR/src/server/brigd" >"$SCRATCH/log" 2>&1 </dev/null 3>&- &
+    BRIGD_JOB=$!
+    until grep -q 'listening on' "$SCRATCH/log"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 300 ]
+        kill -0 "$BRIGD_JOB"
+        sleep 0.1
+    done
+    WHERE=$(sed -n 's,.*listening on http://,,p' "$SCRATCH/log")
+}
+
+brigd_stop() {
+    local job=${BRIGD_JOB:-}
+    [ -n "$job" ] || return 0
+    BRIGD_JOB=
+    kill "$(cat "$SCRATCH/state/pid")"
+    wait "$job"
+}
+
+@test "the examples for the server print what is said of them" {
+    needs curl python3
+    [ -x "$BUILD_DIR/src/server/brigd" ] || cannot "brigd was not built"
+    local page
+    for who in $(each_user); do
+        scratch_make "$who"
+        as "$who" mkdir -m 0700 "$SCRATCH/state" "$SCRATCH/run"
+        brigd_start "$who"
+        for page in "$README" "$LIB_ROOT/docs/server.md"; do
+            # A line that ends with a backslash goes on in the next.
+            blocks sh 0 'run with brigd' "$page" |
+                sed -e ':more' -e '/\\$/{N;s/\\\n *//;b more' -e '}' -e "s,127\.0\.0\.1:8080,$WHERE,g" >"$SCRATCH/commands"
+            [ "$(grep -c '^curl \|^brigctl ' "$SCRATCH/commands")" -ge 2 ]
+            write_walker "$SCRATCH/walk.bash"
+            chmod a+r "$SCRATCH/commands" "$SCRATCH/walk.bash"
+            must as "$who" env PATH="$BUILD_DIR/src/client:$PATH" HOME="$SCRATCH" BRIG_SERVER="http://$WHERE" \
+                bash -c 'cd "$1" && exec bash walk.bash commands' - "$SCRATCH"
+        done
+        brigd_stop
+        scratch_remove
     done
 }
 

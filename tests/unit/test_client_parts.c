@@ -73,16 +73,18 @@ static void test_base64(void)
 
 static void test_settings(void)
 {
-    autofree char *server = NULL, *key = NULL;
+    struct client_settings settings = {0};
     struct brig_error err = {0};
-    tap_is_int(
-        client_settings_read("f", "# x\n\n server = http://a:1 \r\nkey=b=c\n", &server, &key, &err),
-        0, "a file is read");
-    tap_is_str(server, "http://a:1", "with a server");
-    tap_is_str(key, "b=c", "and a key");
-    tap_is_int(client_settings_read("f", "server = a\nport = 1", &server, &key, &err),
-               BRIG_E_INVALID, "what is not known is refused");
+    tap_is_int(client_settings_read("f", "# x\n\n server = http://a:1 \r\nkey=b=c\ncacert = /c d\n",
+                                    &settings, &err),
+               0, "a file is read");
+    tap_is_str(settings.server, "http://a:1", "with a server");
+    tap_is_str(settings.key, "b=c", "and a key");
+    tap_is_str(settings.cacert, "/c d", "and a file of certificates");
+    tap_is_int(client_settings_read("f", "server = a\nport = 1", &settings, &err), BRIG_E_INVALID,
+               "what is not known is refused");
     tap_has_str(err.message, "f:2: 'port'", "by line and name");
+    client_settings_done(&settings);
 }
 
 static void test_returned(void)

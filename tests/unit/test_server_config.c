@@ -148,6 +148,8 @@ static void test_refusals(void)
     check_refused("server:\n  listen: {a: b}\n", "f.yaml:2: ", "a mapping where");
     check_refused("server: 8080\n", "f.yaml:1: ", "'server' is a section");
     check_refused("server:\n  cors_origins: x\n", "f.yaml:2: ", "a single value where");
+    check_refused("server:\n  cors_origins: x\n", "f.yaml:2: ", "brackets: [a, b]");
+    check_refused("server:\n\tlisten: :80\n", "f.yaml:2: ", "not tabs");
     check_refused("server:\n  cors_origins: [[x]]\n", "f.yaml:2: ", "nested or empty item");
     check_refused("server:\n  listen: :80\n  listen: :81\n",
                   "f.yaml:3: ", "given twice; the first time in line 2");

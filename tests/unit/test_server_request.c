@@ -134,6 +134,7 @@ static void fields(void)
     refused("{\"language\":\"cobol\",\"code\":\"x\"}", ERROR_UNKNOWN_LANGUAGE, "language", "cobol");
     refused("{\"language\":\"off\",\"code\":\"x\"}", ERROR_UNKNOWN_LANGUAGE, "language",
             "a language that is switched off");
+    tap_has_str(fault.message, "'off' is switched off by the operator", "and says so");
     refused("{\"language\":7,\"code\":\"x\"}", ERROR_INVALID_FIELD, "language",
             "a number as language");
     refused("{\"language\":\"python\",\"code\":\"\"}", ERROR_INVALID_FIELD, "code", "empty code");

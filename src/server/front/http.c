@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "server/config.h"
 #include "server/front/answer.h"
 #include "server/front/cors.h"
@@ -134,16 +135,34 @@ static bool check_host(struct exchange *exchange)
     return false;
 }
 
+static void answer_no_path(struct exchange *exchange)
+{
+    char message[STR_SHOWN_MAX + 80];
+    (void)snprintf(message, sizeof message,
+                   "there is nothing at '%s'; GET /openapi.json lists the paths",
+                   str_shown(exchange->path).text);
+    answer_error(exchange, ERROR_NOT_FOUND, message);
+}
+
+static void answer_no_method(struct exchange *exchange)
+{
+    char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
+    (void)route_methods(exchange->path, methods);
+    (void)snprintf(message, sizeof message, "%s is not for %s, which has %s",
+                   str_shown(exchange->method).text, str_shown(exchange->path).text, methods);
+    answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, message);
+}
+
 static bool find_route(struct exchange *exchange)
 {
     switch (route_find(exchange->method, exchange->path, &exchange->route, exchange->path_id)) {
     case ROUTE_FOUND:
         return true;
     case ROUTE_NO_PATH:
-        answer_error(exchange, ERROR_NOT_FOUND, NULL);
+        answer_no_path(exchange);
         return false;
     case ROUTE_NO_METHOD:
-        answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, NULL);
+        answer_no_method(exchange);
         return false;
     case ROUTE_BAD_ID:
         answer_error(exchange, ERROR_INVALID_ID, NULL);

@@ -90,8 +90,13 @@ static bool add_language(struct exchange *exchange, struct str *out)
     if (!value)
         return true;
     const struct runtime *runtime = config_find_runtime(exchange->front->config, value);
-    if (!runtime)
-        return refuse(exchange, "language", "language is none of GET /runtimes");
+    if (!runtime) {
+        char message[STR_SHOWN_MAX + 64];
+        (void)snprintf(message, sizeof message,
+                       "there is no language '%s'; GET /runtimes lists them",
+                       str_shown(value).text);
+        return refuse(exchange, "language", message);
+    }
     add(out, "language", runtime->name);
     return true;
 }

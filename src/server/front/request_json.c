@@ -242,6 +242,14 @@ static bool read_object(struct decoder *d, const char *parent, const json_t *obj
 
 /* ---- Fields ---- */
 
+static bool is_off(const struct server_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->runtime_count; i++)
+        if (config->runtimes[i].disabled && strcmp(config->runtimes[i].name, name) == 0)
+            return true;
+    return false;
+}
+
 /* First of all: what the others may say depends on it. */
 static bool read_language(struct decoder *d, const json_t *object)
 {
@@ -252,9 +260,11 @@ static bool read_language(struct decoder *d, const json_t *object)
     if (!read_text(d, "language", value, EXECUTION_NAME_MAX, &name))
         return false;
     d->runtime = config_find_runtime(d->config, name);
-    if (!d->runtime || d->runtime->disabled)
-        return refuse(d, ERROR_UNKNOWN_LANGUAGE, "language",
-                      "there is no language '%s'; GET /runtimes lists them", str_shown(name).text);
+    if (!d->runtime)
+        return refuse(d, ERROR_UNKNOWN_LANGUAGE, "language", "%s '%s'%s; GET /runtimes lists them",
+                      is_off(d->config, name) ? "the language" : "there is no language",
+                      str_shown(name).text,
+                      is_off(d->config, name) ? " is switched off by the operator" : "");
     d->out->language = arena_strdup(&d->out->arena, d->runtime->name);
     return d->out->language || refuse_memory(d);
 }

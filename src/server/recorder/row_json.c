@@ -3,7 +3,7 @@
  * pasted. */
 #include "server/recorder/row_json.h"
 
-#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -55,10 +55,9 @@ static void write_duration(struct json *j, const char *key, int64_t us)
     }
     /* As in the answer of /execute. */
     if (us >= 1000000)
-        (void)snprintf(text, sizeof text, "%" PRId64 ".%03" PRId64 "s", us / 1000000,
-                       us / 1000 % 1000);
+        (void)snprintf(text, sizeof text, "%.3fs", (double)us / 1e6);
     else
-        (void)snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 "ms", us / 1000, us % 1000 / 100);
+        (void)snprintf(text, sizeof text, "%.1fms", (double)us / 1e3);
     json_text(j, key, text);
 }
 
@@ -76,11 +75,17 @@ static void write_items(struct json *j, const char *key, const char *items, bool
 
 /* ---- Parts ---- */
 
+static int64_t divide_up(int64_t number, int64_t by)
+{
+    return number / by + (number % by > 0);
+}
+
 static void write_usage(struct json *j, const struct row *row)
 {
     json_open_object(j, "resource_usage");
-    json_int(j, "cpu_time_ms", row->cpu_time_us / 1000);
-    json_int(j, "memory_peak_mb", row->memory_peak_bytes >> 20);
+    /* Rounded up, as in the answer to the client. */
+    json_int(j, "cpu_time_ms", divide_up(row->cpu_time_us, 1000));
+    json_int(j, "memory_peak_mb", divide_up(row->memory_peak_bytes, 1 << 20));
     json_int(j, "pids_used", row->pids_used);
     json_close_object(j);
 }
@@ -91,7 +96,10 @@ static void write_common(struct json *j, const struct row *row)
     json_text(j, "language", row->language ? row->language : "");
     json_text(j, "status", row->status ? row->status : "");
     write_number(j, "exit_code", row->exit_code);
-    write_time(j, "created_at", row->created_ns);
+    /* The recorder may hear of a run some milliseconds after it has begun. */
+    bool late = row->started_ns != ROW_NO_NUMBER && row->started_ns > 0;
+    late = late && row->started_ns < row->created_ns;
+    write_time(j, "created_at", late ? row->started_ns : row->created_ns);
     write_time(j, "started_at", row->started_ns);
     write_time(j, "ended_at", row->ended_ns);
     write_duration(j, "duration", row->duration_us);

@@ -1,0 +1,62 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# What `make install` puts where, and that it works from there, without anything of the source tree.
+
+load lib
+
+teardown() {
+    scratch_remove
+}
+
+# installed: installs what was built into $SCRATCH/root; sets PREFIX.
+installed() {
+    needs meson python3
+    [ -x "$BUILD_DIR/src/server/brigd" ] || cannot "brigd was not built"
+    DESTDIR=$SCRATCH/root must meson install -C "$BUILD_DIR" --no-rebuild --quiet
+    PREFIX=$SCRATCH/root$(meson introspect --buildoptions "$BUILD_DIR" |
+        python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
+    chmod -R a+rX "$SCRATCH/root"
+}
+
+@test "every program is installed with its page, and nothing is setuid" {
+    lib_is_root || cannot "the build folder may belong to root"
+    scratch_make root
+    installed
+    local name
+    for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker; do
+        [ -x "$PREFIX/$name" ]
+    done
+    for name in man1/brig.1 man1/brigctl.1 man3/libbrig.3 man5/brig.conf.5 man5/brigd.yaml.5 man8/brigd.8; do
+        [ -s "$PREFIX/share/man/$name" ]
+    done
+    [ -z "$(find "$SCRATCH/root" -perm /6000)" ]
+    must_exit 0 "$PREFIX/bin/brigd" --check-config -c "$PREFIX/share/doc/brig/brigd.example.yaml"
+}
+
+@test "the unit of brigd starts the program that was installed" {
+    lib_is_root || cannot "the build folder may belong to root"
+    scratch_make root
+    installed
+    local unit=$PREFIX/lib/systemd/system/brigd.service program
+    program=$(sed -n 's/^ExecStart=//p' "$unit")
+    [ -x "$SCRATCH/root$program" ]
+    must_exit 1 grep '@[a-z]*@' "$unit"
+    needs systemd-analyze
+    # Where the program is now; pages are not looked for, as they are not in the system's place.
+    sed "s,^ExecStart=.*,ExecStart=$SCRATCH/root$program,; /^Documentation=/d" "$unit" >"$SCRATCH/brigd.service"
+    must systemd-analyze verify "$SCRATCH/brigd.service"
+    [ -z "$output" ]
+}
+
+@test "what is installed runs a jail with a door from another place than was planned" {
+    lib_is_root || cannot "the build folder may belong to root"
+    for who in $(each_user); do
+        scratch_make "$who"
+        installed
+        as "$who" mkdir "$SCRATCH/work"
+        must as "$who" bash -c 'cd "$1/work" && exec "$2" -m sealed --allow example.com -- echo through' - \
+            "$SCRATCH" "$PREFIX/bin/brig"
+        output_has through
+        scratch_remove
+    done
+}
