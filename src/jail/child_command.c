@@ -197,8 +197,8 @@ static int install_told(const struct start *start)
 {
     const struct plan *plan = start->plan;
     unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    long listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags | WAIT_KILLABLE_RECEIVED,
-                        plan->seccomp_told);
+    long listener =
+        SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags | WAIT_KILLABLE_RECEIVED, plan->seccomp_told);
     if (listener == -ERR_EINVAL) /* before 5.19 */
         listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags, plan->seccomp_told);
     if (listener < 0) {

@@ -71,9 +71,12 @@ int denials_listen(struct denials *denials, int listener, int epoll, struct brig
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = listener};
     denials->listener = listener;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0) {
+        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the syscall filter");
+        denials_done(denials); /* the kernel refuses then, where nobody would answer */
+        return BRIG_E_SYSTEM;
+    }
     denials->seen.traced = true;
-    if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the syscall filter");
     return 0;
 }
 

@@ -288,8 +288,8 @@ static void test_bounds(void)
 }
 
 static const struct job_test tests[] = {
-    {"bounds", test_bounds},   {"counts", test_counts},     {"many at once", test_many_at_once},
-    {"a loop", test_loop},     {"unserved", test_unserved}, {"other jails", test_other_jails},
+    {"bounds", test_bounds}, {"counts", test_counts},     {"many at once", test_many_at_once},
+    {"a loop", test_loop},   {"unserved", test_unserved}, {"other jails", test_other_jails},
 };
 
 int main(int argc, char **argv)

@@ -48,7 +48,9 @@ static int set_limits(const struct maker *maker)
         uint64_t value;
     } rows[] = {
         {BRIG_LIMIT_WALL_MS, jail_timeout_ms(maker->ground->config, runtime, maker->request)},
-        {BRIG_LIMIT_GRACE_MS, grace ? grace : runtime->agent ? GRACE_AGENT_MS : 0},
+        {BRIG_LIMIT_GRACE_MS, grace            ? grace
+                              : runtime->agent ? GRACE_AGENT_MS
+                                               : 0},
         {BRIG_LIMIT_MEMORY_BYTES, values[EXECUTION_MEMORY_MB] * MEBIBYTE},
         {BRIG_LIMIT_PROCESSES, values[EXECUTION_PIDS]},
         {BRIG_LIMIT_TMP_BYTES, values[EXECUTION_DISK_MB] * MEBIBYTE},

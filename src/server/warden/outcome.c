@@ -117,23 +117,43 @@ static void add_refusals(const struct brig_usage *usage, struct execution_result
 
 /* How much a refused system call tells. What is in neither list is medium. */
 static const char *const attacks[] = {
-    "bpf",          "chroot",          "clone",
-    "create_module", "delete_module",  "finit_module",
-    "fsconfig",     "fsmount",         "fsopen",
-    "fspick",       "init_module",     "ioperm",
-    "iopl",         "kexec_file_load", "kexec_load",
-    "mount",        "mount_setattr",   "move_mount",
-    "open_by_handle_at", "open_tree",  "perf_event_open",
-    "pidfd_getfd",  "pivot_root",      "process_vm_readv",
-    "process_vm_writev", "ptrace",     "reboot",
-    "setns",        "umount2",         "unshare",
+    "bpf",
+    "chroot",
+    "clone",
+    "create_module",
+    "delete_module",
+    "finit_module",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "init_module",
+    "ioperm",
+    "iopl",
+    "kexec_file_load",
+    "kexec_load",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "open_by_handle_at",
+    "open_tree",
+    "perf_event_open",
+    "pidfd_getfd",
+    "pivot_root",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "reboot",
+    "setns",
+    "umount2",
+    "unshare",
     "userfaultfd",
 };
 /* Programs that keep modes of files, or priorities, ask for these in good faith. */
 static const char *const mistakes[] = {
-    "chmod",      "creat",         "fchmod",         "fchmodat",           "fchmodat2", "ioprio_set",
-    "open",       "openat",        "sched_setattr",  "sched_setscheduler", "mbind",
-    "get_mempolicy", "set_mempolicy",
+    "chmod",      "creat",         "fchmod",        "fchmodat",      "fchmodat2",
+    "ioprio_set", "open",          "openat",        "sched_setattr", "sched_setscheduler",
+    "mbind",      "get_mempolicy", "set_mempolicy",
 };
 
 static bool is_among(const char *name, const char *const *list, size_t count)
@@ -155,10 +175,10 @@ static void add_syscalls(const struct brig_denials *denials, struct execution_re
 {
     for (size_t i = 0; i < denials->count; i++) {
         const struct brig_denial *denial = &denials->items[i];
-        const char *detail = arena_printf(
-            &result->arena, "%s: %s, %llu time%s", denial->name,
-            denial->sys_errno == EACCES ? "EACCES" : "EPERM", /* no other is listed */
-            (unsigned long long)denial->count, denial->count == 1 ? "" : "s");
+        const char *detail =
+            arena_printf(&result->arena, "%s: %s, %llu time%s", denial->name,
+                         denial->sys_errno == EACCES ? "EACCES" : "EPERM", /* no other is listed */
+                         (unsigned long long)denial->count, denial->count == 1 ? "" : "s");
         add_event(result, "syscall_denied", detail, severity_of(denial->name));
     }
 }
