@@ -248,8 +248,9 @@ int brig_policy_workdir(struct brig_policy *policy, const char *path, struct bri
 int brig_policy_hostname(struct brig_policy *policy, const char *name, struct brig_error *err);
 /* Lets programs with a sandbox of their own make user namespaces inside. */
 int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig_error *err);
-/* Lists the system calls that the filter refused in the result. They are refused as ever; the job asks
- * about each, so that brig_job_process() has to be called for them to return. */
+/* Lists the system calls that the filter refused a command in its result. They are refused as ever; the
+ * job is asked about each, so that brig_job_process() has to be called for them to return. Functions
+ * have an option of their own, see call.h. */
 int brig_policy_trace(struct brig_policy *policy, bool trace, struct brig_error *err);
 int brig_policy_on_unsupported(struct brig_policy *policy, enum brig_on_unsupported what,
                                struct brig_error *err);

@@ -137,8 +137,9 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
     for (size_t i = 0; i < result->denials.count; i++) {
         const struct brig_denial *denial = &result->denials.items[i];
         char text[ERROR_TEXT_MAX];
-        message_note("refused: %s (%s), %llu times", denial->name,
-                     error_text(denial->sys_errno, text), (unsigned long long)denial->count);
+        message_note("refused: %s (%s), %llu time%s", denial->name,
+                     error_text(denial->sys_errno, text), (unsigned long long)denial->count,
+                     denial->count == 1 ? "" : "s");
     }
     /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
     bool to_people = isatty(STDERR_FILENO);

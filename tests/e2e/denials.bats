@@ -32,7 +32,7 @@ assert eval(sys.argv[2]), r' "$RESULT" "$1"
         must_fail jail -- unshare -U true
         told 'd is None'
         must_fail jail --trace-denials -- unshare -U true
-        output_has "refused: unshare (Operation not permitted), 1 times"
+        output_has "refused: unshare (Operation not permitted), 1 time"
         told 'd == {"unshare": (1, 1)}'
         must jail --trace-denials --seccomp dev --allow-nested -- unshare -U true
         told 'd == {}'
