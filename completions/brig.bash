@@ -289,7 +289,7 @@ _brig() {
         esac
     done
     if [[ $cur == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --seccomp --allow-nested --on-unsupported --disable --net --allow --deny --publish --inject --proxy-env --net-log --dir --dir! --dir? --rdir --rdir? --mask --mask? --unmask --device --device? --xdir --nocwd --unprotect --no-protect --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --net-connections --net-bytes --net-idle --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --unmount --init --print-defaults --complete --dry-run --json --verbose --help --version' -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W '--mode --jail --conf --conf? --storage --no-defaults --command --script --script? --initjail --initjail? --view --root --seccomp --allow-nested --trace-denials --on-unsupported --disable --net --allow --deny --publish --inject --proxy-env --net-log --dir --dir! --dir? --rdir --rdir? --mask --mask? --unmask --device --device? --xdir --nocwd --unprotect --no-protect --x11 --wayland --audio --ssh-agent --dbus --timeout --cpu-time --grace --memory --cpu --pids --disk --disk-inodes --io-read --io-write --address-space --file-size --open-files --output --inotify-watches --net-connections --net-bytes --net-idle --setenv --unsetenv --workdir --hostname --no-terminal --pass-fd --result --unmount --init --print-defaults --complete --dry-run --json --verbose --help --version' -- "$cur")
         return
     fi
     if [[ $why ]]; then

@@ -82,6 +82,7 @@ complete -c brig -n __brig_before_command -l 'view' -x -a 'system host empty' -d
 complete -c brig -n __brig_before_command -l 'root' -x -a '(__fish_complete_directories)' -d 'use DIR as the root directory, read-only'
 complete -c brig -n __brig_before_command -l 'seccomp' -x -a 'dev code' -d 'the system calls allowed'
 complete -c brig -n __brig_before_command -l 'allow-nested' -d 'let programs make a sandbox of their own inside'
+complete -c brig -n __brig_before_command -l 'trace-denials' -d 'list the system calls that were refused'
 complete -c brig -n __brig_before_command -l 'on-unsupported' -x -a 'fail warn ignore' -d 'if this system cannot enforce something'
 complete -c brig -n __brig_before_command -l 'disable' -x -a 'landlock seccomp caps namespaces nested' -d 'switch a layer off, to find what stops a program'
 complete -c brig -n __brig_before_command -l 'net' -x -a 'none allow open host learn' -d 'which network it has (default: open; sealed: none)'

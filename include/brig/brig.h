@@ -248,6 +248,10 @@ int brig_policy_workdir(struct brig_policy *policy, const char *path, struct bri
 int brig_policy_hostname(struct brig_policy *policy, const char *name, struct brig_error *err);
 /* Lets programs with a sandbox of their own make user namespaces inside. */
 int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig_error *err);
+/* Lists the system calls that the filter refused a command in its result. They are refused as ever; the
+ * job is asked about each, so that brig_job_process() has to be called for them to return. Functions
+ * have an option of their own, see call.h. */
+int brig_policy_trace(struct brig_policy *policy, bool trace, struct brig_error *err);
 int brig_policy_on_unsupported(struct brig_policy *policy, enum brig_on_unsupported what,
                                struct brig_error *err);
 int brig_policy_disable(struct brig_policy *policy, unsigned layers, struct brig_error *err);
@@ -329,6 +333,22 @@ struct brig_unenforced {
     char text[BRIG_UNENFORCED_MAX][160];
 };
 
+/* System calls that the filter refused as not permitted, each kind once. Filled with
+ * brig_policy_trace() only. What is answered as if the kernel had no such call is not among them:
+ * programs ask for that as a matter of course. */
+#define BRIG_DENIALS_MAX 32
+struct brig_denial {
+    char name[32]; /* "ptrace" */
+    int sys_errno; /* what it failed with */
+    uint64_t count;
+};
+struct brig_denials {
+    bool traced; /* they were listened for; else nothing is known */
+    size_t count;
+    struct brig_denial items[BRIG_DENIALS_MAX];
+    uint64_t total; /* also of kinds that found no room */
+};
+
 /* What became of one try to reach something through the network door. */
 enum brig_net_verdict {
     BRIG_NET_ALLOWED, /* connected; a BRIG_NET_ENDED of the same connection follows */
@@ -381,6 +401,7 @@ struct brig_result {
     struct brig_error error;        /* BRIG_SETUP_FAILED */
     struct brig_net_result net;     /* what went through the network door */
     bool inside_jail; /* it ran inside another jail, which had no namespaces to give */
+    struct brig_denials denials;
 };
 
 /* Releases what a result owns; the struct itself is the caller's. */

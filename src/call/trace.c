@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,25 +14,15 @@
 #include "base/own.h"
 #include "call/call.h"
 #include "jail/child_say.h"
+#include "jail/notice.h"
 #include "jail/seccomp.h"
 #include "jail/spawn.h"
 #include "jail/sys.h"
 
-/* The kernel's structs may grow; it says by how much. */
-#define NOTIFICATION_ROOM 512
-
-static bool fits(void)
-{
-    struct seccomp_notif_sizes sizes = {0};
-    return SYS(seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) == 0 &&
-           sizes.seccomp_notif <= NOTIFICATION_ROOM &&
-           sizes.seccomp_notif_resp <= NOTIFICATION_ROOM;
-}
-
 int trace_open(struct brig_call *call, struct brig_error *err)
 {
     const struct sock_fprog *filter = call_plan(call)->seccomp;
-    if (!filter || !fits())
+    if (!filter || !notice_fits())
         return 0; /* nothing to trace, or no way to */
     size_t bytes = filter->len * sizeof *filter->filter;
     call->trace_filter.filter = malloc(bytes);
@@ -92,24 +81,9 @@ static void note(struct brig_call *call, int number, int sys_errno)
 
 static void answer(struct brig_call *call)
 {
-    union {
-        struct seccomp_notif message;
-        char room[NOTIFICATION_ROOM];
-    } request = {.room = {0}};
-    union {
-        struct seccomp_notif_resp message;
-        char room[NOTIFICATION_ROOM];
-    } reply = {.room = {0}};
-    if (ioctl(call->trace, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
-        return; /* who asked is dead */
-    const struct seccomp_data *data = &request.message.data;
-    uint64_t args[6];
-    memcpy(args, data->args, sizeof args);
-    int verdict = seccomp_verdict(call->traced, data->nr, args);
-    reply.message.id = request.message.id;
-    reply.message.error = verdict ? -verdict : -ENOSYS; /* another architecture's */
-    note(call, data->nr, verdict ? verdict : ENOSYS);
-    (void)ioctl(call->trace, SECCOMP_IOCTL_NOTIF_SEND, &reply);
+    int number = 0, answered = notice_answer(call->trace, call->traced, &number);
+    if (answered > 0)
+        note(call, number, answered);
 }
 
 static void stop(struct brig_call *call)

@@ -88,6 +88,10 @@
       "let programs make a sandbox of their own inside",                                           \
       "Allows user namespaces and mounts in the jail, and no Landlock on files: use it for "       \
       "programs that refuse to run without their own sandbox.")                                    \
+    X(TRACE_DENIALS, 0, "trace-denials", NULL, NONE, POLICY,                                       \
+      "list the system calls that were refused",                                                   \
+      "They are refused as ever, and counted in the result by name. What is answered as if the "   \
+      "kernel had no such call is not listed. A program that goes on asking is slowed down.")      \
     X(ON_UNSUPPORTED, 0, "on-unsupported", "fail|warn|ignore", CHOICE, POLICY,                     \
       "if this system cannot enforce something",                                                   \
       "\"fail\" (the default) does not start the command. \"warn\" starts it with less and "       \

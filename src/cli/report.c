@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/own.h"
 #include "cli/message.h"
 #include "policy/policy.h"
@@ -133,6 +134,13 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
                      "own");
     for (size_t i = 0; i < result->notices.count; i++)
         message_note("%s", result->notices.text[i]);
+    for (size_t i = 0; i < result->denials.count; i++) {
+        const struct brig_denial *denial = &result->denials.items[i];
+        char text[ERROR_TEXT_MAX];
+        message_note("refused: %s (%s), %llu time%s", denial->name,
+                     error_text(denial->sys_errno, text), (unsigned long long)denial->count,
+                     denial->count == 1 ? "" : "s");
+    }
     /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
     bool to_people = isatty(STDERR_FILENO);
     if (verbose || to_people)

@@ -71,6 +71,14 @@ static int set_allow_nested(struct settings *settings, const struct setter *sett
     return brig_policy_allow_nested(settings->policy, true, err);
 }
 
+static int set_trace_denials(struct settings *settings, const struct setter *setter,
+                             const char *value, struct brig_error *err)
+{
+    (void)setter;
+    (void)value;
+    return brig_policy_trace(settings->policy, true, err);
+}
+
 /* How a limit is lifted. A zero would be as likely a mistake. */
 static bool is_none(const char *value)
 {
@@ -297,6 +305,7 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_NET_LOG] = {settings_set_net_log, 0, 0},
     [OPTION_SECCOMP] = {set_seccomp, 0, 0},
     [OPTION_ALLOW_NESTED] = {set_allow_nested, 0, 0},
+    [OPTION_TRACE_DENIALS] = {set_trace_denials, 0, 0},
     [OPTION_ON_UNSUPPORTED] = {set_on_unsupported, 0, 0},
     [OPTION_DISABLE] = {set_disable, 0, 0},
     [OPTION_DIR] = {settings_set_grant, BRIG_READ_WRITE, 0},

@@ -14,6 +14,10 @@
 #include "jail/sys.h"
 #include "jail/wire.h"
 
+/* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, of 5.19: no signal makes a call that is being answered ask
+ * again, and count twice. */
+#define WAIT_KILLABLE_RECEIVED (1U << 5)
+
 /* A process group of its own in init's session, and the terminal's foreground. Not a session of its
  * own: its group would be orphaned, and Ctrl-Z would not stop it. */
 static int set_group(int pty)
@@ -205,6 +209,35 @@ static int take_over(const struct start *start)
     return result < 0 ? child_failed(start, PLAN_STEP_WORKDIR, result) : 0;
 }
 
+/* The same filter, with a listener that is the supervisor's alone: whoever has it answers for the
+ * kernel, so it is gone from here before anything untrusted runs. A filter around us may refuse a
+ * listener, or have one already: then without. */
+static int install_told(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    long listener =
+        SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags | WAIT_KILLABLE_RECEIVED, plan->seccomp_told);
+    if (listener == -ERR_EINVAL) /* before 5.19 */
+        listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags, plan->seccomp_told);
+    if (listener < 0) {
+        child_say(start->wire, WIRE_SOFT, PLAN_STEP_TRACE, (int)-listener);
+        return (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
+    }
+    int result = child_say_fd(start->wire, WIRE_DENIALS, 0, (int)listener);
+    (void)SYS(close, listener);
+    return result;
+}
+
+static int install_filter(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    if (!plan->seccomp)
+        return 0;
+    return plan->seccomp_told ? install_told(start)
+                              : (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
+}
+
 /* What stands without the build: made while the first process is at it. From here on only such
  * calls can be made as every profile allows. */
 static int raise_walls(const struct start *start, int pty)
@@ -223,8 +256,7 @@ static int raise_walls(const struct start *start, int pty)
         return child_failed(start, PLAN_STEP_CAPS, result);
     if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
         return child_failed(start, PLAN_STEP_NO_NEW_PRIVS, result);
-    if (plan->seccomp &&
-        (result = (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp)) < 0)
+    if ((result = install_filter(start)) < 0)
         return child_failed(start, PLAN_STEP_SECCOMP, result);
     return 0;
 }

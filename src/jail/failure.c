@@ -28,6 +28,7 @@ static const struct {
     {PLAN_STEP_NO_NEW_PRIVS, "set no_new_privs"},
     {PLAN_STEP_LANDLOCK, "apply Landlock"},
     {PLAN_STEP_SECCOMP, "install the syscall filter"},
+    {PLAN_STEP_TRACE, "hand over the listener of the syscall filter"},
 };
 
 static int explain_exec(const struct plan *plan, int sys_errno, struct brig_error *err)
@@ -153,6 +154,9 @@ void plan_note_soft_failure(struct plan *plan, int step, int sys_errno)
     if (step == PLAN_STEP_REDIRECT)
         unenforced_add(&plan->unenforced,
                        "nf_tables cannot be used (%s): only the usual ports go through the door",
+                       error_text(sys_errno, text));
+    if (step == PLAN_STEP_TRACE)
+        unenforced_add(&plan->unenforced, "refused system calls are not listed (%s)",
                        error_text(sys_errno, text));
     if (step == PLAN_STEP_ROUTES)
         unenforced_add(&plan->unenforced, "only names go through the door, no addresses (%s)",

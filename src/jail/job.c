@@ -67,6 +67,7 @@ int job_arm_timer(struct brig_job *job, struct brig_error *err)
     uint64_t due = sooner(job->kill_deadline_us, job->stuck_deadline_us);
     if (job->tools)
         due = sooner(due, tools_due_us(job->tools));
+    due = sooner(due, job->denials.resume_us);
     if (job->state == JOB_RUNNING)
         due = sooner(due,
                      sooner(job->wall_deadline_us, sooner(job->cpu_check_us, job->watch_due_us)));
@@ -212,6 +213,7 @@ static void handle_timer(struct brig_job *job)
         look_for_stuck(job, now);
     if (job->tools)
         tools_wake(job->tools, now);
+    denials_wake(&job->denials, job->epoll, now);
     (void)job_arm_timer(job, NULL); /* it exists */
 }
 
@@ -228,7 +230,10 @@ static void handle_wire(struct brig_job *job)
     for (;;) {
         struct wire_message message = {0};
         int fd = -1, got = spawn_receive(job->wire, &message, &fd);
-        close_if_open(fd); /* none is sent any more */
+        if (got > 0 && message.type == WIRE_DENIALS && fd >= 0 && job->denials.listener < 0)
+            (void)denials_listen(&job->denials, fd, job->epoll, NULL);
+        else
+            close_if_open(fd); /* no other is sent any more */
         if (got == 0)
             return;
         if (got > 0 && message.type == WIRE_STOPPED)
@@ -313,6 +318,13 @@ static bool serve_tool(struct brig_job *job, int fd)
     return true;
 }
 
+static void serve_denials(struct brig_job *job, uint32_t events)
+{
+    denials_serve(&job->denials, job->epoll, events, clock_now_us());
+    if (job->denials.resume_us != 0 && job_arm_timer(job, NULL) < 0)
+        denials_wake(&job->denials, job->epoll, UINT64_MAX); /* no clock for a pause, then */
+}
+
 bool job_is_empty(const struct brig_job *job)
 {
     return job->wire < 0 && job->end.type == WIRE_ENDED;
@@ -337,6 +349,8 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
             watch_process(&job->watch, &job->plan, job->pid, &job->notices);
         else if (fd == job->watch.mounts)
             watch_mounts_changed(&job->watch, &job->plan, job->pid, &job->notices);
+        else if (fd == job->denials.listener)
+            serve_denials(job, events[i].events);
         else if (!serve_tool(job, fd) && !door_serve(job->door, fd, &job->notices))
             serve_capture(job, fd);
     }
@@ -482,6 +496,7 @@ int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct
     result.unenforced = job->plan.unenforced;
     result.notices = job->notices;
     door_take_result(job->door, &result.net);
+    result.denials = job->denials.seen;
     result.inside_jail = job->limits.lease != NULL;
     *ret_result = result;
     return 0;
@@ -511,6 +526,7 @@ void brig_job_free(struct brig_job *job)
     }
     tools_free(job->tools); /* while there is a set they are in */
     door_free(job->door);
+    denials_done(&job->denials);
     close_if_open(job->pidfd);
     close_if_open(job->wire);
     close_if_open(job->terminal);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "jail/capture.h"
+#include "jail/denials.h"
 #include "jail/door.h"
 #include "jail/limits.h"
 #include "jail/plan.h"
@@ -24,6 +25,7 @@ struct brig_job {
     struct cgroup_usage group_usage; /* when it was over */
     struct tools *tools;             /* bounded apart, or NULL */
     struct door *door;               /* of its network, or NULL */
+    struct denials denials;
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
     int kept;     /* the directory of brig_policy_keep(), or -1 */

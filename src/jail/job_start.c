@@ -258,6 +258,8 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     int result = plan_add_command(&job->plan, &input, err);
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
+    if (policy->trace && (result = denials_prepare(&job->denials, &job->plan, err)) < 0)
+        return result;
     struct spawned spawned;
     job->started_us = clock_now_us();
     if ((result = spawn_jail(&job->plan, early, &spawned, err)) < 0)
@@ -268,6 +270,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->wire = fds_keep_high(spawned.wire);
     job->terminal = spawned.terminal;
     job->kept = fds_keep_high(spawned.kept);
+    job->denials.listener = fds_keep_high(spawned.listener);
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
         job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
     result = take_door(job, policy, &spawned.door, err);
@@ -503,6 +506,11 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     }
     if (job->tools)
         tools_watch(job->tools, job->epoll, job->started_us);
+    if (job->denials.listener >= 0) {
+        int result = denials_listen(&job->denials, job->denials.listener, job->epoll, err);
+        if (result < 0)
+            return result;
+    }
     int watched = job->door ? door_watch(job->door, job->epoll, err) : 0;
     if (watched < 0)
         return watched;
@@ -546,6 +554,7 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
                              .epoll = -1,
                              .timer = -1,
                              .captures = {{.fd = -1}, {.fd = -1}},
+                             .denials = DENIALS_INIT,
                              .watch = WATCH_INIT};
     struct rusage own;
     if (getrusage(RUSAGE_SELF, &own) == 0)

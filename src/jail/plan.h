@@ -183,6 +183,7 @@ struct plan {
     struct plan_rule *rules;
     size_t rule_count, rule_room;
     const struct sock_fprog *seccomp;
+    const struct sock_fprog *seccomp_told; /* the same, which asks before it refuses; or NULL */
     bool drop_caps;
     struct plan_rlimit rlimits[PLAN_RLIMIT_MAX];
     size_t rlimit_count;
@@ -226,6 +227,7 @@ enum plan_command_step {
     PLAN_STEP_LANDLOCK,
     PLAN_STEP_KEYRING,
     PLAN_STEP_SECCOMP,
+    PLAN_STEP_TRACE, /* a listener for what the filter refuses */
     PLAN_STEP_EXEC,
 };
 

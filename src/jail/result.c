@@ -198,6 +198,26 @@ static void json_network(struct json *j, const struct brig_net_result *net)
     json_close_object(j);
 }
 
+static void json_denials(struct json *j, const struct brig_denials *denials)
+{
+    if (!denials->traced) {
+        json_nothing(j, "denials");
+        return;
+    }
+    json_open_object(j, "denials");
+    json_uint(j, "total", denials->total);
+    json_open_array(j, "syscalls");
+    for (size_t i = 0; i < denials->count; i++) {
+        json_open_object(j, NULL);
+        json_text(j, "name", denials->items[i].name);
+        json_int(j, "errno", denials->items[i].sys_errno);
+        json_uint(j, "count", denials->items[i].count);
+        json_close_object(j);
+    }
+    json_close_array(j);
+    json_close_object(j);
+}
+
 static void json_error(struct json *j, const struct brig_error *error)
 {
     if (error->code == BRIG_OK) {
@@ -236,6 +256,7 @@ int brig_result_json(const struct brig_result *result, char **ret_text, struct b
     json_list(&j, "unenforced", &result->unenforced);
     json_list(&j, "notices", &result->notices);
     json_network(&j, &result->net);
+    json_denials(&j, &result->denials);
     json_error(&j, &result->error);
     json_close_object(&j);
     str_append_char(&out, '\n');

@@ -130,11 +130,12 @@ static void reap(pid_t pid)
 static void keep_fd(struct spawned *spawned, const struct wire_message *message, int fd)
 {
     int type = message->type;
-    int *place = type == WIRE_TERMINAL ? &spawned->terminal
-                 : type == WIRE_KEPT   ? &spawned->kept
-                 : type == WIRE_TOOLS  ? &spawned->tools
-                 : type == WIRE_PID    ? &spawned->pidfd
-                                       : NULL;
+    int *place = type == WIRE_TERMINAL  ? &spawned->terminal
+                 : type == WIRE_KEPT    ? &spawned->kept
+                 : type == WIRE_TOOLS   ? &spawned->tools
+                 : type == WIRE_DENIALS ? &spawned->listener
+                 : type == WIRE_PID     ? &spawned->pidfd
+                                        : NULL;
     if (fd < 0)
         return;
     if (type == WIRE_DOOR)
@@ -216,6 +217,8 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->kept);
     if (spawned->tools >= 0)
         (void)close(spawned->tools);
+    if (spawned->listener >= 0)
+        (void)close(spawned->listener);
     door_sockets_done(&spawned->door);
 }
 
@@ -261,7 +264,8 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
     if (cloned < 0)
         return (int)cloned;
     reap((pid_t)cloned);
-    struct spawned spawned = {.wire = wire, .pidfd = -1, .terminal = -1, .kept = -1, .tools = -1};
+    struct spawned spawned = {
+        .wire = wire, .pidfd = -1, .terminal = -1, .kept = -1, .tools = -1, .listener = -1};
     return take_messages(plan, &spawned, err);
 }
 
@@ -317,7 +321,8 @@ void spawn_abandon(struct spawn_early *early)
                               .wire = early->wire,
                               .terminal = -1,
                               .kept = -1,
-                              .tools = -1};
+                              .tools = -1,
+                              .listener = -1};
     undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
     end_early(early);
     (void)close(early->wire);
@@ -339,7 +344,8 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
                               .wire = early->wire,
                               .terminal = -1,
                               .kept = -1,
-                              .tools = -1};
+                              .tools = -1,
+                              .listener = -1};
     int result = settle(plan, &spawned, -1, err);
     if (result < 0) {
         undo(&spawned);
@@ -368,7 +374,8 @@ int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
     autoclose int done_read = done[0];
     autoclose int done_write = done[1];
-    struct spawned spawned = {.pidfd = -1, .wire = wire, .terminal = -1, .kept = -1, .tools = -1};
+    struct spawned spawned = {
+        .pidfd = -1, .wire = wire, .terminal = -1, .kept = -1, .tools = -1, .listener = -1};
     long cloned = clone_jail(plan, wire_child, &spawned.pidfd, &spawned.first, err);
     if (cloned < 0)
         return (int)cloned;

@@ -18,6 +18,7 @@ struct spawned {
     int terminal;             /* master of its pty, or -1 */
     int kept;                 /* a private directory of its, or -1 */
     int tools;                /* the socket for tools, listening, or -1 */
+    int listener;             /* for what the filter refuses, or -1 */
     struct door_sockets door; /* of the network door */
     bool started;             /* init was heard of */
     int stop_signal;          /* the command stopped already */

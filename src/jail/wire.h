@@ -14,6 +14,7 @@ enum wire_type {
     WIRE_KEPT,       /* a private directory of the jail's comes with it */
     WIRE_TOOLS,      /* the socket for tools comes with it */
     WIRE_DOOR,       /* a socket of the door comes with it; a = kind << 8 | index */
+    WIRE_DENIALS,    /* the listener of the syscall filter comes with it */
     WIRE_STARTED,    /* init runs */
     WIRE_STOPPED,    /* a = signal that stopped the command */
     WIRE_STUCK,      /* the command ended, but something of it does not die */

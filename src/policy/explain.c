@@ -148,6 +148,8 @@ static void explain_text(struct str *out, const struct brig_policy *policy)
         policy_explain_net(out, &policy->net);
     text_line(out, "seccomp", policy_seccomp_name(policy->seccomp));
     text_line(out, "allow nested", policy->allow_nested ? "yes" : "no");
+    if (policy->trace)
+        text_line(out, "trace denials", "yes");
     text_line(out, "if unsupported", policy_on_unsupported_name(policy->on_unsupported));
     text_layers(out, policy);
     text_line(out, "terminal", terminal_name(policy->terminal));
@@ -253,6 +255,7 @@ static void explain_json(struct str *out, const struct brig_policy *policy)
     policy_explain_net_json(&j, &policy->net);
     json_text(&j, "seccomp", policy_seccomp_name(policy->seccomp));
     json_bool(&j, "allow_nested", policy->allow_nested);
+    json_bool(&j, "trace_denials", policy->trace);
     json_text(&j, "on_unsupported", policy_on_unsupported_name(policy->on_unsupported));
     json_open_array(&j, "disabled_layers");
     for (size_t i = 0; i < ARRAY_LENGTH(layers); i++)

@@ -111,6 +111,7 @@ struct brig_policy {
     char *workdir; /* NULL: choose */
     char *hostname;
     bool allow_nested;
+    bool trace; /* list the system calls that were refused */
     enum brig_on_unsupported on_unsupported;
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */

@@ -57,6 +57,13 @@ int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig
     return 0;
 }
 
+int brig_policy_trace(struct brig_policy *policy, bool trace, struct brig_error *err)
+{
+    (void)err; /* as above */
+    policy->trace = trace;
+    return 0;
+}
+
 int brig_policy_disable(struct brig_policy *policy, unsigned layers, struct brig_error *err)
 {
     const unsigned known = BRIG_LAYER_LANDLOCK | BRIG_LAYER_SECCOMP | BRIG_LAYER_CAPS |

@@ -125,7 +125,8 @@ static void compare(const struct settings *with, const struct settings *without)
         return;
     expect(a->network == b->network || a->network == BRIG_NET_NONE);
     expect(a->view == b->view && a->seccomp == b->seccomp);
-    expect(a->disabled_layers == b->disabled_layers && a->allow_nested == b->allow_nested);
+    expect(a->disabled_layers == b->disabled_layers && a->allow_nested == b->allow_nested &&
+           a->trace == b->trace);
     expect(with->mask_count == without->mask_count);
     for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++)
         expect(a->limits[i] == b->limits[i] || a->limits[i] < b->limits[i] || b->limits[i] == 0);

@@ -71,6 +71,7 @@ static void build(struct brig_policy *policy, struct input *in)
         break;
     case 12:
         (void)brig_policy_allow_nested(policy, number % 2, &err);
+        (void)brig_policy_trace(policy, number / 2 % 2, &err);
         break;
     case 13:
         (void)brig_policy_disable(policy, number, &err);

@@ -48,7 +48,7 @@ static void statuses(void)
 
 #define NO_NETWORK                                                                                 \
     "\"network\":{\"allowed\":0,\"denied\":0,\"failed\":0,\"bytes_in\":0,\"bytes_out\":0,"         \
-    "\"events_dropped\":0,\"events\":[]},"
+    "\"events_dropped\":0,\"events\":[]},\"denials\":null,"
 
 static void is_json(struct brig_result *result, const char *wanted, const char *name)
 {

@@ -103,6 +103,34 @@ static void test_inside(void)
               "no other descriptor is open");
 }
 
+static const struct execution_event *find_event(const struct execution_result *result,
+                                                const char *detail)
+{
+    for (size_t i = 0; i < result->event_count; i++)
+        if (strcmp(result->events[i].type, "syscall_denied") == 0 &&
+            strcmp(result->events[i].detail, detail) == 0)
+            return &result->events[i];
+    return NULL;
+}
+
+static void test_denials(void)
+{
+    const struct execution_result *result =
+        run_code(&rig, "python",
+                 "import ctypes\n"
+                 "libc = ctypes.CDLL(None, use_errno=True)\n"
+                 "for i in range(3): print(libc.ptrace(0, 0, 0, 0), ctypes.get_errno())\n"
+                 "print(libc.socket(2, 1, 0), ctypes.get_errno())\n");
+    is_output(result, "-1 1\n-1 1\n-1 1\n-1 13\n", "refused calls fail as ever");
+    const struct execution_event *event = find_event(result, "ptrace: EPERM, 3 times");
+    tap_ok(event && event->severity == SEVERITY_HIGH, "a grave one is an event of high severity");
+    event = find_event(result, "socket: EACCES, 1 time");
+    tap_ok(event && event->severity == SEVERITY_MEDIUM, "another one of medium severity");
+    result = run_code(&rig, "python", "import json, ssl, subprocess, threading; print(1)");
+    is_output(result, "1\n", "an ordinary program");
+    tap_is_int((int)result->event_count, 0, "makes no event");
+}
+
 static void is_refused(const struct execution_request *request, const char *message,
                        const char *name)
 {
@@ -355,6 +383,7 @@ int main(int argc, char **argv)
         {"languages", test_languages},
         {"request", test_request},
         {"inside", test_inside},
+        {"denials", test_denials},
         {"limits", test_limits},
         {"refusals", test_refusals},
         {"output", test_output},

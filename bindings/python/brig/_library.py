@@ -107,6 +107,7 @@ _FUNCTIONS = {
     "brig_policy_allow": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_deny": (c_int, c_void_p, c_char_p, _error),
     "brig_policy_seccomp": (c_int, c_void_p, c_int, _error),
+    "brig_policy_trace": (c_int, c_void_p, ctypes.c_bool, _error),
     "brig_policy_limit": (c_int, c_void_p, c_int, c_uint64, _error),
     "brig_policy_setenv": (c_int, c_void_p, c_char_p, c_char_p, _error),
     "brig_policy_unsetenv": (c_int, c_void_p, c_char_p, _error),

@@ -123,6 +123,10 @@ class Policy(Owned):
     def seccomp(self, profile: str) -> "Policy":
         return self._set("brig_policy_seccomp", word(SECCOMP, "profile", profile))
 
+    def trace(self, on: bool = True) -> "Policy":
+        """Lists refused system calls in the result's details, as "denials"."""
+        return self._set("brig_policy_trace", on)
+
     def limit(self, **limits: int) -> "Policy":
         """Sets limits by their names in LIMITS; 0 is no limit."""
         for name, value in limits.items():

@@ -228,6 +228,8 @@ int warden_jail_make(const struct jail_ground *ground, const struct runtime *run
     if (result == 0)
         result = brig_policy_seccomp(maker.policy, runtime->profile, err);
     if (result == 0)
+        result = brig_policy_trace(maker.policy, true, err);
+    if (result == 0)
         result = brig_policy_terminal(maker.policy, BRIG_TERMINAL_NONE, err);
     for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)
         result = parts[i](&maker);

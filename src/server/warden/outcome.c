@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What came of a run, in the words of an execution. */
+#include <errno.h>
 #include <string.h>
 
 #include <brig/brig.h>
 
+#include "base/own.h"
 #include "server/warden/warden.h"
 
 static enum execution_status status_of_exit(const struct brig_result *from)
@@ -113,6 +115,74 @@ static void add_refusals(const struct brig_usage *usage, struct execution_result
                   SEVERITY_HIGH);
 }
 
+/* How much a refused system call tells. What is in neither list is medium. */
+static const char *const attacks[] = {
+    "bpf",
+    "chroot",
+    "clone",
+    "create_module",
+    "delete_module",
+    "finit_module",
+    "fsconfig",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "init_module",
+    "ioperm",
+    "iopl",
+    "kexec_file_load",
+    "kexec_load",
+    "mount",
+    "mount_setattr",
+    "move_mount",
+    "open_by_handle_at",
+    "open_tree",
+    "perf_event_open",
+    "pidfd_getfd",
+    "pivot_root",
+    "process_vm_readv",
+    "process_vm_writev",
+    "ptrace",
+    "reboot",
+    "setns",
+    "umount2",
+    "unshare",
+    "userfaultfd",
+};
+/* Programs that keep modes of files, or priorities, ask for these in good faith. */
+static const char *const mistakes[] = {
+    "chmod",      "creat",         "fchmod",        "fchmodat",      "fchmodat2",
+    "ioprio_set", "open",          "openat",        "sched_setattr", "sched_setscheduler",
+    "mbind",      "get_mempolicy", "set_mempolicy",
+};
+
+static bool is_among(const char *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+static enum execution_severity severity_of(const char *name)
+{
+    if (is_among(name, attacks, ARRAY_LENGTH(attacks)))
+        return SEVERITY_HIGH;
+    return is_among(name, mistakes, ARRAY_LENGTH(mistakes)) ? SEVERITY_LOW : SEVERITY_MEDIUM;
+}
+
+static void add_syscalls(const struct brig_denials *denials, struct execution_result *result)
+{
+    for (size_t i = 0; i < denials->count; i++) {
+        const struct brig_denial *denial = &denials->items[i];
+        const char *detail =
+            arena_printf(&result->arena, "%s: %s, %llu time%s", denial->name,
+                         denial->sys_errno == EACCES ? "EACCES" : "EPERM", /* no other is listed */
+                         (unsigned long long)denial->count, denial->count == 1 ? "" : "s");
+        add_event(result, "syscall_denied", detail, severity_of(denial->name));
+    }
+}
+
 static void copy_unenforced(const struct brig_unenforced *from, struct execution_result *result)
 {
     result->unenforced = arena_alloc(&result->arena, (from->count + 1) * sizeof(char *));
@@ -139,6 +209,7 @@ void warden_outcome(const struct run *run, const struct brig_result *from,
     ret_result->pids_used = usage->peak_pids;
     add_denials(&from->net, ret_result);
     add_refusals(usage, ret_result);
+    add_syscalls(&from->denials, ret_result);
     copy_unenforced(&from->unenforced, ret_result);
 }
 

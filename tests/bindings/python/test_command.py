@@ -134,6 +134,12 @@ class Policies(unittest.TestCase):
             for word, number in table.items():
                 self.assertTrue(words[number].endswith(word.upper().replace("-", "_")), (word, words))
 
+    def test_refused_calls_are_listed_when_asked_for(self):
+        with_list = brig.run(["unshare", "-U", "true"], policy=brig.Policy("sealed").trace())
+        names = [call["name"] for call in with_list.details["denials"]["syscalls"]]
+        self.assertEqual((with_list.ok, names), (False, ["unshare"]))
+        self.assertIsNone(brig.run(["true"], policy=brig.Policy("sealed")).details["denials"])
+
     def test_destinations_are_rules_of_the_library(self):
         policy = brig.Policy("sealed").network("allow").allow("example.com:443", "@npm").deny("*.evil.example")
         self.assertIsInstance(policy, brig.Policy)
