@@ -223,9 +223,9 @@ static bool append_masks(struct home_message *to, const struct masking_set *know
 {
     for (size_t i = 0; i < more->rules.hidden_count; i++) {
         const char *mask = more->rules.hidden[i];
-        size_t size = strlen(mask) + 1;
-        if (has_mask(known, mask))
+        if (!mask || has_mask(known, mask))
             continue;
+        size_t size = strlen(mask) + 1;
         if (to->head.length + size > HOME_TEXT_MAX || to->head.mask_count == HOME_RULES_MAX)
             return false;
         memcpy(to->text + to->head.length, mask, size);

@@ -194,7 +194,7 @@ int execution_result_encode(const struct execution_result *result, struct str *o
     pack_u64(out, FORMAT);
     pack_text(out, result->id);
     pack_u64(out, result->status);
-    pack_u64(out, (uint64_t)(result->exit_code + 1));
+    pack_u64(out, (uint64_t)result->exit_code + 1); /* -1 becomes 0 */
     pack_u64(out, (uint64_t)result->signal);
     pack_bytes(out, result->output.data, result->output.length);
     pack_bytes(out, result->error_output.data, result->error_output.length);

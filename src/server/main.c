@@ -102,7 +102,6 @@ int main(int argc, char **argv)
     int ended = parse_options(&app, argc, argv);
     if (ended)
         return ended - 1;
-    extern char **environ;
     int result = config_load(app.config, (const char *const *)environ, &config, &err);
     if (result == 0) {
         if (app.listen)
