@@ -296,6 +296,6 @@ int main(int argc, char **argv)
 {
     for (size_t i = 0; argc == 3 && i < sizeof parts / sizeof parts[0]; i++)
         if (strcmp(argv[1], "part") == 0 && strcmp(argv[2], parts[i].name) == 0)
-            return parts[i].run();
+            _exit(parts[i].run()); /* a leak checker would trace us, and be refused */
     return job_main(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
 }
