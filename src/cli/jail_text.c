@@ -44,7 +44,7 @@ static bool is_line(const char *line, size_t length, const char *name, const str
     size_t name_length = strlen(name);
     return length == name_length + 1 + value->length && memcmp(line, name, name_length) == 0 &&
            line[name_length] == ' ' &&
-           memcmp(line + name_length + 1, value->data, value->length) == 0;
+           (value->length == 0 || memcmp(line + name_length + 1, value->data, value->length) == 0);
 }
 
 void jail_text_set_mask(struct str *out, const char *text, size_t length, const char *value,
