@@ -135,8 +135,12 @@ while time.time() < end:
     read -ra stat <"/proc/$pid/stat"
     # Directories that are no more are not watched any longer.
     [ "$(cat /proc/"$pid"/fdinfo/* | grep -c '^inotify wd')" -lt 600 ]
-    # Of the 400 hundredths of a second that it took, and with its children's.
-    [ $((stat[13] + stat[14] + stat[15] + stat[16])) -lt 200 ]
+    # In hundredths of a second, and with its children's: of all that it has run so far.
+    local now used
+    now=$(awk '{ printf "%d", $1 * 100 }' /proc/uptime)
+    used=$((stat[13] + stat[14] + stat[15] + stat[16]))
+    echo "used $used of $((now - stat[21]))"
+    [ $((used * 10)) -lt $(((now - stat[21]) * 6)) ]
     # It is hidden all the same.
     run_as_user sh -c "rm -rf $H/hdir/a; mkdir $H/hdir/a; echo token >$H/hdir/a/secret; echo open >$H/hdir/a/open"
     sleep 0.5
