@@ -214,7 +214,7 @@ static int start_holder(const struct home_spec *spec, struct asking *asking, str
     talk_add_text(&text, *key ? "" : spec->storage);
     talk_add_text(&text, key);
     struct home_reply reply = {0};
-    int fds[HOME_FD_COUNT];
+    int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
     if (status == 0)
         status = talk_send(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, 0, err);
     /* If more has to be given, or that fails, it is asked later. */
@@ -267,7 +267,7 @@ static int join_once(const struct home_spec *spec, const struct str *text,
     if (socket < 0)
         return socket;
     struct home_reply reply = {0};
-    int fds[HOME_FD_COUNT];
+    int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
     __attribute__((cleanup(given_done))) struct given given = {.count = 0};
     autofree char *places = malloc(HOME_PLACES_MAX);
     if (!places)

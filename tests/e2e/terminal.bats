@@ -406,6 +406,7 @@ start_run() {
         shows "^jail enter-$mode\$"
         type_line 'clear; sleep 1000'
         keys C-c
+        shows '^in> *$' # what is typed while the shell comes back may be dropped
         type_line 'echo "inner $?"'
         shows '^inner 130$'
         type_line 'sleep 1000'

@@ -194,7 +194,7 @@ static int read_cursor(struct query *query, const char *text, int64_t now_ns,
     uint64_t ns = 0;
     char number[QUERY_CURSOR_MAX];
     size_t length = strcspn(text, ".");
-    if (text[length] == '.' && length < sizeof number && execution_id_is_valid(text + length + 1)) {
+    if (length < sizeof number && text[length] == '.' && execution_id_is_valid(text + length + 1)) {
         (void)snprintf(number, sizeof number, "%.*s", (int)length, text);
         if (parse_uint(number, INT64_MAX, 0, &ns, NULL) == 0) {
             query->before_ns = (int64_t)ns;
