@@ -11,7 +11,7 @@
 #include "cli/settings.h"
 #include "policy/policy.h"
 
-/* Names of this program and of the first seed, weaker than every rule: `unsetenv *` takes them. */
+/* Names of this program and of jai, weaker than every rule: `unsetenv *` takes them. */
 static int set_variables(const struct config *config, const struct config_world *world,
                          struct settings *settings, struct brig_error *err)
 {

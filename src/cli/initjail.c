@@ -28,7 +28,7 @@
 #include "policy/policy.h"
 
 #define NAME_SIZE (SETTINGS_JAIL_MAX + 32)
-/* What a program that cannot be executed counts as, by the first seed's convention. */
+/* What a program that cannot be executed counts as, by jai's convention. */
 #define EXIT_NO_EXEC 199
 
 struct initjail {

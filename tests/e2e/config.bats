@@ -283,7 +283,7 @@ conf() {
     output_has "brig run init more"
 }
 
-@test "files of the first seed are understood" {
+@test "files of jai are understood" {
     conf .defaults 'script? .jairc' 'command source "${JAI_SCRIPT:-/dev/null}"; "$0" "$@"' \
         'mask .jai' 'mask .ssh' 'mask .config/gcloud' 'unsetenv *_TOKEN' 'unsetenv MAIL' \
         'setenv USER=${JAI_USER}' 'setenv LOGNAME=${JAI_USER}'

@@ -388,7 +388,7 @@ static void test_defaults(void)
     tap_ok(masks > 200 && masks < SETTINGS_MASKS_MAX && relative, "all default masks are relative");
 }
 
-/* What there is if a file of the first seed is copied alone. */
+/* What there is if a file of jai is copied alone. */
 static void test_built_in(void)
 {
     struct chain c;
