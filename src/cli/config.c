@@ -246,8 +246,8 @@ static int add_built_in(struct reading *r, struct brig_error *err)
     return status < 0 ? status : 0;
 }
 
-/* Included files are those of the configuration directory, also with a slash in the name. The first
- * seed makes .defaults where it is missing; here its contents are built in. */
+/* Included files are those of the configuration directory, also with a slash in the name. jai makes
+ * .defaults where it is missing; here its contents are built in. */
 static int on_include(void *context, const char *name, bool optional,
                       struct conf_source *ret_source, struct brig_error *err)
 {
