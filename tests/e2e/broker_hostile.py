@@ -468,7 +468,8 @@ def the_kernels_buffers_of_many_connections_are_bounded(rig):
         while left > 0:
             left -= len(client.recv(left))
     time.sleep(0.5)
-    assert waiting_bytes(door) < 300 << 20, waiting_bytes(door) >> 20
+    # Without a bound it is more than 800; how much of it depends on who was slow to read.
+    assert waiting_bytes(door) < 500 << 20, waiting_bytes(door) >> 20
     for client in clients:
         client.close()
     server.close()
