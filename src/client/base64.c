@@ -36,7 +36,7 @@ long client_base64_decode(char *text, size_t length)
     if (length % 4 != 0)
         return -1;
     for (size_t i = 0; i < length; i += 4) {
-        int d[4];
+        int d[4] = {0};
         for (size_t j = 0; j < 4; j++)
             d[j] = digit(text[i + j]);
         bool last = i + 4 == length;

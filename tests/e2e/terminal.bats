@@ -404,14 +404,16 @@ start_run() {
         shows '^/dev/pts/[0-9]+$'
         shows '^30 90$'
         shows "^jail enter-$mode\$"
-        type_line 'clear; sleep 1000'
+        # It says itself when it has the terminal: before, a key would be nobody's.
+        type_line "clear; sh -c 'echo ready; exec sleep 1000'"
+        shows '^ready$'
         keys C-c
-        shows '^in> *$' # what is typed while the shell comes back may be dropped
         type_line 'echo "inner $?"'
         shows '^inner 130$'
-        type_line 'sleep 1000'
+        type_line "clear; sh -c 'echo again; exec sleep 1000'"
+        shows '^again$'
         keys C-z
-        shows 'Stopped +sleep 1000'
+        shows 'Stopped +sh -c'
         type_line 'kill %1; clear'
         screen resize-window -t t -x 77 -y 22
         type_line 'until [ "$(stty size)" = "22 77" ]; do sleep 0.1; done; echo sized'
