@@ -419,6 +419,8 @@ start_run() {
         type_line 'until [ "$(stty size)" = "22 77" ]; do sleep 0.1; done; echo sized'
         shows '^sized$'
         screen resize-window -t t -x 90 -y 30
+        type_line 'until [ "$(stty size)" = "30 90" ]; do sleep 0.1; done; echo back'
+        shows '^back$'
         type_line 'exit 5'
         prompt
         type_line 'echo "status $?"; stty -a | grep -o " icanon"'
