@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The monotonic clock. */
+/* The monotonic clock, and the one people have. */
 #pragma once
 
 #include <stdint.h>
@@ -15,4 +15,12 @@ static inline uint64_t clock_now_us(void)
 static inline uint64_t clock_now_ms(void)
 {
     return clock_now_us() / 1000;
+}
+
+/* Since 1970. */
+static inline int64_t clock_wall_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }

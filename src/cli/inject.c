@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/base64.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/base64.h"
 #include "cli/message.h"
 #include "policy/policy.h"
 

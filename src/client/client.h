@@ -70,12 +70,6 @@ const char *client_colour(const struct client *client,
                           const char *status);         /* to begin with, or "" */
 const char *client_plain(const struct client *client); /* and to end it */
 
-/* ---- base64.c ---- */
-
-/* Decodes in place; the length, or negative if it is none. */
-long client_base64_decode(char *text, size_t length);
-void client_base64_append(struct str *out, const void *bytes, size_t length);
-
 /* ---- commands: argv[0] is the command's name; the exit status ---- */
 
 int client_exec(struct client *client, int argc, char **argv);

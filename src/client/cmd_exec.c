@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -58,9 +59,9 @@ static int on_event(void *context, const char *event, char *data, size_t length)
     bool out = strcmp(event, "stdout") == 0;
     erase_progress(run);
     if (out || strcmp(event, "stderr") == 0) {
-        long count = client_base64_decode(data, length);
-        if (count > 0)
-            client_write(run->client, out ? STDOUT_FILENO : STDERR_FILENO, data, (size_t)count);
+        size_t count = 0;
+        if (base64_decode(data, length, data, &count) && count > 0)
+            client_write(run->client, out ? STDOUT_FILENO : STDERR_FILENO, data, count);
         return 0;
     }
     if (strcmp(event, "done") == 0 && !run->result)
@@ -142,11 +143,11 @@ static int write_file(const struct request *request, const char *name, const jso
         return returned_write(request->out, name, content,
                               json_string_length(json_object_get(file, "content")), err);
     autofree char *copy = strdup(content);
-    long length = copy ? client_base64_decode(copy, strlen(copy)) : -1;
-    if (length < 0)
+    size_t length = 0;
+    if (!copy || !base64_decode(copy, strlen(copy), copy, &length))
         return brig_fail(err, BRIG_E_SYSTEM, 0, "the returned file '%s' is not base64",
                          str_shown(name).text);
-    return returned_write(request->out, name, copy, (size_t)length, err);
+    return returned_write(request->out, name, copy, length, err);
 }
 
 static int write_files(const struct run *run, struct brig_error *err)

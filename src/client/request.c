@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/parse.h"
@@ -57,7 +58,7 @@ static int read_input(const char *path, struct str *out, struct brig_error *err)
 static json_t *as_base64(const struct str *bytes)
 {
     autostr struct str text = {0};
-    client_base64_append(&text, bytes->data, bytes->length);
+    base64_append(&text, bytes->data, bytes->length);
     if (text.failed)
         return NULL;
     return json_pack("{s:s, s:s}", "content", text.data ? text.data : "", "encoding", "base64");

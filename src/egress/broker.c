@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "egress/broker_inject.h"
 #include "egress/broker_route.h"
@@ -296,10 +296,8 @@ void broker_count_off(struct broker *broker)
 
 void broker_tell(struct broker *broker, struct door_event *event)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
     event->head = (struct door_message){.version = DOOR_WIRE_VERSION, .type = DOOR_EVENT};
-    event->time_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    event->time_ns = clock_wall_ns();
     if (!events_send(&broker->events, event)) {
         broker->loop.stop = true;
         return;

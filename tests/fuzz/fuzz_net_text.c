@@ -11,7 +11,6 @@
 #include "policy/policy.h"
 
 /* Not part of the library: */
-#include "cli/base64.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "cli/identity.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "cli/inject.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "cli/inject_secret.c" /* NOLINT(bugprone-suspicious-include) */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/base64.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
 #include "cli/mirrors.h"
@@ -16,7 +16,6 @@
 #include "tap.h"
 
 /* Not part of the library: */
-#include "cli/base64.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "cli/identity.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "cli/inject.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "cli/inject_secret.c" /* NOLINT(bugprone-suspicious-include) */

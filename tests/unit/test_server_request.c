@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/base64.h"
 #include "base/str.h"
 #include "server/config.h"
-#include "server/front/base64.h"
 #include "server/front/environment.h"
 #include "server/front/json_shape.h"
 #include "tap.h"
@@ -299,16 +299,14 @@ static void base64(void)
 {
     char bytes[16];
     size_t length = 99;
-    tap_ok(front_base64_decode("", 0, bytes, &length) && length == 0, "empty base64");
-    tap_ok(front_base64_decode("QQ==", 4, bytes, &length) && length == 1 && bytes[0] == 'A',
-           "one byte");
-    tap_ok(front_base64_decode("QUI=", 4, bytes, &length) && length == 2, "two bytes");
+    tap_ok(base64_decode("", 0, bytes, &length) && length == 0, "empty base64");
+    tap_ok(base64_decode("QQ==", 4, bytes, &length) && length == 1 && bytes[0] == 'A', "one byte");
+    tap_ok(base64_decode("QUI=", 4, bytes, &length) && length == 2, "two bytes");
     const char *const bad[] = {"Q", "QQ=", "QQ=A", "=QQQ", "QR==", "QQ==QQ==", "QQ\n=", "Q-_="};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        tap_ok(!front_base64_decode(bad[i], strlen(bad[i]), bytes, &length), "'%s' is none",
-               bad[i]);
+        tap_ok(!base64_decode(bad[i], strlen(bad[i]), bytes, &length), "'%s' is none", bad[i]);
     autostr struct str text = {0};
-    front_base64_append(&text, "\0\1\xff\xfe", 4);
+    base64_append(&text, "\0\1\xff\xfe", 4);
     tap_is_str(text.data, "AAH//g==", "bytes as base64");
 }
 

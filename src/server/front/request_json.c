@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "base/parse.h"
@@ -15,7 +16,6 @@
 #include "base/str.h"
 #include "policy/net_rules.h"
 #include "server/config.h"
-#include "server/front/base64.h"
 #include "server/front/environment.h"
 #include "server/front/json_shape.h"
 #include "server/warden/workdir.h"
@@ -105,7 +105,7 @@ static bool keep_base64(struct decoder *d, const char *field, const char *text, 
     size_t used = 0;
     if (!bytes)
         return refuse_memory(d);
-    if (!front_base64_decode(text, length, bytes, &used))
+    if (!base64_decode(text, length, bytes, &used))
         return refuse(d, ERROR_INVALID_FIELD, field,
                       "%s is no base64 (RFC 4648, padded, on one line)", field);
     bytes[used] = '\0';

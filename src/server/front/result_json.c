@@ -4,12 +4,12 @@
 
 #include <stdio.h>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "server/execution.h"
-#include "server/front/base64.h"
 
 #define MEGABYTE ((uint64_t)1 << 20)
 
@@ -65,7 +65,7 @@ static void write_file(struct json *j, const struct execution_file *file)
         json_bytes(j, "content", file->content.data, file->content.length);
     } else {
         autostr struct str encoded = {0};
-        front_base64_append(&encoded, file->content.data, file->content.length);
+        base64_append(&encoded, file->content.data, file->content.length);
         j->out->failed |= encoded.failed;
         json_bytes(j, "content", encoded.data, encoded.length);
     }

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "server/front/base64.h"
 
 static void begin_event(struct str *out, const char *event)
 {
@@ -94,7 +94,7 @@ void sse_append_text(struct str *out, const char *event, struct sse_text *text, 
 void sse_append_base64(struct str *out, const char *event, const void *bytes, size_t length)
 {
     begin_event(out, event);
-    front_base64_append(out, bytes, length);
+    base64_append(out, bytes, length);
     str_append(out, "\n\n");
 }
 

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,13 +15,6 @@
 #include "server/recorder/spool.h"
 #include "server/recorder/store.h"
 #include "server/recorder/worker.h"
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* ---- Whether the database answers ---- */
 
@@ -77,7 +69,7 @@ void recorder_forget_jobs(struct recorder *r)
 static int read_question(const struct message *question, struct job *job, struct brig_error *err)
 {
     if (question->type == MESSAGE_LIST)
-        return query_parse(question->bytes, question->length, now_ns(), &job->query, err);
+        return query_parse(question->bytes, question->length, clock_wall_ns(), &job->query, err);
     (void)snprintf(job->id, sizeof job->id, "%s", question->bytes);
     if (!execution_id_is_valid(job->id))
         return brig_fail(err, BRIG_E_INVALID, 0, "an id is a UUID");
@@ -260,7 +252,7 @@ static void begin_forget(struct recorder *r)
     struct job *job = job_new(JOB_FORGET);
     if (!job)
         return;
-    job->before_ns = now_ns() - (int64_t)r->config->database.retention_ms * 1000000;
+    job->before_ns = clock_wall_ns() - (int64_t)r->config->database.retention_ms * 1000000;
     r->forgetting = true;
     r->forget_ms = now + RECORDER_FORGET_MS;
     worker_submit(r->worker, job);

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -58,9 +57,7 @@ static void note_room(struct recorder *r, enum room room)
 
 static int64_t next_ns(struct recorder *r)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    int64_t ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    int64_t ns = clock_wall_ns();
     r->last_ns = ns > r->last_ns ? ns : r->last_ns + 1;
     return r->last_ns;
 }

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -217,13 +217,6 @@ static void keep_bytes(struct row *row, enum config_keep keep, struct execution_
     }
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void begin_row(struct row *row, enum row_kind kind, const char *id, const char *server,
                       int64_t created_ns)
 {
@@ -286,7 +279,7 @@ int row_from_result(const struct execution_result *result, struct row_keep keep,
     row.memory_peak_bytes = (int64_t)result->memory_peak_bytes;
     row.pids_used = (int64_t)result->pids_used;
     row.started_ns = result->started_ns;
-    row.ended_ns = now_ns();
+    row.ended_ns = clock_wall_ns();
     row.message = clean_text(&row, result->message);
     row.unenforced = texts_json(&row, result->unenforced, result->unenforced_count);
     row.files = files_json(&row, result->files, result->file_count);

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
 #include "server/config.h"
@@ -248,13 +248,6 @@ static int prepare(struct run *run, struct brig_error *err)
     return result;
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* The history has no use for what the code was given and, when very much waits for the recorder, has to
  * do without the code: what nobody takes must not fill the memory. */
 static int note_begin(struct warden *warden, const struct execution_request *request)
@@ -286,7 +279,7 @@ void warden_run_begin(struct warden *warden, struct execution_request *request, 
                         .tag = tag,
                         .front = warden->fronts,
                         .slot = SIZE_MAX,
-                        .started_ns = now_ns()};
+                        .started_ns = clock_wall_ns()};
     *request = (struct execution_request){0};
     run->streams[0].source.fd = run->streams[1].source.fd = -1;
     run->streams[0].run = run->streams[1].run = run;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes as base64, and back. */
-#include "server/front/base64.h"
+#include "base/base64.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-void front_base64_append(struct str *out, const void *bytes, size_t length)
+void base64_append(struct str *out, const void *bytes, size_t length)
 {
     const unsigned char *at = bytes;
     for (; length > 0; at += 3) {
@@ -50,7 +50,7 @@ static bool decode_four(const char *four, size_t padding, unsigned *ret_group)
     return (group & ((1u << (8 * padding)) - 1)) == 0;
 }
 
-bool front_base64_decode(const char *text, size_t length, char *bytes, size_t *ret_length)
+bool base64_decode(const char *text, size_t length, char *bytes, size_t *ret_length)
 {
     if (length % 4 != 0)
         return false;
