@@ -29,6 +29,7 @@ const struct runtime runtime_table[] = {
         .package = "python3",
         .profile = BRIG_SECCOMP_CODE,
         .inside_uid = NOBODY,
+        .parking = PARKING_ZYGOTE,
         .origin = "built in",
     },
     {
@@ -39,6 +40,7 @@ const struct runtime runtime_table[] = {
         .package = "nodejs",
         .profile = BRIG_SECCOMP_CODE,
         .inside_uid = NOBODY,
+        .parking = PARKING_NODE,
         .origin = "built in",
     },
     {
@@ -59,6 +61,7 @@ const struct runtime runtime_table[] = {
         .profile = BRIG_SECCOMP_DEV,
         .inside_uid = AGENT,
         .agent = true,
+        .parking = PARKING_NONE,
         .allow = {"api.anthropic.com"},
         .limits = {[EXECUTION_MEMORY_MB] = 1024,
                    [EXECUTION_PIDS] = 200,

@@ -18,6 +18,14 @@ enum runtime_input {
     RUNTIME_STDIN, /* the code is the standard input: a prompt */
 };
 
+/* How a jail waits for its code; see warden/pool.h. */
+enum runtime_parking {
+    PARKING_EXEC,   /* all walls stand, the program is not started */
+    PARKING_NODE,   /* Node runs, and waits before the file */
+    PARKING_ZYGOTE, /* forked from a running Python of the same API key */
+    PARKING_NONE,
+};
+
 /* Strings are owned by the config, or static. In argv: {file} the code, {memory_mb} the limit. */
 struct runtime {
     const char *name;
@@ -36,7 +44,9 @@ struct runtime {
     uint64_t limits[EXECUTION_LIMITS_];     /* defaults */
     uint64_t max_limits[EXECUTION_LIMITS_]; /* what a request may ask for at most */
     uint64_t timeout_ms, max_timeout_ms;
-    const char *origin; /* "built in", or file:line */
+    enum runtime_parking parking;
+    uint64_t pool_min, pool_max; /* how many jails wait; 0: as many as the server's say */
+    const char *origin;          /* "built in", or file:line */
 };
 
 /* The built-in ones: python, node, bash, claude. */
