@@ -98,6 +98,17 @@ static int keep_directory(const struct start *start, const struct plan_step *ste
     return result;
 }
 
+static int open_late(const struct start *start, const struct plan_step *step)
+{
+    long fd = SYS(openat, start->plan->slots[step->slot], step->path,
+                  O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return (int)fd;
+    int result = child_say_fd(start->wire, WIRE_LATE, 0, (int)fd);
+    (void)SYS(close, fd);
+    return result;
+}
+
 static int take_step(const struct start *start, const struct plan_step *step)
 {
     if (child_is_mount_step(step))
@@ -110,6 +121,8 @@ static int take_step(const struct start *start, const struct plan_step *step)
         return (int)SYS(sethostname, step->data, step->length);
     if (step->op == PLAN_KEEP)
         return keep_directory(start, step);
+    if (step->op == PLAN_LATE)
+        return open_late(start, step);
     if (step->op == PLAN_LISTEN)
         return open_tools(start, step);
     if (step->op == PLAN_PTY)
@@ -380,6 +393,8 @@ static long build_apart(struct start *start)
         return -125; /* it has said why */
     if (start->plan->clone_flags & CLONE_NEWNET)
         result = SYS(setns, start->command_pidfd, CLONE_NEWNET);
+    if (result >= 0)
+        child_tell(&start->joined);
     if (result >= 0)
         result = SYS(unshare, CLONE_FILES);
     return result < 0 ? -child_failed(start, PLAN_STEP_CLONE, result) : command;

@@ -60,8 +60,8 @@ static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
             return (int)copy;
         copies[i] = (int)copy;
     }
-    int moved = move_above(&own->wire, above);
-    if (moved < 0 || (moved = move_above(&own->gate[0], above)) < 0)
+    int moved = move_above(&own->wire, above + 1); /* where a held command has its gate */
+    if (moved < 0 || (moved = move_above(&own->gate[0], above + 1)) < 0)
         return moved;
     long result = SYS(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (result < 0) { /* before 5.11 */
@@ -177,6 +177,28 @@ static int execute(const struct plan *plan)
     return (int)told;
 }
 
+/* Its program, above the numbers of the command's fds. */
+static int open_waiter(const struct start *start, struct start *own)
+{
+    long init = start->early ? start->init : child_open_init(start->plan);
+    own->init = init < 0 ? init : SYS(fcntl, init, F_DUPFD_CLOEXEC, start->plan->waiter_gate + 1);
+    return own->init < 0 ? (int)own->init : 0;
+}
+
+/* Puts somebody small in the command's place, who has nothing of this memory and waits. */
+static int execute_waiter(const struct start *start, const struct start *own)
+{
+    const struct plan *plan = own->plan;
+    if (start->apart)
+        (void)child_await(&start->joined); /* nobody can join a process that cannot be read */
+    const char *envp[] = {0};
+    long result = SYS(dup3, own->gate[0], plan->waiter_gate, 0);
+    if (result >= 0)
+        result = SYS(execveat, own->init, "", plan->waiter_argv, plan->envp ? plan->envp : envp,
+                     AT_EMPTY_PATH);
+    return (int)result;
+}
+
 /* A session keyring of its own: the caller's may hold keys. */
 static int join_keyring(void)
 {
@@ -285,6 +307,8 @@ int child_command_main(void *argument)
     int copies[PLAN_FD_MAX];
     if ((result = copy_fds(&own, pty, copies)) < 0)
         return child_failed(&own, PLAN_STEP_FDS, result);
+    if (plan->held && (result = open_waiter(start, &own)) < 0)
+        return child_failed(&own, PLAN_STEP_FDS, result);
     if (plan->landlock && (result = restrict_landlock(&own)) < 0)
         return child_failed(&own, PLAN_STEP_LANDLOCK, result);
     if ((result = place_fds(plan, copies)) < 0) /* after the walls, which are made of others */
@@ -296,6 +320,8 @@ int child_command_main(void *argument)
     /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
      * caller's memory. */
     char word;
+    if (plan->held)
+        return child_failed(&own, PLAN_STEP_EXEC, execute_waiter(start, &own));
     if (own.gate[0] >= 0 && SYS(read, own.gate[0], &word, 1) != 1)
         return 125; /* there is no init, and so no jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)

@@ -44,7 +44,7 @@ struct start {
     long cpus_size;    /* and then may run on these again */
     unsigned long cpus[CPU_WORDS];
     bool apart; /* the command's process makes the network while the first one builds; */
-    int planned, built, networked; /* what they tell each other then, */
+    int planned, built, networked, joined; /* what they tell each other then, */
     long init; /* and what the command's has made for the first: an fd or -errno */
 };
 

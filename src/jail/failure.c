@@ -83,6 +83,7 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_MKPATH:
     case PLAN_SYMLINK:
     case PLAN_KEEP:
+    case PLAN_LATE:
     case PLAN_LISTEN:
     case PLAN_PTY:
         return false;

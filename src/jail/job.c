@@ -45,6 +45,19 @@ bool job_is_timed(const struct brig_job *job)
     return job->wall_deadline_us != 0 || job->cpu_limit_us != 0;
 }
 
+bool job_is_awaited(const struct brig_job *job)
+{
+    return job->waiting || job->late >= 0 || job->late_input >= 0;
+}
+
+void job_start_clock(struct brig_job *job, uint64_t wall_ms)
+{
+    if (wall_ms)
+        job->wall_deadline_us = job->started_us + wall_ms * 1000;
+    if (job->cpu_limit_us)
+        job->cpu_check_us = job->started_us + 1;
+}
+
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
     if (a == 0 || b == 0)
@@ -531,6 +544,8 @@ void brig_job_free(struct brig_job *job)
     close_if_open(job->wire);
     close_if_open(job->terminal);
     close_if_open(job->kept);
+    close_if_open(job->late);
+    close_if_open(job->late_input);
     close_if_open(job->entry_fd);
     close_if_open(job->epoll);
     close_if_open(job->timer);

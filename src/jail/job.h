@@ -28,8 +28,10 @@ struct brig_job {
     struct denials denials;
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
-    int kept;     /* the directory of brig_policy_keep(), or -1 */
-    int entry_fd; /* what is published for job_enter(), or -1 */
+    int kept;             /* the directory of brig_policy_keep(), or -1 */
+    int late, late_input; /* what job_release() fills, or -1 */
+    bool waiting;         /* the command is held until then */
+    int entry_fd;         /* what is published for job_enter(), or -1 */
     struct capture captures[2];
     struct watch watch;
     struct brig_unenforced notices;
@@ -53,6 +55,10 @@ bool job_is_timed(const struct brig_job *job);
 bool job_has_namespace(const struct brig_job *job);
 /* Whether nobody is left in the jail, and its first process has only to be cleared away. */
 bool job_is_empty(const struct brig_job *job);
+/* Whether its command waits for something, and its clock with it. */
+bool job_is_awaited(const struct brig_job *job);
+/* Starts the clock for limits on time; job_arm_timer() is to follow. */
+void job_start_clock(struct brig_job *job, uint64_t wall_ms);
 /* Arms the timer for the next thing due; one is made when there is something. */
 int job_arm_timer(struct brig_job *job, struct brig_error *err);
 

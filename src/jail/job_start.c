@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,184 +13,13 @@
 #include "base/fds.h"
 #include "base/own.h"
 #include "jail/entry.h"
+#include "jail/held.h"
 #include "jail/job.h"
 #include "jail/limits.h"
 #include "jail/spawn.h"
+#include "jail/streams.h"
 #include "jail/template.h"
 #include "jail/unenforced.h"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
-/* The command's ends of its streams, ours to close once it has them. */
-struct streams {
-    int fds[3];     /* for the plan: an fd, PLAN_FD_PTY or PLAN_FD_NULL */
-    int owned[3];   /* those of them we made */
-    int terminal;   /* the host terminal that is being replaced, or -1 */
-    int pty_master; /* without namespaces: a pty of the host's own */
-    int pty_slave;
-};
-
-static void streams_done(struct streams *streams)
-{
-    for (int i = 0; i < 3; i++)
-        if (streams->owned[i] >= 0)
-            (void)close(streams->owned[i]);
-    if (streams->pty_master >= 0)
-        (void)close(streams->pty_master);
-    if (streams->pty_slave >= 0)
-        (void)close(streams->pty_slave);
-}
-
-/* ---- checking what the caller gave ---- */
-
-static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_error *err)
-{
-    switch (stdio->kind) {
-    case BRIG_STDIO_NULL:
-        return 0;
-    case BRIG_STDIO_INHERIT:
-        return 0;
-    case BRIG_STDIO_FD:
-        if (fcntl(stdio->fd, F_GETFD) < 0)
-            return brig_fail(err, BRIG_E_INVALID, errno, "fd %d for stdio %d", stdio->fd, number);
-        return 0;
-    case BRIG_STDIO_CAPTURE:
-        if (number == 0)
-            return brig_fail(err, BRIG_E_INVALID, 0, "standard input cannot be captured");
-        return 0;
-    case BRIG_STDIO_BYTES:
-        if (number != 0)
-            return brig_fail(err, BRIG_E_INVALID, 0, "only standard input can be given as bytes");
-        return 0;
-    }
-    return brig_fail(err, BRIG_E_INVALID, 0, "unknown kind %d for stdio %d", (int)stdio->kind,
-                     number);
-}
-
-/* From a directory everything below and above it could be named. */
-static bool is_way_out(int fd)
-{
-    struct stat info;
-    return fstat(fd, &info) == 0 && (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH));
-}
-
-static int check_command(const struct brig_command *command, struct brig_error *err)
-{
-    if (!command || !command->argv || !command->argv[0] || !command->argv[0][0])
-        return brig_fail(err, BRIG_E_INVALID, 0, "no command to run");
-    for (int i = 0; i < 3; i++) {
-        int result = check_stdio(&command->stdio[i], i, err);
-        if (result < 0)
-            return result;
-    }
-    if (command->pass_fd_count > BRIG_PASS_FD_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to pass, at most %d",
-                         command->pass_fd_count, BRIG_PASS_FD_MAX);
-    for (size_t i = 0; i < command->pass_fd_count; i++) {
-        const struct brig_pass_fd *pass = &command->pass_fds[i];
-        if (pass->number < 3 || pass->number > 255)
-            return brig_fail(err, BRIG_E_INVALID, 0, "fd number %d in the jail: 3 to 255",
-                             pass->number);
-        if (fcntl(pass->fd, F_GETFD) < 0)
-            return brig_fail(err, BRIG_E_INVALID, errno, "fd %d to pass", pass->fd);
-        if (is_way_out(pass->fd))
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "fd %d to pass is a directory or a bare path, from which the host "
-                             "could be reached. Grant the directory instead",
-                             pass->fd);
-        for (size_t k = 0; k < i; k++)
-            if (command->pass_fds[k].number == pass->number)
-                return brig_fail(err, BRIG_E_INVALID, 0, "fd number %d in the jail given twice",
-                                 pass->number);
-    }
-    return 0;
-}
-
-/* ---- streams ---- */
-
-/* Bytes as a file in memory, opened for reading only: no pump, no broken pipe. */
-static int open_bytes(const struct brig_stdio *stdio, struct brig_error *err)
-{
-    int made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-    if (made < 0 && errno == EINVAL) /* before 6.3 */
-        made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    autoclose int fd = made;
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make standard input");
-    const char *bytes = stdio->bytes;
-    for (size_t done = 0; done < stdio->length;) {
-        ssize_t count = write(fd, bytes + done, stdio->length - done);
-        if (count < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot fill standard input");
-        done += (size_t)count;
-    }
-    /* Or it could be reopened for writing, and hold what the private directories may not. */
-    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot seal standard input");
-    char path[64];
-    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    int reader = open(path, O_RDONLY | O_CLOEXEC);
-    return reader < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open standard input") : reader;
-}
-
-static int open_stream(struct brig_job *job, const struct brig_policy *policy,
-                       const struct brig_stdio *stdio, int number, struct streams *streams,
-                       struct brig_error *err)
-{
-    int fd = PLAN_FD_NULL, result = 0;
-    switch (stdio->kind) {
-    case BRIG_STDIO_NULL:
-        break;
-    case BRIG_STDIO_INHERIT:
-        fd = fcntl(number, F_GETFD) < 0 ? PLAN_FD_NULL : number;
-        break;
-    case BRIG_STDIO_FD:
-        fd = stdio->fd;
-        break;
-    case BRIG_STDIO_CAPTURE:
-        result = capture_open(&job->captures[number - 1], policy->limits[BRIG_LIMIT_OUTPUT_BYTES],
-                              &fd, err);
-        streams->owned[number] = result < 0 ? -1 : fd;
-        if (result == 0 && policy->limits[BRIG_LIMIT_OUTPUT_BYTES] == 0)
-            job->captures[number - 1].limit = UINT64_MAX;
-        break;
-    case BRIG_STDIO_BYTES:
-        fd = result = open_bytes(stdio, err);
-        streams->owned[number] = fd;
-        break;
-    }
-    if (result < 0)
-        return result;
-    if (fd >= 0 && streams->owned[number] < 0 && is_way_out(fd))
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "fd %d is a directory or a bare path, which a jail cannot have as stdio",
-                         number);
-    if (fd >= 0 && isatty(fd)) {
-        /* A host terminal never enters: even on stderr alone it could be reopened. */
-        if (streams->terminal < 0)
-            streams->terminal = fd;
-        fd = policy->terminal == BRIG_TERMINAL_AUTO ? PLAN_FD_PTY : PLAN_FD_NULL;
-    }
-    streams->fds[number] = fd;
-    return 0;
-}
-
-/* Without namespaces the pty has to be one of the host's. */
-static int open_host_pty(struct streams *streams, struct brig_error *err)
-{
-    streams->pty_master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (streams->pty_master < 0 || unlockpt(streams->pty_master) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make a terminal for the command");
-    streams->pty_slave = ioctl(streams->pty_master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-    if (streams->pty_slave < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the command's terminal");
-    struct winsize size;
-    if (ioctl(streams->terminal, TIOCGWINSZ, &size) == 0)
-        (void)ioctl(streams->pty_slave, TIOCSWINSZ, &size);
-    return 0;
-}
 
 /* ---- the ladder ---- */
 
@@ -222,12 +48,6 @@ static void note_rung(struct plan *plan, const struct brig_policy *policy)
                        "no Landlock: the filesystem is restricted by ordinary permissions only");
 }
 
-static bool wants_pty(const struct streams *streams)
-{
-    return streams->fds[0] == PLAN_FD_PTY || streams->fds[1] == PLAN_FD_PTY ||
-           streams->fds[2] == PLAN_FD_PTY;
-}
-
 /* Without namespaces there is no door, and the result says so. */
 static int take_door(struct brig_job *job, const struct brig_policy *policy,
                      struct door_sockets *sockets, struct brig_error *err)
@@ -251,10 +71,11 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         .policy = policy,
         .command = command,
         .stdio_fds = {streams->fds[0], streams->fds[1], streams->fds[2]},
-        .wants_pty = wants_pty(streams),
+        .wants_pty = streams_want_pty(streams),
         .host_terminal = streams->terminal,
         .pty_fd = job->plan.rung == PLAN_FULL ? -1 : streams->pty_slave,
     };
+    job->plan.held = job->waiting;
     int result = plan_add_command(&job->plan, &input, err);
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
@@ -270,6 +91,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->wire = fds_keep_high(spawned.wire);
     job->terminal = spawned.terminal;
     job->kept = fds_keep_high(spawned.kept);
+    job->late = fds_keep_high(spawned.late);
     job->denials.listener = fds_keep_high(spawned.listener);
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
         job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
@@ -359,7 +181,7 @@ static int find_default_group(struct brig_job *job, const struct brig_policy *po
     use_group(job, policy);
     bound_fds(&job->plan, policy, command, streams);
     if (result == 0 && limits_hold(&job->limits))
-        spawn_begin(&job->plan, wants_pty(streams), early);
+        spawn_begin(&job->plan, streams_want_pty(streams), early);
     return result;
 }
 
@@ -372,8 +194,8 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
         return brig_fail(
             err, BRIG_E_UNSUPPORTED, 0,
             "neither namespaces nor Landlock can be used: the filesystem would be open");
-    if (wants_pty(streams) && rung != PLAN_FULL && streams->pty_slave < 0) {
-        int result = open_host_pty(streams, err);
+    if (streams_want_pty(streams) && rung != PLAN_FULL && streams->pty_slave < 0) {
+        int result = streams_open_pty(streams, err);
         if (result < 0)
             return result;
     }
@@ -385,7 +207,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
         use_group(job, policy);
     struct spawn_early early = {0};
     bound_fds(&job->plan, policy, command, streams);
-    spawn_begin(&job->plan, wants_pty(streams), &early);
+    spawn_begin(&job->plan, streams_want_pty(streams), &early);
     if (job->limits_deferred)
         result = find_default_group(job, policy, command, streams, &early, err);
     note_rung(&job->plan, policy);
@@ -489,10 +311,8 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     const uint64_t *limits = policy->limits;
     job->grace_us = limits[BRIG_LIMIT_GRACE_MS] * 1000;
     job->cpu_limit_us = limits[BRIG_LIMIT_CPU_MS] * 1000;
-    if (limits[BRIG_LIMIT_WALL_MS])
-        job->wall_deadline_us = job->started_us + limits[BRIG_LIMIT_WALL_MS] * 1000;
-    if (job->cpu_limit_us)
-        job->cpu_check_us = job->started_us + 1;
+    if (!job_is_awaited(job)) /* else the clock starts with job_release() */
+        job_start_clock(job, limits[BRIG_LIMIT_WALL_MS]);
     if (watch_delay_us(&job->watch, &job->plan) > 0)
         job->watch_due_us = job->started_us + watch_delay_us(&job->watch, &job->plan);
     job->epoll = fds_keep_high(epoll_create1(EPOLL_CLOEXEC));
@@ -534,22 +354,47 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
     return 0;
 }
 
-/* A jail of the policy's, one of a template, or with an entry the one that is there. */
-static int start(const struct brig_policy *policy, struct brig_template *template,
-                 const struct entry *entry, const struct brig_command *command,
-                 struct brig_job **ret_job, struct brig_error *err)
+/* Whose jail it will be: one of the policy's, one of a template, or with an entry the one that is
+ * there. */
+struct origin {
+    const struct brig_policy *policy;
+    struct brig_template *template;
+    const struct entry *entry;
+    bool held; /* the command waits for job_release() */
+};
+
+static int make_jail(struct brig_job *job, const struct origin *origin,
+                     const struct brig_command *command, struct streams *streams,
+                     struct brig_error *err)
 {
-    int result = check_command(command, err);
+    if (origin->entry)
+        return start_in_jail(job, origin->entry, command, streams, err);
+    if (policy_has_door(origin->policy)) {
+        int result = door_new(origin->policy, &job->door, err);
+        if (result < 0)
+            return result;
+    }
+    int result = settle_limits(job, origin->policy, origin->template, err);
     if (result < 0)
         return result;
+    if (origin->template && origin->template->ready)
+        return start_from_template(job, origin->template, command, streams, err);
+    return climb_down(job, origin->policy, command, streams, err);
+}
+
+static struct brig_job *new_job(bool held)
+{
     struct brig_job *job = calloc(1, sizeof *job);
     if (!job)
-        return brig_fail_nomem(err);
+        return NULL;
     *job = (struct brig_job){.plan = PLAN_INIT,
                              .pidfd = -1,
                              .wire = -1,
                              .terminal = -1,
                              .kept = -1,
+                             .late = -1,
+                             .late_input = -1,
+                             .waiting = held,
                              .entry_fd = -1,
                              .epoll = -1,
                              .timer = -1,
@@ -559,24 +404,27 @@ static int start(const struct brig_policy *policy, struct brig_template *templat
     struct rusage own;
     if (getrusage(RUSAGE_SELF, &own) == 0)
         job->own_peak_kb = (uint64_t)own.ru_maxrss;
-    struct streams streams = {
-        .owned = {-1, -1, -1}, .terminal = -1, .pty_master = -1, .pty_slave = -1};
+    return job;
+}
+
+static int start(const struct origin *origin, const struct brig_command *command,
+                 struct brig_job **ret_job, struct brig_error *err)
+{
+    int result = streams_check(command, err);
+    if (result < 0)
+        return result;
+    struct brig_job *job = new_job(origin->held);
+    if (!job)
+        return brig_fail_nomem(err);
+    struct streams streams = STREAMS_NONE;
     for (int i = 0; i < 3 && result == 0; i++)
-        result = open_stream(job, policy, &command->stdio[i], i, &streams, err);
-    if (result == 0 && !entry && policy_has_door(policy))
-        result = door_new(policy, &job->door, err);
-    if (result == 0 && !entry)
-        result = settle_limits(job, policy, template, err);
-    if (result == 0 && entry)
-        result = start_in_jail(job, entry, command, &streams, err);
-    else if (result == 0)
-        result = template && template->ready
-                     ? start_from_template(job, template, command, &streams, err)
-                     : climb_down(job, policy, command, &streams, err);
+        result = streams_open(job, origin->policy, &command->stdio[i], i, &streams, err);
+    if (result == 0)
+        result = make_jail(job, origin, command, &streams, err);
     if (result == 0 && job->limits.group)
         cgroup_joined(job->limits.group);
     if (result == 0)
-        result = supervise(job, policy, err);
+        result = supervise(job, origin->policy, err);
     streams_done(&streams);
     if (result < 0) {
         brig_job_free(job);
@@ -590,17 +438,28 @@ int brig_start(const struct brig_policy *policy, const struct brig_command *comm
                struct brig_job **ret_job, struct brig_error *err)
 {
     int result = policy_validate(policy, err);
-    return result < 0 ? result : start(policy, NULL, NULL, command, ret_job, err);
+    struct origin origin = {.policy = policy};
+    return result < 0 ? result : start(&origin, command, ret_job, err);
+}
+
+int job_start_held(const struct brig_policy *policy, const struct brig_command *command,
+                   struct brig_job **ret_job, struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    struct origin origin = {.policy = policy, .held = true};
+    return result < 0 ? result : start(&origin, command, ret_job, err);
 }
 
 int brig_template_start(struct brig_template *template, const struct brig_command *command,
                         struct brig_job **ret_job, struct brig_error *err)
 {
-    return start(template->policy, template, NULL, command, ret_job, err);
+    struct origin origin = {.policy = template->policy, .template = template};
+    return start(&origin, command, ret_job, err);
 }
 
 int job_enter(const struct entry *entry, const struct brig_command *command,
               struct brig_job **ret_job, struct brig_error *err)
 {
-    return start(entry->record.policy, NULL, entry, command, ret_job, err);
+    struct origin origin = {.policy = entry->record.policy, .entry = entry};
+    return start(&origin, command, ret_job, err);
 }

@@ -51,6 +51,7 @@ enum plan_op {
     PLAN_PIVOT,  /* the root becomes /, with the host's tree stacked on it */
     PLAN_DETACH, /* the host's tree is gone */
     PLAN_KEEP,   /* send out the directory in slot */
+    PLAN_LATE,   /* send out the file at path in slot, open for writing */
     PLAN_LISTEN, /* make the socket for tools at path, send it out */
     PLAN_PTY,    /* open the jail's pty, send its master out; the slave is for fds 0–2 */
 };
@@ -192,6 +193,9 @@ struct plan {
     const char *const *script_argv; /* "/bin/sh", program slot, rest: for ENOEXEC */
     const char *const *envp;
     char **environment; /* envp, to be freed */
+    bool held;          /* the command waits to be let go; this does, in its place: */
+    const char *const *waiter_argv;
+    int waiter_gate;
     /* Init: */
     int init_fd;           /* -1: plan_open_init() is still to come, or the child makes it */
     const char *init_mode; /* see wire.h */

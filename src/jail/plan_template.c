@@ -15,6 +15,7 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_HOSTNAME:
     case PLAN_DEVPTS:
     case PLAN_KEEP:
+    case PLAN_LATE:
     case PLAN_LISTEN:
     case PLAN_PTY:
         return true;

@@ -132,6 +132,7 @@ static void keep_fd(struct spawned *spawned, const struct wire_message *message,
     int type = message->type;
     int *place = type == WIRE_TERMINAL  ? &spawned->terminal
                  : type == WIRE_KEPT    ? &spawned->kept
+                 : type == WIRE_LATE    ? &spawned->late
                  : type == WIRE_TOOLS   ? &spawned->tools
                  : type == WIRE_DENIALS ? &spawned->listener
                  : type == WIRE_PID     ? &spawned->pidfd
@@ -215,6 +216,8 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->terminal);
     if (spawned->kept >= 0)
         (void)close(spawned->kept);
+    if (spawned->late >= 0)
+        (void)close(spawned->late);
     if (spawned->tools >= 0)
         (void)close(spawned->tools);
     if (spawned->listener >= 0)
@@ -264,8 +267,8 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
     if (cloned < 0)
         return (int)cloned;
     reap((pid_t)cloned);
-    struct spawned spawned = {
-        .wire = wire, .pidfd = -1, .terminal = -1, .kept = -1, .tools = -1, .listener = -1};
+    struct spawned spawned = SPAWNED_NONE;
+    spawned.wire = wire;
     return take_messages(plan, &spawned, err);
 }
 
@@ -312,17 +315,20 @@ void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *re
     *ret_early = early;
 }
 
+static struct spawned begun(const struct spawn_early *early)
+{
+    struct spawned spawned = SPAWNED_NONE;
+    spawned.pid = early->pid;
+    spawned.pidfd = early->pidfd;
+    spawned.wire = early->wire;
+    return spawned;
+}
+
 void spawn_abandon(struct spawn_early *early)
 {
     if (!early->begun)
         return;
-    struct spawned spawned = {.pid = early->pid,
-                              .pidfd = early->pidfd,
-                              .wire = early->wire,
-                              .terminal = -1,
-                              .kept = -1,
-                              .tools = -1,
-                              .listener = -1};
+    struct spawned spawned = begun(early);
     undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
     end_early(early);
     (void)close(early->wire);
@@ -339,13 +345,7 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     end_early(early);
     (void)close(early->wire_child);
-    struct spawned spawned = {.pid = early->pid,
-                              .pidfd = early->pidfd,
-                              .wire = early->wire,
-                              .terminal = -1,
-                              .kept = -1,
-                              .tools = -1,
-                              .listener = -1};
+    struct spawned spawned = begun(early);
     int result = settle(plan, &spawned, -1, err);
     if (result < 0) {
         undo(&spawned);
@@ -374,8 +374,8 @@ int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
     autoclose int done_read = done[0];
     autoclose int done_write = done[1];
-    struct spawned spawned = {
-        .pidfd = -1, .wire = wire, .terminal = -1, .kept = -1, .tools = -1, .listener = -1};
+    struct spawned spawned = SPAWNED_NONE;
+    spawned.wire = wire;
     long cloned = clone_jail(plan, wire_child, &spawned.pidfd, &spawned.first, err);
     if (cloned < 0)
         return (int)cloned;

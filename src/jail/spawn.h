@@ -17,6 +17,7 @@ struct spawned {
     int wire;                 /* to it, SEQPACKET, non-blocking */
     int terminal;             /* master of its pty, or -1 */
     int kept;                 /* a private directory of its, or -1 */
+    int late;                 /* a file of its that is to be filled, or -1 */
     int tools;                /* the socket for tools, listening, or -1 */
     int listener;             /* for what the filter refuses, or -1 */
     struct door_sockets door; /* of the network door */
@@ -24,6 +25,13 @@ struct spawned {
     int stop_signal;          /* the command stopped already */
     struct wire_message end;  /* WIRE_ENDED, if it came already; else type 0 */
 };
+
+#define SPAWNED_NONE                                                                               \
+    (struct spawned)                                                                               \
+    {                                                                                              \
+        .pidfd = -1, .wire = -1, .terminal = -1, .kept = -1, .late = -1, .tools = -1,              \
+        .listener = -1                                                                             \
+    }
 
 /* A jail begun with; zero-initialise. */
 struct spawn_early {

@@ -33,6 +33,15 @@ static bool is_private(const struct view *view, const struct view_place *place)
     return place && !place->host && !place->jails && place->slot == view->scratch;
 }
 
+static void add_late(struct view *view, const char *path)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_LATE, "open a file that is filled later");
+    if (!step)
+        return;
+    step->slot = view->scratch;
+    step->path = path;
+}
+
 int view_add_files(struct view *view, struct brig_error *err)
 {
     for (size_t i = 0; i < view->policy->file_count; i++) {
@@ -42,8 +51,10 @@ int view_add_files(struct view *view, struct brig_error *err)
             return brig_fail(err, BRIG_E_SETUP, 0, "'%s' is not in a private directory of the jail",
                              file->dest);
         const char *name = file->dest + strlen(place->dest) + 1;
-        view_mkfile(view, view->scratch, arena_concat(&view->plan->arena, place->prefix, name),
-                    file->mode, file->bytes, file->length);
+        const char *path = arena_concat(&view->plan->arena, place->prefix, name);
+        view_mkfile(view, view->scratch, path, file->mode, file->bytes, file->length);
+        if (file->late)
+            add_late(view, path);
     }
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

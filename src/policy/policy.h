@@ -69,6 +69,7 @@ struct policy_private_file {
     void *bytes;
     size_t length;
     mode_t mode;
+    bool late; /* empty, to be filled by job_release() */
 };
 
 /* What the front has left to be done before the policy's paths are looked up. The engine does it once
@@ -111,7 +112,8 @@ struct brig_policy {
     char *workdir; /* NULL: choose */
     char *hostname;
     bool allow_nested;
-    bool trace; /* list the system calls that were refused */
+    bool trace;      /* list the system calls that were refused */
+    bool late_input; /* bytes for standard input come with job_release() */
     enum brig_on_unsupported on_unsupported;
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */
@@ -161,6 +163,10 @@ int policy_mount(struct brig_policy *policy, int fd, const char *source, const c
  * has started, so that nothing else can have its number. */
 int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd, const char *dest,
                     struct brig_error *err);
+
+/* A file in a private directory that is empty until job_release() fills it; one is all. */
+int policy_late_file(struct brig_policy *policy, const char *dest, mode_t mode,
+                     struct brig_error *err);
 
 /* Gives the jail a host id of its own, which root alone can; inside it is who it was. The id is one of
  * a range that no distribution hands out, the same for the same user. */

@@ -68,6 +68,7 @@ int policy_private_copy(const struct brig_policy *from, struct brig_policy *to)
         struct policy_private_file *copy = &to->files[to->file_count++];
         copy->length = source->length;
         copy->mode = source->mode;
+        copy->late = source->late;
         if (str_copy(source->dest, &copy->dest, NULL) < 0 ||
             copy_bytes(source->bytes, source->length, &copy->bytes) < 0)
             return BRIG_E_NOMEM;
@@ -141,6 +142,19 @@ int brig_policy_file(struct brig_policy *policy, const char *dest, const void *b
     policy->files[policy->file_count++] = (struct policy_private_file){
         .dest = take_ptr(&path), .bytes = copy, .length = length, .mode = mode};
     return 0;
+}
+
+int policy_late_file(struct brig_policy *policy, const char *dest, mode_t mode,
+                     struct brig_error *err)
+{
+    for (size_t i = 0; i < policy->file_count; i++)
+        if (policy->files[i].late)
+            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is filled late already, and one is all",
+                             policy->files[i].dest);
+    int rc = brig_policy_file(policy, dest, "", 0, mode, err);
+    if (rc == 0)
+        policy->files[policy->file_count - 1].late = true;
+    return rc;
 }
 
 int brig_policy_keep(struct brig_policy *policy, const char *dest, struct brig_error *err)

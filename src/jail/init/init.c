@@ -26,8 +26,12 @@
 #include "../sys.h"
 #include "../wire.h"
 
+#define ERR_ENOENT 2
 #define ERR_EINTR 4
+#define ERR_ENOEXEC 8
 #define ERR_ECHILD 10
+#define ERR_EACCES 13
+#define ERR_ENOTDIR 20
 
 /* Statuses as wait(2) packs them. */
 #define STATUS_STOPPED(status) (((status)&0xff) == 0x7f)
@@ -49,6 +53,7 @@ enum mode {
     MODE_HOLDER = 'h',
     MODE_MAKER = 'm',
     MODE_MAKER_LOOPBACK = 'M',
+    MODE_WAITER = 'w',
 };
 
 /* What sendmsg takes, on 64-bit machines; the system's headers for it need libc. */
@@ -93,6 +98,7 @@ struct jail {
     int signals; /* a signalfd for SIGCHLD */
     int mode;
     int status; /* how the command ended, -1 while it lives */
+    bool held;  /* the command waits until the supervisor lets it go */
 };
 
 /* One wait; the pid, or what wait4 says. */
@@ -214,6 +220,14 @@ static void make_network(int mode)
     (void)SYS(close, fd);
 }
 
+/* The command may start; where there is no pipe, it does not wait. */
+static void let_go(struct jail *jail)
+{
+    jail->held = false;
+    (void)SYS(write, WIRE_GATE_FD, "", 1);
+    (void)SYS(close, WIRE_GATE_FD);
+}
+
 static void obey(struct jail *jail)
 {
     struct wire_message message;
@@ -225,6 +239,8 @@ static void obey(struct jail *jail)
     if (message.type == WIRE_NETWORK &&
         (jail->mode == MODE_MAKER || jail->mode == MODE_MAKER_LOOPBACK))
         make_network(jail->mode);
+    if (message.type == WIRE_RELEASE && jail->held)
+        let_go(jail);
     if (message.type == WIRE_SIGNAL && jail->command > 0) {
         /* The command leads a group; if it moved, tell it alone. */
         if (SYS(kill, -jail->command, message.a) < 0)
@@ -232,13 +248,85 @@ static void obey(struct jail *jail)
     }
 }
 
-static __attribute__((noreturn, used)) void init_main(const long *stack)
+/* ---- in the command's own process: waiting to be it ---- */
+
+/* As child_command.c does it, without a wire to say why it failed. */
+static int execute(const char **programs, int count, const char **argv, const char **envp)
+{
+    long told = -ERR_ENOENT;
+    for (int i = 0; i < count; i++) {
+        long result = SYS(execve, programs[i], argv, envp);
+        if (result == -ERR_ENOEXEC) { /* a shell script by convention; there is room before argv */
+            const char *before = argv[-1], *first = argv[0];
+            argv[0] = programs[i];
+            argv[-1] = "/bin/sh";
+            result = SYS(execve, "/bin/sh", argv - 1, envp);
+            argv[-1] = before;
+            argv[0] = first;
+        }
+        if (result == -ERR_ENOENT || result == -ERR_ENOTDIR)
+            continue;
+        told = result;
+        if (result != -ERR_EACCES)
+            break;
+    }
+    return told == -ERR_ENOENT ? 127 : 126;
+}
+
+static size_t text_length(const char *text)
+{
+    size_t length = 0;
+    while (text[length])
+        length++;
+    return length;
+}
+
+static void complain(const char *what)
+{
+    static const char text[] = "brig: cannot start ";
+    (void)SYS(write, 2, text, sizeof text - 1);
+    (void)SYS(write, 2, what, text_length(what));
+    (void)SYS(write, 2, "\n", 1);
+}
+
+/* argv: "brig-init", number of the gate, "w", the directory or "", how many programs, the programs, and
+ * then what is to be executed. All walls stand already. */
+static __attribute__((noreturn)) void wait_and_execute(long argc, const char **argv)
+{
+    const int fixed = 5;
+    int gate = parse_pid(argv[1]), count = argc > fixed ? parse_pid(argv[4]) : 0;
+    const char *directory = argv[3], **envp = argv + argc + 1;
+    char word;
+    long got;
+    if (argc <= fixed + count)
+        leave(125);
+    while ((got = SYS(read, gate, &word, 1)) == -ERR_EINTR)
+        ;
+    if (got != 1)
+        leave(125); /* there is no init, and so no jail */
+    (void)SYS(close, gate);
+    if (directory[0] && SYS(chdir, directory) < 0) {
+        complain(directory);
+        leave(126);
+    }
+    const char *name = argv[fixed + count];
+    int code = execute(argv + fixed, count, argv + fixed + count, envp);
+    complain(name);
+    leave(code);
+}
+
+static __attribute__((noreturn, used)) void init_main(long *stack)
 {
     long argc = stack[0];
-    const char *const *argv = (const char *const *)(stack + 1);
+    const char **argv = (const char **)(stack + 1);
     if (argc < 3)
         leave(125);
-    struct jail jail = {.command = parse_pid(argv[1]), .mode = argv[2][0], .status = -1};
+    if (argv[2][0] == MODE_WAITER)
+        wait_and_execute(argc, argv);
+    struct jail jail = {.command = parse_pid(argv[1]),
+                        .mode = argv[2][0],
+                        .status = -1,
+                        .held = argv[2][1] == MODE_WAITER};
 
     (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)SYS(prctl, PR_SET_NAME, "brig-init", 0, 0, 0);
@@ -252,9 +340,9 @@ static __attribute__((noreturn, used)) void init_main(const long *stack)
     jail.signals = (int)signals;
     report(WIRE_STARTED, 0);
     if (jail.command > 0) {
-        reap(&jail);                           /* who built the jail */
-        (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start; no pipe, no wait */
-        (void)SYS(close, WIRE_GATE_FD);
+        reap(&jail); /* who built the jail */
+        if (!jail.held)
+            let_go(&jail);
         reap(&jail);
     }
 

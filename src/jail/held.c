@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Letting a command go that was held: see held.h. */
+#include "jail/held.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/job.h"
+#include "jail/streams.h"
+
+bool job_is_waiting(const struct brig_job *job)
+{
+    return job->state == JOB_RUNNING && job->waiting;
+}
+
+static int fill(struct brig_job *job, const struct job_late *late, struct brig_error *err)
+{
+    int result = job->late < 0 ? 0 : bytes_write(job->late, late->code, late->code_length);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SETUP, -result, "cannot write the code into its jail");
+    if (job->late >= 0)
+        (void)close(take_fd(&job->late));
+    if (job->late_input < 0)
+        return 0;
+    result = streams_fill_input(job->late_input, late->input, late->input_length, err);
+    (void)close(take_fd(&job->late_input));
+    return result;
+}
+
+int job_release(struct brig_job *job, const struct job_late *late, struct brig_error *err)
+{
+    if (job->state != JOB_RUNNING || (!job->waiting && !job_is_awaited(job)))
+        return brig_fail(err, BRIG_E_STATE, 0, "the command does not wait");
+    int result = fill(job, late, err);
+    if (result < 0)
+        return result;
+    job->started_us = clock_now_us();
+    job_start_clock(job, late->wall_ms);
+    struct wire_message go = {.type = WIRE_RELEASE};
+    if (job->waiting && send(job->wire, &go, sizeof go, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return brig_fail(err, BRIG_E_STATE, 0, "the jail is gone");
+    job->waiting = false;
+    return job_arm_timer(job, err);
+}

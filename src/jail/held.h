@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Jails that are ready before it is known what they are for: built, walled and watched, with a command
+ * that waits to be let go. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <brig/brig.h>
+
+/* What comes with the release. The code is the content of the policy's late file (policy_late_file()),
+ * the input that of BRIG_STDIO_BYTES where policy->late_input is set. */
+struct job_late {
+    const void *code;
+    size_t code_length;
+    const void *input;
+    size_t input_length;
+    uint64_t wall_ms; /* from now on; 0: no limit */
+};
+
+/* As brig_start(), but the command waits right before its exec. Without namespaces nothing is held:
+ * BRIG_E_UNSUPPORTED. */
+int job_start_held(const struct brig_policy *policy, const struct brig_command *command,
+                   struct brig_job **ret_job, struct brig_error *err);
+/* Whether a held command waits, with everything in place. */
+bool job_is_waiting(const struct brig_job *job);
+/* Fills what is late, starts the clock and lets the command go. Also for a job of brig_start() with
+ * something late, whose command knows by itself how to wait for it. Once is all. */
+int job_release(struct brig_job *job, const struct job_late *late, struct brig_error *err);
