@@ -65,6 +65,14 @@ extern const size_t runtime_table_count;
 /* Whether it can be run on this machine; if not, `reason` says what is missing and the remedy. */
 bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REASON_MAX]);
 
+/* Which file its program is, to notice another one. */
+struct runtime_program {
+    uint64_t device, inode, bytes;
+    int64_t modified_ns;
+};
+/* False if there is none. */
+bool runtime_find_program(const struct runtime *runtime, struct runtime_program *ret_program);
+
 /* What is executed in the jail, ended by NULL, in the arena: its argv with {file} and {memory_mb} put in
  * and the arguments behind. With a compile step it is a shell that does one after the other. NULL when
  * memory is short. */

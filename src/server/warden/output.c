@@ -84,6 +84,10 @@ static void stream_ready(void *owner, uint32_t events)
     (void)events;
     if (stream->source.fd < 0 || stream->paused || stream->run->state == RUN_OVER)
         return;
+    if (stream->run->state == RUN_WAITING) { /* nobody has asked it anything */
+        warden_pool_lost(stream->run);
+        return;
+    }
     bool wanted = stream->run->request.stream && stream->run->front == stream->run->warden->fronts;
     if (wanted && warden_front_is_full(stream->run->warden))
         pause_stream(stream);

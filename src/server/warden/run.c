@@ -37,9 +37,7 @@ static void remove_run(struct run *run)
     if (run->next)
         run->next->previous = run->previous;
     warden->run_count--;
-    run->previous = NULL;
-    run->next = warden->over;
-    warden->over = run;
+    warden_run_bury(run);
 }
 
 struct run *warden_run_find(const struct warden *warden, const char *id)
@@ -59,6 +57,7 @@ static bool take_slot(struct run *run)
         if (warden->slots[slot])
             continue;
         warden->slots[slot] = true;
+        warden->slots_taken++;
         warden->next_slot = slot + 1;
         run->slot = slot;
         run->host_uid =
@@ -102,7 +101,6 @@ static void conclude(struct run *run, struct execution_result *result)
     tell_recorder(run, result);
     tell_front(run, result);
     execution_result_done(result);
-    run->state = RUN_OVER;
     remove_run(run);
 }
 
@@ -138,7 +136,10 @@ static void job_ready(void *owner, uint32_t events)
     if (run->state == RUN_OVER)
         return;
     int result = brig_job_process(run->job, &err);
-    if (result < 0)
+    if (run->state == RUN_WAITING) {
+        if (result != 0)
+            warden_pool_lost(run);
+    } else if (result < 0)
         fail(run, err.message);
     else if (result > 0)
         finish(run);
@@ -153,20 +154,40 @@ void warden_run_cancel(struct run *run, enum run_reason reason)
     (void)brig_job_cancel(run->job, NULL); /* else it is over already */
 }
 
+/* Its jail, if it has one. */
+static void drop_job(struct run *run)
+{
+    warden_output_close(run);
+    int *const fds[] = {&run->output_ends[0], &run->output_ends[1], &run->gate_end, &run->gate.fd};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (*fds[i] >= 0)
+            (void)close(take_fd(fds[i]));
+    if (!run->job)
+        return;
+    brig_job_free(take_ptr(&run->job));
+    warden_instance_note(&run->warden->instance, run->slot, 0);
+}
+
 static void free_run(struct run *run)
 {
     struct warden *warden = run->warden;
-    if (run->job) {
-        warden_output_close(run);
-        brig_job_free(run->job);
-        warden_instance_note(&warden->instance, run->slot, 0);
-    }
-    if (run->slot < warden->slot_count)
+    drop_job(run);
+    if (run->slot < warden->slot_count) {
         warden->slots[run->slot] = false;
+        warden->slots_taken--;
+    }
     for (int i = 0; i < 2; i++)
         str_done(&run->streams[i].kept);
     execution_request_done(&run->request);
     free(run);
+}
+
+void warden_run_bury(struct run *run)
+{
+    run->state = RUN_OVER;
+    run->previous = NULL;
+    run->next = run->warden->over;
+    run->warden->over = run;
 }
 
 void warden_runs_clear(struct warden *warden)
@@ -193,6 +214,38 @@ void warden_runs_resume(struct warden *warden)
 
 /* ---- its beginning ---- */
 
+int warden_run_watch(struct run *run, struct brig_error *err)
+{
+    warden_instance_note(&run->warden->instance, run->slot, brig_job_pid(run->job));
+    run->source =
+        (struct warden_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
+    return warden_watch(run->warden, &run->source, EPOLLIN, err);
+}
+
+static struct run *new_run(struct warden *warden)
+{
+    struct run *run = malloc(sizeof *run);
+    if (!run)
+        return NULL;
+    *run = (struct run){.warden = warden,
+                        .slot = SIZE_MAX,
+                        .output_ends = {-1, -1},
+                        .gate_end = -1,
+                        .gate = {.fd = -1}};
+    for (int i = 0; i < 2; i++)
+        run->streams[i] = (struct run_stream){.run = run, .source.fd = -1};
+    return run;
+}
+
+struct run *warden_run_new(struct warden *warden)
+{
+    struct run *run = new_run(warden);
+    if (!run || take_slot(run))
+        return run;
+    free(run);
+    return NULL;
+}
+
 static int start_job(struct run *run, const struct jail *jail, const int ends[2],
                      struct brig_error *err)
 {
@@ -207,10 +260,7 @@ static int start_job(struct run *run, const struct jail *jail, const int ends[2]
     int result = brig_start(jail->policy, &command, &run->job, err);
     if (result < 0)
         return result;
-    warden_instance_note(&run->warden->instance, run->slot, brig_job_pid(run->job));
-    run->source =
-        (struct warden_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
-    return warden_watch(run->warden, &run->source, EPOLLIN, err);
+    return warden_run_watch(run, err);
 }
 
 static int start_run(struct run *run, struct brig_error *err)
@@ -232,19 +282,22 @@ static int start_run(struct run *run, struct brig_error *err)
     return result;
 }
 
-static int prepare(struct run *run, struct brig_error *err)
+/* Whether it may be run at all. */
+static int check(struct warden *warden, const struct execution_request *request,
+                 const struct runtime **ret_runtime, struct brig_error *err)
 {
-    struct warden *warden = run->warden;
     if (warden->draining)
         return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
-    run->runtime = config_find_runtime(warden->config, run->request.language);
-    if (!run->runtime)
+    const struct runtime *runtime = config_find_runtime(warden->config, request->language);
+    if (!runtime)
         return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
-                         str_shown(run->request.language).text);
-    int result = warden_jail_check(&warden->ground, run->runtime, &run->request, err);
-    if (result == 0 && (warden->run_count > warden->run_most || !take_slot(run)))
-        return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
-                         warden->run_most);
+                         str_shown(request->language).text);
+    int result = warden_jail_check(&warden->ground, runtime, request, err);
+    if (result == 0 && warden->run_count >= warden->run_most)
+        result = brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
+                           warden->run_most);
+    if (result == 0)
+        *ret_runtime = runtime;
     return result;
 }
 
@@ -264,31 +317,57 @@ static int note_begin(struct warden *warden, const struct execution_request *req
     return warden_ledger_add(&warden->ledger, MESSAGE_BEGIN, bytes.data, bytes.length, NULL);
 }
 
+static void give(struct run *run, struct execution_request *request, uint64_t tag)
+{
+    run->request = *request;
+    *request = (struct execution_request){0};
+    run->tag = tag;
+    run->front = run->warden->fronts;
+    run->started_ns = clock_wall_ns();
+    run->state = RUN_RUNNING;
+    add_run(run);
+}
+
+static int start_cold(struct run *run, struct brig_error *err)
+{
+    if (run->slot >= run->warden->slot_count && !take_slot(run))
+        return brig_fail(err, BRIG_E_STATE, 0, "%zu jails are all there can be at a time",
+                         run->warden->slot_count);
+    return start_run(run, err);
+}
+
+/* One that waited and cannot be let go is none: its request begins cold. */
+static int start_warm(struct run *run, struct brig_error *err)
+{
+    if (warden_park_release(run, NULL) == 0)
+        return 0;
+    warden_unwatch(run->warden, &run->source);
+    warden_unwatch(run->warden, &run->gate);
+    drop_job(run);
+    run->warm = false;
+    return start_cold(run, err);
+}
+
 void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag)
 {
     struct brig_error err = {0};
-    struct run *run = calloc(1, sizeof *run);
+    const struct runtime *runtime = NULL;
+    int result = check(warden, request, &runtime, &err);
+    struct run *run = result < 0 ? NULL : warden_pool_take(warden, runtime, request);
+    if (!run)
+        run = new_run(warden);
     if (!run || note_begin(warden, request) < 0) {
-        free(run);
+        if (run)
+            warden_run_bury(run);
         execution_request_done(request);
         warden_warn(warden, "out of memory: a run was not begun");
         return;
     }
-    *run = (struct run){.warden = warden,
-                        .request = *request,
-                        .tag = tag,
-                        .front = warden->fronts,
-                        .slot = SIZE_MAX,
-                        .started_ns = clock_wall_ns()};
-    *request = (struct execution_request){0};
-    run->streams[0].source.fd = run->streams[1].source.fd = -1;
-    run->streams[0].run = run->streams[1].run = run;
-    add_run(run);
-    if (prepare(run, &err) < 0) {
-        fail(run, err.message);
-        return;
-    }
-    if (start_run(run, &err) < 0) {
+    run->runtime = runtime;
+    give(run, request, tag);
+    if (result == 0)
+        result = run->warm ? start_warm(run, &err) : start_cold(run, &err);
+    if (result < 0) {
         warden_output_close(run);
         fail(run, err.message);
     }

@@ -38,6 +38,7 @@
 #define FRONT_FULL ((size_t)8 << 20)
 #define FRONT_EASY ((size_t)2 << 20)
 #define SLOTS_MORE 64 /* than may run at a time: those that are ending */
+#define POOL_SLOTS 16384 /* for those that wait; beyond it none are made */
 
 /* ---- what the loop waits for ---- */
 
@@ -336,6 +337,8 @@ static int timeout_ms(const struct warden *warden, uint64_t now)
                    warden->peers[ROLE_FRONT].channel;
     if (changed && warden->gauges_due_ms < due)
         due = warden->gauges_due_ms;
+    if (warden_pools_due_ms(warden) < due)
+        due = warden_pools_due_ms(warden);
     if (warden->draining && now + GAUGES_MS < due)
         due = now + GAUGES_MS;
     return due <= now ? 0 : (int)(due - now);
@@ -346,6 +349,7 @@ static void settle(struct warden *warden, uint64_t now)
 {
     struct warden_peer *recorder = &warden->peers[ROLE_RECORDER];
     const struct warden_peer *front = &warden->peers[ROLE_FRONT];
+    warden_pools_settle(warden, now);
     warden_runs_clear(warden);
     if (recorder->channel && warden_ledger_send(&warden->ledger, recorder->channel, NULL) < 0)
         lose_peer(recorder);
@@ -426,7 +430,7 @@ static int make_slots(struct warden *warden, struct brig_error *err)
     const struct server_config *config = warden->config;
     warden->as_root = identity_is_root();
     warden->run_most = config->sandbox.max_concurrent + SLOTS_MORE;
-    warden->slot_count = warden->run_most;
+    warden->slot_count = warden->run_most + POOL_SLOTS;
     if (warden->as_root && config->sandbox.uid_count < config->sandbox.max_concurrent)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "sandbox.uid_count is %llu: as root each of max_concurrent (%llu) jails "
@@ -453,7 +457,8 @@ static int set_up(struct warden *warden, struct channel *control, struct brig_er
         (result = warden_credential_take(&warden->credential, err)) < 0 ||
         (result = warden_instance_open(warden->config->sandbox.state_dir, &warden->instance, err)) <
             0 ||
-        (result = warden_ledger_add(&warden->ledger, MESSAGE_NEW_WARDEN, NULL, 0, err)) < 0)
+        (result = warden_ledger_add(&warden->ledger, MESSAGE_NEW_WARDEN, NULL, 0, err)) < 0 ||
+        (result = warden_pools_begin(warden, err)) < 0)
         return result;
     warden->ground = (struct jail_ground){.config = warden->config,
                                           .credential = &warden->credential,
@@ -469,6 +474,7 @@ static int set_up(struct warden *warden, struct channel *control, struct brig_er
 
 static void clear_up(struct warden *warden)
 {
+    warden_pools_end(warden);
     warden_runs_abandon(warden);
     for (int i = 0; i < ROLES_; i++)
         lose_peer(&warden->peers[i]);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread that makes jails ahead. It calls warden_park_build() and touches nothing else of the
+ * warden's: the run is its own from give to take. Signals are left to it as to the loop, or commands
+ * would begin with a mask that no other has. */
+#include "server/warden/builder.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+
+static struct run *next_wanted(struct builder *builder)
+{
+    (void)pthread_mutex_lock(&builder->lock);
+    while (!builder->stop && !builder->wanted)
+        (void)pthread_cond_wait(&builder->given, &builder->lock);
+    struct run *run = builder->stop ? NULL : take_ptr(&builder->wanted);
+    (void)pthread_mutex_unlock(&builder->lock);
+    return run;
+}
+
+static void put(struct builder *builder, struct run *run, int result, const struct brig_error *err)
+{
+    (void)pthread_mutex_lock(&builder->lock);
+    builder->made = run;
+    builder->result = result;
+    builder->err = *err;
+    (void)pthread_mutex_unlock(&builder->lock);
+    (void)eventfd_write(builder->event, 1);
+}
+
+static void *work(void *context)
+{
+    struct builder *builder = context;
+    for (struct run *run; (run = next_wanted(builder));) {
+        struct brig_error err = {0};
+        int result = warden_park_build(run, &err);
+        put(builder, run, result, &err);
+    }
+    return NULL;
+}
+
+int warden_builder_begin(struct builder *builder, struct brig_error *err)
+{
+    *builder = (struct builder){.event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (builder->event < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a thread for waiting jails");
+    (void)pthread_mutex_init(&builder->lock, NULL);
+    (void)pthread_cond_init(&builder->given, NULL);
+    int error = pthread_create(&builder->thread, NULL, work, builder);
+    if (error)
+        return brig_fail(err, BRIG_E_SYSTEM, error, "cannot make a thread for waiting jails");
+    builder->running = true;
+    return 0;
+}
+
+struct run *warden_builder_end(struct builder *builder)
+{
+    if (!builder->running)
+        return NULL;
+    (void)pthread_mutex_lock(&builder->lock);
+    builder->stop = true;
+    (void)pthread_cond_signal(&builder->given);
+    (void)pthread_mutex_unlock(&builder->lock);
+    (void)pthread_join(builder->thread, NULL);
+    builder->running = false;
+    (void)close(take_fd(&builder->event));
+    return builder->made ? builder->made : builder->wanted;
+}
+
+bool warden_builder_is_busy(const struct builder *builder)
+{
+    return builder->busy;
+}
+
+void warden_builder_give(struct builder *builder, struct run *run)
+{
+    builder->busy = true;
+    (void)pthread_mutex_lock(&builder->lock);
+    builder->wanted = run;
+    (void)pthread_cond_signal(&builder->given);
+    (void)pthread_mutex_unlock(&builder->lock);
+}
+
+struct run *warden_builder_take(struct builder *builder, int *ret_result,
+                                struct brig_error *ret_err)
+{
+    eventfd_t count;
+    (void)eventfd_read(builder->event, &count);
+    (void)pthread_mutex_lock(&builder->lock);
+    struct run *run = take_ptr(&builder->made);
+    *ret_result = builder->result;
+    *ret_err = builder->err;
+    (void)pthread_mutex_unlock(&builder->lock);
+    if (run)
+        builder->busy = false;
+    return run;
+}
