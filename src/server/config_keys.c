@@ -129,7 +129,8 @@ const struct config_key config_keys[] = {
     {KEY("sandbox.pool.enabled", CONFIG_BOOLEAN, sandbox.pool.enabled), .initial = "true",
      .doc = "Whether jails are made ahead and wait for code. Each is for one execution. A request "
             "with limits, variables, arguments, files or a network of its own begins cold, as "
-            "does every request that finds none waiting."},
+            "does every request that finds none waiting. The variable EXECUTOR_POOL_ENABLED "
+            "replaces it."},
     {KEY("sandbox.pool.min", CONFIG_NUMBER, sandbox.pool.min), .initial = "2", .max = POOL_MAX,
      .doc = "How many wait for a runtime that was used of late, by each API key. A runtime may "
             "have its own."},

@@ -7,7 +7,7 @@
 #include "server/execution.h"
 #include "server/pack.h"
 
-#define FORMAT 1             /* changes with the order of the fields */
+#define FORMAT 2             /* changes with the order of the fields */
 #define WORD_MAX 128         /* ids, names of languages, addresses */
 #define LINE_MAX_LENGTH 4096 /* details and messages */
 #define PATH_LENGTH_MAX 4096
@@ -209,6 +209,9 @@ int execution_result_encode(const struct execution_result *result, struct str *o
     pack_text(out, result->message ? result->message : "");
     pack_texts(out, result->unenforced, result->unenforced_count);
     pack_u64(out, (uint64_t)result->started_ns);
+    pack_u64(out, result->trace.warm);
+    for (size_t i = 0; i < STEPS_; i++)
+        pack_u64(out, result->trace.at_us[i]);
     return packed(out, err);
 }
 
@@ -234,6 +237,9 @@ static void unpack_result(struct unpack *in, struct execution_result *ret)
     ret->message = unpack_needed_text(in, LINE_MAX_LENGTH);
     ret->unenforced = unpack_texts(in, UNENFORCED_MAX, LINE_MAX_LENGTH, &ret->unenforced_count);
     ret->started_ns = (int64_t)unpack_u64(in, INT64_MAX);
+    ret->trace.warm = unpack_u64(in, 1) != 0;
+    for (size_t i = 0; i < STEPS_; i++)
+        ret->trace.at_us[i] = unpack_u64(in, UINT64_MAX);
 }
 
 int execution_result_decode(const void *bytes, size_t length, struct execution_result *ret,

@@ -83,6 +83,7 @@ static void test_everything(void)
                 "  cors_origins: [https://a.example, 'http://localhost:3000']\n"
                 "  access_log: /var/log/brigd.log\n"
                 "  drain_timeout: 0\n"
+                "  trace: true\n"
                 "sandbox:\n"
                 "  backend: native\n"
                 "  max_concurrent: 7\n"
@@ -101,6 +102,9 @@ static void test_everything(void)
                 "  state_dir: /tmp/x\n"
                 "  uid_first: 100000\n"
                 "  uid_count: 10\n"
+                "  pool: {enabled: true, min: 3, max: 9, memory: 64M, idle_timeout: 1m, max_age: 2m,\n"
+                "         max_domains: 4, zygotes: false, zygote_runs: 7, zygote_age: 3m,\n"
+                "         preload: [json, os.path]}\n"
                 "database:\n"
                 "  dsn: postgres://u:secret@db/x?sslmode=disable\n"
                 "  path: /tmp/h.sqlite\n"
@@ -261,6 +265,39 @@ static void test_runtimes(void)
                   "f.yaml:2: ", "twice");
     check_refused("runtimes:\n  python: {command: [1,2,3,4,5,6,7,8,9,1,1,1,1,1,1,1]}\n",
                   "f.yaml:2: ", "at most 15");
+}
+
+static const struct runtime *runtime_with(const char *yaml, const char *name)
+{
+    check_taken(yaml, "a runtime whose jails wait");
+    return config_find_runtime(&config, name);
+}
+
+static void test_pools(void)
+{
+    const struct runtime *runtime = runtime_with("", "python");
+    tap_ok(config.sandbox.pool.enabled && config.sandbox.pool.zygotes, "jails wait, and zygotes");
+    tap_is_int(runtime->parking, PARKING_ZYGOTE, "python's are forked");
+    tap_ok(runtime->pool_min == 2 && runtime->pool_max == 16, "two, and at most sixteen");
+    tap_is_int(config_find_runtime(&config, "node")->parking, PARKING_NODE, "node's run already");
+    tap_is_int(config_find_runtime(&config, "bash")->parking, PARKING_EXEC, "a shell's do not");
+    tap_is_int(config_find_runtime(&config, "claude")->parking, PARKING_NONE, "and agents' do not wait");
+    runtime = runtime_with("runtimes:\n  node: {command: [bun, '{file}']}\n", "node");
+    tap_is_int(runtime->parking, PARKING_EXEC, "another program than node cannot run already");
+    runtime = runtime_with("runtimes:\n  node: {command: [/opt/node, '{file}']}\n", "node");
+    tap_is_int(runtime->parking, PARKING_NODE, "the same program elsewhere can");
+    runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], parking: none}\n", "x");
+    tap_is_int(runtime->parking, PARKING_NONE, "it can be turned off for one");
+    runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], allow: [a.example]}\n", "x");
+    tap_is_int(runtime->parking, PARKING_NONE, "and is off for one with a network");
+    runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], pool_min: 40}\n", "x");
+    tap_ok(runtime->pool_min == 40 && runtime->pool_max == 40, "a number of its own is the most too");
+    check_refused("runtimes:\n  x: {command: [x, '{file}'], pool_min: 4, pool_max: 3}\n",
+                  "f.yaml:2: ", "pool_max, 3");
+    check_refused("sandbox:\n  pool: {min: 4, max: 3}\n", "f.yaml:2: ", "sandbox.pool.max");
+    check_refused("sandbox:\n  pool: {preload: ['os;x']}\n", "f.yaml:2: ", "'os;x'");
+    check_refused("sandbox:\n  pool: {preload: [os..path]}\n", "f.yaml:2: ", "name of a module");
+    check_refused("sandbox:\n  pool: {max: 4097}\n", "f.yaml:2: ", "4096");
 }
 
 static void test_follow(void)
@@ -424,6 +461,7 @@ int main(void)
     test_refusals();
     test_bombs();
     test_runtimes();
+    test_pools();
     test_follow();
     test_print();
     test_load();

@@ -345,7 +345,11 @@ static void log_request(const struct exchange *exchange)
                                      .status = exchange->gone ? 499 : exchange->status,
                                      .bytes_in = exchange->body_bytes,
                                      .bytes_out = exchange->sent_bytes,
-                                     .duration_us = clock_now_us() - exchange->began_us};
+                                     .duration_us = clock_now_us() - exchange->began_us,
+                                     .began_us = exchange->began_us,
+                                     .trace = exchange->front->config->server.trace
+                                                  ? &exchange->trace
+                                                  : NULL};
     metrics_request(&exchange->front->metrics, line.status);
     access_log_add(&exchange->front->log, &line);
 }

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/own.h"
@@ -48,6 +49,8 @@ static void take_piece(struct run_stream *stream, char *piece, size_t length)
     struct run *run = stream->run;
     size_t room = stream->most - stream->kept.length;
     size_t keep = length < room ? length : room;
+    if (run->output_bytes == 0)
+        run->trace.at_us[STEP_OUTPUT] = clock_now_us();
     run->output_bytes += length;
     if (keep < length)
         stream->truncated = true;

@@ -193,7 +193,7 @@ struct run *warden_pool_take(struct warden *warden, const struct runtime *runtim
     struct run *run =
         may_wait(warden, runtime, request) ? look_for(warden, runtime, request->domain) : NULL;
     if (run)
-        run->warm = true;
+        run->trace.warm = true;
     *(run ? &counts->hits : &counts->misses) += 1;
     return run;
 }

@@ -116,6 +116,7 @@ static void finish(struct run *run)
     struct brig_result from = {0};
     struct execution_result result;
     struct brig_error err = {0};
+    run->trace.at_us[STEP_ENDED] = clock_now_us();
     warden_unwatch(run->warden, &run->source);
     warden_output_drain(run);
     if (brig_job_result(run->job, &from, &err) < 0) {
@@ -317,6 +318,11 @@ static int note_begin(struct warden *warden, const struct execution_request *req
     return warden_ledger_add(&warden->ledger, MESSAGE_BEGIN, bytes.data, bytes.length, NULL);
 }
 
+static void mark(struct run *run, enum execution_step step)
+{
+    run->trace.at_us[step] = clock_now_us();
+}
+
 static void give(struct run *run, struct execution_request *request, uint64_t tag)
 {
     run->request = *request;
@@ -333,18 +339,23 @@ static int start_cold(struct run *run, struct brig_error *err)
     if (run->slot >= run->warden->slot_count && !take_slot(run))
         return brig_fail(err, BRIG_E_STATE, 0, "%zu jails are all there can be at a time",
                          run->warden->slot_count);
-    return start_run(run, err);
+    int result = start_run(run, err);
+    mark(run, STEP_JAIL);
+    mark(run, STEP_RELEASED);
+    return result;
 }
 
 /* One that waited and cannot be let go is none: its request begins cold. */
 static int start_warm(struct run *run, struct brig_error *err)
 {
-    if (warden_park_release(run, NULL) == 0)
+    if (warden_park_release(run, NULL) == 0) {
+        mark(run, STEP_RELEASED);
         return 0;
+    }
     warden_unwatch(run->warden, &run->source);
     warden_unwatch(run->warden, &run->gate);
     drop_job(run);
-    run->warm = false;
+    run->trace.warm = false;
     return start_cold(run, err);
 }
 
@@ -352,7 +363,9 @@ void warden_run_begin(struct warden *warden, struct execution_request *request, 
 {
     struct brig_error err = {0};
     const struct runtime *runtime = NULL;
+    uint64_t received_us = clock_now_us();
     int result = check(warden, request, &runtime, &err);
+    uint64_t checked_us = clock_now_us();
     struct run *run = result < 0 ? NULL : warden_pool_take(warden, runtime, request);
     if (!run)
         run = new_run(warden);
@@ -365,8 +378,11 @@ void warden_run_begin(struct warden *warden, struct execution_request *request, 
     }
     run->runtime = runtime;
     give(run, request, tag);
+    run->trace.at_us[STEP_RECEIVED] = received_us;
+    run->trace.at_us[STEP_CHECKED] = checked_us;
+    mark(run, STEP_JAIL);
     if (result == 0)
-        result = run->warm ? start_warm(run, &err) : start_cold(run, &err);
+        result = run->trace.warm ? start_warm(run, &err) : start_cold(run, &err);
     if (result < 0) {
         warden_output_close(run);
         fail(run, err.message);

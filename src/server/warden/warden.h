@@ -68,9 +68,9 @@ struct run {
     struct run_stream streams[2];
     uint64_t output_bytes; /* of both streams, kept or not */
     int64_t started_ns;    /* since 1970 */
+    struct execution_trace trace;
     /* Of one that waits, or has waited, for its request: */
     struct pool *pool; /* while it waits */
-    bool warm;
     bool ready;                /* as far as it gets before its code comes */
     uint64_t parked_ms;        /* since when it waits */
     int output_ends[2], gate_end; /* the jail's, until it has them */
