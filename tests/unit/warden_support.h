@@ -76,7 +76,7 @@ static inline void rig_pools(struct server_config *config)
     config->sandbox.pool.domains = 8;
     for (size_t i = 0; i < config->runtime_count; i++) {
         config->runtimes[i].pool_min = 2;
-        config->runtimes[i].pool_max = 4;
+        config->runtimes[i].pool_max = 2;
     }
 }
 

@@ -171,7 +171,7 @@ int warden_park_release(struct run *run, struct brig_error *err)
     if (result < 0 || run->gate.fd < 0)
         return result;
     warden_unwatch(run->warden, &run->gate);
+    /* It stays open: Node may not be ready yet, and has still to say so. */
     ssize_t sent = send(run->gate.fd, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)close(take_fd(&run->gate.fd));
     return sent == 1 ? 0 : brig_fail(err, BRIG_E_STATE, 0, "the jail is gone");
 }
