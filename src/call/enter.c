@@ -172,7 +172,7 @@ static void enter_full(struct brig_call *call)
     set_streams(call);
     if ((status = guard_terminal(call)) < 0)
         _exit(child_failed(&start, PLAN_STEP_SECCOMP, status));
-    if ((status = child_call_walls(&start)) != 0)
+    if ((status = child_call_walls(&start)) != 0 || (status = child_call_wait(&start)) != 0)
         _exit(status);
     if (call->traced && (status = trace_install(call)) < 0)
         _exit(child_failed(&start, PLAN_STEP_SECCOMP, status));

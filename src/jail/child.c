@@ -27,9 +27,10 @@ static bool has_intermediate(const struct plan *plan)
 
 /* ---- the jail's first process ---- */
 
-static int write_file(const struct plan_step *step)
+static int write_file(const struct plan *plan, const struct plan_step *step)
 {
-    long fd = SYS(openat, AT_FDCWD, step->path, O_WRONLY | O_CLOEXEC, 0);
+    int from = step->slot == PLAN_NO_SLOT ? AT_FDCWD : plan->slots[step->slot];
+    long fd = SYS(openat, from, step->path, O_WRONLY | O_CLOEXEC, 0);
     if (fd < 0)
         return (int)fd;
     long result = SYS(write, fd, step->data, step->length);
@@ -114,7 +115,7 @@ static int take_step(const struct start *start, const struct plan_step *step)
     if (child_is_mount_step(step))
         return child_mount_step(start->plan, step);
     if (step->op == PLAN_WRITE)
-        return write_file(step);
+        return write_file(start->plan, step);
     if (step->op == PLAN_SETGROUPS)
         return (int)SYS(setgroups, 0, 0);
     if (step->op == PLAN_HOSTNAME)
@@ -445,31 +446,6 @@ static unsigned long sharing_flag(const struct start *start)
     return start->fds_below > 0 ? CLONE_FILES : 0;
 }
 
-static int first_main(void *argument)
-{
-    struct start *start = argument;
-    const struct plan *plan = start->plan;
-    int result = has_intermediate(plan) ? 0 : leave_fds(start);
-    if (result < 0)
-        return child_failed(start, PLAN_STEP_CLONE, result);
-    if (start->early)
-        (void)SYS(close, start->parent_wire);
-    clear_handlers(start);
-    result = has_intermediate(plan) ? 0 : child_enter_group(start);
-    if (result < 0 || (result = child_join_groups(plan)) < 0)
-        return child_failed(start, PLAN_STEP_CGROUP, result);
-    if (plan->parent_maps && !await_go(start))
-        return 125;
-    if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
-        (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
-    start->apart = is_apart(start);
-    long command = start->apart ? build_apart(start) : build_alone(start);
-    return command < 0 ? (int)-command : become_init(start, command);
-}
-
-/* ---- the intermediate: other ids, or the namespaces of a template, before our own ---- */
-
 static int take_ids(const struct plan *plan)
 {
     if (plan->rung != PLAN_FULL && plan->drop_caps)
@@ -485,6 +461,33 @@ static int take_ids(const struct plan *plan)
         result = SYS(prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
     return (int)result;
 }
+
+static int first_main(void *argument)
+{
+    struct start *start = argument;
+    const struct plan *plan = start->plan;
+    int result = has_intermediate(plan) ? 0 : leave_fds(start);
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CLONE, result);
+    if (start->early)
+        (void)SYS(close, start->parent_wire);
+    clear_handlers(start);
+    result = has_intermediate(plan) ? 0 : child_enter_group(start);
+    if (result < 0 || (result = child_join_groups(plan)) < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
+    if (plan->parent_maps && !await_go(start))
+        return 125;
+    if (plan->range_count > 0 && (result = take_ids(plan)) < 0)
+        return child_failed(start, PLAN_STEP_IDS, result);
+    if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
+        (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
+    start->apart = is_apart(start);
+    long command = start->apart ? build_apart(start) : build_alone(start);
+    return command < 0 ? (int)-command : become_init(start, command);
+}
+
+/* ---- the intermediate: other ids, or the namespaces of a template, before our own ---- */
 
 static int join_namespaces(const struct plan *plan)
 {
@@ -512,6 +515,8 @@ static int intermediate_main(void *argument)
         return child_failed(start, PLAN_STEP_IDS, result);
     if ((result = plan->enters ? child_enter(start) : join_namespaces(plan)) < 0)
         return child_failed(start, PLAN_STEP_JOIN, result);
+    if (plan->become_joined && (result = take_ids(plan)) < 0)
+        return child_failed(start, PLAN_STEP_IDS, result);
     if (plan->only_steps)
         return build(start);
     /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
@@ -545,7 +550,8 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
                             .fds_below = fds_to_leave(plan, wire_fd)};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (has_intermediate(plan)) {
-        if (plan->become || plan->enters) /* changing ids would make the caller undumpable */
+        if (plan->become || plan->become_joined || plan->enters) /* changing ids would make the
+                                                                  * caller undumpable */
             clone.flags = CLONE_VFORK;
         if (plan->enters) /* what it clones ends like it: see job_enter() */
             clone.exit_signal = SIGNAL_CHILD;
@@ -648,4 +654,57 @@ int child_call_init(struct start *start, long command)
 {
     clear_handlers(start);
     return become_init(start, command);
+}
+
+/* ---- for a process that is forked by one that waits for it: src/zygote ---- */
+
+static int forked_first_main(void *argument)
+{
+    struct start *start = argument;
+    int status = child_call_build(start);
+    if (status != 0)
+        return status;
+    long command = start->fork(start->fork_argument); /* only here does it return */
+    if (command < 0)
+        return child_failed(start, PLAN_STEP_COMMAND, command);
+    return child_call_init(start, command);
+}
+
+static int forker_main(void *argument)
+{
+    struct start *start = argument;
+    const struct plan *plan = start->plan;
+    int result = child_enter_group(start);
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
+    if (plan->become_joined && (result = take_ids(plan)) < 0)
+        return child_failed(start, PLAN_STEP_IDS, result);
+    if ((result = join_namespaces(plan)) < 0)
+        return child_failed(start, PLAN_STEP_JOIN, result);
+    long pid = child_clone(
+        start, &(struct child_clone){
+                   .flags = first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD,
+                   .stack = 1,
+                   .function = forked_first_main,
+               });
+    if (pid < 0)
+        return child_failed(start, PLAN_STEP_CLONE, pid);
+    return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
+}
+
+long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
+                     long (*fork_function)(void *), void *argument, struct start **ret_start)
+{
+    struct start *start = start_in(memory);
+    *start = (struct start){.plan = plan,
+                            .wire = wire_fd,
+                            .stack = memory,
+                            .pidfd = -1,
+                            .command_pidfd = -1,
+                            .fork = fork_function,
+                            .fork_argument = argument};
+    *ret_start = start;
+    struct child_clone clone = {
+        .flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan), .function = forker_main};
+    return child_clone(start, &clone);
 }

@@ -120,6 +120,24 @@ static int drop_caps(void)
     return child_set_caps(0);
 }
 
+/* Through the exec, and for that of nothing else: it is trusted. */
+static int keep_caps(void)
+{
+    long result = 0;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    if ((result = SYS(capget, &header, data)) < 0)
+        return (int)result;
+    data[0].inheritable = data[0].permitted;
+    data[1].inheritable = data[1].permitted;
+    if ((result = SYS(capset, &header, data)) < 0)
+        return (int)result;
+    for (int cap = 0; cap < 64; cap++)
+        if (data[cap / 32].permitted & 1U << cap % 32)
+            result |= SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
+    return result < 0 ? -ERR_EPERM : 0;
+}
+
 static int make_ruleset(const struct plan *plan)
 {
     long ruleset = SYS(landlock_create_ruleset, &plan->landlock_attr, plan->landlock_attr_size, 0);
@@ -315,6 +333,8 @@ int child_command_main(void *argument)
         return child_failed(&own, PLAN_STEP_FDS, result);
     if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return child_failed(&own, PLAN_STEP_RLIMIT, result);
+    if (plan->keep_caps && (result = keep_caps()) < 0)
+        return child_failed(&own, PLAN_STEP_CAPS, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
@@ -343,6 +363,13 @@ int child_call_walls(const struct start *start)
         return child_failed(start, PLAN_STEP_LANDLOCK, result);
     if ((result = child_set_rlimits(plan)) < 0)
         return child_failed(start, PLAN_STEP_RLIMIT, result);
+    return 0;
+}
+
+int child_call_wait(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    int result;
     char word;
     if (SYS(read, start->gate[0], &word, 1) != 1)
         return 125; /* there is no init, and so no jail */

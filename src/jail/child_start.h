@@ -45,7 +45,9 @@ struct start {
     unsigned long cpus[CPU_WORDS];
     bool apart; /* the command's process makes the network while the first one builds; */
     int planned, built, networked, joined; /* what they tell each other then, */
-    long init; /* and what the command's has made for the first: an fd or -errno */
+    long init;            /* and what the command's has made for the first: an fd or -errno */
+    long (*fork)(void *); /* who forks, in child_fork_jail(): the pid or -errno, in the parent */
+    void *fork_argument;
 };
 
 /* ---- child_clone.c ---- */
@@ -126,5 +128,12 @@ int child_call_outside(struct start *start);
  * becomes init. */
 int child_call_build(struct start *start);
 int child_call_init(struct start *start, long command);
-/* In the function's own process. */
+/* In the function's own process: the walls, and then waiting for init. */
 int child_call_walls(const struct start *start);
+int child_call_wait(const struct start *start);
+
+/* The same for who waits in a template's namespaces to be forked: makes a jail in which `fork_function`
+ * is called, by its first process and in our memory. In the child that must not return; what is left to
+ * do there is child_call_walls() with *ret_start. The pid of who has made it, to be reaped, or -errno. */
+long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
+                     long (*fork_function)(void *), void *argument, struct start **ret_start);

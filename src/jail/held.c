@@ -14,7 +14,7 @@
 
 bool job_is_waiting(const struct brig_job *job)
 {
-    return job->state == JOB_RUNNING && job->waiting;
+    return job->state == JOB_RUNNING && job->waiting && !job->building;
 }
 
 static int fill(struct brig_job *job, const struct job_late *late, struct brig_error *err)
@@ -35,6 +35,8 @@ int job_release(struct brig_job *job, const struct job_late *late, struct brig_e
 {
     if (job->state != JOB_RUNNING || (!job->waiting && !job_is_awaited(job)))
         return brig_fail(err, BRIG_E_STATE, 0, "the command does not wait");
+    if (job->building)
+        return job_build_release(job, late, err);
     int result = fill(job, late, err);
     if (result < 0)
         return result;

@@ -238,6 +238,21 @@ static void close_if_open(int fd)
         (void)close(fd);
 }
 
+/* As long as the jail is being built. 1 once it is, 0 when there is no more to read, or an error. */
+static int hear_builder(struct brig_job *job, struct brig_error *err)
+{
+    while (job->building) {
+        struct wire_message message = {0};
+        int fd = -1, got = spawn_receive(job->wire, &message, &fd);
+        if (got == 0)
+            return 0;
+        int result = got < 0 ? job_build_lost(job, err) : job_build(job, &message, fd, err);
+        if (result < 0)
+            return result;
+    }
+    return 1;
+}
+
 static void handle_wire(struct brig_job *job)
 {
     for (;;) {
@@ -352,8 +367,13 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
     bool ended = false;
     for (int i = 0; i < count; i++) {
         int fd = events[i].data.fd;
-        if (fd == job->wire)
+        int built = job->building && fd == job->wire ? hear_builder(job, err) : 1;
+        if (built < 0)
+            return built;
+        if (fd == job->wire && built > 0)
             handle_wire(job);
+        else if (fd == job->wire)
+            continue;
         else if (fd == job->pidfd)
             ended = true;
         else if (fd == job->timer)
@@ -529,6 +549,10 @@ void brig_job_free(struct brig_job *job)
 {
     if (!job)
         return;
+    if (job->pid <= 0 && job->building) { /* which ends with its socket, and nobody knows when */
+        close_if_open(job->wire);
+        job->wire = -1;
+    }
     if (job->pid > 0) {
         limits_unthrottle(&job->limits);
         if (job_has_namespace(job))
@@ -544,6 +568,7 @@ void brig_job_free(struct brig_job *job)
     close_if_open(job->wire);
     close_if_open(job->terminal);
     close_if_open(job->kept);
+    job_building_free(job->building);
     close_if_open(job->late);
     close_if_open(job->late_input);
     close_if_open(job->entry_fd);

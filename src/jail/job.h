@@ -10,11 +10,21 @@
 #include "jail/watch.h"
 #include "jail/wire.h"
 
+struct job_late;
+struct zygote;
+
 enum job_state {
     JOB_RUNNING,
     JOB_ENDING, /* TERM was sent, the grace runs */
     JOB_KILLED, /* KILL was sent */
     JOB_OVER,
+};
+
+/* A jail that somebody else is making: job_build.c. */
+struct job_building {
+    struct zygote *zygote; /* a share in it */
+    bool started;          /* init runs */
+    struct job_late *late; /* for the release, as soon as all is there; or NULL */
 };
 
 struct brig_job {
@@ -28,10 +38,11 @@ struct brig_job {
     struct denials denials;
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
-    int kept;             /* the directory of brig_policy_keep(), or -1 */
-    int late, late_input; /* what job_release() fills, or -1 */
-    bool waiting;         /* the command is held until then */
-    int entry_fd;         /* what is published for job_enter(), or -1 */
+    int kept;                      /* the directory of brig_policy_keep(), or -1 */
+    int late, late_input;          /* what job_release() fills, or -1 */
+    bool waiting;                  /* the command is held until then */
+    struct job_building *building; /* by a zygote, until init says that it runs; or NULL */
+    int entry_fd;                  /* what is published for job_enter(), or -1 */
     struct capture captures[2];
     struct watch watch;
     struct brig_unenforced notices;
@@ -59,6 +70,15 @@ bool job_is_empty(const struct brig_job *job);
 bool job_is_awaited(const struct brig_job *job);
 /* Starts the clock for limits on time; job_arm_timer() is to follow. */
 void job_start_clock(struct brig_job *job, uint64_t wall_ms);
+/* Takes a message of a jail that is being built; 0, or what went wrong. In job_build.c. */
+int job_build(struct brig_job *job, const struct wire_message *message, int fd,
+              struct brig_error *err);
+/* What its socket's end means then. */
+int job_build_lost(struct brig_job *job, struct brig_error *err);
+/* Remembers a release until it can be. */
+int job_build_release(struct brig_job *job, const struct job_late *late, struct brig_error *err);
+void job_building_free(struct job_building *building);
+
 /* Arms the timer for the next thing due; one is made when there is something. */
 int job_arm_timer(struct brig_job *job, struct brig_error *err);
 

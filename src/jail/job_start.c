@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,6 +21,7 @@
 #include "jail/streams.h"
 #include "jail/template.h"
 #include "jail/unenforced.h"
+#include "jail/zygote_parts.h"
 
 /* ---- the ladder ---- */
 
@@ -354,13 +356,58 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
     return 0;
 }
 
+/* ---- one that a zygote makes ---- */
+
+static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
+                      const struct streams *streams, struct brig_error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    job->wire = fds_keep_high(pair[0]);
+    autoclose int theirs = pair[1];
+    job->started_us = clock_now_us();
+    return zygote_order(zygote, &job->plan, host_id, theirs, streams, err);
+}
+
+/* What becomes of it, job_build() hears. */
+static int start_from_zygote(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
+                             const struct streams *streams, struct brig_error *err)
+{
+    struct brig_template *template = zygote->template;
+    for (int i = 0; i < 3; i++)
+        if (streams->fds[i] < 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "stdio %d must be an fd or bytes", i);
+    int result = limits_init(&job->limits, template->policy, err);
+    if (result < 0)
+        return result;
+    int network = template_plan(template, &job->plan);
+    use_group(job, template->policy);
+    job->denials.filter = job->plan.seccomp_told ? job->plan.seccomp : NULL;
+    job->own_peak_kb = 0; /* nothing of ours is borrowed */
+    job->building = calloc(1, sizeof *job->building);
+    result = job->building && job->plan.limits_missing == zygote->plan.limits_missing
+                 ? order_jail(job, zygote, host_id, streams, err)
+                 : brig_fail(err, BRIG_E_STATE, 0, "the zygote's limits are not those of the run");
+    if (network >= 0) {
+        (void)close(network);
+        template_refill(template);
+    }
+    if (result < 0)
+        return result;
+    job->building->zygote = zygote_share(zygote);
+    return plan_trim(&job->plan, err);
+}
+
 /* Whose jail it will be: one of the policy's, one of a template, or with an entry the one that is
  * there. */
 struct origin {
     const struct brig_policy *policy;
     struct brig_template *template;
     const struct entry *entry;
-    bool held; /* the command waits for job_release() */
+    struct zygote *zygote; /* who forks it, */
+    uint32_t host_id;      /* as this */
+    bool held;             /* the command waits for job_release() */
 };
 
 static int make_jail(struct brig_job *job, const struct origin *origin,
@@ -369,6 +416,8 @@ static int make_jail(struct brig_job *job, const struct origin *origin,
 {
     if (origin->entry)
         return start_in_jail(job, origin->entry, command, streams, err);
+    if (origin->zygote)
+        return start_from_zygote(job, origin->zygote, origin->host_id, streams, err);
     if (policy_has_door(origin->policy)) {
         int result = door_new(origin->policy, &job->door, err);
         if (result < 0)
@@ -461,5 +510,15 @@ int job_enter(const struct entry *entry, const struct brig_command *command,
               struct brig_job **ret_job, struct brig_error *err)
 {
     struct origin origin = {.policy = entry->record.policy, .entry = entry};
+    return start(&origin, command, ret_job, err);
+}
+
+int zygote_start(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
+                 struct brig_job **ret_job, struct brig_error *err)
+{
+    if (!zygote_is_ready(zygote))
+        return brig_fail(err, BRIG_E_STATE, 0, "the zygote is not ready");
+    struct origin origin = {
+        .policy = zygote->template->policy, .zygote = zygote, .host_id = host_id, .held = true};
     return start(&origin, command, ret_job, err);
 }

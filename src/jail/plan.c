@@ -137,6 +137,8 @@ static void plan_ids(struct plan *plan, const struct identity *identity)
     plan->become = identity->become;
     plan->host_uid = identity->host_uid;
     plan->host_gid = identity->host_gid;
+    plan->inside_uid = identity->inside_uid;
+    plan->inside_gid = identity->inside_gid;
     if (plan->rung != PLAN_FULL)
         return;
     plan->clone_flags |= CLONE_NEWUSER;

@@ -23,7 +23,8 @@ enum plan_rung {
 
 /* What a step does. `slot` names a mount or directory made by an earlier step. */
 enum plan_op {
-    PLAN_WRITE,     /* write data into the existing file at path (host side: /proc/self/…) */
+    PLAN_WRITE, /* write data into the existing file at path (host side: /proc/self/…), or, with
+                       * a slot, at path in that */
     PLAN_SETGROUPS, /* drop all supplementary groups */
     PLAN_HOSTNAME,  /* data = the name */
     PLAN_PRIVATE,   /* make the mount namespace's tree private */
@@ -155,9 +156,13 @@ struct plan {
     uint64_t tool_token;     /* or 0: the leaf it joins, of the jail we are in */
     unsigned limits_missing; /* enum cgroup_resource: resource limits have to do */
     /* Before the namespaces are made: */
-    bool become; /* as root: take these ids first */
+    bool become;        /* as root: take these ids first, */
+    bool become_joined; /* or, of a range that is mapped, once the user namespace was joined */
     uid_t host_uid;
     gid_t host_gid;
+    uid_t inside_uid;
+    gid_t inside_gid;
+    uint32_t range_first, range_count; /* instead: ids the parent maps to themselves, as root */
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
     bool enters;                             /* a jail that runs already; those, and: */
     int join_more[PLAN_JOIN_MAX];
@@ -186,6 +191,7 @@ struct plan {
     const struct sock_fprog *seccomp;
     const struct sock_fprog *seccomp_told; /* the same, which asks before it refuses; or NULL */
     bool drop_caps;
+    bool keep_caps; /* of the user namespace it has joined: who makes jails in it needs them */
     struct plan_rlimit rlimits[PLAN_RLIMIT_MAX];
     size_t rlimit_count;
     const char *const *programs; /* candidates for exec, NULL-terminated */
@@ -266,10 +272,17 @@ void plan_rlimits(struct plan *plan, const struct brig_policy *policy);
 int plan_add_command(struct plan *plan, const struct plan_input *input, struct brig_error *err);
 
 /* Splits a compiled plan in two, in plan_template.c: what a template makes once, and what each of
- * its runs adds. Both keep pointing into the plan's arena. BRIG_E_UNSUPPORTED where it has a
- * mount that cannot wait and cannot be made ahead. */
-int plan_split(const struct plan *plan, struct arena *arena, struct plan *ret_held,
-               struct plan *ret_fresh, struct brig_error *err);
+ * its runs adds. Both keep pointing into the plan's arena. With PLAN_NESTED each run has a user
+ * namespace of its own below the template's, with the ids of the
+ * policy. BRIG_E_UNSUPPORTED where it has a mount that cannot wait and cannot be made ahead. */
+#define PLAN_UID_MAP "self/uid_map" /* where a nested run writes its maps, in its procfs */
+#define PLAN_GID_MAP "self/gid_map"
+enum plan_split_kind {
+    PLAN_SHARED,
+    PLAN_NESTED,
+};
+int plan_split(const struct plan *plan, enum plan_split_kind kind, struct arena *arena,
+               struct plan *ret_held, struct plan *ret_fresh, struct brig_error *err);
 
 /* Remembers what is mounted over a host tree, to be put back when the host replaces what it covers,
  * or one of the directories between it and the tree's root. In plan_watch.c. */

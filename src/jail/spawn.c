@@ -225,12 +225,30 @@ static void undo(struct spawned *spawned)
     door_sockets_done(&spawned->door);
 }
 
+/* Ids that are the same inside: root alone can map them. */
+static int map_range(const struct plan *plan, pid_t pid, struct brig_error *err)
+{
+    static const char *const names[] = {"uid_map", "gid_map"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        char path[64], text[64];
+        (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, names[i]);
+        int length = snprintf(text, sizeof text, "%u %u %u\n", plan->range_first, plan->range_first,
+                              plan->range_count);
+        autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 || write(fd, text, (size_t)length) != length)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot map the ids from %u on",
+                             plan->range_first);
+    }
+    return 0;
+}
+
 /* Writes the maps for a child that waits for them, and waits in turn until it and its command have
  * executed what they are to be, or are gone: then the last write end of `done` is closed. */
 static int write_maps(const struct plan *plan, const struct spawned *spawned, int done,
                       struct brig_error *err)
 {
-    int result = spawn_newgidmap(plan, spawned->pid, err);
+    int result = plan->range_count > 0 ? map_range(plan, spawned->pid, err)
+                                       : spawn_newgidmap(plan, spawned->pid, err);
     if (result < 0)
         return result;
     struct wire_message go = {.type = WIRE_GO};
@@ -394,4 +412,18 @@ int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret
     (void)take_fd(&wire);
     *ret_spawned = spawned;
     return 0;
+}
+
+void spawn_end(struct spawned *process)
+{
+    if (process->pid <= 0)
+        return;
+    (void)SYS(pidfd_send_signal, process->pidfd, SIGKILL, 0, 0);
+    while (SYS(waitid, SYS_WAIT_PIDFD, process->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+        ;
+    (void)close(process->pidfd);
+    (void)close(process->wire);
+    if (process->terminal >= 0)
+        (void)close(process->terminal);
+    *process = (struct spawned){0};
 }

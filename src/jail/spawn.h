@@ -52,6 +52,9 @@ void spawn_abandon(struct spawn_early *early);
 int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
                struct brig_error *err);
 
+/* Ends what spawn_jail() started, and waits for it; nothing if there is none. */
+void spawn_end(struct spawned *process);
+
 /* Receives one message; 1, 0 when there is none now, negative at the end. *ret_fd is the fd that came
  * with it, the caller's to close, or -1. */
 int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd);

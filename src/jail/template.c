@@ -42,20 +42,6 @@ static int open_namespace(pid_t pid, const char *which, struct brig_error *err)
     return fd;
 }
 
-static void end_process(struct spawned *process)
-{
-    if (process->pid <= 0)
-        return;
-    (void)SYS(pidfd_send_signal, process->pidfd, SIGKILL, 0, 0);
-    while (SYS(waitid, SYS_WAIT_PIDFD, process->pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
-        ;
-    (void)close(process->pidfd);
-    (void)close(process->wire);
-    if (process->terminal >= 0)
-        (void)close(process->terminal);
-    *process = (struct spawned){0};
-}
-
 static int start_holder(struct brig_template *template, struct plan *held, struct brig_error *err)
 {
     held->slots =
@@ -108,6 +94,7 @@ static int start_maker(struct brig_template *template, struct brig_error *err)
     struct plan maker = PLAN_INIT;
     maker.rung = PLAN_FULL;
     maker.become = template->fresh.become;
+    maker.become_joined = template->fresh.become_joined;
     maker.host_uid = template->fresh.host_uid;
     maker.host_gid = template->fresh.host_gid;
     maker.join_userns = template->fresh.join_userns;
@@ -121,55 +108,98 @@ static int start_maker(struct brig_template *template, struct brig_error *err)
     return 0;
 }
 
-int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
-                      struct brig_error *err)
+/* The parent writes the maps of a range, as root; nothing of the plan's own is to be mapped. */
+static void map_range(struct plan *held, const struct template_ids *ids)
 {
-    int result = policy_validate(policy, err);
+    size_t kept = 0;
+    for (size_t i = 0; i < held->step_count; i++)
+        if (held->steps[i].op != PLAN_WRITE && held->steps[i].op != PLAN_SETGROUPS)
+            held->steps[kept++] = held->steps[i];
+    held->step_count = kept;
+    held->become = false;
+    held->parent_maps = true;
+    held->range_first = ids->first;
+    held->range_count = ids->count;
+    held->host_uid = held->host_gid = ids->first + ids->count - 1;
+}
+
+static int prepare(struct brig_template *template, enum plan_split_kind kind,
+                   const struct template_ids *ids, struct brig_error *err)
+{
+    struct plan held;
+    int result = plan_compile(template->policy, PLAN_FULL, 0, &template->compiled, err);
+    if (result == 0)
+        result = plan_open_init(&template->compiled, err);
+    if (result == 0)
+        result = plan_split(&template->compiled, kind, &template->compiled.arena, &held,
+                            &template->fresh, err);
+    if (result == 0 && ids && ids->count > 0) {
+        map_range(&held, ids);
+        template->fresh.become = false;
+        template->fresh.become_joined = true;
+        template->fresh.host_uid = held.host_uid;
+        template->fresh.host_gid = held.host_gid;
+    }
+    if (result == 0)
+        result = start_holder(template, &held, err);
     if (result < 0)
         return result;
-    for (size_t i = 0; i < policy->grant_count; i++)
+    template->fresh.unenforced = held.unenforced;
+    open_rules(template);
+    /* A network with a door is made for each run: its sockets are. */
+    if (template->fresh.clone_flags & CLONE_NEWNET && !template->fresh.door)
+        result = start_maker(template, err);
+    if (result == 0)
+        template->no_group =
+            limits_are_defaults(template->policy) && !cgroup_is_ours() && !tools_are_near();
+    return result;
+}
+
+static int check_policy(const struct brig_policy *policy, struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    for (size_t i = 0; result == 0 && i < policy->grant_count; i++)
         if (policy->grants[i].fd >= 0)
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "a mount is moved into one jail: '%s' cannot be part of a template",
                              policy->grants[i].dest);
+    return result;
+}
+
+int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
+                 const struct template_ids *ids, struct brig_template **ret_template,
+                 struct brig_error *err)
+{
+    int result = check_policy(policy, err);
+    if (result < 0)
+        return result;
     struct brig_template *template = calloc(1, sizeof *template);
     if (!template)
         return brig_fail_nomem(err);
     template->compiled = template->fresh = PLAN_INIT;
     template->holder = template->maker = (struct spawned){0};
     template->policy = brig_policy_copy(policy);
-    struct plan held;
     if (!template->policy)
         result = brig_fail_nomem(err);
     else if (policy->disabled_layers & BRIG_LAYER_NAMESPACES || policy->allow_nested)
-        result =
-            BRIG_E_UNSUPPORTED; /* nested jails need a user namespace that is limited for one */
+        result = brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                           "nested jails need a user namespace that is limited for one");
     if (result == 0)
-        result = plan_compile(template->policy, PLAN_FULL, 0, &template->compiled, err);
-    if (result == 0)
-        result = plan_open_init(&template->compiled, err);
-    if (result == 0)
-        result = plan_split(&template->compiled, &template->compiled.arena, &held, &template->fresh,
-                            err);
-    if (result == 0)
-        result = start_holder(template, &held, err);
-    if (result == 0) {
-        template->fresh.unenforced = held.unenforced;
-        open_rules(template);
-        /* A network with a door is made for each run: its sockets are. */
-        if (template->fresh.clone_flags & CLONE_NEWNET && !template->fresh.door)
-            result = start_maker(template, err);
-    }
-    if (result == 0)
-        template->no_group = limits_are_defaults(policy) && !cgroup_is_ours() && !tools_are_near();
-    /* What cannot be prepared is built for each run, by the same rules. */
+        result = prepare(template, kind, ids, err);
     template->ready = result == 0;
-    if (result < 0 && result != BRIG_E_UNSUPPORTED) {
+    /* What cannot be prepared is built for each run, by the same rules. */
+    if (result < 0 && (result != BRIG_E_UNSUPPORTED || kind == PLAN_NESTED)) {
         brig_template_free(template);
         return result;
     }
     *ret_template = template;
     return 0;
+}
+
+int brig_template_new(const struct brig_policy *policy, struct brig_template **ret_template,
+                      struct brig_error *err)
+{
+    return template_new(policy, PLAN_SHARED, NULL, ret_template, err);
 }
 
 int template_plan(struct brig_template *template, struct plan *ret_plan)
@@ -194,8 +224,8 @@ void brig_template_free(struct brig_template *template)
 {
     if (!template)
         return;
-    end_process(&template->maker);
-    end_process(&template->holder);
+    spawn_end(&template->maker);
+    spawn_end(&template->holder);
     if (template->fresh.join_userns >= 0)
         (void)close(template->fresh.join_userns);
     if (template->fresh.join_mntns >= 0)

@@ -16,6 +16,16 @@ struct brig_template {
     struct spawned maker;  /* keeps network namespaces ready; pid 0 where none are needed */
 };
 
+/* Ids that the user namespace of a template maps to themselves, so that each run can take one of them,
+ * as root; the last is that of its own processes. */
+struct template_ids {
+    uint32_t first, count;
+};
+/* As brig_template_new(). With PLAN_NESTED it is for a zygote, and fails where it cannot be. */
+int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
+                 const struct template_ids *ids, struct brig_template **ret_template,
+                 struct brig_error *err);
+
 /* The plan for one run, to be completed with plan_add_command(). Returns the fd of the network
  * namespace it takes, to be closed after the start, or -1 where it makes its own. */
 int template_plan(struct brig_template *template, struct plan *ret_plan);

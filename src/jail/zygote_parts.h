@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What zygote.c and job_start.c share. */
+#pragma once
+
+#include "jail/streams.h"
+#include "jail/template.h"
+#include "jail/zygote.h"
+
+struct zygote {
+    struct brig_template *template;
+    struct plan plan; /* what it walks for each run; of the template's memory, with its filter */
+    struct spawned process;
+    int socket;
+    int words; /* what it writes, for when it fails */
+    bool ready, gone;
+    unsigned shares; /* besides its owner's */
+};
+
+/* One more to be freed. */
+struct zygote *zygote_share(struct zygote *zygote);
+
+/* Orders a jail for the plan's group, with the child's end of a wire. */
+int zygote_order(struct zygote *zygote, const struct plan *plan, uint32_t host_id, int wire,
+                 const struct streams *streams, struct brig_error *err);

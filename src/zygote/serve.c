@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* Waiting for orders, and carrying one out. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "jail/child_start.h"
+#include "jail/init_image.h"
+#include "jail/plan_flat.h"
+#include "jail/sys.h"
+#include "jail/wire.h"
+#include "jail/zygote_wire.h"
+#include "zygote/zygote.h"
+
+#define SIGNALS 65
+
+/* The program of init comes with the plan. */
+const unsigned char *const init_image = NULL;
+const size_t init_image_size = 0;
+
+/* Of the one process there is; its children have copies. */
+static struct {
+    struct plan plan;
+    void *memory;     /* for the stacks of who makes a jail */
+    char maps[2][48]; /* of the ids of the next run */
+    struct sigaction actions[SIGNALS];
+    sigset_t mask;
+    jmp_buf child; /* where a child goes on */
+} zygote;
+
+struct order {
+    struct zygote_message message;
+    int fds[ZYGOTE_FDS_MAX];
+    size_t fd_count;
+    char *bytes; /* ZYGOTE_PLAN: a piece of the plan */
+    size_t length;
+};
+
+/* ---- receiving ---- */
+
+static void take_fds(struct msghdr *header, struct order *order)
+{
+    for (struct cmsghdr *item = CMSG_FIRSTHDR(header); item; item = CMSG_NXTHDR(header, item)) {
+        if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS)
+            continue;
+        order->fd_count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        memcpy(order->fds, CMSG_DATA(item), order->fd_count * sizeof(int));
+    }
+}
+
+/* Without somebody to serve there is nothing left to do. */
+static void receive(struct order *ret_order, char *room)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(ZYGOTE_FDS_MAX * sizeof(int))];
+    } control;
+    struct order order = {.bytes = room};
+    struct iovec parts[] = {{&order.message, sizeof order.message}, {room, ZYGOTE_PIECE_BYTES}};
+    struct msghdr header = {.msg_iov = parts,
+                            .msg_iovlen = 2,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control};
+    ssize_t length;
+    do
+        length = recvmsg(ZYGOTE_SOCKET_FD, &header, MSG_CMSG_CLOEXEC);
+    while (length < 0 && errno == EINTR);
+    if (length < (ssize_t)sizeof order.message)
+        _exit(0);
+    take_fds(&header, &order);
+    order.length = (size_t)length - sizeof order.message;
+    *ret_order = order;
+}
+
+/* What no run can write to has its rules opened once. */
+static void open_rules(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->rule_count; i++)
+        if (plan->rules[i].slot == PLAN_NO_SLOT)
+            plan->rules[i].fd = open(plan->rules[i].path, O_PATH | O_CLOEXEC);
+}
+
+static bool take_plan(char *room)
+{
+    char *bytes = NULL;
+    size_t have = 0;
+    struct order order;
+    do {
+        receive(&order, room);
+        if (order.message.type != ZYGOTE_PLAN || have + order.length > order.message.length)
+            return false;
+        if (!bytes && !(bytes = malloc(order.message.length)))
+            return false;
+        memcpy(bytes + have, order.bytes, order.length);
+        have += order.length;
+    } while (have < order.message.length);
+    if (order.fd_count != 1 || !plan_unflatten(bytes, have, &zygote.plan))
+        return false;
+    zygote.plan.init_fd = order.fds[0];
+    zygote.plan.slots = calloc((size_t)zygote.plan.slot_count + 1, sizeof *zygote.plan.slots);
+    open_rules(&zygote.plan);
+    return zygote.plan.slots != NULL;
+}
+
+/* ---- one jail ---- */
+
+static void set_map(const char *path, char text[48], unsigned inside, unsigned outside)
+{
+    struct plan *plan = &zygote.plan;
+    (void)snprintf(text, 48, "%u %u 1\n", inside, outside);
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].op == PLAN_WRITE && strcmp(plan->steps[i].path, path) == 0) {
+            plan->steps[i].data = text;
+            plan->steps[i].length = strlen(text);
+        }
+}
+
+static void set_plan(const struct order *order)
+{
+    struct plan *plan = &zygote.plan;
+    const struct zygote_message *message = &order->message;
+    size_t next = 4;
+    plan->join_netns = message->has_network ? order->fds[next++] : -1;
+    plan->cgroup_fd = message->has_cgroup ? order->fds[next++] : -1;
+    plan->join_count = message->join_count;
+    for (size_t i = 0; i < plan->join_count; i++)
+        plan->join_fds[i] = order->fds[next++];
+    if (!plan->become_joined)
+        return;
+    plan->host_uid = message->host_uid;
+    plan->host_gid = message->host_gid;
+    set_map(PLAN_UID_MAP, zygote.maps[0], plan->inside_uid, plan->host_uid);
+    set_map(PLAN_GID_MAP, zygote.maps[1], plan->inside_gid, plan->host_gid);
+}
+
+/* Called by the jail's first process, on a stack of its own in our memory. The child has a copy of ours,
+ * and goes on there. */
+static long fork_interpreter(void *unused)
+{
+    (void)unused;
+    pid_t pid = fork();
+    if (pid == 0)
+        longjmp(zygote.child, 1);
+    return pid < 0 ? -errno : pid;
+}
+
+static void remember_signals(void)
+{
+    for (int i = 1; i < SIGNALS; i++)
+        (void)sigaction(i, NULL, &zygote.actions[i]);
+}
+
+/* Its makers have cleared what the interpreter had set. */
+static void restore_signals(void)
+{
+    for (int i = 1; i < SIGNALS; i++)
+        (void)sigaction(i, &zygote.actions[i], NULL);
+}
+
+static void be_command(const struct start *start, const struct order *order, const char *file)
+{
+    restore_signals();
+    for (int i = 0; i < 3; i++)
+        if (dup3(order->fds[1 + i], i, 0) < 0)
+            _exit(child_failed(start, PLAN_STEP_FDS, -errno));
+    python_after_fork(true);
+    int status = child_call_walls(start);
+    if (status != 0)
+        _exit(status);
+    python_touch(file);
+    if ((status = child_call_wait(start)) != 0)
+        _exit(status);
+    if (SYS(close_range, 3, ~0U, 0) < 0)
+        for (int fd = 3; fd < 65536; fd++)
+            (void)close(fd);
+    (void)pthread_sigmask(SIG_SETMASK, &zygote.mask, NULL);
+}
+
+static void reap(void)
+{
+    while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
+        ;
+}
+
+/* True in the child. */
+static bool fork_jail(const struct order *order, const char *file)
+{
+    static struct start *start;
+    sigset_t all;
+    set_plan(order);
+    python_before_fork();
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
+    if (setjmp(zygote.child) != 0) {
+        be_command(start, order, file);
+        return true;
+    }
+    long result =
+        child_fork_jail(&zygote.plan, order->fds[0], zygote.memory, fork_interpreter, NULL, &start);
+    if (result < 0)
+        (void)child_failed(start, PLAN_STEP_CLONE, result);
+    (void)pthread_sigmask(SIG_SETMASK, &zygote.mask, NULL);
+    python_after_fork(false);
+    for (size_t i = 0; i < order->fd_count; i++)
+        (void)close(order->fds[i]);
+    reap();
+    return false;
+}
+
+/* ---- all of it ---- */
+
+void serve(const char *file, const char *modules)
+{
+    char *room = malloc(ZYGOTE_PIECE_BYTES);
+    zygote.memory = mmap(NULL, CHILD_MEMORY_BYTES, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (!room || zygote.memory == MAP_FAILED || !take_plan(room) || !python_prepare(modules))
+        _exit(125);
+    remember_signals();
+    (void)pthread_sigmask(SIG_SETMASK, NULL, &zygote.mask);
+    struct zygote_message ready = {.type = ZYGOTE_READY};
+    if (send(ZYGOTE_SOCKET_FD, &ready, sizeof ready, MSG_NOSIGNAL) < 0)
+        _exit(0);
+    static struct order order; /* a child finds it when it comes back */
+    for (;;) {
+        receive(&order, room);
+        if (order.message.type != ZYGOTE_FORK || order.fd_count < 4)
+            _exit(125);
+        if (fork_jail(&order, file))
+            return;
+    }
+}

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/* A Python that is forked into jails: what its runs answer, that they are fresh and apart, and that they
+ * end as a Python of their own would. Works as root and as an ordinary user. */
+#include <fcntl.h>
+#include <libgen.h>
+#include <poll.h>
+
+#include "jail/held.h"
+#include "jail/identity.h"
+#include "jail/zygote.h"
+#include "job_support.h"
+#include "policy/policy.h"
+
+#define FIRST_ID 1800000000U
+#define ID_COUNT 8
+
+static const char *const argv[] = {"python3", "-u", "-B", "/workspace/main.py", NULL};
+
+static struct brig_policy *python_policy(void)
+{
+    struct brig_policy *policy = new_policy();
+    struct brig_error err = {0};
+    struct brig_identity identity = {.host_uid = (uid_t)-1,
+                                     .host_gid = (gid_t)-1,
+                                     .inside_uid = 65534,
+                                     .inside_gid = 65534,
+                                     .name = "sandbox"};
+    if (identity_is_root())
+        identity.host_uid = identity.host_gid = FIRST_ID;
+    int result = brig_policy_identity(policy, &identity, &err);
+    if (result == 0)
+        result = brig_policy_private(policy, BRIG_READ_ONLY, "/workspace", &err);
+    if (result == 0)
+        result = brig_policy_workdir(policy, "/workspace", &err);
+    if (result == 0)
+        result = brig_policy_setenv(policy, "PATH", "/usr/bin:/bin", &err);
+    if (result == 0)
+        result = brig_policy_setenv(policy, "HOME", "/tmp", &err);
+    if (result == 0)
+        result = brig_policy_seccomp(policy, BRIG_SECCOMP_CODE, &err);
+    if (result == 0)
+        result = brig_policy_trace(policy, true, &err);
+    tap_is_int(result, 0, "a policy for Python: %s", err.message);
+    return policy;
+}
+
+static struct brig_policy *late_policy(void)
+{
+    struct brig_policy *policy = python_policy();
+    (void)policy_late_file(policy, "/workspace/main.py", 0444, NULL);
+    policy->late_input = true;
+    return policy;
+}
+
+/* From the build tree we are in. */
+static int open_library(void)
+{
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 64);
+    path[length > 0 ? length : 0] = '\0';
+    (void)strcat(dirname(path), "/../../src/zygote/brig-zygote.so");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    tap_ok(fd >= 0, "the library is at %s", path);
+    return fd;
+}
+
+static struct zygote *start_zygote(const struct brig_policy *policy, const char *modules)
+{
+    struct zygote *zygote = NULL;
+    struct brig_error err = {0};
+    int library = open_library();
+    struct zygote_config config = {.policy = policy,
+                                   .argv = argv,
+                                   .file = "/workspace/main.py",
+                                   .modules = modules,
+                                   .library = library};
+    if (identity_is_root()) {
+        config.first_id = FIRST_ID;
+        config.id_count = ID_COUNT + 1;
+    }
+    tap_is_int(zygote_new(&config, &zygote, &err), 0, "a zygote: %s", err.message);
+    (void)close(library);
+    if (!zygote)
+        return NULL;
+    struct pollfd waiting = {.fd = zygote_fd(zygote), .events = POLLIN};
+    tap_is_int(poll(&waiting, 1, 30000), 1, "it says something");
+    tap_is_int(zygote_process(zygote, &err), 0, "it is there: %s", err.message);
+    tap_ok(zygote_is_ready(zygote), "and ready");
+    return zygote;
+}
+
+static struct brig_job *fork_run(struct zygote *zygote)
+{
+    static unsigned turn;
+    struct brig_job *job = NULL;
+    struct brig_error err = {0};
+    struct brig_command command = {.argv = argv,
+                                   .stdio = {{.kind = BRIG_STDIO_BYTES},
+                                             {.kind = BRIG_STDIO_CAPTURE},
+                                             {.kind = BRIG_STDIO_CAPTURE}}};
+    int result = zygote_start(zygote, FIRST_ID + turn++ % ID_COUNT, &command, &job, &err);
+    tap_is_int(result, 0, "a run is forked: %s", err.message);
+    return job;
+}
+
+static int release(struct brig_job *job, const char *code, const char *input)
+{
+    struct job_late late = {.code = code,
+                            .code_length = strlen(code),
+                            .input = input,
+                            .input_length = strlen(input),
+                            .wall_ms = 20000};
+    return job_release(job, &late, NULL);
+}
+
+static void finish_run(struct brig_job *job, struct brig_result *ret_result)
+{
+    struct brig_error err = {0};
+    tap_is_int(brig_job_wait(job, &err), 0, "it ends: %s", err.message);
+    tap_is_int(brig_job_result(job, ret_result, NULL), 0, "and has a result");
+    brig_job_free(job);
+}
+
+static void run_python(struct zygote *zygote, const char *code, struct brig_result *ret_result)
+{
+    struct brig_job *job = fork_run(zygote);
+    tap_is_int(release(job, code, ""), 0, "it is let go");
+    finish_run(job, ret_result);
+}
+
+static void run_cold(const char *code, struct brig_result *ret_result)
+{
+    struct brig_policy *policy = python_policy();
+    (void)brig_policy_file(policy, "/workspace/main.py", code, strlen(code), 0444, NULL);
+    struct brig_command command = {.argv = argv,
+                                   .stdio = {{.kind = BRIG_STDIO_BYTES, .bytes = ""},
+                                             {.kind = BRIG_STDIO_CAPTURE},
+                                             {.kind = BRIG_STDIO_CAPTURE}}};
+    struct brig_error err = {0};
+    tap_is_int(brig_run(policy, &command, ret_result, &err), 0, "a cold run: %s", err.message);
+    brig_policy_free(policy);
+}
+
+static const char *text_of(const struct brig_capture *capture)
+{
+    return capture->data ? capture->data : "";
+}
+
+/* The same program, forked and cold, must answer the same. */
+static void same(struct zygote *zygote, const char *code, const char *name)
+{
+    struct brig_result warm, cold;
+    run_python(zygote, code, &warm);
+    run_cold(code, &cold);
+    tap_is_int(warm.outcome, cold.outcome, "%s: the same outcome", name);
+    tap_is_int(warm.exit_code, cold.exit_code, "%s: the same exit code", name);
+    tap_is_int(warm.signal, cold.signal, "%s: the same signal", name);
+    tap_is_str(text_of(&warm.out), text_of(&cold.out), "%s: the same output", name);
+    tap_is_str(text_of(&warm.err), text_of(&cold.err), "%s: the same errors", name);
+    brig_result_done(&warm);
+    brig_result_done(&cold);
+}
+
+static const struct {
+    const char *name, *code;
+} programs[] = {
+    {"nothing", ""},
+    {"output", "print(sum(range(100)))"},
+    {"a traceback", "def f():\n    return 1 / 0\nf()\n"},
+    {"bad syntax", "print('a'\n"},
+    {"sys.exit(3)", "import sys\nsys.exit(3)"},
+    {"sys.exit('text')", "import sys\nsys.exit('text')"},
+    {"exit()", "exit()"},
+    {"os._exit", "import os\nos._exit(9)"},
+    {"an abort", "import os\nos.abort()"},
+    {"an interrupt", "raise KeyboardInterrupt"},
+    {"a signal",
+     "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nimport time\ntime.sleep(9)"},
+    {"exit functions",
+     "import atexit\natexit.register(print, 'a')\natexit.register(print, 'b')\nprint('c')"},
+    {"an exit function that fails",
+     "import atexit\nclass C:\n    def __call__(self):\n        raise ValueError('x')\n"
+     "    def __repr__(self):\n        return 'C'\natexit.register(C())"},
+    {"__del__ at the end", "class A:\n    def __del__(self):\n        print('del', self.n)\na = "
+                           "A()\na.n = 1\n_b = A()\n_b.n = 2\n"},
+    {"__del__ with functions",
+     "class A:\n    def __init__(self, n):\n        self.n = n\n    def __del__(self):\n        "
+     "print('del', self.n)\n"
+     "def f():\n    return a\na = A(1)\n_b = A(2)\nc = [A(3)]\nf.x = A(4)\n"},
+    {"__del__ that imports",
+     "class A:\n    def __del__(self):\n        try:\n            import math\n        except "
+     "ImportError as e:\n            print(e)\na = A()\n"},
+    {"__del__ of a cycle",
+     "class A:\n    def __del__(self):\n        print('gone')\na = A()\na.a = a\ndel a\n"},
+    {"threads", "import threading, time\ndef f():\n    time.sleep(0.1)\n    "
+                "print('thread')\nthreading.Thread(target=f).start()\nprint('main')"},
+    {"a daemon", "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), "
+                 "daemon=True).start()\nprint('main')"},
+    {"another stdout", "import sys, io\nsys.stdout = io.StringIO()\nprint('lost')"},
+    {"a closed stdout", "import sys\nsys.stdout.close()"},
+    {"closed fds", "import os\nos.closerange(0, 3)"},
+    {"subprocesses",
+     "import subprocess\nprint(subprocess.run(['/bin/echo', 'hi'], capture_output=True).stdout)"},
+    {"multiprocessing", "import os\npid = os.fork()\nif pid == 0:\n    print('child')\n    "
+                        "os._exit(0)\nos.waitpid(pid, 0)\nprint('parent')"},
+    {"weakref.finalize",
+     "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'finalized')"},
+    {"logging at exit", "import logging\nlogging.basicConfig()\nlogging.error('x')"},
+    {"warnings", "import warnings\nwarnings.warn('careful')"},
+    {"input",
+     "import sys\nprint(repr(sys.stdin.read()), sys.stdin.seekable(), sys.stdin.isatty())"},
+    {"itself",
+     "import sys, os\nprint(sys.argv, sys.orig_argv, sys.path, sys.flags, sys.version, "
+     "sys.executable, "
+     "sys.prefix, __name__, __file__, __builtins__, __spec__, __loader__.__class__, __package__, "
+     "sorted(globals()), os.getcwd(), os.getpid(), os.getppid() , os.getuid(), "
+     "sorted(os.environ.items()))"},
+    {"its modules", "import sys\nprint(sorted(sys.modules))"},
+    {"its signals", "import signal\nprint([(s, str(signal.getsignal(s))) for s in range(1, 32)], "
+                    "signal.pthread_sigmask(0, []))"},
+    {"its streams",
+     "import sys, os\nfor f in (sys.stdin, sys.stdout, sys.stderr):\n    print(f, f.buffer, "
+     "f.line_buffering, f.write_through, f.errors, oct(os.fstat(f.fileno()).st_mode))"},
+    {"its limits", "print(open('/proc/self/limits').read())"},
+    {"its fds", "import os\nprint(sorted(os.listdir('/proc/self/fd')))"},
+    {"its command line",
+     "print(open('/proc/self/cmdline').read(), open('/proc/self/comm').read())"},
+    /* Of those that lie on each other, only the last can be seen; and a tmpfs names who mounted it. */
+    {"its mounts", "m = {}\nfor l in open('/proc/self/mountinfo'):\n    w = l.split()\n    m[w[4]] "
+                   "= (w[3:6], w[w.index('-')+1:])\n"
+                   "for k in sorted(m):\n    o = [x for x in m[k][1][2].split(',') if not "
+                   "x.startswith(('uid=', 'gid='))]\n"
+                   "    print(m[k][0], m[k][1][:2], o)"},
+    {"its directories",
+     "import os\nfor d in ('/', '/tmp', '/workspace', '/dev', '/etc', '/run', '/proc/self/task'):\n"
+     "    print(d, sorted(os.listdir(d)))\n    s = os.stat(d)\n    print(oct(s.st_mode), "
+     "s.st_uid)"},
+    {"its identity", "for l in open('/proc/self/status'):\n    if l.split(':')[0] in ('Umask', "
+                     "'Uid', 'Gid', 'NSpid', 'NSpgid', "
+                     "'NoNewPrivs', 'Seccomp', 'Seccomp_filters', 'SigBlk', 'SigIgn', 'SigCgt', "
+                     "'ShdPnd', 'SigPnd') or l.startswith('Cap'):\n        print(l)"},
+    {"its maps of ids", "print(open('/proc/self/setgroups').read())\nprint(open('/proc/sys/user/"
+                        "max_user_namespaces').read())"},
+    {"its host name", "import socket, os\nprint(os.uname().nodename)"},
+    {"what it may not",
+     "import os\nfor f in (lambda: open('/etc/shadow'), lambda: open('/workspace/x', 'w'), lambda: "
+     "os.setuid(0), "
+     "lambda: os.chroot('/'), lambda: os.listdir('/proc/1/fd'), lambda: os.kill(1, 9), lambda: "
+     "os.mkdir('/x')):\n"
+     "    try:\n        print(f())\n    except Exception as e:\n        print(type(e), e)"},
+};
+
+static void test_same(struct zygote *zygote)
+{
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+        same(zygote, programs[i].code, programs[i].name);
+}
+
+/* Two runs of one zygote must not draw the same. */
+static void test_random(struct zygote *zygote)
+{
+    static const char code[] =
+        "import random, uuid, os, ssl, secrets, tempfile\n"
+        "print(random.random(), uuid.uuid4(), uuid.uuid1(), os.urandom(8), ssl.RAND_bytes(8), "
+        "secrets.token_hex(8), tempfile.mktemp(), sep='\\n')";
+    struct brig_result results[3];
+    for (int i = 0; i < 3; i++) {
+        run_python(zygote, code, &results[i]);
+        is_exit(&results[i], 0, "a run that draws");
+    }
+    char *lines[3][8] = {0};
+    for (int i = 0; i < 3; i++) {
+        char *save = NULL,
+             *line = results[i].out.data ? strtok_r(results[i].out.data, "\n", &save) : NULL;
+        for (int k = 0; k < 8 && line; k++, line = strtok_r(NULL, "\n", &save))
+            lines[i][k] = line;
+    }
+    for (int k = 0; k < 7; k++)
+        tap_ok(lines[0][k] && lines[1][k] && lines[2][k] && strcmp(lines[0][k], lines[1][k]) != 0 &&
+                   strcmp(lines[1][k], lines[2][k]) != 0 && strcmp(lines[0][k], lines[2][k]) != 0,
+               "draw %d differs between runs: %s", k, lines[0][k] ? lines[0][k] : "");
+    for (int i = 0; i < 3; i++)
+        brig_result_done(&results[i]);
+}
+
+/* Many at a time, parked, and released in another order. */
+static void test_parked(struct zygote *zygote)
+{
+    struct brig_job *jobs[6];
+    struct brig_result result;
+    for (int i = 0; i < 6; i++)
+        jobs[i] = fork_run(zygote);
+    for (int i = 0; i < 6; i++) {
+        struct pollfd waiting = {.fd = brig_job_fd(jobs[i]), .events = POLLIN};
+        while (!job_is_waiting(jobs[i]) && poll(&waiting, 1, 10000) > 0 &&
+               brig_job_process(jobs[i], NULL) == 0)
+            ;
+        tap_ok(job_is_waiting(jobs[i]), "run %d waits", i);
+    }
+    for (int i = 5; i >= 0; i--) {
+        char code[64];
+        (void)snprintf(code, sizeof code, "open('/tmp/x', 'x').close()\nprint(%d, input())", i);
+        tap_is_int(release(jobs[i], code, "in\n"), 0, "run %d is let go", i);
+        finish_run(jobs[i], &result);
+        (void)snprintf(code, sizeof code, "%d in\n", i);
+        tap_is_str(text_of(&result.out), code, "its answer is its own");
+        brig_result_done(&result);
+    }
+}
+
+static void test_ends(const struct brig_policy *policy)
+{
+    struct zygote *zygote = start_zygote(policy, "json no_such_module_here");
+    struct brig_result result;
+    struct brig_job *job = fork_run(zygote), *waits = fork_run(zygote);
+    (void)release(job, "import sys\nprint('json' in sys.modules)", "");
+    zygote_free(zygote);
+    finish_run(job, &result);
+    is_exit(&result, 0, "a run goes on without its zygote");
+    tap_is_str(text_of(&result.out), "True\n", "what was wanted had been imported");
+    brig_result_done(&result);
+    brig_job_free(waits);
+    tap_ok(true, "and one that waits can be freed");
+}
+
+static void test_limits(struct zygote *zygote)
+{
+    struct brig_result result;
+    struct brig_job *job = fork_run(zygote);
+    struct job_late late = {
+        .code = "import time\ntime.sleep(60)", .code_length = 26, .input = "", .wall_ms = 100};
+    tap_is_int(job_release(job, &late, NULL), 0, "a short time");
+    finish_run(job, &result);
+    is_outcome(&result, BRIG_TIMEOUT, "a run that takes too long");
+    brig_result_done(&result);
+    job = fork_run(zygote);
+    (void)release(job, "while True: pass", "");
+    (void)brig_job_cancel(job, NULL);
+    finish_run(job, &result);
+    is_outcome(&result, BRIG_CANCELLED, "a run that is ended");
+    brig_result_done(&result);
+    run_python(zygote, "import ctypes\nctypes.CDLL(None).mount(b'a', b'/tmp', b'tmpfs', 0, None)",
+               &result);
+    tap_ok(result.denials.traced, "refused calls are listed");
+    brig_result_done(&result);
+}
+
+int main(void)
+{
+    struct brig_policy *policy = late_policy();
+    struct zygote *zygote = start_zygote(policy, NULL);
+    if (zygote) {
+        test_same(zygote);
+        test_random(zygote);
+        test_parked(zygote);
+        test_limits(zygote);
+        zygote_free(zygote);
+        test_ends(policy);
+    }
+    brig_policy_free(policy);
+    return tap_done();
+}
