@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that makes jails ahead. It calls warden_park_build() and touches nothing else of the
- * warden's: the run is its own from give to take. Signals are left to it as to the loop, or commands
- * would begin with a mask that no other has. */
+/* The thread that makes things ahead. It touches nothing of the warden's but what it is given. Signals are
+ * left to it as to the loop, or commands would begin with a mask that no other has. */
 #include "server/warden/builder.h"
 
 #include <errno.h>
@@ -11,20 +10,25 @@
 #include "base/error.h"
 #include "base/own.h"
 
-static struct run *next_wanted(struct builder *builder)
+/* False: it is over. */
+static bool next_wanted(struct builder *builder, builder_make **ret_make, void **ret_what)
 {
     (void)pthread_mutex_lock(&builder->lock);
-    while (!builder->stop && !builder->wanted)
+    while (!builder->stop && !builder->make)
         (void)pthread_cond_wait(&builder->given, &builder->lock);
-    struct run *run = builder->stop ? NULL : take_ptr(&builder->wanted);
+    bool goes_on = !builder->stop;
+    if (goes_on) {
+        *ret_make = take_ptr(&builder->make);
+        *ret_what = builder->what;
+    }
     (void)pthread_mutex_unlock(&builder->lock);
-    return run;
+    return goes_on;
 }
 
-static void put(struct builder *builder, struct run *run, int result, const struct brig_error *err)
+static void put(struct builder *builder, void *what, int result, const struct brig_error *err)
 {
     (void)pthread_mutex_lock(&builder->lock);
-    builder->made = run;
+    builder->made = what;
     builder->result = result;
     builder->err = *err;
     (void)pthread_mutex_unlock(&builder->lock);
@@ -34,10 +38,12 @@ static void put(struct builder *builder, struct run *run, int result, const stru
 static void *work(void *context)
 {
     struct builder *builder = context;
-    for (struct run *run; (run = next_wanted(builder));) {
+    builder_make *make;
+    void *what;
+    while (next_wanted(builder, &make, &what)) {
         struct brig_error err = {0};
-        int result = warden_park_build(run, &err);
-        put(builder, run, result, &err);
+        int result = make(what, &err);
+        put(builder, what, result, &err);
     }
     return NULL;
 }
@@ -56,7 +62,7 @@ int warden_builder_begin(struct builder *builder, struct brig_error *err)
     return 0;
 }
 
-struct run *warden_builder_end(struct builder *builder)
+void *warden_builder_end(struct builder *builder)
 {
     if (!builder->running)
         return NULL;
@@ -67,7 +73,7 @@ struct run *warden_builder_end(struct builder *builder)
     (void)pthread_join(builder->thread, NULL);
     builder->running = false;
     (void)close(take_fd(&builder->event));
-    return builder->made ? builder->made : builder->wanted;
+    return builder->busy ? builder->what : NULL;
 }
 
 bool warden_builder_is_busy(const struct builder *builder)
@@ -75,26 +81,26 @@ bool warden_builder_is_busy(const struct builder *builder)
     return builder->busy;
 }
 
-void warden_builder_give(struct builder *builder, struct run *run)
+void warden_builder_give(struct builder *builder, builder_make *make, void *what)
 {
     builder->busy = true;
     (void)pthread_mutex_lock(&builder->lock);
-    builder->wanted = run;
+    builder->make = make;
+    builder->what = what;
     (void)pthread_cond_signal(&builder->given);
     (void)pthread_mutex_unlock(&builder->lock);
 }
 
-struct run *warden_builder_take(struct builder *builder, int *ret_result,
-                                struct brig_error *ret_err)
+void *warden_builder_take(struct builder *builder, int *ret_result, struct brig_error *ret_err)
 {
     eventfd_t count;
     (void)eventfd_read(builder->event, &count);
     (void)pthread_mutex_lock(&builder->lock);
-    struct run *run = take_ptr(&builder->made);
+    void *made = take_ptr(&builder->made);
     *ret_result = builder->result;
     *ret_err = builder->err;
     (void)pthread_mutex_unlock(&builder->lock);
-    if (run)
+    if (made)
         builder->busy = false;
-    return run;
+    return made;
 }

@@ -15,6 +15,8 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/held.h"
+#include "jail/job.h"
+#include "jail/zygote.h"
 #include "server/config.h"
 #include "server/park_node.h" /* made from park_node.js */
 #include "server/warden/jail_check.h"
@@ -41,6 +43,15 @@ int warden_park_prepare(struct run *run, struct brig_error *err)
     run->gate.fd = ends[0];
     run->gate_end = ends[1];
     return 0;
+}
+
+/* The jail has them now. */
+static void close_given(struct run *run)
+{
+    int *const given[] = {&run->output_ends[0], &run->output_ends[1], &run->gate_end};
+    for (size_t i = 0; i < ARRAY_LENGTH(given); i++)
+        if (*given[i] >= 0)
+            (void)close(take_fd(given[i]));
 }
 
 static int build_node(struct run *run, const struct jail *jail, struct brig_command *command,
@@ -78,18 +89,31 @@ static int build(struct run *run, const struct jail *jail, struct brig_error *er
     return brig_fail(err, BRIG_E_STATE, 0, "jails of %s do not wait", run->runtime->name);
 }
 
-int warden_park_build(struct run *run, struct brig_error *err)
+int warden_park_build(void *what, struct brig_error *err)
 {
+    struct run *run = what;
     struct jail jail;
     int result =
         warden_jail_make_late(&run->warden->ground, run->runtime, run->host_uid, &jail, err);
     if (result == 0)
         result = build(run, &jail, err);
     warden_jail_done(&jail);
-    int *const given[] = {&run->output_ends[0], &run->output_ends[1], &run->gate_end};
-    for (size_t i = 0; i < ARRAY_LENGTH(given); i++)
-        if (*given[i] >= 0)
-            (void)close(take_fd(given[i]));
+    close_given(run);
+    return result;
+}
+
+int warden_park_fork(struct run *run, struct zygote *zygote, struct brig_error *err)
+{
+    int result = warden_output_open(run, run->output_ends, err);
+    const struct brig_command command = {
+        .argv = run->runtime->argv, /* of no meaning here: it runs already */
+        .stdio = {{.kind = BRIG_STDIO_BYTES},
+                  {.kind = BRIG_STDIO_FD, .fd = run->output_ends[0]},
+                  {.kind = BRIG_STDIO_FD, .fd = run->output_ends[1]}},
+    };
+    if (result == 0)
+        result = zygote_start(zygote, run->host_uid, &command, &run->job, err);
+    close_given(run);
     return result;
 }
 
@@ -119,6 +143,11 @@ int warden_park_adopt(struct run *run, struct brig_error *err)
     run->gate.ready = gate_ready;
     run->gate.owner = run;
     return warden_watch(run->warden, &run->gate, EPOLLIN, err);
+}
+
+bool warden_park_is_building(const struct run *run)
+{
+    return run->job && run->job->building;
 }
 
 /* Of what it shares with others, its part. */

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/held.h"
 #include "server/config.h"
 #include "server/warden/warden.h"
 
@@ -105,6 +107,8 @@ static void drop(struct warden *warden, struct pool *pool)
         at = &(*at)->next;
     *at = pool->next;
     empty(pool);
+    warden_zygote_bury(pool->zygote);
+    warden_zygote_bury(pool->next_zygote);
     if (warden->pools.builds_for == pool)
         warden->pools.builds_for = NULL;
     free(pool);
@@ -144,6 +148,72 @@ static struct pool *make(struct warden *warden, const struct runtime *runtime, c
     return pool;
 }
 
+/* ---- failures ---- */
+
+/* Again in a while, each time a longer one; said once. */
+static void put_off(struct warden *warden, struct pool_retry *retry, const char *what,
+                    const struct brig_error *err)
+{
+    retry->wait_ms = retry->wait_ms == 0 ? RETRY_MS : 2 * retry->wait_ms;
+    if (retry->wait_ms > RETRY_MAX_MS)
+        retry->wait_ms = RETRY_MAX_MS;
+    retry->at_ms = clock_now_ms() + retry->wait_ms;
+    if (retry->reported)
+        return;
+    char text[BRIG_MESSAGE_MAX + 64];
+    (void)snprintf(text, sizeof text, "%s: %s", what, err->message);
+    warden_warn(warden, text);
+    retry->reported = true;
+}
+
+void warden_pools_zygote_lost(struct warden *warden, const struct brig_error *err)
+{
+    put_off(warden, &warden->pools.zygote_retry, "python is not forked but started", err);
+}
+
+static void build_failed(struct warden *warden, struct run *run, const struct brig_error *err)
+{
+    warden_run_bury(run);
+    put_off(warden, &warden->pools.retry, "no jail could be made ahead", err);
+}
+
+void warden_pool_heard(struct run *run, int result, const struct brig_error *err)
+{
+    if (result < 0)
+        warden_pools_zygote_lost(run->warden, err);
+    if (result != 0)
+        discard(run);
+    else if (run->gate.fd < 0)
+        run->ready = job_is_waiting(run->job);
+}
+
+/* ---- forks ---- */
+
+/* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. */
+static struct run *fork_one(struct warden *warden, struct pool *pool)
+{
+    struct brig_error err = {0};
+    if (!warden_zygote_is_ready(pool->zygote) ||
+        clock_now_ms() < warden->pools.zygote_retry.at_ms)
+        return NULL;
+    struct run *run = warden_run_new(warden);
+    if (!run)
+        return NULL;
+    run->runtime = pool->runtime;
+    int result = warden_park_fork(run, pool->zygote->zygote, &err);
+    if (result == 0)
+        result = warden_park_adopt(run, &err);
+    if (result < 0) {
+        warden_run_bury(run);
+        warden_pools_zygote_lost(warden, &err);
+        return NULL;
+    }
+    pool->zygote->runs++;
+    counts_of(warden, run->runtime)->refills++;
+    link_run(pool, run);
+    return run;
+}
+
 /* ---- a request comes ---- */
 
 /* Another interpreter was installed: what waits has the old one. */
@@ -154,6 +224,8 @@ static void look_at_program(struct pool *pool)
         memcmp(&now, &pool->program, sizeof now) == 0)
         return;
     empty(pool);
+    warden_zygote_bury(take_ptr(&pool->zygote));
+    warden_zygote_bury(take_ptr(&pool->next_zygote));
     pool->program = now;
     pool->changed = true;
 }
@@ -179,8 +251,10 @@ static struct run *look_for(struct warden *warden, const struct runtime *runtime
     uint64_t now = clock_now_ms();
     if (!run) {
         pool_size_missed(&pool->size, now);
-        return NULL;
+        run = fork_one(warden, pool);
     }
+    if (!run)
+        return NULL;
     unlink_run(run);
     pool_size_taken(&pool->size, pool->count, now);
     return run;
@@ -200,22 +274,6 @@ struct run *warden_pool_take(struct warden *warden, const struct runtime *runtim
 
 /* ---- making more ---- */
 
-static void build_failed(struct warden *warden, struct run *run, const struct brig_error *err)
-{
-    struct pools *pools = &warden->pools;
-    warden_run_bury(run);
-    pools->retry_wait_ms = pools->retry_wait_ms == 0 ? RETRY_MS : 2 * pools->retry_wait_ms;
-    if (pools->retry_wait_ms > RETRY_MAX_MS)
-        pools->retry_wait_ms = RETRY_MAX_MS;
-    pools->retry_ms = clock_now_ms() + pools->retry_wait_ms;
-    if (pools->reported)
-        return;
-    char text[BRIG_MESSAGE_MAX + 64];
-    (void)snprintf(text, sizeof text, "no jail could be made ahead: %s", err->message);
-    warden_warn(warden, text);
-    pools->reported = true;
-}
-
 /* One of a few: reading it is slow. */
 static void measure(struct pool *pool)
 {
@@ -225,25 +283,16 @@ static void measure(struct pool *pool)
     pool->bytes_each = warden_park_bytes(newest);
 }
 
-/* What the thread has made. */
-static void take_built(void *owner, uint32_t events)
+static void take_run(struct warden *warden, struct pool *pool, struct run *run, int result,
+                     struct brig_error *err)
 {
-    struct warden *warden = owner;
-    struct pools *pools = &warden->pools;
-    struct brig_error err = {0};
-    int result;
-    (void)events;
-    struct run *run = warden_builder_take(&pools->builder, &result, &err);
-    struct pool *pool = take_ptr(&pools->builds_for);
-    if (!run)
-        return;
     if (result == 0)
-        result = warden_park_adopt(run, &err);
+        result = warden_park_adopt(run, err);
     if (result < 0) {
-        build_failed(warden, run, &err);
+        build_failed(warden, run, err);
         return;
     }
-    pools->retry_wait_ms = 0;
+    warden->pools.retry.wait_ms = 0;
     counts_of(warden, run->runtime)->refills++;
     if (!pool || pool->changed || warden->draining) {
         discard(run);
@@ -254,20 +303,97 @@ static void take_built(void *owner, uint32_t events)
     pool->made++;
 }
 
+static void take_zygote(struct warden *warden, struct pool *pool, struct pool_zygote *own,
+                        int result, struct brig_error *err)
+{
+    if (result == 0)
+        result = warden_zygote_adopt(own, err);
+    if (result < 0)
+        warden_pools_zygote_lost(warden, err);
+    if (result < 0 || !pool || pool->changed || warden->draining)
+        warden_zygote_bury(own);
+    else
+        pool->next_zygote = own;
+}
+
+/* What the thread has made. */
+static void take_built(void *owner, uint32_t events)
+{
+    struct warden *warden = owner;
+    struct pools *pools = &warden->pools;
+    struct brig_error err = {0};
+    int result;
+    (void)events;
+    void *made = warden_builder_take(&pools->builder, &result, &err);
+    struct pool *pool = take_ptr(&pools->builds_for);
+    if (!made)
+        return;
+    if (pools->builds_zygote)
+        take_zygote(warden, pool, made, result, &err);
+    else
+        take_run(warden, pool, made, result, &err);
+}
+
+static void give(struct warden *warden, struct pool *pool, builder_make *work, void *what,
+                 bool zygote)
+{
+    pool->changed = false;
+    warden->pools.builds_for = pool;
+    warden->pools.builds_zygote = zygote;
+    warden_builder_give(&warden->pools.builder, work, what);
+}
+
 static void begin_build(struct warden *warden, struct pool *pool)
 {
     struct brig_error err = {0};
+    if (fork_one(warden, pool))
+        return;
     struct run *run = warden_run_new(warden);
     if (!run)
         return;
     run->runtime = pool->runtime;
-    if (warden_park_prepare(run, &err) < 0) {
+    if (warden_park_prepare(run, &err) < 0)
         build_failed(warden, run, &err);
+    else
+        give(warden, pool, warden_park_build, run, false);
+}
+
+/* ---- zygotes ---- */
+
+/* A new one is made before the old one goes. */
+static bool wants_zygote(const struct warden *warden, const struct pool *pool, uint64_t now_ms)
+{
+    return pool->runtime->parking == PARKING_ZYGOTE && warden->pools.library >= 0 &&
+           pool->size.target > 0 && !pool->next_zygote &&
+           warden_zygote_is_worn(pool->zygote, now_ms);
+}
+
+static void look_after_zygote(struct warden *warden, struct pool *pool)
+{
+    if (pool->zygote && pool->zygote->gone)
+        warden_zygote_bury(take_ptr(&pool->zygote));
+    if (pool->next_zygote && pool->next_zygote->gone)
+        warden_zygote_bury(take_ptr(&pool->next_zygote));
+    if (!warden_zygote_is_ready(pool->next_zygote))
         return;
+    warden_zygote_bury(pool->zygote);
+    pool->zygote = take_ptr(&pool->next_zygote);
+    warden->pools.zygote_retry.wait_ms = 0;
+}
+
+static void look_after_zygotes(struct warden *warden, uint64_t now_ms)
+{
+    struct pools *pools = &warden->pools;
+    for (struct pool *pool = pools->first; pool; pool = pool->next) {
+        look_after_zygote(warden, pool);
+        if (!pools->builder.running || warden_builder_is_busy(&pools->builder) ||
+            now_ms < pools->zygote_retry.at_ms || !wants_zygote(warden, pool, now_ms))
+            continue;
+        struct pool_zygote *own = warden_zygote_new(warden, pool->runtime);
+        if (own)
+            give(warden, pool, warden_zygote_build, own, true);
     }
-    pool->changed = false;
-    warden->pools.builds_for = pool;
-    warden_builder_give(&warden->pools.builder, run);
+    warden_zygotes_clear(warden);
 }
 
 /* One at a time, and not at the expense of what runs: each run that may come has its slot. */
@@ -276,7 +402,7 @@ static bool may_build(const struct warden *warden, uint64_t now_ms)
     const struct pools *pools = &warden->pools;
     uint64_t bytes = 0;
     if (!pools->builder.running || warden_builder_is_busy(&pools->builder) || warden->draining ||
-        now_ms < pools->retry_ms ||
+        now_ms < pools->retry.at_ms ||
         warden->slot_count - warden->slots_taken <= warden->run_most - warden->run_count)
         return false;
     for (const struct pool *pool = pools->first; pool; pool = pool->next) {
@@ -349,7 +475,7 @@ static void count(struct warden *warden)
         for (const struct run *run = pool->waiting; run; run = run->next)
             *(run->ready ? &counts->ready : &counts->building) += 1;
     }
-    if (warden->pools.builds_for)
+    if (warden->pools.builds_for && !warden->pools.builds_zygote)
         counts_of(warden, warden->pools.builds_for->runtime)->building++;
 }
 
@@ -361,10 +487,12 @@ void warden_pools_settle(struct warden *warden, uint64_t now_ms)
     if (warden->draining) {
         while (pools->first)
             drop(warden, pools->first);
+        warden_zygotes_clear(warden);
         return;
     }
     if (now_ms >= pools->due_ms)
         look_after_all(warden, now_ms);
+    look_after_zygotes(warden, now_ms);
     struct pool *needy = may_build(warden, now_ms) ? choose_needy(warden) : NULL;
     if (needy)
         begin_build(warden, needy);
@@ -393,9 +521,15 @@ int warden_pools_begin(struct warden *warden, struct brig_error *err)
 
 void warden_pools_end(struct warden *warden)
 {
-    struct run *left = warden_builder_end(&warden->pools.builder);
-    if (left)
+    struct pools *pools = &warden->pools;
+    void *left = warden_builder_end(&pools->builder);
+    if (left && pools->builds_zygote)
+        warden_zygote_bury(left);
+    else if (left)
         warden_run_bury(left);
-    while (warden->pools.first)
-        drop(warden, warden->pools.first);
+    while (pools->first)
+        drop(warden, pools->first);
+    warden_zygotes_clear(warden);
+    if (pools->library >= 0)
+        (void)close(take_fd(&pools->library));
 }

@@ -13,17 +13,12 @@
 #include "server/runtime.h"
 #include "server/warden/builder.h"
 #include "server/warden/pool_size.h"
+#include "server/warden/pool_zygote.h"
+#include "server/warden/source.h"
 
 struct brig_error;
 struct run;
 struct warden;
-
-/* Something the loop waits for. */
-struct warden_source {
-    void (*ready)(void *owner, uint32_t events);
-    void *owner;
-    int fd;
-};
 
 #define POOL_DOMAIN_MAX 128 /* with its NUL; as the codec has it */
 
@@ -38,6 +33,7 @@ struct pool {
     size_t made;         /* ever */
     uint64_t bytes_each; /* as was last measured */
     bool changed;        /* the program, since the builder began with one */
+    struct pool_zygote *zygote, *next_zygote; /* the one that is forked, and its successor; or NULL */
 };
 
 struct pools {
@@ -45,8 +41,13 @@ struct pools {
     struct builder builder;
     struct warden_source built;
     struct pool *builds_for; /* NULL: what is being made is no longer wanted */
-    bool reported;           /* that none can be made */
-    uint64_t retry_ms, retry_wait_ms; /* after a failure */
+    bool builds_zygote;      /* what is being made is one */
+    int library;             /* of zygotes; -1: there are none */
+    struct pool_zygote *buried;
+    struct pool_retry {
+        bool reported; /* that it failed */
+        uint64_t at_ms, wait_ms;
+    } retry, zygote_retry; /* after a failure */
     uint64_t due_ms;                  /* when to look after them again */
 };
 
@@ -56,8 +57,12 @@ void warden_pools_end(struct warden *warden);
 /* A jail that waits for such a request, from now on the caller's; NULL: there is none. */
 struct run *warden_pool_take(struct warden *warden, const struct runtime *runtime,
                              const struct execution_request *request);
-/* One that waits has ended, or does what it should not. */
+/* One that waits does what it should not. */
 void warden_pool_lost(struct run *run);
+/* Its job was heard, and brig_job_process() gave this. */
+void warden_pool_heard(struct run *run, int result, const struct brig_error *err);
+/* A zygote has ended, or could not be forked. */
+void warden_pools_zygote_lost(struct warden *warden, const struct brig_error *err);
 /* Ends those that are too old or too many, has others made, and counts. */
 void warden_pools_settle(struct warden *warden, uint64_t now_ms);
 /* When to settle them although nothing happened; UINT64_MAX: never. */

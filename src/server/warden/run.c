@@ -129,6 +129,18 @@ static void finish(struct run *run)
     conclude(run, &result);
 }
 
+/* A zygote's jail has its first process only when it was forked. */
+static void note_jail(struct run *run)
+{
+    pid_t pid = run->noted ? 0 : brig_job_pid(run->job);
+    if (pid <= 0)
+        return;
+    warden_instance_note(&run->warden->instance, run->slot, pid);
+    run->noted = true;
+}
+
+static void start_again(struct run *run);
+
 static void job_ready(void *owner, uint32_t events)
 {
     struct run *run = owner;
@@ -136,11 +148,14 @@ static void job_ready(void *owner, uint32_t events)
     (void)events;
     if (run->state == RUN_OVER)
         return;
+    bool building = warden_park_is_building(run);
     int result = brig_job_process(run->job, &err);
+    note_jail(run);
     if (run->state == RUN_WAITING) {
-        if (result != 0)
-            warden_pool_lost(run);
-    } else if (result < 0)
+        warden_pool_heard(run, result, &err);
+    } else if (result < 0 && building)
+        start_again(run);
+    else if (result < 0)
         fail(run, err.message);
     else if (result > 0)
         finish(run);
@@ -167,6 +182,7 @@ static void drop_job(struct run *run)
         return;
     brig_job_free(take_ptr(&run->job));
     warden_instance_note(&run->warden->instance, run->slot, 0);
+    run->noted = false;
 }
 
 static void free_run(struct run *run)
@@ -217,7 +233,7 @@ void warden_runs_resume(struct warden *warden)
 
 int warden_run_watch(struct run *run, struct brig_error *err)
 {
-    warden_instance_note(&run->warden->instance, run->slot, brig_job_pid(run->job));
+    note_jail(run);
     run->source =
         (struct warden_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
     return warden_watch(run->warden, &run->source, EPOLLIN, err);
@@ -345,18 +361,30 @@ static int start_cold(struct run *run, struct brig_error *err)
     return result;
 }
 
-/* One that waited and cannot be let go is none: its request begins cold. */
-static int start_warm(struct run *run, struct brig_error *err)
+/* A jail that waited and is none after all: nothing of the code has run, and it is started cold. */
+static int go_cold(struct run *run, struct brig_error *err)
 {
-    if (warden_park_release(run, NULL) == 0) {
-        mark(run, STEP_RELEASED);
-        return 0;
-    }
     warden_unwatch(run->warden, &run->source);
     warden_unwatch(run->warden, &run->gate);
     drop_job(run);
     run->trace.warm = false;
     return start_cold(run, err);
+}
+
+static int start_warm(struct run *run, struct brig_error *err)
+{
+    int result = warden_park_release(run, NULL);
+    mark(run, STEP_RELEASED);
+    return result < 0 ? go_cold(run, err) : 0;
+}
+
+static void start_again(struct run *run)
+{
+    struct brig_error err = {0};
+    if (run->state == RUN_RUNNING && go_cold(run, &err) == 0)
+        return;
+    warden_output_close(run);
+    fail(run, err.message[0] ? err.message : "it was ended before it began");
 }
 
 void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag)

@@ -12,6 +12,7 @@
 #include "server/warden/warden.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,22 +408,47 @@ static void settle_process(void)
 }
 
 /* From the directory of this program, in a build tree or under another prefix than was planned. */
+static bool find_beside(const char *const *places, size_t count, int mode, char found[PATH_MAX])
+{
+    char program[PATH_MAX / 2] = "";
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = length > 0 ? strrchr(program, '/') : NULL;
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; slash && i < count; i++) {
+        (void)snprintf(found, PATH_MAX, "%s%s", program, places[i]);
+        if (access(found, mode) == 0)
+            return true;
+    }
+    found[0] = '\0';
+    return false;
+}
+
 static void find_broker(struct warden *warden)
 {
     static const char *const places[] = {"brig-broker", "../egress/brig-broker", "../brig-broker",
                                          "../libexec/brig/brig-broker"};
-    char program[PATH_MAX / 2] = "";
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = length > 0 ? strrchr(program, '/') : NULL;
-    if (!slash)
+    (void)find_beside(places, ARRAY_LENGTH(places), X_OK, warden->broker);
+}
+
+/* Without it, or without an id for it, nothing is forked. */
+static void find_zygotes(struct warden *warden)
+{
+    static const char *const places[] = {"brig-zygote.so", "../zygote/brig-zygote.so",
+                                         "../../src/zygote/brig-zygote.so",
+                                         "../libexec/brig/brig-zygote.so"};
+    const struct server_config *config = warden->config;
+    char path[PATH_MAX];
+    warden->pools.library = -1;
+    if (!config->sandbox.pool.enabled || !config->sandbox.pool.zygotes ||
+        (warden->as_root && config->sandbox.uid_count <= config->sandbox.max_concurrent))
         return;
-    slash[1] = '\0';
-    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
-        (void)snprintf(warden->broker, sizeof warden->broker, "%s%s", program, places[i]);
-        if (access(warden->broker, X_OK) == 0)
-            return;
-    }
-    warden->broker[0] = '\0';
+    if (find_beside(places, ARRAY_LENGTH(places), R_OK, path))
+        warden->pools.library = open(path, O_RDONLY | O_CLOEXEC);
+    if (warden->pools.library < 0)
+        warden_warn(warden, "brig-zygote.so is not beside brigd: python is not forked but started");
+    else if (warden->as_root)
+        warden->slot_count--;
 }
 
 static int make_slots(struct warden *warden, struct brig_error *err)
@@ -457,8 +483,7 @@ static int set_up(struct warden *warden, struct channel *control, struct brig_er
         (result = warden_credential_take(&warden->credential, err)) < 0 ||
         (result = warden_instance_open(warden->config->sandbox.state_dir, &warden->instance, err)) <
             0 ||
-        (result = warden_ledger_add(&warden->ledger, MESSAGE_NEW_WARDEN, NULL, 0, err)) < 0 ||
-        (result = warden_pools_begin(warden, err)) < 0)
+        (result = warden_ledger_add(&warden->ledger, MESSAGE_NEW_WARDEN, NULL, 0, err)) < 0)
         return result;
     warden->ground = (struct jail_ground){.config = warden->config,
                                           .credential = &warden->credential,
@@ -467,7 +492,9 @@ static int set_up(struct warden *warden, struct channel *control, struct brig_er
     keeper->channel = control;
     keeper->source =
         (struct warden_source){.ready = peer_ready, .owner = keeper, .fd = channel_fd(control)};
-    if ((result = warden_watch(warden, &keeper->source, EPOLLIN, err)) < 0)
+    find_zygotes(warden);
+    if ((result = warden_watch(warden, &keeper->source, EPOLLIN, err)) < 0 ||
+        (result = warden_pools_begin(warden, err)) < 0)
         return result;
     return channel_send(control, MESSAGE_READY, 0, NULL, 0, err);
 }
@@ -490,7 +517,8 @@ static void clear_up(struct warden *warden)
 int warden_main(const struct server_config *config, struct channel *control, int listener,
                 struct brig_error *err)
 {
-    struct warden warden = {.config = config, .epoll = -1, .instance = INSTANCE_NONE};
+    struct warden warden = {
+        .config = config, .epoll = -1, .instance = INSTANCE_NONE, .pools.library = -1};
     (void)listener;
     warden_ledger_init(&warden.ledger);
     int result = set_up(&warden, control, err);

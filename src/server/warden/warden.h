@@ -23,6 +23,7 @@ struct brig_result;
 struct runtime;
 struct server_config;
 struct warden;
+struct zygote;
 
 /* The other end of a channel: the keeper, the front or the recorder. */
 struct warden_peer {
@@ -71,6 +72,7 @@ struct run {
     struct execution_trace trace;
     /* Of one that waits, or has waited, for its request: */
     struct pool *pool; /* while it waits */
+    bool noted;                /* in the instance's file */
     bool ready;                /* as far as it gets before its code comes */
     uint64_t parked_ms;        /* since when it waits */
     int output_ends[2], gate_end; /* the jail's, until it has them */
@@ -140,6 +142,10 @@ void warden_runs_abandon(struct warden *warden);
 
 /* Pipes and the like for a jail that is to wait; then the builder makes it with warden_park_build(). */
 int warden_park_prepare(struct run *run, struct brig_error *err);
+int warden_park_build(void *what, struct brig_error *err);
+/* The same by a fork, at once; the jail is finished by and by. */
+int warden_park_fork(struct run *run, struct zygote *zygote, struct brig_error *err);
+bool warden_park_is_building(const struct run *run);
 /* Watches what was made. */
 int warden_park_adopt(struct run *run, struct brig_error *err);
 /* Its request is there: lets it go. */
