@@ -268,13 +268,23 @@ static int start_session(int pty)
     return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
 }
 
+/* The pipe at which the command waits. Where it is held, the other end is the supervisor's, and a socket:
+ * nobody gets a signal who writes to one that nobody reads any more. */
+static long make_gate(struct start *start)
+{
+    if (!start->plan->held)
+        return SYS(pipe2, start->gate, O_CLOEXEC);
+    long result = SYS(socketpair, 1 /* AF_UNIX */, 1 /* SOCK_STREAM */ | O_CLOEXEC, 0, start->gate);
+    return result < 0 ? result : child_say_fd(start->wire, WIRE_GATE, 0, start->gate[1]);
+}
+
 /* The command's process; side by side with us if clone3 can tell when it has left, else we wait
  * for its exec. The pid, or the negated exit status after the failure was reported. */
 static long clone_command(struct start *start)
 {
     bool together = start->handlers_cleared;
     start->gate[0] = start->gate[1] = -1;
-    long command = together ? SYS(pipe2, start->gate, O_CLOEXEC) : 0;
+    long command = together || start->plan->held ? make_gate(start) : 0;
     start->no_fallback = together;
     unsigned long flags = CLONE_VM | (together ? 0 : CLONE_VFORK);
     if (start->apart)
@@ -646,7 +656,7 @@ int child_call_build(struct start *start)
         return (int)result;
     if ((result = start_session(-1)) < 0)
         return child_failed(start, PLAN_STEP_SESSION, result);
-    result = SYS(pipe2, start->gate, O_CLOEXEC);
+    result = make_gate(start);
     return result < 0 ? child_failed(start, PLAN_STEP_COMMAND, result) : 0;
 }
 

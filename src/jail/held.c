@@ -42,9 +42,10 @@ int job_release(struct brig_job *job, const struct job_late *late, struct brig_e
         return result;
     job->started_us = clock_now_us();
     job_start_clock(job, late->wall_ms);
-    struct wire_message go = {.type = WIRE_RELEASE};
-    if (job->waiting && send(job->wire, &go, sizeof go, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (job->waiting && send(job->gate, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         return brig_fail(err, BRIG_E_STATE, 0, "the jail is gone");
+    if (job->gate >= 0)
+        (void)close(take_fd(&job->gate));
     job->waiting = false;
     return job_arm_timer(job, err);
 }

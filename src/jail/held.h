@@ -25,6 +25,10 @@ int job_start_held(const struct brig_policy *policy, const struct brig_command *
                    struct brig_job **ret_job, struct brig_error *err);
 /* Whether a held command waits, with everything in place. */
 bool job_is_waiting(const struct brig_job *job);
+/* For who has others waiting: the result is there as soon as nobody is left in the jail; what remains of it
+ * is cleared away by brig_job_free(), at once after job_is_gone(), of which brig_job_fd() tells. */
+void job_answer_early(struct brig_job *job);
+bool job_is_gone(const struct brig_job *job);
 /* Fills what is late, starts the clock and lets the command go. Also for a job of brig_start() with
  * something late, whose command knows by itself how to wait for it. Once is all. */
 int job_release(struct brig_job *job, const struct job_late *late, struct brig_error *err);

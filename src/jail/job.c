@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "jail/held.h"
 #include "jail/spawn.h"
 #include "jail/sys.h"
 
@@ -313,6 +314,17 @@ static void drain_captures(struct brig_job *job)
     }
 }
 
+static int conclude(struct brig_job *job)
+{
+    job->ended_us = clock_now_us();
+    limits_usage(&job->limits, &job->group_usage);
+    drain_captures(job);
+    watch_conclude(&job->watch, &job->plan, &job->notices);
+    door_conclude(job->door, &job->notices);
+    job->state = JOB_OVER;
+    return 1;
+}
+
 /* The first process has ended, and with it the jail; or it never will. */
 static int reap(struct brig_job *job, struct brig_error *err)
 {
@@ -325,16 +337,28 @@ static int reap(struct brig_job *job, struct brig_error *err)
      * and what we want to know init has told. */
     if (result < 0 && result != -ECHILD)
         return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "cannot wait for the jail");
-    job->ended_us = clock_now_us();
     if (job->wire >= 0)
         handle_wire(job);
-    limits_usage(&job->limits, &job->group_usage);
-    drain_captures(job);
-    watch_conclude(&job->watch, &job->plan, &job->notices);
-    door_conclude(job->door, &job->notices);
     job->pid = 0;
-    job->state = JOB_OVER;
-    return 1;
+    return conclude(job);
+}
+
+/* Init has said that nobody is left, and how it all ended: what it takes the kernel to clear up behind it
+ * is nothing to wait for. */
+static bool is_answered(const struct brig_job *job)
+{
+    return job->is_early && job->end.type == WIRE_ENDED;
+}
+
+void job_answer_early(struct brig_job *job)
+{
+    job->is_early = true;
+}
+
+bool job_is_gone(const struct brig_job *job)
+{
+    struct pollfd ended = {.fd = job->pidfd, .events = POLLIN};
+    return job->pid <= 0 || poll(&ended, 1, 0) > 0;
 }
 
 static bool serve_tool(struct brig_job *job, int fd)
@@ -387,7 +411,9 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
         else if (!serve_tool(job, fd) && !door_serve(job->door, fd, &job->notices))
             serve_capture(job, fd);
     }
-    return ended || job->stuck_pid ? reap(job, err) : 0;
+    if (ended || job->stuck_pid)
+        return reap(job, err);
+    return is_answered(job) ? conclude(job) : 0;
 }
 
 /* ---- the caller's side ---- */
@@ -569,6 +595,7 @@ void brig_job_free(struct brig_job *job)
     close_if_open(job->terminal);
     close_if_open(job->kept);
     job_building_free(job->building);
+    close_if_open(job->gate);
     close_if_open(job->late);
     close_if_open(job->late_input);
     close_if_open(job->entry_fd);

@@ -39,6 +39,7 @@ struct brig_job {
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
     int kept;                      /* the directory of brig_policy_keep(), or -1 */
+    int gate;                      /* lets a held command go, or -1 */
     int late, late_input;          /* what job_release() fills, or -1 */
     bool waiting;                  /* the command is held until then */
     struct job_building *building; /* by a zygote, until init says that it runs; or NULL */
@@ -49,6 +50,7 @@ struct brig_job {
     int stop_signal;
     struct wire_message end; /* how the command ended and what was used, from init */
     pid_t stuck_pid;         /* of what was given up because it does not die; else 0 */
+    bool is_early;           /* its result does not wait for its first process to be gone */
     bool has_reason;         /* we ended it, and this is why */
     enum brig_outcome reason;
     uint64_t started_us, ended_us;

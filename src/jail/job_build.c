@@ -92,6 +92,9 @@ int job_build(struct brig_job *job, const struct wire_message *message, int fd,
     case WIRE_KEPT:
         job->kept = fds_keep_high(take_fd(&own));
         break;
+    case WIRE_GATE:
+        job->gate = fds_keep_high(take_fd(&own));
+        break;
     case WIRE_LATE:
         job->late = fds_keep_high(take_fd(&own));
         break;

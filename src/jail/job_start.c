@@ -93,6 +93,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->wire = fds_keep_high(spawned.wire);
     job->terminal = spawned.terminal;
     job->kept = fds_keep_high(spawned.kept);
+    job->gate = fds_keep_high(spawned.gate);
     job->late = fds_keep_high(spawned.late);
     job->denials.listener = fds_keep_high(spawned.listener);
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
@@ -358,6 +359,23 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
 
 /* ---- one that a zygote makes ---- */
 
+/* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
+ * of ours. That waits for the whole machine where v2 has the limits, but nobody waits for that; where v1
+ * has them, v2 has nothing to say. */
+static int enter_as_stranger(struct brig_job *job, int *ret_procs, struct brig_error *err)
+{
+    struct plan *plan = &job->plan;
+    int group = plan->cgroup_fd;
+    plan->cgroup_fd = *ret_procs = -1;
+    if (group < 0 || cgroup_kind(job->limits.group) != CGROUP_V2)
+        return 0;
+    *ret_procs = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    if (*ret_procs < 0 || plan->join_count == CGROUP_JOIN_MAX)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the jail's group");
+    plan->join_fds[plan->join_count++] = *ret_procs;
+    return 0;
+}
+
 static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
                       const struct streams *streams, struct brig_error *err)
 {
@@ -366,8 +384,10 @@ static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
     job->wire = fds_keep_high(pair[0]);
     autoclose int theirs = pair[1];
+    autoclose int procs = -1;
     job->started_us = clock_now_us();
-    return zygote_order(zygote, &job->plan, host_id, theirs, streams, err);
+    int result = job->plan.become_joined ? enter_as_stranger(job, &procs, err) : 0;
+    return result < 0 ? result : zygote_order(zygote, &job->plan, host_id, theirs, streams, err);
 }
 
 /* What becomes of it, job_build() hears. */
@@ -441,6 +461,7 @@ static struct brig_job *new_job(bool held)
                              .wire = -1,
                              .terminal = -1,
                              .kept = -1,
+                             .gate = -1,
                              .late = -1,
                              .late_input = -1,
                              .waiting = held,
@@ -521,4 +542,13 @@ int zygote_start(struct zygote *zygote, uint32_t host_id, const struct brig_comm
     struct origin origin = {
         .policy = zygote->template->policy, .zygote = zygote, .host_id = host_id, .held = true};
     return start(&origin, command, ret_job, err);
+}
+
+int zygote_start_now(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
+                     struct brig_job **ret_job, struct brig_error *err)
+{
+    zygote->in_a_hurry = true;
+    int result = zygote_start(zygote, host_id, command, ret_job, err);
+    zygote->in_a_hurry = false;
+    return result;
 }

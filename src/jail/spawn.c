@@ -133,6 +133,7 @@ static void keep_fd(struct spawned *spawned, const struct wire_message *message,
     int *place = type == WIRE_TERMINAL  ? &spawned->terminal
                  : type == WIRE_KEPT    ? &spawned->kept
                  : type == WIRE_LATE    ? &spawned->late
+                 : type == WIRE_GATE    ? &spawned->gate
                  : type == WIRE_TOOLS   ? &spawned->tools
                  : type == WIRE_DENIALS ? &spawned->listener
                  : type == WIRE_PID     ? &spawned->pidfd
@@ -218,6 +219,8 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->kept);
     if (spawned->late >= 0)
         (void)close(spawned->late);
+    if (spawned->gate >= 0)
+        (void)close(spawned->gate);
     if (spawned->tools >= 0)
         (void)close(spawned->tools);
     if (spawned->listener >= 0)

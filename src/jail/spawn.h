@@ -17,6 +17,7 @@ struct spawned {
     int wire;                 /* to it, SEQPACKET, non-blocking */
     int terminal;             /* master of its pty, or -1 */
     int kept;                 /* a private directory of its, or -1 */
+    int gate;                 /* lets a held command go, or -1 */
     int late;                 /* a file of its that is to be filled, or -1 */
     int tools;                /* the socket for tools, listening, or -1 */
     int listener;             /* for what the filter refuses, or -1 */
@@ -29,7 +30,7 @@ struct spawned {
 #define SPAWNED_NONE                                                                               \
     (struct spawned)                                                                               \
     {                                                                                              \
-        .pidfd = -1, .wire = -1, .terminal = -1, .kept = -1, .late = -1, .tools = -1,              \
+        .pidfd = -1, .wire = -1, .terminal = -1, .kept = -1, .late = -1, .gate = -1, .tools = -1,  \
         .listener = -1                                                                             \
     }
 

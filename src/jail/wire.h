@@ -13,19 +13,19 @@ enum wire_type {
     WIRE_TERMINAL,   /* the pty's master comes with it */
     WIRE_KEPT,       /* a private directory of the jail's comes with it */
     WIRE_LATE,       /* a file of the jail's that is to be filled comes with it */
-    WIRE_TOOLS,      /* the socket for tools comes with it */
-    WIRE_DOOR,       /* a socket of the door comes with it; a = kind << 8 | index */
-    WIRE_DENIALS,    /* the listener of the syscall filter comes with it */
-    WIRE_STARTED,    /* init runs */
-    WIRE_STOPPED,    /* a = signal that stopped the command */
-    WIRE_STUCK,      /* the command ended, but something of it does not die */
-    WIRE_ENDED,      /* a = wait status of the command, or -1 if it was killed; what all used */
+    WIRE_GATE,    /* where the command is held, the end of the pipe that lets it go comes with it */
+    WIRE_TOOLS,   /* the socket for tools comes with it */
+    WIRE_DOOR,    /* a socket of the door comes with it; a = kind << 8 | index */
+    WIRE_DENIALS, /* the listener of the syscall filter comes with it */
+    WIRE_STARTED, /* init runs */
+    WIRE_STOPPED, /* a = signal that stopped the command */
+    WIRE_STUCK,   /* the command ended, but something of it does not die */
+    WIRE_ENDED,   /* a = wait status of the command, or -1 if it was killed; what all used */
     /* supervisor → init */
     WIRE_SIGNAL,  /* a = signal for the command's process group */
     WIRE_KILL,    /* end everything at once */
     WIRE_GO,      /* to the child: the id maps are written */
     WIRE_NETWORK, /* to a maker: one more network namespace; it answers with the same and an fd */
-    WIRE_RELEASE, /* the command that is held may start */
 };
 
 struct wire_message {
@@ -38,8 +38,8 @@ struct wire_message {
 /* The fd the socket has in init, and how init is called: argv[1] is the command's pid, argv[2] is
  * "n" where the jail has a pid namespace, "s" where init must be a subreaper instead, "h" for the
  * holder of a template, which only waits for the end of its socket, "m" for the maker of network
- * namespaces, "M" for one that also brings their loopback up. "nw" is "n" with a command that waits for
- * WIRE_RELEASE. With "w" it is no init, but who waits in the place of such a command: argv[1] is the
+ * namespaces, "M" for one that also brings their loopback up. "nw" is "n" with a command that the
+ * supervisor lets go. With "w" it is no init, but who waits in the place of such a command: argv[1] is the
  * number of the gate then, and what follows is said in init.c. */
 #define WIRE_INIT_FD 3
 /* Where a command waits for init, it is let go by a byte written here. */

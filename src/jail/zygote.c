@@ -79,6 +79,7 @@ int zygote_order(struct zygote *zygote, const struct plan *plan, uint32_t host_i
     struct zygote_message message = {.type = ZYGOTE_FORK,
                                      .host_uid = host_id,
                                      .host_gid = host_id,
+                                     .in_a_hurry = zygote->in_a_hurry,
                                      .has_network = plan->join_netns >= 0,
                                      .has_cgroup = plan->cgroup_fd >= 0,
                                      .join_count = (uint8_t)plan->join_count};

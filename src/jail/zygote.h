@@ -36,5 +36,9 @@ pid_t zygote_pid(const struct zygote *zygote); /* of who looks after it */
 int zygote_start(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
                  struct brig_job **ret_job, struct brig_error *err);
 
+/* The same for one that is to be released at once. */
+int zygote_start_now(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
+                     struct brig_job **ret_job, struct brig_error *err);
+
 /* Jails that it has made go on. */
 void zygote_free(struct zygote *zygote);

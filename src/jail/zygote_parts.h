@@ -13,6 +13,7 @@ struct zygote {
     int socket;
     int words; /* what it writes, for when it fails */
     bool ready, gone;
+    bool in_a_hurry; /* with what is ordered now */
     unsigned shares; /* besides its owner's */
 };
 

@@ -26,6 +26,7 @@ struct zygote_message {
     uint32_t length; /* ZYGOTE_PLAN: of the whole plan */
     uint32_t host_uid, host_gid;
     uint8_t has_network, has_cgroup, join_count;
+    uint8_t in_a_hurry; /* somebody waits: nothing is made ready that may be needed anyway */
 };
 
 /* The wire, three streams, a network namespace, a group, and those of v1. */

@@ -25,6 +25,11 @@ static struct {
     object *(*dict_get)(object *, const char *);
     int (*dict_set)(object *, const char *, object *);
     object *(*builtins)(void);
+    int (*dict_next)(object *, ssize_t *, object **, object **);
+    ssize_t (*dict_size)(object *);
+    object *(*list_new)(ssize_t);
+    int (*list_append)(object *, object *);
+    object *(*call_one)(object *, ...);
     object *(*text)(const char *);
     object *(*call)(object *, object *);
     long (*as_long)(object *);
@@ -46,6 +51,11 @@ static const struct {
     {&api.dict_get, "PyDict_GetItemString"},
     {&api.dict_set, "PyDict_SetItemString"},
     {&api.builtins, "PyEval_GetBuiltins"},
+    {&api.dict_next, "PyDict_Next"},
+    {&api.dict_size, "PyDict_Size"},
+    {&api.list_new, "PyList_New"},
+    {&api.list_append, "PyList_Append"},
+    {&api.call_one, "PyObject_CallFunctionObjArgs"},
     {&api.text, "PyUnicode_FromString"},
     {&api.call, "PyObject_CallObject"},
     {&api.as_long, "PyLong_AsLong"},
@@ -53,7 +63,8 @@ static const struct {
     {&api.finalize, "Py_FinalizeEx"},
 };
 
-static object *finish, *renew; /* see below */
+static object *finish, *renew, *loaded; /* see below */
+static ssize_t known; /* modules that were loaded before the fork: the first of them */
 
 /* What it answers where it has done nothing. */
 enum { LEFT_TO_PYTHON = 1, INTERRUPTED = 2 };
@@ -90,7 +101,7 @@ static const char source[] =
     "for name in ('gc', 'atexit'):\n"
     "    if name not in before:\n"
     "        del sys.modules[name]\n"
-    "known = frozenset(sys.modules) - {'__main__'}\n"
+    "loaded = sys.modules\n"
     "gone = ('path', 'argv', 'ps1', 'ps2', 'last_type', 'last_value', 'last_traceback',\n"
     "        'path_hooks', 'path_importer_cache', 'meta_path')\n"
     "def clear(names):\n"
@@ -109,24 +120,23 @@ static const char source[] =
     "    vars(new).clear()\n"
     "    vars(new).update(vars(old))\n"
     "    sys.modules['__main__'] = new\n"
-    "def let_go():\n"
+    "def let_go(names):\n"
     "    own = []\n"
     "    for name in gone:\n"
     "        setattr(sys, name, None)\n"
-    "    for name, module in list(sys.modules.items()):\n"
-    "        if name not in known:\n"
-    "            try:\n"
-    "                own.append(ref(module))\n"
-    "            except TypeError:\n"
-    "                pass\n"
-    "            sys.modules[name] = None\n"
-    "    module = None\n"
+    "    names.append('__main__')\n"
+    "    for name in names:\n"
+    "        try:\n"
+    "            own.append(ref(sys.modules[name]))\n"
+    "        except TypeError:\n"
+    "            pass\n"
+    "        sys.modules[name] = None\n"
     "    gc.collect()\n"
     "    for left in own:\n"
     "        if left() is not None:\n"
     "            clear(vars(left()))\n"
     "    gc.collect()\n"
-    "def finish():\n"
+    "def finish(names):\n"
     "    if getattr(sys, 'last_type', None) is KeyboardInterrupt:\n"
     "        return 2\n"
     "    if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:\n"
@@ -136,7 +146,7 @@ static const char source[] =
     "        threading._shutdown()\n"
     "    atexit._run_exitfuncs()\n"
     "    flush()\n"
-    "    let_go()\n"
+    "    let_go(names)\n"
     "    flush()\n"
     "    return 0\n"
     "gc.collect()\n"
@@ -156,7 +166,9 @@ bool python_prepare(const char *modules)
     }
     finish = api.dict_get(names_here, "finish");
     renew = api.dict_get(names_here, "renew");
-    return finish && renew;
+    loaded = api.dict_get(names_here, "loaded");
+    known = loaded ? api.dict_size(loaded) : 0;
+    return finish && renew && loaded;
 }
 
 void python_before_fork(void)
@@ -172,10 +184,14 @@ void python_after_fork(bool child)
         api.after_fork_parent();
 }
 
+void python_renew(void)
+{
+    (void)api.call(renew, NULL);
+}
+
 void python_touch(const char *file)
 {
     static char text[] = "print('', end='')\n";
-    (void)api.call(renew, NULL);
     FILE *program = fmemopen(text, sizeof text - 1, "r");
     if (program)
         (void)api.run_simple_file(program, file, 1, NULL);
@@ -192,6 +208,18 @@ static __attribute__((noreturn)) void end_slowly(int status, bool interrupted)
     exit(status);
 }
 
+/* The names of modules that the program has loaded. To look at one of the others, even to count that,
+ * would write to its page. */
+static object *own_modules(void)
+{
+    object *names_found = api.list_new(0), *name, *module;
+    ssize_t at = 0;
+    for (ssize_t i = 0; names_found && api.dict_next(loaded, &at, &name, &module); i++)
+        if (i >= known)
+            (void)api.list_append(names_found, name);
+    return names_found;
+}
+
 void python_run(const char *file)
 {
     FILE *program = fopen(file, "rb");
@@ -200,7 +228,7 @@ void python_run(const char *file)
         end_slowly(2, false);
     }
     int status = api.run_simple_file(program, file, 1, NULL) == 0 ? 0 : 1;
-    object *answer = api.call(finish, NULL);
+    object *answer = api.call_one(finish, own_modules(), NULL);
     long left = answer ? api.as_long(answer) : LEFT_TO_PYTHON;
     if (left != 0)
         end_slowly(status, left == INTERRUPTED);

@@ -175,7 +175,9 @@ static void be_command(const struct start *start, const struct order *order, con
     int status = child_call_walls(start);
     if (status != 0)
         _exit(status);
-    python_touch(file);
+    python_renew();
+    if (!order->message.in_a_hurry)
+        python_touch(file);
     if ((status = child_call_wait(start)) != 0)
         _exit(status);
     if (SYS(close_range, 3, ~0U, 0) < 0)

@@ -25,7 +25,9 @@ bool python_is_here(void);
 bool python_prepare(const char *modules);
 void python_before_fork(void);
 void python_after_fork(bool child);
-/* In the child, before it waits: writes to what any program writes to, so that the kernel has made the
+/* In the child: what each has for itself. */
+void python_renew(void);
+/* Before it waits: writes to what any program writes to, so that the kernel has made the
  * copies of these pages when the code comes. */
 void python_touch(const char *file);
 /* Runs the file as `python3 FILE` does, and ends. */

@@ -114,7 +114,7 @@ static void test_clock(void)
     "Speculation)' /proc/self/status; ls -l /proc/self/fd | sed 's/.* \\([0-9]*\\) -> /\\1 "       \
     "/;s/:.*//'; "                                                                                 \
     "cut -d' ' -f4- /proc/self/mountinfo; env | sort; umask; pwd; id; hostname; echo $0 $*; "      \
-    "ls -la / /tmp /workspace /dev | sed 's/[A-Z][a-z][a-z] .*[0-9]:[0-9]*//'"
+    "ls -la / /tmp /workspace /dev | grep -v ' proc$' | sed 's/[A-Z][a-z][a-z] .*[0-9]:[0-9]*//'"
 
 static void test_same(void)
 {
@@ -133,7 +133,12 @@ static void test_same(void)
                                              {.kind = BRIG_STDIO_CAPTURE}}};
     tap_is_int(brig_run(other, &command, &plain, NULL), 0, "the same, not held");
     tap_ok(held.out.length > 1000, "there is something to compare");
-    tap_is_str(held.out.data, plain.out.data, "a command sees no difference");
+    size_t same = 0; /* the whole is too long to be shown */
+    while (held.out.data[same] && held.out.data[same] == plain.out.data[same])
+        same++;
+    while (same > 0 && held.out.data[same - 1] != '\n')
+        same--;
+    tap_is_str(held.out.data + same, plain.out.data + same, "a command sees no difference");
     brig_result_done(&held);
     brig_result_done(&plain);
     brig_job_free(job);

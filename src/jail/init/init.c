@@ -98,7 +98,6 @@ struct jail {
     int signals; /* a signalfd for SIGCHLD */
     int mode;
     int status; /* how the command ended, -1 while it lives */
-    bool held;  /* the command waits until the supervisor lets it go */
 };
 
 /* One wait; the pid, or what wait4 says. */
@@ -220,14 +219,6 @@ static void make_network(int mode)
     (void)SYS(close, fd);
 }
 
-/* The command may start; where there is no pipe, it does not wait. */
-static void let_go(struct jail *jail)
-{
-    jail->held = false;
-    (void)SYS(write, WIRE_GATE_FD, "", 1);
-    (void)SYS(close, WIRE_GATE_FD);
-}
-
 static void obey(struct jail *jail)
 {
     struct wire_message message;
@@ -239,8 +230,6 @@ static void obey(struct jail *jail)
     if (message.type == WIRE_NETWORK &&
         (jail->mode == MODE_MAKER || jail->mode == MODE_MAKER_LOOPBACK))
         make_network(jail->mode);
-    if (message.type == WIRE_RELEASE && jail->held)
-        let_go(jail);
     if (message.type == WIRE_SIGNAL && jail->command > 0) {
         /* The command leads a group; if it moved, tell it alone. */
         if (SYS(kill, -jail->command, message.a) < 0)
@@ -323,10 +312,7 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
         leave(125);
     if (argv[2][0] == MODE_WAITER)
         wait_and_execute(argc, argv);
-    struct jail jail = {.command = parse_pid(argv[1]),
-                        .mode = argv[2][0],
-                        .status = -1,
-                        .held = argv[2][1] == MODE_WAITER};
+    struct jail jail = {.command = parse_pid(argv[1]), .mode = argv[2][0], .status = -1};
 
     (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)SYS(prctl, PR_SET_NAME, "brig-init", 0, 0, 0);
@@ -340,9 +326,10 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
     jail.signals = (int)signals;
     report(WIRE_STARTED, 0);
     if (jail.command > 0) {
-        reap(&jail); /* who built the jail */
-        if (!jail.held)
-            let_go(&jail);
+        reap(&jail);                               /* who built the jail */
+        if (argv[2][1] != MODE_WAITER)             /* whom the supervisor lets go */
+            (void)SYS(write, WIRE_GATE_FD, "", 1); /* no pipe, no wait */
+        (void)SYS(close, WIRE_GATE_FD);
         reap(&jail);
     }
 
