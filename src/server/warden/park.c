@@ -102,7 +102,7 @@ int warden_park_build(void *what, struct brig_error *err)
     return result;
 }
 
-int warden_park_fork(struct run *run, struct zygote *zygote, struct brig_error *err)
+int warden_park_fork(struct run *run, struct zygote *zygote, bool now, struct brig_error *err)
 {
     int result = warden_output_open(run, run->output_ends, err);
     const struct brig_command command = {
@@ -112,7 +112,8 @@ int warden_park_fork(struct run *run, struct zygote *zygote, struct brig_error *
                   {.kind = BRIG_STDIO_FD, .fd = run->output_ends[1]}},
     };
     if (result == 0)
-        result = zygote_start(zygote, run->host_uid, &command, &run->job, err);
+        result = (now ? zygote_start_now : zygote_start)(zygote, run->host_uid, &command,
+                                                         &run->job, err);
     close_given(run);
     return result;
 }

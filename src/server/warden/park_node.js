@@ -21,7 +21,7 @@ if (require('worker_threads').isMainThread) {
   new (require('net').Socket)({ readable: false, writable: true }).destroy();
   const { Writable } = require('stream');
   const nowhere = new Writable({ write(bytes, encoding, done) { done(); } });
-  new (require('console').Console)({ stdout: nowhere }).log(1, 'a', { a: [1] });
+  new (require('console').Console)({ stdout: nowhere, colorMode: false }).log(1, 'a', { a: [1] });
   new (require('vm').Script)('0').runInThisContext();
   fs.writeSync(gate, 'r');
   // Without a byte there is nobody any more who could want this.

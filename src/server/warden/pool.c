@@ -190,7 +190,7 @@ void warden_pool_heard(struct run *run, int result, const struct brig_error *err
 /* ---- forks ---- */
 
 /* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. */
-static struct run *fork_one(struct warden *warden, struct pool *pool)
+static struct run *fork_one(struct warden *warden, struct pool *pool, bool now)
 {
     struct brig_error err = {0};
     if (!warden_zygote_is_ready(pool->zygote) ||
@@ -200,7 +200,7 @@ static struct run *fork_one(struct warden *warden, struct pool *pool)
     if (!run)
         return NULL;
     run->runtime = pool->runtime;
-    int result = warden_park_fork(run, pool->zygote->zygote, &err);
+    int result = warden_park_fork(run, pool->zygote->zygote, now, &err);
     if (result == 0)
         result = warden_park_adopt(run, &err);
     if (result < 0) {
@@ -251,7 +251,7 @@ static struct run *look_for(struct warden *warden, const struct runtime *runtime
     uint64_t now = clock_now_ms();
     if (!run) {
         pool_size_missed(&pool->size, now);
-        run = fork_one(warden, pool);
+        run = fork_one(warden, pool, true);
     }
     if (!run)
         return NULL;
@@ -346,7 +346,7 @@ static void give(struct warden *warden, struct pool *pool, builder_make *work, v
 static void begin_build(struct warden *warden, struct pool *pool)
 {
     struct brig_error err = {0};
-    if (fork_one(warden, pool))
+    if (fork_one(warden, pool, false))
         return;
     struct run *run = warden_run_new(warden);
     if (!run)

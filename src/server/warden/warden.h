@@ -143,8 +143,8 @@ void warden_runs_abandon(struct warden *warden);
 /* Pipes and the like for a jail that is to wait; then the builder makes it with warden_park_build(). */
 int warden_park_prepare(struct run *run, struct brig_error *err);
 int warden_park_build(void *what, struct brig_error *err);
-/* The same by a fork, at once; the jail is finished by and by. */
-int warden_park_fork(struct run *run, struct zygote *zygote, struct brig_error *err);
+/* The same by a fork, at once; the jail is finished by and by. `now`: it will be let go at once. */
+int warden_park_fork(struct run *run, struct zygote *zygote, bool now, struct brig_error *err);
 bool warden_park_is_building(const struct run *run);
 /* Watches what was made. */
 int warden_park_adopt(struct run *run, struct brig_error *err);
