@@ -69,10 +69,10 @@ static bool has_place(const struct front *front)
 static bool start(struct front *front, struct ticket *ticket)
 {
     struct exchange *exchange = ticket->exchange;
+    exchange->trace.at_us[STEP_SENT] = clock_now_us();
     if (!has_place(front) || !front_send(front, ROLE_WARDEN, MESSAGE_EXECUTE, ticket->tag,
                                          ticket->packed.data, ticket->packed.length))
         return false;
-    exchange->trace.at_us[STEP_SENT] = clock_now_us();
     str_done(&ticket->packed);
     front->memory -= exchange->charged;
     exchange->charged = 0;

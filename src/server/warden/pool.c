@@ -15,6 +15,7 @@
 #include "server/config.h"
 #include "server/warden/warden.h"
 
+#define QUIET_MS 3            /* after a request, before there is time for others */
 #define LOOK_MS 1000          /* between looks at what waits */
 #define READY_MS 10000        /* what is not ready by then never is */
 #define RETRY_MS 1000         /* after the first failure; then twice as long each time, */
@@ -264,6 +265,7 @@ struct run *warden_pool_take(struct warden *warden, const struct runtime *runtim
                              const struct execution_request *request)
 {
     struct message_pool *counts = counts_of(warden, runtime);
+    warden->pools.quiet_ms = clock_now_ms() + QUIET_MS;
     struct run *run =
         may_wait(warden, runtime, request) ? look_for(warden, runtime, request->domain) : NULL;
     if (run)
@@ -414,19 +416,36 @@ static bool may_build(const struct warden *warden, uint64_t now_ms)
     return bytes < warden->config->sandbox.pool.memory_bytes;
 }
 
+/* What was just begun has the machine to itself for a moment, until it has ended, unless the next such
+ * request would find nothing at all. */
+static bool is_due(const struct warden *warden, const struct pool *pool, uint64_t now_ms)
+{
+    bool nothing = pool->count == 0 && !warden_zygote_is_ready(pool->zygote);
+    bool quiet = warden->run_count == 0 || now_ms >= warden->pools.quiet_ms;
+    return pool->size.target > pool->count && (nothing || quiet);
+}
+
 /* The one that lacks most. */
-static struct pool *choose_needy(const struct warden *warden)
+static struct pool *choose_needy(const struct warden *warden, uint64_t now_ms)
 {
     struct pool *needy = NULL;
     size_t most = 0;
     for (struct pool *pool = warden->pools.first; pool; pool = pool->next) {
         size_t lacks = pool->size.target > pool->count ? pool->size.target - pool->count : 0;
-        if (lacks <= most)
+        if (lacks <= most || !is_due(warden, pool, now_ms))
             continue;
         most = lacks;
         needy = pool;
     }
     return needy;
+}
+
+static bool lacks_any(const struct warden *warden)
+{
+    for (const struct pool *pool = warden->pools.first; pool; pool = pool->next)
+        if (pool->size.target > pool->count)
+            return true;
+    return false;
 }
 
 /* ---- looking after them ---- */
@@ -493,15 +512,19 @@ void warden_pools_settle(struct warden *warden, uint64_t now_ms)
     if (now_ms >= pools->due_ms)
         look_after_all(warden, now_ms);
     look_after_zygotes(warden, now_ms);
-    struct pool *needy = may_build(warden, now_ms) ? choose_needy(warden) : NULL;
+    struct pool *needy = may_build(warden, now_ms) ? choose_needy(warden, now_ms) : NULL;
     if (needy)
         begin_build(warden, needy);
     count(warden);
 }
 
-uint64_t warden_pools_due_ms(const struct warden *warden)
+uint64_t warden_pools_due_ms(const struct warden *warden, uint64_t now_ms)
 {
-    return warden->pools.first ? warden->pools.due_ms : UINT64_MAX;
+    const struct pools *pools = &warden->pools;
+    if (!pools->first)
+        return UINT64_MAX;
+    bool soon = pools->quiet_ms > now_ms && pools->quiet_ms < pools->due_ms && lacks_any(warden);
+    return soon ? pools->quiet_ms : pools->due_ms;
 }
 
 /* ---- begin and end ---- */

@@ -48,6 +48,7 @@ struct pools {
         bool reported; /* that it failed */
         uint64_t at_ms, wait_ms;
     } retry, zygote_retry; /* after a failure */
+    uint64_t quiet_ms;                /* until then a request has the machine to itself */
     uint64_t due_ms;                  /* when to look after them again */
 };
 
@@ -66,4 +67,4 @@ void warden_pools_zygote_lost(struct warden *warden, const struct brig_error *er
 /* Ends those that are too old or too many, has others made, and counts. */
 void warden_pools_settle(struct warden *warden, uint64_t now_ms);
 /* When to settle them although nothing happened; UINT64_MAX: never. */
-uint64_t warden_pools_due_ms(const struct warden *warden);
+uint64_t warden_pools_due_ms(const struct warden *warden, uint64_t now_ms);

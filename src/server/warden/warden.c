@@ -338,8 +338,8 @@ static int timeout_ms(const struct warden *warden, uint64_t now)
                    warden->peers[ROLE_FRONT].channel;
     if (changed && warden->gauges_due_ms < due)
         due = warden->gauges_due_ms;
-    if (warden_pools_due_ms(warden) < due)
-        due = warden_pools_due_ms(warden);
+    if (warden_pools_due_ms(warden, now) < due)
+        due = warden_pools_due_ms(warden, now);
     if (warden->draining && now + GAUGES_MS < due)
         due = now + GAUGES_MS;
     return due <= now ? 0 : (int)(due - now);
