@@ -181,7 +181,7 @@ long child_open_init(const struct plan *plan)
     return result < 0 ? result : fd;
 }
 
-static int become_init(const struct start *start, long command)
+static int become_init(struct start *start, long command)
 {
     const struct plan *plan = start->plan;
     char number[16];
@@ -195,7 +195,8 @@ static int become_init(const struct start *start, long command)
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
     long init = start->early ? start->init : child_open_init(plan);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
-    long gate = command > 0 ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
+    bool piped = command > 0 && start->gate[1] >= 0;
+    long gate = piped ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
     if (init < 0 || wire < 0)
         return child_failed(start, PLAN_STEP_INIT, init < 0 ? init : wire);
     (void)SYS(close_range, 0, 15, 0);
@@ -208,7 +209,9 @@ static int become_init(const struct start *start, long command)
     if (SYS(close_range, WIRE_GATE_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         for (int fd = WIRE_GATE_FD + 1; fd < 65536; fd++)
             (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
+    start->hold.ready = true;
     long result = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
+    start->hold.ready = false;
     child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-result);
     return 125;
 }
@@ -254,13 +257,21 @@ static int start_session(int pty)
     return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
 }
 
+/* What the command's process waits at. Where it is there early, and so in our memory until its exec,
+ * that we have left it is enough: either we are init then, or there is no jail. */
+static long close_gate(struct start *start)
+{
+    if (start->early)
+        child_hold(&start->hold);
+    return start->hold.held ? 0 : SYS(pipe2, start->gate, O_CLOEXEC);
+}
+
 /* The command's process; side by side with us if clone3 can tell when it has left, else we wait
  * for its exec. The pid, or the negated exit status after the failure was reported. */
 static long clone_command(struct start *start)
 {
     bool together = start->handlers_cleared;
-    start->gate[0] = start->gate[1] = -1;
-    long command = together ? SYS(pipe2, start->gate, O_CLOEXEC) : 0;
+    long command = together ? close_gate(start) : 0;
     start->no_fallback = together;
     unsigned long flags = CLONE_VM | (together ? 0 : CLONE_VFORK);
     if (start->apart)
@@ -527,6 +538,7 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
                             .stack = memory,
                             .pidfd = -1,
                             .command_pidfd = -1,
+                            .gate = {-1, -1},
                             .fds_below = fds_to_leave(plan, wire_fd)};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (has_intermediate(plan)) {
@@ -562,6 +574,7 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
                             .stack = memory,
                             .pidfd = -1,
                             .command_pidfd = -1,
+                            .gate = {-1, -1},
                             .early = true,
                             .no_fallback = true,
                             .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
@@ -591,6 +604,8 @@ void child_go_on(void *memory, int wire_fd)
         (void)SYS(sched_setaffinity, start->first, sizeof here, here);
     }
     child_say(wire_fd, WIRE_GO, 0, 0);
+    /* The command's leaves last, if it is there. To be woken before would hold up the first. */
+    child_wait_until_gone(&start->command_here);
     child_wait_until_gone(&start->first_here);
     child_wait_until_gone(&start->command_here);
 }

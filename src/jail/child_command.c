@@ -261,6 +261,17 @@ static int raise_walls(const struct start *start, int pty)
     return 0;
 }
 
+/* Nothing untrusted runs before the first process is init, or is about to be and can do nothing else:
+ * until its exec, it shares the caller's memory, and before it lets go of the host's tree, that. From
+ * then on it has a capability that the command lacks, which keeps it from being traced or read. */
+static bool await_init(const struct start *start, int gate)
+{
+    char word;
+    if (start->hold.held)
+        return child_await_exec(&start->hold);
+    return gate < 0 || SYS(read, gate, &word, 1) == 1;
+}
+
 int child_command_main(void *argument)
 {
     struct start *start = argument;
@@ -293,11 +304,8 @@ int child_command_main(void *argument)
         return child_failed(&own, PLAN_STEP_RLIMIT, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
-    /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
-     * caller's memory. */
-    char word;
-    if (own.gate[0] >= 0 && SYS(read, own.gate[0], &word, 1) != 1)
-        return 125; /* there is no init, and so no jail */
+    if (!await_init(start, own.gate[0]))
+        return 125; /* there is none, and so no jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return child_failed(&own, PLAN_STEP_WORKDIR, result);
     return child_failed(&own, PLAN_STEP_EXEC, execute(plan));
