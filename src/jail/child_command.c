@@ -38,21 +38,27 @@ static int move_above(int *fd, int above)
     return *fd >= 0 && moved < 0 ? (int)moved : 0;
 }
 
-/* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
-static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
+/* The lowest number above all that the command wants. */
+static int first_above(const struct plan *plan)
 {
-    const struct plan *plan = own->plan;
     int above = 3;
     for (size_t i = 0; i < plan->fd_count; i++)
         if (plan->fds[i].number >= above)
             above = plan->fds[i].number + 1;
-    long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+    return above;
+}
+
+/* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
+static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
+{
+    const struct plan *plan = own->plan;
+    int above = first_above(plan);
     for (size_t i = 0; i < plan->fd_count; i++) {
         int fd = plan->fds[i].fd;
         if (fd == PLAN_FD_PTY)
             fd = pty;
         else if (fd == PLAN_FD_NULL)
-            fd = (int)null;
+            fd = (int)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
         if (fd < 0)
             return fd;
         long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, above);
@@ -80,6 +86,19 @@ static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
             return (int)result;
     }
     return 0;
+}
+
+/* What the build left behind. The exec would close it, but who closes a mount's fd last has the work
+ * of it: that is the first process, beside our exec. Before 5.9 it is left to the exec. */
+static void drop_fds(const struct start *own)
+{
+    unsigned first = (unsigned)first_above(own->plan);
+    unsigned wire = (unsigned)own->wire;
+    if (own->gate[0] >= 0) /* one more to be kept, and a rare case */
+        return;
+    if (wire > first)
+        (void)SYS(close_range, first, wire - 1, 0);
+    (void)SYS(close_range, wire + 1, ~0U, 0);
 }
 
 int child_set_rlimits(const struct plan *plan)
@@ -300,6 +319,7 @@ int child_command_main(void *argument)
         return child_failed(&own, PLAN_STEP_LANDLOCK, result);
     if ((result = place_fds(plan, copies)) < 0) /* after the walls, which are made of others */
         return child_failed(&own, PLAN_STEP_FDS, result);
+    drop_fds(&own);
     if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return child_failed(&own, PLAN_STEP_RLIMIT, result);
     unsigned long none = 0;
