@@ -165,7 +165,8 @@ static void keep_caps(const struct plan *plan)
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
 }
 
-long child_open_init(const struct plan *plan)
+/* The init program, made here where the parent had no time for it: an fd or -errno. */
+static long open_init(const struct plan *plan)
 {
     if (plan->init_fd >= 0)
         return SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
@@ -193,7 +194,7 @@ static int become_init(struct start *start, long command)
     if (plan->rung == PLAN_FULL)
         (void)SYS(chdir, "/");
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
-    long init = start->early ? start->init : child_open_init(plan);
+    long init = open_init(plan);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
     bool piped = command > 0 && start->gate[1] >= 0;
     long gate = piped ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
@@ -383,6 +384,9 @@ static long build_apart(struct start *start)
     long command = clone_command(start);
     if (command < 0)
         return command;
+    /* Its own doing it would wait for us, who keep the list of processes busy when we pivot. */
+    if ((result = SYS(setpgid, command, command)) < 0)
+        return -child_failed(start, PLAN_STEP_SESSION, result);
     if (start->early && !await_plan(start))
         return -125;
     if ((result = build_for_two(start)) != 0)

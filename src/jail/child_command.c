@@ -18,7 +18,8 @@
  * again, and count twice. */
 #define WAIT_KILLABLE_RECEIVED (1U << 5)
 
-/* A process group of its own in init's session, and the terminal's foreground. Not a session of its
+/* A process group of its own in init's session, and the terminal's foreground. Where we were cloned
+ * before the build, the first process has seen to it. Not a session of its
  * own: its group would be orphaned, and Ctrl-Z would not stop it. */
 static int set_group(int pty)
 {
@@ -38,6 +39,31 @@ static int move_above(int *fd, int above)
     return *fd >= 0 && moved < 0 ? (int)moved : 0;
 }
 
+/* For the streams that are to have nothing in them, opened while any path can be; or -1. */
+static int open_null(const struct plan *plan)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        wanted = wanted || plan->fds[i].fd == PLAN_FD_NULL;
+    return wanted ? (int)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0) : -1;
+}
+
+/* Leaves the fds that are shared with the first process for a copy of those we still need. The others
+ * are mounts, most of them, and who closes one last has the work of it: not us, on the way to the
+ * exec. */
+static int leave_shared_fds(const struct start *start, int null)
+{
+    const struct plan *plan = start->plan;
+    int last = start->wire > start->gate[0] ? start->wire : start->gate[0];
+    last = last > null ? last : null;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        last = last > plan->fds[i].fd ? last : plan->fds[i].fd;
+    long result = SYS(close_range, last + 1, ~0U, CLOSE_RANGE_UNSHARE);
+    if (result < 0) /* before 5.9 */
+        result = SYS(unshare, CLONE_FILES);
+    return (int)result;
+}
+
 /* The lowest number above all that the command wants. */
 static int first_above(const struct plan *plan)
 {
@@ -49,7 +75,7 @@ static int first_above(const struct plan *plan)
 }
 
 /* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
-static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
+static int copy_fds(struct start *own, int pty, int null, int copies[PLAN_FD_MAX])
 {
     const struct plan *plan = own->plan;
     int above = first_above(plan);
@@ -58,7 +84,7 @@ static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
         if (fd == PLAN_FD_PTY)
             fd = pty;
         else if (fd == PLAN_FD_NULL)
-            fd = (int)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+            fd = null;
         if (fd < 0)
             return fd;
         long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, above);
@@ -86,19 +112,6 @@ static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
             return (int)result;
     }
     return 0;
-}
-
-/* What the build left behind. The exec would close it, but who closes a mount's fd last has the work
- * of it: that is the first process, beside our exec. Before 5.9 it is left to the exec. */
-static void drop_fds(const struct start *own)
-{
-    unsigned first = (unsigned)first_above(own->plan);
-    unsigned wire = (unsigned)own->wire;
-    if (own->gate[0] >= 0) /* one more to be kept, and a rare case */
-        return;
-    if (wire > first)
-        (void)SYS(close_range, first, wire - 1, 0);
-    (void)SYS(close_range, wire + 1, ~0U, 0);
 }
 
 int child_set_rlimits(const struct plan *plan)
@@ -203,12 +216,10 @@ static int join_keyring(void)
     return result < 0 ? (int)result : 0;
 }
 
-/* Makes the network, and the file of init, while the first process builds. */
+/* Makes the network, while the first process builds. */
 static int make_network(struct start *start)
 {
     int status = child_make_network(start);
-    if (start->early)
-        start->init = child_open_init(start->plan);
     if (status == 0)
         child_tell(&start->networked);
     else
@@ -216,15 +227,12 @@ static int make_network(struct start *start)
     return status;
 }
 
-/* Takes over what the first process has built: its root, and a copy of the fds they shared. */
+/* Takes over what the first process has built. That has moved our root, but only a working directory
+ * that was the root with it. */
 static int take_over(const struct start *start)
 {
     (void)child_await(&start->built); /* or we die with it */
-    long result = SYS(unshare, CLONE_FILES);
-    if (result < 0)
-        return child_failed(start, PLAN_STEP_FDS, result);
-    /* The build has moved our root, but only a working directory that was the root with it. */
-    result = SYS(chdir, "/");
+    long result = SYS(chdir, "/");
     return result < 0 ? child_failed(start, PLAN_STEP_WORKDIR, result) : 0;
 }
 
@@ -269,7 +277,7 @@ static int raise_walls(const struct start *start, int pty)
         child_drop_bounding_set();
     if ((result = join_keyring()) < 0)
         child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
-    if ((result = set_group(pty)) < 0)
+    if (!start->apart && (result = set_group(pty)) < 0)
         return child_failed(start, PLAN_STEP_SESSION, result);
     if (plan->drop_caps && (result = drop_caps()) < 0)
         return child_failed(start, PLAN_STEP_CAPS, result);
@@ -307,19 +315,19 @@ int child_command_main(void *argument)
         return result;
     if (start->apart && (result = take_over(start)) != 0)
         return result;
+    int null = open_null(plan);
+    if (plan->landlock && (result = restrict_landlock(start)) < 0) /* with the fds of the build */
+        return child_failed(start, PLAN_STEP_LANDLOCK, result);
+    if (start->apart && (result = leave_shared_fds(start, null)) < 0)
+        return child_failed(start, PLAN_STEP_FDS, result);
     if (start->gate[1] >= 0)
         (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
     /* From here on the fds are not those of the first process any more, which has its own to look at. */
     struct start own = {.plan = plan, .wire = start->wire, .gate = {start->gate[0], -1}};
     int copies[PLAN_FD_MAX];
-    if ((result = copy_fds(&own, pty, copies)) < 0)
+    if ((result = copy_fds(&own, pty, null, copies)) < 0 || (result = place_fds(plan, copies)) < 0)
         return child_failed(&own, PLAN_STEP_FDS, result);
-    if (plan->landlock && (result = restrict_landlock(&own)) < 0)
-        return child_failed(&own, PLAN_STEP_LANDLOCK, result);
-    if ((result = place_fds(plan, copies)) < 0) /* after the walls, which are made of others */
-        return child_failed(&own, PLAN_STEP_FDS, result);
-    drop_fds(&own);
     if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return child_failed(&own, PLAN_STEP_RLIMIT, result);
     unsigned long none = 0;

@@ -57,8 +57,7 @@ struct start {
     long cpus_size;    /* and then may run on these again */
     unsigned long cpus[CPU_WORDS];
     bool apart; /* the command's process makes the network while the first one builds; */
-    int planned, built, networked; /* what they tell each other then, */
-    long init; /* and what the command's has made for the first: an fd or -errno */
+    int planned, built, networked; /* what they tell each other then */
 };
 
 /* ---- child_clone.c ---- */
@@ -99,8 +98,6 @@ int child_failed(const struct start *start, int step, long result);
 int child_make_network(const struct start *start);
 /* To be called by who was cloned by a process that is bound to one CPU. */
 void child_go_anywhere(const struct start *start);
-/* The init program, made here where the parent had no time for it: an fd or -errno. */
-long child_open_init(const struct plan *plan);
 
 /* ---- child_door.c ---- */
 
