@@ -425,11 +425,17 @@ static void hidden_done(struct hidden *hidden)
     sightings_done(&hidden->sightings);
 }
 
+/* Whether there is anything of the host's in which something could be hidden. */
+static bool shows_host(const struct brig_policy *policy)
+{
+    return policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST;
+}
+
 static int check_grants(const struct settings *settings, const struct hidden *hidden,
                         struct brig_error *err)
 {
     __attribute__((cleanup(masks_done))) struct masks late = {0};
-    if (settings->policy->grant_count == 0 && hidden->sightings.grant_count == 0)
+    if (settings->policy->grant_count == 0)
         return 0;
     int status = settings->late_masks ? masks_resolve_late(settings, &late, err) : 0;
     return status < 0 ? status
@@ -450,7 +456,7 @@ static int hide(const struct settings *settings, const char *home, bool links,
     status = sightings_init(&hidden->sightings, policy, home, err);
     if (status == 0)
         status = check_grants(settings, hidden, err);
-    if (status == 0 && (policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST)) {
+    if (status == 0 && shows_host(policy)) {
         status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
         if (status == 0)
             status = masks_apply_late(settings, &hidden->sightings, err);
@@ -507,7 +513,7 @@ int home_enter(const struct settings *settings, const struct identity *identity,
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "this user has no home directory; use -m sealed, which needs none");
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
-    if (status == 0)
+    if (status == 0 && (kept || shows_host(policy)))
         status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);
     if (settings->script) /* in the jail's /tmp, where only the jail can read it */
