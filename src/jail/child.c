@@ -182,6 +182,21 @@ static long open_init(const struct plan *plan)
     return result < 0 ? result : fd;
 }
 
+/* Where the command's process is built beside: all steps but that one. */
+static size_t steps_beside(const struct plan *plan)
+{
+    size_t count = plan->step_count;
+    return count > 0 && plan->steps[count - 1].op == PLAN_DETACH ? count - 1 : count;
+}
+
+/* Of the host's tree, as the last thing before the exec. The kernel waits for all CPUs with it, and the
+ * longer the other process has been at its walls, the shorter. */
+static int let_go(const struct plan *plan)
+{
+    const struct start own = {.plan = plan, .wire = WIRE_INIT_FD};
+    return take_steps(&own, steps_beside(plan), plan->step_count);
+}
+
 static int become_init(struct start *start, long command)
 {
     const struct plan *plan = start->plan;
@@ -189,10 +204,6 @@ static int become_init(struct start *start, long command)
     const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
                           plan->init_mode, 0};
     const char *envp[] = {0};
-    keep_caps(plan);
-    (void)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (plan->rung == PLAN_FULL)
-        (void)SYS(chdir, "/");
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
     long init = open_init(plan);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
@@ -210,10 +221,17 @@ static int become_init(struct start *start, long command)
     if (SYS(close_range, WIRE_GATE_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         for (int fd = WIRE_GATE_FD + 1; fd < 65536; fd++)
             (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
+    int result = start->apart ? let_go(plan) : 0;
+    if (result != 0)
+        return result;
+    keep_caps(plan);
+    (void)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (plan->rung == PLAN_FULL)
+        (void)SYS(chdir, "/");
     start->hold.ready = true;
-    long result = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
+    long failed = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
     start->hold.ready = false;
-    child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-result);
+    child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-failed);
     return 125;
 }
 
@@ -314,19 +332,14 @@ int child_make_network(const struct start *start)
     return plan->door ? child_open_door(start) : 0;
 }
 
-/* Letting go of the old tree, the last step, waits for all CPUs. The command's process need not: it
- * looks up paths from the new root only, and will wait until we are init. */
+/* Letting go of the old tree, the last step, is left for later. The command's process need not wait
+ * for it: it looks up paths from the new root only, and will wait until we are init. */
 static int build_for_two(struct start *start)
 {
-    const struct plan *plan = start->plan;
-    size_t last = plan->step_count;
-    if (last > 0 && plan->steps[last - 1].op == PLAN_DETACH)
-        last--;
-    int result = take_steps(start, 0, last);
-    if (result != 0)
-        return result;
-    child_tell(&start->built);
-    return take_steps(start, last, plan->step_count);
+    int result = take_steps(start, 0, steps_beside(start->plan));
+    if (result == 0)
+        child_tell(&start->built);
+    return result;
 }
 
 static bool await_go(const struct start *start)
