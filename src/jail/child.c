@@ -9,6 +9,7 @@
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <linux/time_types.h>
 
 #include "jail/child_say.h"
 #include "jail/child_start.h"
@@ -247,6 +248,19 @@ static unsigned long first_flags(const struct plan *plan)
     return flags;
 }
 
+/* Of these what it is born with, if it is begun with early: to make the others takes most of a clone's
+ * time, and the caller has a plan to make. */
+static unsigned long birth_flags(const struct plan *plan)
+{
+    return first_flags(plan) & (CLONE_NEWUSER | CLONE_NEWPID);
+}
+
+static int make_other_namespaces(const struct start *start)
+{
+    unsigned long others = first_flags(start->plan) & ~birth_flags(start->plan);
+    return start->early ? (int)SYS(unshare, others) : 0;
+}
+
 struct action {
     long handler; /* 0 is SIG_DFL, 1 is SIG_IGN */
     unsigned long flags;
@@ -400,6 +414,7 @@ static long build_apart(struct start *start)
     /* Its own doing it would wait for us, who keep the list of processes busy when we pivot. */
     if ((result = SYS(setpgid, command, command)) < 0)
         return -child_failed(start, PLAN_STEP_SESSION, result);
+    child_tell(&start->begun);
     if (start->early && !await_plan(start))
         return -125;
     if ((result = build_for_two(start)) != 0)
@@ -471,6 +486,8 @@ static int first_main(void *argument)
     result = has_intermediate(plan) ? 0 : child_enter_group(start);
     if (result < 0 || (result = child_join_groups(plan)) < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
+    if ((result = make_other_namespaces(start)) < 0)
+        return child_failed(start, PLAN_STEP_CLONE, result);
     if (plan->parent_maps && !await_go(start))
         return 125;
     if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
@@ -597,7 +614,7 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
                             .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
     long pid = child_clone(
         start, &(struct child_clone){
-                   .flags = first_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),
+                   .flags = birth_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),
                    .stack = 1,
                    .here = &start->first_here,
                    .cgroup = group_of(plan),
@@ -609,9 +626,20 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
     return pid;
 }
 
+/* Until the command's process is cloned, or never will be: the first would be moved to another CPU
+ * before, and the command's with it. Its end is not told, but seen. */
+static void await_begun(const struct start *start)
+{
+    const struct __kernel_timespec patience = {.tv_nsec = 2000000};
+    while (__atomic_load_n(&start->begun, __ATOMIC_ACQUIRE) == 0 &&
+           __atomic_load_n(&start->first_here, __ATOMIC_ACQUIRE) != 0)
+        (void)SYS(futex, &start->begun, 0 /* FUTEX_WAIT */, 0, &patience, 0, 0);
+}
+
 void child_go_on(void *memory, int wire_fd)
 {
     struct start *start = start_in(memory);
+    await_begun(start);
     /* Left to itself the kernel would wake it on the CPU where it cloned who makes the network now,
      * to wait for the end of that. Ours is about to be free. */
     unsigned cpu = 0;

@@ -57,7 +57,7 @@ struct start {
     long cpus_size;    /* and then may run on these again */
     unsigned long cpus[CPU_WORDS];
     bool apart; /* the command's process makes the network while the first one builds; */
-    int planned, built, networked; /* what they tell each other then */
+    int begun, planned, built, networked; /* what they tell each other then */
 };
 
 /* ---- child_clone.c ---- */
