@@ -238,6 +238,8 @@ static void note_end(struct brig_job *job, const struct wire_message *message)
     job->end = *message;
     watch_leave(&job->watch);
     close_wire(job);
+    close_if_open(job->entry_fd); /* nobody can enter any more; and to close it takes a while */
+    job->entry_fd = -1;
 }
 
 static void handle_wire(struct brig_job *job)
