@@ -8,18 +8,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/str.h"
 
 #define PREFIX "sha256:"
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 static bool read_hash(const char *text, unsigned char hash[KEYS_HASH_BYTES])
 {
