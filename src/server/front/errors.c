@@ -19,6 +19,10 @@ static const struct error_row rows[ERRORS_] = {
                              "A field is not one of those below; `field` names it."},
     [ERROR_UNKNOWN_LANGUAGE] = {"UNKNOWN_LANGUAGE", 400, "there is no such language",
                                 "`language` is none of `GET /runtimes`, or is switched off."},
+    [ERROR_RUNTIME_UNAVAILABLE] = {"RUNTIME_UNAVAILABLE", 400,
+                                   "this server cannot run the language",
+                                   "What runs the language is not installed; `error` says what is "
+                                   "missing."},
     [ERROR_INVALID_ID] = {"INVALID_ID", 400, "the id is no UUID",
                           "The id in the path is not a UUID."},
     [ERROR_INVALID_QUERY] = {"INVALID_QUERY", 400, "a query parameter has a wrong value",

@@ -230,16 +230,17 @@ void execute_abandon(struct front *front, struct ticket *ticket)
 }
 
 /* The last a client hears of a run that came to nothing. */
-static void fail(struct exchange *exchange, enum front_error error, const char *message)
+static void fail(struct exchange *exchange, enum front_error error, const char *field,
+                 const char *message)
 {
     autostr struct str text = {0};
     if (!exchange)
         return;
     if (exchange->stream) {
-        answer_write_error(exchange, error, NULL, message, &text);
+        answer_write_error(exchange, error, field, message, &text);
         stream_end(exchange->stream, "error", &text);
     } else {
-        answer_error(exchange, error, message);
+        answer_field_error(exchange, error, field, message);
     }
     exchange_resume(exchange);
 }
@@ -249,7 +250,7 @@ void execute_lost(struct front *front, struct ticket *ticket)
     struct exchange *exchange = ticket->exchange;
     front->running--;
     ticket_free(front, ticket);
-    fail(exchange, ERROR_EXECUTION_LOST, NULL);
+    fail(exchange, ERROR_EXECUTION_LOST, NULL, NULL);
 }
 
 void execute_output(struct front *front, const struct message *message)
@@ -263,13 +264,29 @@ void execute_output(struct front *front, const struct message *message)
     exchange_resume(exchange);
 }
 
+/* Why nothing ran. */
+static enum front_error fault_of(const struct execution_result *result)
+{
+    switch (result->fault) {
+    case FAULT_REQUEST:
+        return str_equal(result->field, "language") ? ERROR_RUNTIME_UNAVAILABLE
+                                                    : ERROR_INVALID_FIELD;
+    case FAULT_BUSY:
+        return ERROR_QUEUE_FULL;
+    case FAULT_SERVER:
+    case FAULTS_:
+        break;
+    }
+    return ERROR_SETUP_FAILED;
+}
+
 static void answer_result(struct exchange *exchange, const struct execution_result *result)
 {
     autostr struct str text = {0};
     struct json j;
     struct stream *stream = exchange->stream;
     if (result->status == EXECUTION_SETUP_FAILED) {
-        fail(exchange, ERROR_SETUP_FAILED, result->message);
+        fail(exchange, fault_of(result), result->field, result->message);
         return;
     }
     json_init(&j, &text);
@@ -301,7 +318,7 @@ void execute_done(struct front *front, const struct message *message)
     front->running--;
     ticket_free(front, ticket);
     if (decoded < 0) {
-        fail(exchange, ERROR_INTERNAL, NULL);
+        fail(exchange, ERROR_INTERNAL, NULL, NULL);
         return;
     }
     metrics_execution(&front->metrics, language, &result);

@@ -224,6 +224,10 @@ static int start_run(struct run *run, struct brig_error *err)
         return result;
     result =
         warden_jail_make(&warden->ground, run->runtime, &run->request, run->host_uid, &jail, err);
+    if (jail.field) {
+        run->fault = FAULT_REQUEST;
+        run->field = jail.field;
+    }
     if (result == 0)
         result = start_job(run, &jail, ends, err);
     warden_jail_done(&jail);
@@ -235,17 +239,24 @@ static int start_run(struct run *run, struct brig_error *err)
 static int prepare(struct run *run, struct brig_error *err)
 {
     struct warden *warden = run->warden;
+    run->fault = FAULT_BUSY;
     if (warden->draining)
         return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
+    run->fault = FAULT_REQUEST;
+    run->field = "language";
     run->runtime = config_find_runtime(warden->config, run->request.language);
     if (!run->runtime)
         return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
                          str_shown(run->request.language).text);
-    int result = warden_jail_check(&warden->ground, run->runtime, &run->request, err);
-    if (result == 0 && (warden->run_count > warden->run_most || !take_slot(run)))
+    int result = warden_jail_check(&warden->ground, run->runtime, &run->request, &run->field, err);
+    if (result < 0)
+        return result;
+    run->fault = FAULT_BUSY;
+    if (warden->run_count > warden->run_most || !take_slot(run))
         return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
                          warden->run_most);
-    return result;
+    run->fault = FAULT_SERVER;
+    return 0;
 }
 
 /* The history has no use for what the code was given and, when very much waits for the recorder, has to

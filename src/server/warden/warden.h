@@ -71,8 +71,10 @@ struct run {
     struct brig_job *job;
     struct warden_source source;
     struct run_stream streams[2];
-    uint64_t output_bytes; /* of both streams, kept or not */
-    int64_t started_ns;    /* since 1970 */
+    uint64_t output_bytes;      /* of both streams, kept or not */
+    int64_t started_ns;         /* since 1970 */
+    enum execution_fault fault; /* if it cannot be begun, */
+    const char *field;          /* and of FAULT_REQUEST: what of it */
 };
 
 struct warden {
