@@ -156,6 +156,11 @@ const struct config_key config_keys[] = {
      .doc =
          "API keys, each as it is or as sha256: and the 64 hexadecimal digits of its hash. None: "
          "everybody who reaches the server may use it."},
+    {KEY("security.max_executions_per_key", CONFIG_NUMBER, security.max_executions_per_key),
+     .initial = "0", .max = 200000,
+     .doc = "Most executions that one API key may have at a time, running and waiting together; "
+            "beyond it the answer is 429. 0 is no limit: then one key can take all of "
+            "sandbox.max_concurrent and sandbox.max_queued."},
     {KEY("security.trusted_proxies", CONFIG_LIST, security.trusted_proxies),
      .check = config_check_range, .doc = "Addresses or ranges whose X-Forwarded-For is believed."},
     {KEY("security.detector", CONFIG_BOOLEAN, security.detector), .initial = "true",

@@ -76,7 +76,7 @@ enum execution_limit {
 /* All pointers are into the arena. */
 struct execution_request {
     struct arena arena;
-    const char *id;         /* UUID, made by the front */
+    const char *id; /* UUID, made by the warden; "" until then. Of a refused one by the front */
     const char *request_id; /* of the HTTP request */
     const char *client;     /* its address */
     const char *domain; /* which API key asked: the first 16 hex digits of its hash; "" without */

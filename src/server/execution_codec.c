@@ -107,6 +107,15 @@ static const char *unpack_id(struct unpack *in)
     return id;
 }
 
+/* A request has none before the warden has given it one. */
+static const char *unpack_id_or_none(struct unpack *in)
+{
+    const char *id = unpack_needed_text(in, EXECUTION_ID_LENGTH);
+    if (*id && !execution_id_is_valid(id))
+        in->failed = true;
+    return id;
+}
+
 static int packed(const struct str *out, struct brig_error *err)
 {
     return out->failed ? brig_fail_nomem(err) : 0;
@@ -144,7 +153,7 @@ static void unpack_request(struct unpack *in, struct execution_request *ret)
 {
     if (unpack_u64(in, UINT64_MAX) != FORMAT)
         in->failed = true;
-    ret->id = unpack_id(in);
+    ret->id = unpack_id_or_none(in);
     ret->request_id = unpack_needed_text(in, WORD_MAX);
     ret->client = unpack_needed_text(in, WORD_MAX);
     ret->domain = unpack_needed_text(in, WORD_MAX);

@@ -101,13 +101,28 @@ static void test_variables(void)
 
 static void test_allow(void)
 {
-    static const char *const good[] = {"example.com", "*.example.com", "a-b.example:8443",
-                                       "xn--bcher-kva.example", "example.com.", "*.example.com.:80",
- "a_b.example.com"};
-    static const char *const bad[] = {
-        "",           "*",      "host:22",    "localhost", "127.0.0.1",      "10.0.0.0/8",
-        "[::1]:80",   "0x7f.1", "2130706433", "@npm",      "example.com:",   "example.com:1x",
-        "a.b:123456", "example.com..", ".", "a b.c",  "127.1",      "*.*.com",   "example.com/tls"};
+    static const char *const good[] = {
+        "example.com",  "*.example.com",     "a-b.example:8443", "xn--bcher-kva.example",
+        "example.com.", "*.example.com.:80", "a_b.example.com"};
+    static const char *const bad[] = {"",
+                                      "*",
+                                      "host:22",
+                                      "localhost",
+                                      "127.0.0.1",
+                                      "10.0.0.0/8",
+                                      "[::1]:80",
+                                      "0x7f.1",
+                                      "2130706433",
+                                      "@npm",
+                                      "example.com:",
+                                      "example.com:1x",
+                                      "a.b:123456",
+                                      "example.com..",
+                                      ".",
+                                      "a b.c",
+                                      "127.1",
+                                      "*.*.com",
+                                      "example.com/tls"};
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
         tap_ok(warden_allow_is_plain(good[i]), "'%s' is a name", good[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)

@@ -197,6 +197,34 @@ static void test_lost(void)
     tap_is_str(status_of(13), "blocked", "is a row");
 }
 
+/* Of somebody who knows an id. */
+static void test_foreign(void)
+{
+    struct row row;
+    apply(begin_row(30, "python"), "a run begins");
+    apply(end_row(30, EXECUTION_OK), "and ends");
+    apply(begin_row(30, "bash"), "another begins with its id");
+    struct row end = end_row(30, EXECUTION_ERROR);
+    end.started_ns++;
+    apply(end, "and ends");
+    tap_is_int(store_of->get(store, id_of(30), &row, NULL), 1, "the row");
+    tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0 &&
+               row.started_ns == FIRST_NS,
+           "is that of the first");
+    row_done(&row);
+    struct row blocked = begin_row(31, "bash");
+    blocked.kind = ROW_BLOCKED;
+    blocked.status = "blocked";
+    apply(blocked, "a refusal with the id of a run that has just begun");
+    apply(begin_row(31, "python"), "yields");
+    tap_is_str(status_of(31), "running", "to the run");
+    tap_is_int(store_of->get(store, id_of(31), &row, NULL), 1, "the row");
+    tap_is_str(row.language, "python", "says what runs");
+    row_done(&row);
+    apply(end_row(31, EXECUTION_TIMEOUT), "which ends");
+    tap_is_str(status_of(31), "timeout", "as runs do");
+}
+
 static void test_list(void)
 {
     tap_is_str(found(""), "13 12 11 10 2 1 ", "a list has the newest first");
@@ -263,6 +291,7 @@ static void test_all(const char *name)
     test_lost();
     test_list();
     test_refused();
+    test_foreign();
     test_forget();
     store_of->close(store);
     tap_is_int(store_of->open(&config, &store, &err), 0, "it is opened again");

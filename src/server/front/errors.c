@@ -54,6 +54,10 @@ static const struct error_row rows[ERRORS_] = {
     [ERROR_RATE_LIMITED] = {"RATE_LIMITED", 429, "too many requests from this address",
                             "More than `security.rate_limit_rps`; `Retry-After` says when to come "
                             "again."},
+    [ERROR_KEY_BUSY] = {"KEY_BUSY", 429,
+                        "this API key has as many executions running and waiting as it may have",
+                        "The key has `security.max_executions_per_key`; `Retry-After` says when to "
+                        "come again."},
     [ERROR_INTERNAL] = {"INTERNAL", 500, "something went wrong inside the server",
                         "A defect, or a lack of memory."},
     [ERROR_SETUP_FAILED] = {"SETUP_FAILED", 500, "the jail could not be built",

@@ -204,7 +204,7 @@ static bool check_key(struct exchange *exchange)
     if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
         return true;
     const char *key = given_key(exchange);
-    if (keys_check(keys, key, strlen(key), exchange->domain))
+    if (keys_check(keys, key, strlen(key), exchange->domain, &exchange->key))
         return true;
     answer_error(exchange, ERROR_UNAUTHORIZED, NULL);
     return false;
@@ -316,12 +316,12 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
                                       const char *upload, size_t *upload_length, void **state)
 {
     struct exchange *exchange = *state;
-    (void)version;
     if (!exchange) {
         exchange = exchange_new(context, connection, method, url);
         if (!exchange)
             return MHD_NO;
         *state = exchange;
+        exchange->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
         return begin_request(exchange);
     }
     if (*upload_length > 0) {

@@ -37,6 +37,8 @@ static void remove_run(struct run *run)
     if (run->next)
         run->next->previous = run->previous;
     warden->run_count--;
+    if (run->front != warden->fronts)
+        warden->inherited_count--;
     run->previous = NULL;
     run->next = warden->over;
     warden->over = run;
@@ -236,6 +238,17 @@ static int start_run(struct run *run, struct brig_error *err)
     return result;
 }
 
+/* As many as one key may have, the front's own counting aside: it knows nothing of an earlier front's. */
+static bool key_is_full(const struct run *run)
+{
+    uint64_t most = run->warden->config->security.max_executions_per_key, count = 0;
+    if (most == 0 || !*run->request.domain)
+        return false;
+    for (const struct run *other = run->warden->runs; other; other = other->next)
+        count += strcmp(other->request.domain, run->request.domain) == 0;
+    return count > most; /* this one is among them */
+}
+
 static int prepare(struct run *run, struct brig_error *err)
 {
     struct warden *warden = run->warden;
@@ -255,6 +268,9 @@ static int prepare(struct run *run, struct brig_error *err)
     if (warden->run_count > warden->run_most || !take_slot(run))
         return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
                          warden->run_most);
+    if (key_is_full(run))
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "this API key has as many executions as it may have at a time");
     run->fault = FAULT_SERVER;
     return 0;
 }

@@ -90,6 +90,7 @@ struct warden {
     struct run *runs; /* all that are not over */
     struct run *over; /* to be freed */
     size_t run_count, run_most, paused_count;
+    size_t inherited_count; /* of the runs: begun for an earlier front */
     size_t slot_count;
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;
