@@ -55,7 +55,7 @@ const struct config_key config_keys[] = {
     {KEY("server.access_log", CONFIG_TEXT, server.access_log), .initial = "-",
      .check = config_check_log,
      .doc = "Where each request is logged as a line of JSON: an absolute path, - for standard "
-            "error, or off."},
+            "error, or off. SIGHUP opens a file anew, after it was moved away."},
     {KEY("server.drain_timeout", CONFIG_DURATION, server.drain_timeout_ms), .initial = "30s",
      .max = HOUR_MS,
      .doc = "How long running executions may go on after SIGTERM before they are ended."},

@@ -15,6 +15,7 @@ enum message_type {
     MESSAGE_PEER = 1, /* a new socket to another role; tag: enum server_role; with an fd */
     MESSAGE_DRAIN,    /* finish what is begun, take nothing new, then exit with 0 */
     MESSAGE_TLS,      /* front: certificate and key anew: PEM, NUL, PEM */
+    MESSAGE_LOG,      /* front: the access log anew; with an fd */
     /* every role → keeper */
     MESSAGE_READY,   /* set up and confined; bytes: a line for the log, may be empty */
     MESSAGE_WARNING, /* bytes: a line for the log */

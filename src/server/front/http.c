@@ -26,6 +26,8 @@
 
 /* What the library needs of a connection's memory beside the headers. */
 #define POOL_EXTRA_BYTES 16384
+/* What GnuTLS would speak by itself goes back to TLS 1.0 (RFC 8996 does away with it). */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 /* A body of unknown length that is too large is read on for this much, so that the answer arrives. */
 #define EXCESS_BYTES_MAX ((uint64_t)16 << 20)
 
@@ -381,7 +383,9 @@ int http_start(struct front *front, struct brig_error *err)
     if (listening < 0 || fcntl(front->listener, F_SETFL, listening | O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the listening socket");
     const struct MHD_OptionItem secured[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback(front->tls)}, {MHD_OPTION_END, 0, NULL}};
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback(front->tls)},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
     if (front->tls)
         flags |= MHD_USE_TLS;

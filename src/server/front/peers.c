@@ -133,8 +133,15 @@ static int take_tls(struct front *front, struct message *message, struct brig_er
     /* At the start there is none to stay with. */
     if (!front->tls)
         return brig_fail(err, result, 0, "%s", local.message);
+    (void)brig_wrap(&local, result, "the certificate stays as it was");
     return channel_send(front->control, MESSAGE_WARNING, 0, local.message, strlen(local.message),
                         err);
+}
+
+static void take_log(struct front *front, struct message *message)
+{
+    if (message->fd >= 0)
+        access_log_replace(&front->log, &message->fd);
 }
 
 static void drain(struct front *front)
@@ -161,6 +168,8 @@ int front_hear_control(struct front *front, struct brig_error *err)
             result = take_peer(front, &message, err);
         else if (message.type == MESSAGE_TLS)
             result = take_tls(front, &message, err);
+        else if (message.type == MESSAGE_LOG)
+            take_log(front, &message);
         else if (message.type == MESSAGE_DRAIN)
             drain(front);
         if (result < 0)
