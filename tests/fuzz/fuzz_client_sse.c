@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A stream of events from a server that may be anybody's. It has the same events in whatever pieces it
  * comes, and no event is what a line of it did not say. */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
