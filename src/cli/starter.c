@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/config_files.h"
 #include "cli/message.h"

@@ -37,6 +37,8 @@ static void remove_run(struct run *run)
     if (run->next)
         run->next->previous = run->previous;
     warden->run_count--;
+    if (run->front != warden->fronts)
+        warden->inherited_count--;
     run->previous = NULL;
     run->next = warden->over;
     warden->over = run;
@@ -224,6 +226,10 @@ static int start_run(struct run *run, struct brig_error *err)
         return result;
     result =
         warden_jail_make(&warden->ground, run->runtime, &run->request, run->host_uid, &jail, err);
+    if (jail.field) {
+        run->fault = FAULT_REQUEST;
+        run->field = jail.field;
+    }
     if (result == 0)
         result = start_job(run, &jail, ends, err);
     warden_jail_done(&jail);
@@ -232,20 +238,41 @@ static int start_run(struct run *run, struct brig_error *err)
     return result;
 }
 
+/* As many as one key may have, the front's own counting aside: it knows nothing of an earlier front's. */
+static bool key_is_full(const struct run *run)
+{
+    uint64_t most = run->warden->config->security.max_executions_per_key, count = 0;
+    if (most == 0 || !*run->request.domain)
+        return false;
+    for (const struct run *other = run->warden->runs; other; other = other->next)
+        count += strcmp(other->request.domain, run->request.domain) == 0;
+    return count > most; /* this one is among them */
+}
+
 static int prepare(struct run *run, struct brig_error *err)
 {
     struct warden *warden = run->warden;
+    run->fault = FAULT_BUSY;
     if (warden->draining)
         return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
+    run->fault = FAULT_REQUEST;
+    run->field = "language";
     run->runtime = config_find_runtime(warden->config, run->request.language);
     if (!run->runtime)
         return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
                          str_shown(run->request.language).text);
-    int result = warden_jail_check(&warden->ground, run->runtime, &run->request, err);
-    if (result == 0 && (warden->run_count > warden->run_most || !take_slot(run)))
+    int result = warden_jail_check(&warden->ground, run->runtime, &run->request, &run->field, err);
+    if (result < 0)
+        return result;
+    run->fault = FAULT_BUSY;
+    if (warden->run_count > warden->run_most || !take_slot(run))
         return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
                          warden->run_most);
-    return result;
+    if (key_is_full(run))
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "this API key has as many executions as it may have at a time");
+    run->fault = FAULT_SERVER;
+    return 0;
 }
 
 /* The history has no use for what the code was given and, when very much waits for the recorder, has to

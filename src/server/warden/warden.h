@@ -71,8 +71,10 @@ struct run {
     struct brig_job *job;
     struct warden_source source;
     struct run_stream streams[2];
-    uint64_t output_bytes; /* of both streams, kept or not */
-    int64_t started_ns;    /* since 1970 */
+    uint64_t output_bytes;      /* of both streams, kept or not */
+    int64_t started_ns;         /* since 1970 */
+    enum execution_fault fault; /* if it cannot be begun, */
+    const char *field;          /* and of FAULT_REQUEST: what of it */
 };
 
 struct warden {
@@ -88,6 +90,7 @@ struct warden {
     struct run *runs; /* all that are not over */
     struct run *over; /* to be freed */
     size_t run_count, run_most, paused_count;
+    size_t inherited_count; /* of the runs: begun for an earlier front */
     size_t slot_count;
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;
