@@ -244,15 +244,16 @@ home_hash() {
 
 @test "two runs at once share the home; the death of one, or of the holder, does not hurt the other" {
     jail user two
-    run_as_user "$BRIG" -m casual -j two -- sh -c 'for i in $(seq 100); do [ -e ~/.go ] && break; sleep 0.1; done; cat ~/.go >seen; sleep 9; echo alive >still' 3>&- &
+    run_as_user "$BRIG" -m casual -j two -- sh -c ': >begun; while [ ! -e ~/.go ]; do sleep 0.1; done; cat ~/.go >seen
+        while [ ! -e enough ]; do sleep 0.1; done; echo alive >still' 3>&- &
     local first=$!
-    sleep 0.5
+    await begun
     must run_as_user "$BRIG" -m casual -j two -- sh -c 'echo together >~/.go'
     # A third one is killed in the middle of writing.
     run_as_user sh -c 'echo $$ >third; exec "$@"' - \
-        "$BRIG" -m casual -j two -- sh -c 'while :; do echo x >>~/.endless; done' 3>&- &
+        "$BRIG" -m casual -j two -- sh -c ': >writes; while :; do echo x >>~/.endless; done' 3>&- &
     local third=$!
-    sleep 0.5
+    await writes
     kill -KILL "$(cat third)"
     wait "$third" || true
     local holder
@@ -262,6 +263,7 @@ home_hash() {
     # While the first still runs, the same changes are not mounted a second time.
     must_exit 125 run_as_user "$BRIG" -m casual -j two -- true
     output_has "a run is left in it"
+    touch enough
     wait "$first"
     [ "$(cat seen)" = together ]
     [ "$(cat still)" = alive ]

@@ -225,7 +225,7 @@ while os.path.exists(sys.argv[1]):
     local reach='import socket; s = socket.socket(socket.AF_UNIX); s.connect("\0brig-door-test")'
     world user timeout 60 python3 -c "$listen" "$SCRATCH/listens" > /dev/null 2>&1 3>&- &
     local listener=$!
-    until_file "$SCRATCH/listens"
+    await "$SCRATCH/listens"
     must world user python3 -c "$reach"
     must_fail jail user --net open -- python3 -c "$reach"
     output_has "Connection refused"
@@ -279,17 +279,6 @@ assert number > 5000 and time.monotonic() - begun < 10'
 assert net["allowed"] == 1 and net["denied"] > 1000, net["denied"]' "$SCRATCH/result"
 }
 
-# until_file PATH
-until_file() {
-    local try
-    for ((try = 0; try < 200; try++)); do
-        [ ! -e "$1" ] || return 0
-        sleep 0.05
-    done
-    echo "'$1' did not come" >&2
-    return 1
-}
-
 # world_broker: the pid of the only one in the world.
 world_broker() {
     local pid world found=
@@ -339,7 +328,7 @@ limited_jail() {
             --rdir "$WORLD" --verbose --allow good.example:5000 --dir "$SCRATCH" "$@"
     ) > "$SCRATCH/out" 2>&1 3>&- &
     jail_pid=$!
-    until_file "$SCRATCH/connected"
+    await "$SCRATCH/connected"
     pid=$(world_broker)
     run cat "$SCRATCH/out"
     [[ $output != *"no cgroup for it"* ]] || cannot "there are no groups to be made here: $output"
