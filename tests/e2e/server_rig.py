@@ -27,7 +27,8 @@ import traceback
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or pathlib.Path(__file__).resolve().parents[2] / "build")
 BRIGD = BUILD / "src/server/brigd"
 USER = 65534
-PATIENCE = 30
+SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
+PATIENCE = 30 * SLOW
 
 tests = []
 
@@ -158,7 +159,7 @@ class Brigd:
 
     def execute(self, language, code, **fields):
         answer = self.post("/execute", {"language": language, "code": code, **fields},
-                           timeout=fields.pop("patience", 90))
+                           timeout=fields.pop("patience", 90 * SLOW))
         assert answer.status == 200, answer
         return answer.json
 
@@ -175,7 +176,7 @@ class Brigd:
         os.kill(old, signal.SIGKILL)
         return old, wait_for(lambda: self.role(name) not in (None, old) and self.role(name), f"a new {name}")
 
-    def end(self, number=signal.SIGTERM, patience=60):
+    def end(self, number=signal.SIGTERM, patience=60 * SLOW):
         if self.process.poll() is None:
             left = below(self.process.pid)
             self.process.send_signal(number)
