@@ -8,7 +8,7 @@ NINJA ?= ninja
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all bench format lint fuzz run claude-runtime install ci clean help
+.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install ci clean help
 
 build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
 	@tools/build $(BUILD)
@@ -43,8 +43,11 @@ test-vm-quick: setup-vm ## what differs most between machines, with kernel 6.12 
 test-vm: setup-vm ## every test in virtual machines with kernel 6.12 and cgroup v2
 	@tests/run vm
 
-test-vm-all: setup-vm ## the same with kernels 6.1, 6.12, that of Debian 13 and the newest
-	@VM_KERNELS='stable bpo trixie next' tests/run vm
+test-vm-all: setup-vm ## the same with kernels 6.1, 6.12, that of Debian 13 and the newest two
+	@VM_KERNELS='stable bpo trixie next rc' tests/run vm
+
+test-slow: setup-test ## brigd with a root directory that debootstrap makes: downloads some 100 MB once
+	@tests/run slow
 
 lint: setup-test ## every static check
 	@tests/run lint

@@ -3,18 +3,25 @@
  * a pipe.
  *
  * The cost of a fork is mostly that of copying page tables, so it is asked of a process with little
- * memory and of processes as large as interpreters are. Ways take turns in random order, and medians
+ * memory and of processes as large as interpreters are. Beside both is what no call can be faster than:
+ * a fork whose child raises the walls and ends, and has nothing to hand back. Ways take turns in random order, and medians
  * are compared, as the machine is never quiet; the tenth percentile is nearer to what the work itself
  * takes where others have the CPUs, too. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <brig/call.h>
 
 #include "bench.h"
+#include "jail/seccomp.h"
 
 #define ROUNDS_MAX 10000
 #define VALUE_BYTES ((size_t)100 << 20)
@@ -23,8 +30,9 @@
 
 /* ---- a call that does nothing ---- */
 
-enum way { WAY_FORK, WAY_CALLER, WAY_CALL, WAY_FULL, WAYS };
-static const char *const way_names[WAYS] = {"fork + waitpid", "brig_caller_call", "brig_call",
+enum way { WAY_FORK, WAY_FLOOR, WAY_CALLER, WAY_CALL, WAY_FULL, WAYS };
+static const char *const way_names[WAYS] = {"fork + waitpid", "the same with walls alone",
+                                            "brig_caller_call", "brig_call",
                                             "brig_caller_call, full jail"};
 
 static struct brig_caller *callers[WAYS];
@@ -36,9 +44,29 @@ static int do_nothing(struct brig_call_child *child, void *argument)
     return 0;
 }
 
-static void fork_and_wait(void)
+static int ruleset = -1;
+
+static void make_ruleset(void)
+{
+    const struct landlock_ruleset_attr attr = {.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE};
+    ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
+}
+
+/* The least a confined child does: the filter of a call, an empty ruleset, nothing to hand back. */
+static void raise_walls(void)
+{
+    const struct sock_fprog *filter = seccomp_program_alone(BRIG_SECCOMP_CODE, BRIG_NET_HOST);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        (ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0) ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter) < 0)
+        bench_die("walls", strerror(errno));
+}
+
+static void fork_and_wait(bool walls)
 {
     pid_t pid = fork();
+    if (pid == 0 && walls)
+        raise_walls();
     if (pid == 0)
         _exit(0);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -49,8 +77,8 @@ static void go(enum way way)
 {
     struct brig_call_result result;
     struct brig_error err = {0};
-    if (way == WAY_FORK) {
-        fork_and_wait();
+    if (way == WAY_FORK || way == WAY_FLOOR) {
+        fork_and_wait(way == WAY_FLOOR);
         return;
     }
     if (way == WAY_CALL)
@@ -233,6 +261,7 @@ int main(int argc, char **argv)
     options.namespaces = 1;
     bool has_full = brig_caller_new(NULL, &options, &callers[WAY_FULL], &err) == 0;
     options.namespaces = 0;
+    make_ruleset();
     produced_ns = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         size_t bytes = sizes[i] << 20;

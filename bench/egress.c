@@ -2,6 +2,7 @@
 /* Both ends of what bench/egress measures: new connections, and much data in either direction.
  *
  *     egress serve ADDRESS PORT
+ *     egress relay ADDRESS PORT TO      the least that can stand between: two threads that splice
  *     egress connect HOST PORT COUNT    prints the median and the 90th percentile, in microseconds
  *     egress up|down HOST PORT MIB      prints MiB a second
  *
@@ -9,6 +10,7 @@
  * credentials: some peers have no other way out.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,6 +23,7 @@
 
 #define BLOCK ((size_t)1 << 18)
 #define MIB ((uint64_t)1 << 20)
+#define PIPE_BYTES (1 << 20)
 
 /* Where to connect, and what to say there first. */
 struct way {
@@ -94,13 +97,13 @@ static struct addrinfo *look_up(const char *host, const char *port)
     return found;
 }
 
-static void serve(const char *address, const char *port)
+/* Gives each connection to a thread of its own. */
+static void serve(const struct addrinfo *at, void *(*handler)(void *))
 {
-    struct addrinfo *at = look_up(address, port);
     int on = 1, listener = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(listener, at->ai_addr, at->ai_addrlen) < 0 || listen(listener, 1024) < 0)
-        bench_die(address, strerror(errno));
+        bench_die("listen", strerror(errno));
     (void)puts("ready");
     (void)fflush(stdout);
     for (;;) {
@@ -109,7 +112,7 @@ static void serve(const char *address, const char *port)
         if (fd < 0)
             continue;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        if (pthread_create(&thread, NULL, answer, (void *)(intptr_t)fd) == 0)
+        if (pthread_create(&thread, NULL, handler, (void *)(intptr_t)fd) == 0)
             (void)pthread_detach(thread);
         else
             (void)close(fd);
@@ -130,6 +133,49 @@ static bool read_yes(int fd)
     }
     return false;
 }
+
+/* ---- a relay ---- */
+
+static struct way relayed_to;
+
+struct flow {
+    int from, to;
+};
+
+static void *run_flow(void *argument)
+{
+    const struct flow *flow = argument;
+    int pipe[2];
+    if (pipe2(pipe, O_CLOEXEC) < 0)
+        bench_die("pipe", strerror(errno));
+    (void)fcntl(pipe[1], F_SETPIPE_SZ, PIPE_BYTES);
+    ssize_t got, sent = 1;
+    while (sent > 0 && (got = splice(flow->from, NULL, pipe[1], NULL, PIPE_BYTES, 0)) > 0)
+        for (; got > 0 && sent > 0; got -= sent)
+            sent = splice(pipe[0], NULL, flow->to, NULL, (size_t)got, SPLICE_F_MOVE);
+    (void)shutdown(flow->to, SHUT_WR);
+    (void)close(pipe[0]);
+    (void)close(pipe[1]);
+    return NULL;
+}
+
+static int dial(const struct way *way);
+
+static void *relay(void *argument)
+{
+    int fd = (int)(intptr_t)argument, world = dial(&relayed_to);
+    struct flow out = {fd, world}, in = {world, fd};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, run_flow, &in) != 0)
+        bench_die("thread", "none");
+    (void)run_flow(&out);
+    (void)pthread_join(thread, NULL);
+    (void)close(fd);
+    (void)close(world);
+    return NULL;
+}
+
+/* ---- the other end ---- */
 
 static int dial(const struct way *way)
 {
@@ -210,9 +256,13 @@ static void measure_bulk(const struct way *way, char what, uint64_t bytes)
 int main(int argc, char **argv)
 {
     if (argc == 4 && strcmp(argv[1], "serve") == 0)
-        serve(argv[2], argv[3]);
+        serve(look_up(argv[2], argv[3]), answer);
     if (argc != 5)
         bench_die("usage", "see the top of egress.c");
+    if (strcmp(argv[1], "relay") == 0) {
+        relayed_to = (struct way){.to = look_up(argv[2], argv[4])};
+        serve(look_up(argv[2], argv[3]), relay);
+    }
     struct way way = find_way(argv[2], argv[3]);
     unsigned number = bench_count(argv[4], 1000000);
     if (strcmp(argv[1], "connect") == 0)

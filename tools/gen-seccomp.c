@@ -24,7 +24,8 @@
 
 #include "jail/seccomp_rules.h"
 
-#define JUMP_MAX 255   /* a conditional jump has 8 bits for its distance */
+#define JUMP_MAX 255 /* a conditional jump has 8 bits for its distance */
+#define NAME_BYTES 32
 #define VERIFY_MAX 600 /* numbers run against the tables one by one */
 
 struct architecture {
@@ -660,12 +661,15 @@ static void print_program(const struct program *program, const char *arch, size_
 /* For words about what was denied. */
 static void print_names(const struct architecture *arch)
 {
-    printf("};\nstatic const char *const seccomp_names[] = {\n");
+    /* Texts, not pointers: see policy/defaults.h. */
+    printf("};\nstatic const char seccomp_names[][%d] = {\n", NAME_BYTES);
     for (int number = 0; number < SECCOMP_FIRST_UNKNOWN; number++) {
         char *name = seccomp_syscall_resolve_num_arch(arch->libseccomp, number);
         const char *known = name;
         for (size_t i = 0; !known && i < sizeof(numbers) / sizeof(numbers[0]); i++)
             known = numbers[i].value == number ? numbers[i].name : NULL;
+        if (known && strlen(known) >= NAME_BYTES)
+            die("%s is longer than NAME_BYTES", known);
         if (known)
             printf("    [%d] = \"%s\",\n", number, known);
         free(name);

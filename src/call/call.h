@@ -102,7 +102,7 @@ uint64_t group_cpu_us(pid_t group);
 void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *error);
 /* Adds to the list. 0 or BRIG_E_NOMEM. */
 int outcome_keep_denial(struct brig_call *call, const struct brig_call_denial *denial);
-/* What became of a call that is over. */
+/* What became of a call that is over. If that cannot be told, *ret is all zero. */
 int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct brig_error *err);
 
 /* ---- denial.c ---- */

@@ -192,8 +192,10 @@ int child_fail_number(struct brig_call_child *child, int number)
 
 void brig_call_leave(struct brig_call_child *child)
 {
-    (void)fflush(stdout);
-    (void)fflush(stderr);
+    if (__fpending(stdout) > 0)
+        (void)fflush(stdout);
+    if (__fpending(stderr) > 0)
+        (void)fflush(stderr);
     child->head->left = 1;
     _exit(0);
 }

@@ -3,6 +3,8 @@
  *
  * It is a copy of the caller made by libc's fork, so libc may be used. Without namespaces it leads a
  * new process group, by which all it starts will be ended; the filter keeps them in it.
+ * After a fork each page that is written is copied, and each part of a library that was not run yet is
+ * looked for, at 1 to 2 us each: so system calls are made right here, and nothing is written without need.
  * In the full jail three processes follow one another: this one makes the namespaces, its child, which
  * borrows its memory, builds the jail and becomes init, and a fork of that returns from here. Nothing may be read or
  * written by the function before all walls stand, and no fd of the caller's outlives this file but
@@ -44,9 +46,15 @@ static void close_between(unsigned first, unsigned last)
         (void)close((int)fd);
 }
 
-static int by_number(const void *a, const void *b)
+/* They are few, and often one. */
+static void sort_numbers(int *numbers, size_t count)
 {
-    return *(const int *)a - *(const int *)b;
+    for (size_t i = 1; i < count; i++)
+        for (size_t j = i; j > 0 && numbers[j] < numbers[j - 1]; j--) {
+            int held = numbers[j];
+            numbers[j] = numbers[j - 1];
+            numbers[j - 1] = held;
+        }
 }
 
 /* Closes everything but what is kept. */
@@ -57,7 +65,7 @@ static void close_others(struct brig_call *call)
     for (size_t i = 0; i < call->keep_count; i++)
         keep[count++] = call->keep_fds[i];
     keep[count++] = call->memory;
-    qsort(keep, count, sizeof keep[0], by_number);
+    sort_numbers(keep, count);
     unsigned next = FIRST_FD;
     for (size_t i = 0; i < count; i++) {
         if ((unsigned)keep[i] > next)
@@ -94,32 +102,37 @@ static void join_group(struct brig_call *call)
         enter_failed(call, PLAN_STEP_CGROUP, result);
 }
 
+/* Apart from who calls it, as a plan is a page of the stack. */
+static __attribute__((noinline)) int raise_traced(struct brig_call *call, int *ret_error)
+{
+    struct plan unfiltered = *call_plan(call);
+    unfiltered.seccomp = NULL;
+    int step = walls_raise(&unfiltered, call->caller->ruleset, ret_error);
+    if (step == 0 && (*ret_error = trace_install(call)) < 0)
+        step = PLAN_STEP_SECCOMP;
+    return step;
+}
+
 static void enter_alone(struct brig_call *call, unsigned flags)
 {
     const struct plan *plan = call_plan(call);
     /* A session of its own takes longer, as the kernel makes a scheduling group for it. It is only
      * needed to keep away from the caller's terminal, which cannot be opened under Landlock. */
-    if ((call->caller->ruleset < 0 ? setsid() : setpgid(0, 0)) < 0)
-        enter_failed(call, PLAN_STEP_SESSION, errno);
+    long begun = call->caller->ruleset < 0 ? SYS(setsid) : SYS(setpgid, 0, 0);
+    if (begun < 0)
+        enter_failed(call, PLAN_STEP_SESSION, (int)begun);
     if (!(flags & BRIG_CALL_OUTLIVE))
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != call->parent)
+        (void)SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    if (SYS(getppid) != call->parent)
         _exit(125); /* nobody is left to tell */
     if (child_is_grouped(plan))
         join_group(call);
     set_streams(call);
-    int error = guard_terminal(call), step;
+    int error = guard_terminal(call);
     if (error < 0)
         enter_failed(call, PLAN_STEP_SECCOMP, error);
-    if (call->traced) {
-        struct plan unfiltered = *plan;
-        unfiltered.seccomp = NULL;
-        step = walls_raise(&unfiltered, call->caller->ruleset, &error);
-        if (step == 0 && (error = trace_install(call)) < 0)
-            step = PLAN_STEP_SECCOMP;
-    } else {
-        step = walls_raise(plan, call->caller->ruleset, &error);
-    }
+    int step = call->traced ? raise_traced(call, &error)
+                            : walls_raise(plan, call->caller->ruleset, &error);
     if (step != 0)
         enter_failed(call, step, error);
     close_others(call);
@@ -202,8 +215,10 @@ static void leave_early(void)
 
 static void set_stdio(void)
 {
-    __fpurge(stdout); /* what the caller had in them is the caller's to write */
-    __fpurge(stderr);
+    if (__fpending(stdout) > 0) /* what the caller had in them is the caller's to write */
+        __fpurge(stdout);
+    if (__fpending(stderr) > 0)
+        __fpurge(stderr);
 #ifdef __GLIBC__
     (void)on_exit(leave_early, NULL);
 #else
@@ -213,10 +228,10 @@ static void set_stdio(void)
 
 static void open_memory(struct brig_call *call)
 {
-    void *head =
-        mmap(NULL, MEMORY_SMALL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, call->memory, 0);
-    if (head == MAP_FAILED)
-        enter_failed(call, PLAN_STEP_FDS, errno);
+    void *head = NULL;
+    int result = memory_map(call->memory, MEMORY_SMALL_BYTES, &head);
+    if (result < 0)
+        enter_failed(call, PLAN_STEP_FDS, result);
     call->child = (struct brig_call_child){.head = head,
                                            .small = (char *)head + MEMORY_HEAD_BYTES,
                                            .fd = call->memory,
@@ -230,7 +245,7 @@ static struct gate *enter_gate(struct brig_call *call)
     if (!gates)
         _exit(125); /* and no way to tell why */
     call->gate = gates + (call->gate - call->caller->gates.slots);
-    if (!gate_enter(call->gate, call->turn, getpid()))
+    if (!gate_enter(call->gate, call->turn, (pid_t)SYS(getpid)))
         _exit(125); /* nobody waits for us any more */
     return gates;
 }
@@ -246,6 +261,6 @@ struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
         enter_alone(call, flags);
     if (!gate_pass(call->gate, call->turn))
         _exit(125); /* nobody waits for us any more */
-    (void)munmap(gates, GATES_BYTES);
+    (void)SYS(munmap, gates, GATES_BYTES);
     return &call->child;
 }

@@ -89,8 +89,8 @@ void gate_return(struct gate *gate)
 
 struct gate *gates_map(const struct gates *gates)
 {
-    void *slots = mmap(NULL, GATES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, gates->fd, 0);
-    return slots == MAP_FAILED ? NULL : slots;
+    void *slots = NULL;
+    return memory_map(gates->fd, GATES_BYTES, &slots) < 0 ? NULL : slots;
 }
 
 bool gate_enter(struct gate *gate, uint32_t turn, pid_t pid)

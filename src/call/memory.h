@@ -13,8 +13,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include <brig/call.h>
+
+#include "jail/sys.h"
 
 /* Where value and texts begin: behind the head. */
 #define MEMORY_HEAD_BYTES 4096
@@ -64,6 +67,16 @@ void memory_failure_done(struct memory_failure *failure);
 int memory_file(const char *name, uint64_t bytes, struct brig_error *err);
 /* The same for values of up to `limit` bytes. */
 int memory_open(uint64_t limit, struct brig_error *err);
+
+/* Maps the beginning of such a file, by a system call made right here. 0 or -errno. */
+static inline int memory_map(int fd, size_t bytes, void **ret_memory)
+{
+    long result = SYS(mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (result < 0 && result > -4096)
+        return (int)result;
+    *ret_memory = (void *)result;
+    return 0;
+}
 
 /* Reads the head. Nothing in it is checked. */
 int memory_read_head(int fd, struct memory_head *ret_head);

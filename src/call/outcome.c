@@ -10,6 +10,9 @@
 #include "base/own.h"
 #include "call/call.h"
 
+/* Has large things on its stack, which those who do not need it shall not have on theirs. */
+#define RARE __attribute__((noinline, cold))
+
 void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *error)
 {
     *ret = (struct brig_call_result){
@@ -28,7 +31,8 @@ static bool never_ran(const struct brig_call *call)
 }
 
 /* The failing step in words; or that it was ended, by us or by somebody, on the way. */
-static int explain(struct brig_call *call, struct brig_call_result *ret, struct brig_error *err)
+static RARE int explain(struct brig_call *call, struct brig_call_result *ret,
+                        struct brig_error *err)
 {
     struct brig_error local = {0};
     int step = call->failed_step ? call->failed_step : call->gate->step;
@@ -125,8 +129,8 @@ static int judge_failure(struct brig_call *call, struct memory_failure *failure,
     return 0;
 }
 
-static int take_failure(struct brig_call *call, const struct memory_head *head,
-                        struct brig_call_result *ret, struct brig_error *err)
+static RARE int take_failure(struct brig_call *call, const struct memory_head *head,
+                             struct brig_call_result *ret, struct brig_error *err)
 {
     struct memory_failure failure = {0};
     int result = memory_take_failure(call->memory, head, &failure, err);
@@ -236,26 +240,23 @@ static void give_denials(struct brig_call *call, struct brig_call_result *ret)
         ret->denial = &ret->denials[ret->denial_count - 1];
 }
 
-int outcome_fill(struct brig_call *call, struct brig_call_result *ret_result,
-                 struct brig_error *err)
+/* In place: of a result on the stack each page would be copied from the one that the child still has. */
+int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct brig_error *err)
 {
-    struct brig_call_result result = {.exit_code = -1};
     int code = 0;
+    *ret = (struct brig_call_result){.exit_code = -1};
     if (!never_ran(call))
-        code = decide(call, &result, err);
+        code = decide(call, ret, err);
     else if (call->has_reason)
-        result.outcome = call->reason;
+        ret->outcome = call->reason;
     else
-        code = explain(call, &result, err);
-    fill_usage(call, &result.usage);
-    result.unenforced = call->own ? call->own->unenforced : call->caller->unenforced;
-    capture_take(&call->captures[0], &result.out);
-    capture_take(&call->captures[1], &result.err);
-    give_denials(call, &result);
-    if (code < 0 && result.error.code == 0) { /* what it left could not be taken */
-        brig_call_result_done(&result);
-        return code;
-    }
-    *ret_result = result;
+        code = explain(call, ret, err);
+    fill_usage(call, &ret->usage);
+    ret->unenforced = call->own ? call->own->unenforced : call->caller->unenforced;
+    capture_take(&call->captures[0], &ret->out);
+    capture_take(&call->captures[1], &ret->err);
+    give_denials(call, ret);
+    if (code < 0 && ret->error.code == 0) /* what it left could not be taken */
+        brig_call_result_done(ret);
     return code;
 }

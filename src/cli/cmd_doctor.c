@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/net.h"

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/config_files.h"
 #include "cli/given.h"

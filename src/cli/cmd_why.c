@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/message.h"

@@ -12,10 +12,10 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/config_files.h"
 #include "cli/identity.h"
-#include "cli/message.h"
 #include "cli/options.h"
 
 #define COMPLETE_NAME_MAX 64 /* of an option */

@@ -8,6 +8,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/options.h"

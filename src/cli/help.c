@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/options.h"

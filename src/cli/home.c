@@ -289,10 +289,31 @@ static void run_errand(void *arg)
         (void)errand->run(errand->arg, NULL);
 }
 
-static int join(const struct settings *settings, const struct sightings *sightings, uid_t owner,
-                const struct masks *masks, const struct own *own, struct home_mounts *mounts,
-                struct brig_error *err)
+/* What a run hides and where. */
+struct hidden {
+    struct masks masks;
+    struct own own;
+    struct sightings sightings;
+};
+
+static void hidden_done(struct hidden *hidden)
 {
+    masks_done(&hidden->masks);
+    own_done(&hidden->own);
+    sightings_done(&hidden->sightings);
+}
+
+static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
+{
+    return policy->host_uid != (uid_t)-1 ? policy->host_uid : owner;
+}
+
+static int join(const struct settings *settings, const struct hidden *hidden, uid_t owner,
+                int called, struct home_mounts *mounts, struct brig_error *err)
+{
+    const struct sightings *sightings = &hidden->sightings;
+    const struct masks *masks = &hidden->masks;
+    const struct own *own = &hidden->own;
     const char *home = sightings->home;
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
@@ -301,7 +322,7 @@ static int join(const struct settings *settings, const struct sightings *sightin
         .name = settings->jail,
         .storage = settings->storage,
         .user_home = home,
-        .uid = policy->host_uid != (uid_t)-1 ? policy->host_uid : owner,
+        .uid = jail_uid(policy, owner),
         .gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : getegid(),
         .owner = owner,
         .kind = kind,
@@ -315,6 +336,7 @@ static int join(const struct settings *settings, const struct sightings *sightin
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
         .meanwhile = run_errand,
         .meanwhile_arg = &policy->errand,
+        .called = called,
     };
     int status = home_join(&spec, mounts, err);
     /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
@@ -411,24 +433,18 @@ static int settle_grants(struct brig_policy *policy, const char *home, struct br
     return status;
 }
 
-/* What a run hides and where. */
-struct hidden {
-    struct masks masks;
-    struct own own;
-    struct sightings sightings;
-};
-
-static void hidden_done(struct hidden *hidden)
+/* Whether there is anything of the host's in which something could be hidden. */
+static bool shows_host(const struct brig_policy *policy)
 {
-    masks_done(&hidden->masks);
-    own_done(&hidden->own);
-    sightings_done(&hidden->sightings);
+    return policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST;
 }
 
 static int check_grants(const struct settings *settings, const struct hidden *hidden,
                         struct brig_error *err)
 {
     __attribute__((cleanup(masks_done))) struct masks late = {0};
+    if (settings->policy->grant_count == 0)
+        return 0;
     int status = settings->late_masks ? masks_resolve_late(settings, &late, err) : 0;
     return status < 0 ? status
                       : grant_check(settings, settings->late_masks ? &late : &hidden->masks,
@@ -448,7 +464,7 @@ static int hide(const struct settings *settings, const char *home, bool links,
     status = sightings_init(&hidden->sightings, policy, home, err);
     if (status == 0)
         status = check_grants(settings, hidden, err);
-    if (status == 0 && (policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST)) {
+    if (status == 0 && shows_host(policy)) {
         status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
         if (status == 0)
             status = masks_apply_late(settings, &hidden->sightings, err);
@@ -505,7 +521,11 @@ int home_enter(const struct settings *settings, const struct identity *identity,
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "this user has no home directory; use -m sealed, which needs none");
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
-    if (status == 0)
+    /* While it is found out what is to be hidden, the holder sees who it is that calls. */
+    autoclose int called =
+        kept && status == 0 ? home_call(settings->storage, settings->jail, jail_uid(policy, owner))
+                            : -1;
+    if (status == 0 && (kept || shows_host(policy)))
         status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);
     if (settings->script) /* in the jail's /tmp, where only the jail can read it */
@@ -520,7 +540,7 @@ int home_enter(const struct settings *settings, const struct identity *identity,
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     status = initjail_run(settings, identity, owner, err);
     if (status == 0)
-        status = join(settings, &hidden.sightings, owner, &hidden.masks, &hidden.own, &mounts, err);
+        status = join(settings, &hidden, owner, take_fd(&called), &mounts, err);
     if (status == 0)
         status = go_live(settings, identity, &hidden, live, err);
     if (status < 0) {

@@ -15,9 +15,9 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/config_files.h"
 #include "cli/jail_text.h"
-#include "cli/message.h"
 #include "policy/conf.h"
 
 /* It may be a link to where its user keeps such files: that is what is replaced, then. */

@@ -260,15 +260,15 @@ int masks_apply(const struct masks *masks, const struct sightings *sightings, bo
 int masks_resolve_late(const struct settings *settings, struct masks *ret_masks,
                        struct brig_error *err)
 {
-    const char *const *first = policy_default_masks;
     size_t count = 0;
-    while (first[count])
+    while (*policy_default_masks[count])
         count++;
     autofree struct settings_mask *rules = calloc(count + settings->mask_count + 1, sizeof *rules);
     if (!rules)
         return brig_fail_nomem(err);
     for (size_t i = 0; i < count; i++)
-        rules[i] = (struct settings_mask){.path = first[i], .origin = SETTINGS_BUILT_IN};
+        rules[i] =
+            (struct settings_mask){.path = policy_default_masks[i], .origin = SETTINGS_BUILT_IN};
     for (size_t i = 0; i < settings->mask_count; i++)
         rules[count + i] = settings->masks[i];
     const struct settings all = {.masks = rules, .mask_count = count + settings->mask_count};
@@ -284,10 +284,10 @@ int masks_apply_late(const struct settings *settings, const struct sightings *si
     int status = relevant_init(&relevant, sightings, false, err);
     if (status < 0)
         return status;
-    const char *const *first = policy_default_masks;
-    while (*first && !matters(&relevant, *first))
+    size_t first = 0;
+    while (*policy_default_masks[first] && !matters(&relevant, policy_default_masks[first]))
         first++;
-    if (!*first)
+    if (!*policy_default_masks[first])
         return 0;
     __attribute__((cleanup(masks_done))) struct masks masks = {0};
     status = masks_resolve_late(settings, &masks, err);

@@ -2,13 +2,13 @@
 /* Lines for people on stderr. */
 #include "message.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/write.h"
 
 #define MESSAGE_LINE_MAX 4096
 #define MESSAGE_BOLD_RED "\033[1;31m"
@@ -19,24 +19,6 @@ bool message_coloured(void)
 {
     const char *no_color = getenv("NO_COLOR");
     return isatty(STDERR_FILENO) && (!no_color || *no_color == '\0');
-}
-
-int write_all(int fd, const void *data, size_t length)
-{
-    const char *next = data;
-    while (length > 0) {
-        ssize_t written = write(fd, next, length);
-        if (written < 0 && errno == EAGAIN) {
-            struct pollfd wait = {.fd = fd, .events = POLLOUT};
-            (void)poll(&wait, 1, -1);
-        } else if (written < 0 && errno != EINTR) {
-            return -errno;
-        } else if (written > 0) {
-            next += written;
-            length -= (size_t)written;
-        }
-    }
-    return 0;
 }
 
 /* Whether a control character begins here: one of ASCII, or of those that UTF-8 has in two bytes and

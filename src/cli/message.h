@@ -13,6 +13,3 @@ void message_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 
 /* True if lines on stderr may be coloured: it is a terminal, and NO_COLOR is unset or empty. */
 bool message_coloured(void);
-
-/* Writes all of it to a blocking fd; 0 or -errno. */
-int write_all(int fd, const void *data, size_t length);

@@ -8,20 +8,13 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/message.h"
 #include "policy/policy.h"
 
 #define SCHEME "http://"
-
-static int hex_value(char digit)
-{
-    static const char digits[] = "0123456789abcdef";
-    const char *at =
-        digit ? strchr(digits, digit | ('A' <= digit && digit <= 'F' ? 0x20 : 0)) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
 
 static void append_decoded(struct str *out, const char *text, size_t length)
 {

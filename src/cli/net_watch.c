@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/parse.h"
+#include "base/write.h"
 #include "cli/identity.h"
 #include "cli/message.h"
 #include "cli/settings.h"

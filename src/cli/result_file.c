@@ -15,8 +15,8 @@
 #include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/given.h"
-#include "cli/message.h"
 
 #define RESULT_MODE 0644
 #define RESULT_TRIES 8

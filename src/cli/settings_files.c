@@ -323,7 +323,7 @@ int settings_set_unmask(struct settings *settings, const struct setter *setter, 
 static int add_default_masks(struct settings *settings, struct brig_error *err)
 {
     size_t count = 0;
-    while (policy_default_masks[count])
+    while (*policy_default_masks[count])
         count++;
     int status = make_room(settings, count, err);
     for (size_t i = 0; status == 0 && i < count; i++)

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/config_files.h"
 #include "cli/message.h"
@@ -61,8 +62,8 @@ static const char defaults_head[] =
 void starter_append_defaults(struct str *text)
 {
     str_append(text, defaults_head);
-    for (const char *const *mask = policy_default_masks; *mask; mask++)
-        str_appendf(text, "mask? %s\n", *mask);
+    for (size_t i = 0; *policy_default_masks[i]; i++)
+        str_appendf(text, "mask? %s\n", policy_default_masks[i]);
     str_append(text, "\n# Not passed on: variables by their name, whatever the case of letters, "
                      "and such that have\n"
                      "# an address of this kind in their value.\n");

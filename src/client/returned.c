@@ -13,6 +13,7 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/write.h"
 
 static bool is_plain(const char *part)
 {
@@ -33,20 +34,6 @@ static int descend(int *fd, const char *part, struct brig_error *err)
     return 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t length, struct brig_error *err)
-{
-    while (length > 0) {
-        ssize_t count = write(fd, bytes, length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "write");
-        bytes += count;
-        length -= (size_t)count;
-    }
-    return 0;
-}
-
 static int write_below(int directory, char *name, const void *bytes, size_t length,
                        struct brig_error *err)
 {
@@ -63,7 +50,10 @@ static int write_below(int directory, char *name, const void *bytes, size_t leng
     if (result == 0)
         result = path_open_beneath(at, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK,
                                    0666, &fd, err);
-    return result == 0 ? write_all(fd, bytes, length, err) : result;
+    if (result < 0)
+        return result;
+    int failed = write_all(fd, bytes, length);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "write") : 0;
 }
 
 int returned_write(const char *directory, const char *name, const void *bytes, size_t length,

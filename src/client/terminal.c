@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes to a terminal: nothing that a program wrote may steer it. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
+#include "base/write.h"
 #include "client/client.h"
 
 #define RED "\033[31m"
 #define GREEN "\033[32m"
 #define YELLOW "\033[33m"
 #define PLAIN "\033[0m"
-
-static void write_all(int fd, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t count = write(fd, bytes, length);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return;
-        bytes += count;
-        length -= (size_t)count;
-    }
-}
 
 /* C0 but for line ends and tabs, DEL, and C1 as it is in UTF-8 (C2 80 to C2 9F). */
 static bool is_control(const unsigned char *c, size_t left)
@@ -54,12 +41,12 @@ void client_write(const struct client *client, int fd, const void *bytes, size_t
 {
     autostr struct str safe = {0};
     if (client->raw || !isatty(fd)) {
-        write_all(fd, bytes, length);
+        (void)write_all(fd, bytes, length);
         return;
     }
     append_safe(&safe, bytes, length);
     if (!safe.failed && safe.length > 0)
-        write_all(fd, safe.data, safe.length);
+        (void)write_all(fd, safe.data, safe.length);
 }
 
 void client_write_answer(const struct client *client, const struct str *answer)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "egress/broker_route.h"
 #include "egress/broker_sockets.h"
 
 #define NEXT_MS 250
@@ -63,13 +64,15 @@ static void attempt_ready(struct watch *watch, uint32_t events)
 }
 
 /* A socket that is connecting; -1 with errno. */
-static int begin(const struct net_address *address, uint16_t port)
+static int begin(const struct dial *dial, const struct net_address *address)
 {
     union socket_address to;
-    socklen_t length = socket_address_fill(&to, address, port);
+    socklen_t length = socket_address_fill(&to, address, dial->port);
     int fd = socket(to.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
+    if (dial->routes >= 0 && route_find(dial->routes, address) == ROUTE_OWN)
+        socket_unpace(fd);
     if (connect(fd, &to.any, length) == 0 || errno == EINPROGRESS)
         return fd;
     int sys_errno = errno;
@@ -93,7 +96,7 @@ static void try_next(struct dial *dial)
     while (dial->next < dial->count && (attempt = free_attempt(dial))) {
         attempt->address = dial->addresses[dial->next++];
         attempt->watch.ready = attempt_ready;
-        attempt->watch.fd = begin(&attempt->address, dial->port);
+        attempt->watch.fd = begin(dial, &attempt->address);
         if (attempt->watch.fd >= 0 && loop_watch(dial->loop, &attempt->watch, EPOLLOUT)) {
             dial->running++;
             loop_arm(dial->loop, &dial->timer, NEXT_MS);

@@ -25,6 +25,7 @@ struct dial {
     struct net_address addresses[DIAL_ADDRESSES_MAX];
     size_t count, next;
     uint16_t port;
+    int routes; /* to ask whether an address is this machine's; -1: none is */
     struct dial_attempt attempts[DIAL_AT_ONCE];
     size_t running;
     struct timer timer; /* until the next address is tried beside those that do not answer */
@@ -33,7 +34,7 @@ struct dial {
     void (*done)(struct dial *dial, int fd, const struct net_address *address, int sys_errno);
 };
 
-/* IPv6 and IPv4 take turns, whichever came first going first. Calls dial->done once, maybe before it
+/* Set `done` and `routes` before. IPv6 and IPv4 take turns, whichever came first going first. Calls dial->done once, maybe before it
  * returns. The addresses are copied, the first DIAL_ADDRESSES_MAX of them. */
 void dial_start(struct dial *dial, struct loop *loop, const struct net_address *addresses,
                 size_t count, uint16_t port);

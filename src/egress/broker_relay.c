@@ -17,7 +17,7 @@
 #include "egress/broker_sockets.h"
 
 #define SPLICE_FROM ((uint64_t)256 << 10) /* bytes after which a flow gets a pipe */
-#define PIPE_SIZE (256 << 10) /* a user may have 64 MiB of them before all others get smaller */
+#define PIPE_SIZE (512 << 10) /* a user may have 64 MiB of them before all others get smaller */
 #define TURN_BYTES ((size_t)1 << 20)
 
 enum step {

@@ -9,7 +9,7 @@
 #include "egress/broker_loop.h"
 
 #define RELAY_CHUNK 65536 /* bytes that are moved at a time */
-#define RELAY_PIPES_MAX 64
+#define RELAY_PIPES_MAX 32
 
 struct relay;
 

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "egress/door_wire.h"
+
 #define IP6T_ORIGINAL_DST 80 /* linux/netfilter_ipv6/ip6_tables.h, which clashes with libc */
 #define FDS_MAX 8
 
@@ -68,6 +70,11 @@ bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_p
 static void set(int fd, int level, int option, int value)
 {
     (void)setsockopt(fd, level, option, &value, sizeof value);
+}
+
+void socket_unpace(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, DOOR_CONGESTION, sizeof DOOR_CONGESTION - 1);
 }
 
 void socket_tune(int fd, bool keep_alive)

@@ -26,6 +26,9 @@ bool socket_address_read(const union socket_address *address, struct net_address
 /* Where a connection that was accepted was meant to go. */
 bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_port);
 
+/* For one that is not connected yet, and whose other end will be on this machine. */
+void socket_unpace(int fd);
+
 /* No delay for small packets; with `keep_alive` a peer that has vanished is noticed. */
 void socket_tune(int fd, bool keep_alive);
 

@@ -41,6 +41,12 @@
 #define DOOR_NAMES_ALLOW                                                                           \
     4096 /* its default with `policy allow`; with `policy open` it is the maximum */
 
+/* Congestion control where both ends are on this machine. Nothing is lost there and nothing gained by
+ * waiting, but some that a host may have as its default (bbr) set a timer for every packet. This one
+ * is in every kernel, and for everybody. It is chosen before there is a connection: one that has
+ * begun with timers keeps them. */
+#define DOOR_CONGESTION "reno"
+
 /* ---- What a broker may take -------------------------------------------------------------------- */
 
 /* Its memory is not the jail's, but it is for the jail that it is used: so much by itself, and so much

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "base/hex.h"
 #include "egress/http_text.h"
 
 #define SIZE_DIGITS_MAX 15 /* so that it cannot overflow */
@@ -63,7 +64,7 @@ static enum http_state expect(struct http_body *body, char c, char wanted, enum 
 
 static enum http_state read_size(struct http_body *body, char c)
 {
-    int digit = http_hex(c);
+    int digit = hex_value(c);
     if (digit >= 0) {
         if (++body->digits > SIZE_DIGITS_MAX)
             return refuse(body, HTTP_BAD, "a chunk is too long");

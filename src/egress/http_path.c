@@ -2,6 +2,7 @@
 /* Paths of requests: is one what it says, and what is it below? */
 #include <string.h>
 
+#include "base/hex.h"
 #include "egress/http_head.h"
 #include "egress/http_text.h"
 
@@ -12,8 +13,8 @@ static bool next_character(struct http_slice *path, bool *ret_escaped, char *ret
     size_t taken = 1;
     *ret_escaped = c == '%';
     if (*ret_escaped) {
-        int high = path->length > 2 ? http_hex(path->at[1]) : -1;
-        int low = path->length > 2 ? http_hex(path->at[2]) : -1;
+        int high = path->length > 2 ? hex_value(path->at[1]) : -1;
+        int low = path->length > 2 ? hex_value(path->at[2]) : -1;
         if (high < 0 || low < 0)
             return false;
         c = (char)(high << 4 | low);

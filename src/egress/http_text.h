@@ -17,15 +17,6 @@ static inline char http_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* The digit's value, or -1. */
-static inline int http_hex(char c)
-{
-    if (http_is_digit(c))
-        return c - '0';
-    char l = http_lower(c);
-    return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
-}
-
 /* What names of methods and headers are made of. */
 static inline bool http_is_token(char c)
 {

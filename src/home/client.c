@@ -252,7 +252,14 @@ static int find_holder(const struct home_spec *spec, struct asking *asking, stru
     }
 }
 
-static int join_once(const struct home_spec *spec, const struct str *text,
+int home_call(const char *storage, const char *name, uid_t uid)
+{
+    int fd = talk_connect(storage, name, uid, NULL);
+    return fd < 0 ? -1 : fd;
+}
+
+/* With a connection that is there, or a new one. */
+static int join_once(const struct home_spec *spec, int called, const struct str *text,
                      struct home_mounts *ret_mounts, struct brig_error *err)
 {
     struct asking asking = {.head = {.op = HOME_JOIN,
@@ -263,7 +270,7 @@ static int join_once(const struct home_spec *spec, const struct str *text,
                                      .disk_bytes = spec->disk_bytes,
                                      .disk_inodes = spec->disk_inodes},
                             .text = text};
-    autoclose int socket = find_holder(spec, &asking, err);
+    autoclose int socket = called >= 0 ? called : find_holder(spec, &asking, err);
     if (socket < 0)
         return socket;
     struct home_reply reply = {0};
@@ -344,11 +351,11 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     autostr struct str text = {0};
     add_rules(&text, spec);
     struct brig_error local = {0};
-    int status = join_once(spec, &text, ret_mounts, &local);
+    int status = join_once(spec, spec->called, &text, ret_mounts, &local);
     for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
         local = (struct brig_error){0};
-        status = join_once(spec, &text, ret_mounts, &local);
+        status = join_once(spec, -1, &text, ret_mounts, &local);
     }
     if (status < 0 && err)
         *err = local;

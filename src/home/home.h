@@ -41,6 +41,7 @@ struct home_spec {
     uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
     void (*meanwhile)(void *arg);     /* called while a holder is being started; may be NULL */
     void *meanwhile_arg;
+    int called; /* what home_call() gave, to be closed by home_join(); or -1 */
 };
 
 /* What a run got: detached mounts, and its place in the jail. */
@@ -63,6 +64,10 @@ struct home_mounts {
     {                                                                                              \
         .home = -1, .tmp = -1, .var_tmp = -1, .shm = -1, .run = -1, .lease = -1, .lock = -1        \
     }
+
+/* Calls the jail's holder, which has some looking to do before it can be asked: the connection, or -1
+ * if there is none. */
+int home_call(const char *storage, const char *name, uid_t uid);
 
 /* Joins the jail, starting its holder if there is none. Release with home_mounts_done when the run
  * is over. */

@@ -373,6 +373,7 @@ void masking_end(struct masking *masking)
         set_done(&masking->sets[i]);
     for (size_t i = 0; i < masking->watch_count; i++)
         free(masking->watches[i].directory);
+    free(masking->watches);
     free(masking->path);
     free(masking->real);
     *masking = MASKING_INIT;

@@ -50,7 +50,7 @@ struct masking {
     int inotify;
     struct masking_set sets[MASKING_SETS_MAX];
     size_t set_count;
-    struct masking_watch watches[MASKING_WATCHES_MAX];
+    struct masking_watch *watches; /* MASKING_WATCHES_MAX, or NULL: none yet */
     size_t watch_count;
 };
 

@@ -40,7 +40,10 @@ static bool watch_directory(struct masking *masking, const char *directory)
     if (fd < 0)
         return false;
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    char *copy = masking->watch_count < MASKING_WATCHES_MAX ? strdup(directory) : NULL;
+    if (!masking->watches)
+        masking->watches = calloc(MASKING_WATCHES_MAX, sizeof *masking->watches);
+    bool room = masking->watches && masking->watch_count < MASKING_WATCHES_MAX;
+    char *copy = room ? strdup(directory) : NULL;
     int descriptor = copy ? inotify_add_watch(masking->inotify, path, EVENTS) : -1;
     if (descriptor < 0) {
         free(copy);

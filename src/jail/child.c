@@ -9,6 +9,7 @@
 #include <linux/fcntl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
+#include <linux/time_types.h>
 
 #include "jail/child_say.h"
 #include "jail/child_start.h"
@@ -179,6 +180,7 @@ static void keep_caps(const struct plan *plan)
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
 }
 
+/* The init program, made here where the parent had no time for it: an fd or -errno. */
 long child_open_init(const struct plan *plan)
 {
     if (plan->init_fd >= 0)
@@ -195,21 +197,33 @@ long child_open_init(const struct plan *plan)
     return result < 0 ? result : fd;
 }
 
-static int become_init(const struct start *start, long command)
+/* Where the command's process is built beside: all steps but that one. */
+static size_t steps_beside(const struct plan *plan)
+{
+    size_t count = plan->step_count;
+    return count > 0 && plan->steps[count - 1].op == PLAN_DETACH ? count - 1 : count;
+}
+
+/* Of the host's tree, as the last thing before the exec. The kernel waits for all CPUs with it, and the
+ * longer the other process has been at its walls, the shorter. */
+static int let_go(const struct plan *plan)
+{
+    const struct start own = {.plan = plan, .wire = WIRE_INIT_FD};
+    return take_steps(&own, steps_beside(plan), plan->step_count);
+}
+
+static int become_init(struct start *start, long command)
 {
     const struct plan *plan = start->plan;
     char number[16];
     const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
                           plan->init_mode, 0};
     const char *envp[] = {0};
-    keep_caps(plan);
-    (void)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (plan->rung == PLAN_FULL)
-        (void)SYS(chdir, "/");
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
-    long init = start->early ? start->init : child_open_init(plan);
+    long init = child_open_init(plan);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
-    long gate = command > 0 ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
+    bool piped = command > 0 && start->gate[1] >= 0;
+    long gate = piped ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
     if (init < 0 || wire < 0)
         return child_failed(start, PLAN_STEP_INIT, init < 0 ? init : wire);
     (void)SYS(close_range, 0, 15, 0);
@@ -222,8 +236,17 @@ static int become_init(const struct start *start, long command)
     if (SYS(close_range, WIRE_GATE_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
         for (int fd = WIRE_GATE_FD + 1; fd < 65536; fd++)
             (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
-    long result = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
-    child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-result);
+    int result = start->apart ? let_go(plan) : 0;
+    if (result != 0)
+        return result;
+    keep_caps(plan);
+    (void)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (plan->rung == PLAN_FULL)
+        (void)SYS(chdir, "/");
+    start->hold.ready = true;
+    long failed = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
+    start->hold.ready = false;
+    child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-failed);
     return 125;
 }
 
@@ -237,6 +260,19 @@ static unsigned long first_flags(const struct plan *plan)
     if (child_is_grouped(plan))
         flags &= ~(unsigned long)CLONE_NEWCGROUP;
     return flags;
+}
+
+/* Of these what it is born with, if it is begun with early: to make the others takes most of a clone's
+ * time, and the caller has a plan to make. */
+static unsigned long birth_flags(const struct plan *plan)
+{
+    return first_flags(plan) & (CLONE_NEWUSER | CLONE_NEWPID);
+}
+
+static int make_other_namespaces(const struct start *start)
+{
+    unsigned long others = first_flags(start->plan) & ~birth_flags(start->plan);
+    return start->early ? (int)SYS(unshare, others) : 0;
 }
 
 struct action {
@@ -268,14 +304,20 @@ static int start_session(int pty)
     return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
 }
 
-/* The pipe at which the command waits. Where it is held, the other end is the supervisor's, and a socket:
- * nobody gets a signal who writes to one that nobody reads any more. */
-static long make_gate(struct start *start)
+/* What the command's process waits at. Where it is there early, and so in our memory until its exec,
+ * that we have left it is enough: either we are init then, or there is no jail. Where it is held, it is
+ * the supervisor who lets it go, by a socket: nobody gets a signal who writes to one that nobody reads
+ * any more. */
+static long close_gate(struct start *start)
 {
-    if (!start->plan->held)
-        return SYS(pipe2, start->gate, O_CLOEXEC);
-    long result = SYS(socketpair, 1 /* AF_UNIX */, 1 /* SOCK_STREAM */ | O_CLOEXEC, 0, start->gate);
-    return result < 0 ? result : child_say_fd(start->wire, WIRE_GATE, 0, start->gate[1]);
+    if (start->plan->held) {
+        long made =
+            SYS(socketpair, 1 /* AF_UNIX */, 1 /* SOCK_STREAM */ | O_CLOEXEC, 0, start->gate);
+        return made < 0 ? made : child_say_fd(start->wire, WIRE_GATE, 0, start->gate[1]);
+    }
+    if (start->early)
+        child_hold(&start->hold);
+    return start->hold.held ? 0 : SYS(pipe2, start->gate, O_CLOEXEC);
 }
 
 /* The command's process; side by side with us if clone3 can tell when it has left, else we wait
@@ -283,8 +325,7 @@ static long make_gate(struct start *start)
 static long clone_command(struct start *start)
 {
     bool together = start->handlers_cleared;
-    start->gate[0] = start->gate[1] = -1;
-    long command = together || start->plan->held ? make_gate(start) : 0;
+    long command = together || start->plan->held ? close_gate(start) : 0;
     start->no_fallback = together;
     unsigned long flags = CLONE_VM | (together ? 0 : CLONE_VFORK);
     if (start->apart)
@@ -326,19 +367,14 @@ int child_make_network(const struct start *start)
     return plan->door ? child_open_door(start) : 0;
 }
 
-/* Letting go of the old tree, the last step, waits for all CPUs. The command's process need not: it
- * looks up paths from the new root only, and will wait until we are init. */
+/* Letting go of the old tree, the last step, is left for later. The command's process need not wait
+ * for it: it looks up paths from the new root only, and will wait until we are init. */
 static int build_for_two(struct start *start)
 {
-    const struct plan *plan = start->plan;
-    size_t last = plan->step_count;
-    if (last > 0 && plan->steps[last - 1].op == PLAN_DETACH)
-        last--;
-    int result = take_steps(start, 0, last);
-    if (result != 0)
-        return result;
-    child_tell(&start->built);
-    return take_steps(start, last, plan->step_count);
+    int result = take_steps(start, 0, steps_beside(start->plan));
+    if (result == 0)
+        child_tell(&start->built);
+    return result;
 }
 
 static bool await_go(const struct start *start)
@@ -395,6 +431,10 @@ static long build_apart(struct start *start)
     long command = clone_command(start);
     if (command < 0)
         return command;
+    /* Its own doing it would wait for us, who keep the list of processes busy when we pivot. */
+    if ((result = SYS(setpgid, command, command)) < 0)
+        return -child_failed(start, PLAN_STEP_SESSION, result);
+    child_tell(&start->begun);
     if (start->early && !await_plan(start))
         return -125;
     if ((result = build_for_two(start)) != 0)
@@ -484,6 +524,8 @@ static int first_main(void *argument)
     result = has_intermediate(plan) ? 0 : child_enter_group(start);
     if (result < 0 || (result = child_join_groups(plan)) < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
+    if ((result = make_other_namespaces(start)) < 0)
+        return child_failed(start, PLAN_STEP_CLONE, result);
     if (plan->parent_maps && !await_go(start))
         return 125;
     if (plan->range_count > 0 && (result = take_ids(plan)) < 0)
@@ -556,6 +598,7 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
                             .stack = memory,
                             .pidfd = -1,
                             .command_pidfd = -1,
+                            .gate = {-1, -1},
                             .fds_below = fds_to_leave(plan, wire_fd)};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (has_intermediate(plan)) {
@@ -592,6 +635,7 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
                             .stack = memory,
                             .pidfd = -1,
                             .command_pidfd = -1,
+                            .gate = {-1, -1},
                             .early = true,
                             .no_fallback = true,
                             .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
@@ -600,7 +644,7 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
     start->pinned = start->cpus_size > 0;
     long pid = child_clone(
         start, &(struct child_clone){
-                   .flags = first_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),
+                   .flags = birth_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),
                    .stack = 1,
                    .here = &start->first_here,
                    .cgroup = group_of(plan),
@@ -612,9 +656,20 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
     return pid;
 }
 
+/* Until the command's process is cloned, or never will be: the first would be moved to another CPU
+ * before, and the command's with it. Its end is not told, but seen. */
+static void await_begun(const struct start *start)
+{
+    const struct __kernel_timespec patience = {.tv_nsec = 2000000};
+    while (__atomic_load_n(&start->begun, __ATOMIC_ACQUIRE) == 0 &&
+           __atomic_load_n(&start->first_here, __ATOMIC_ACQUIRE) != 0)
+        (void)SYS(futex, &start->begun, 0 /* FUTEX_WAIT */, 0, &patience, 0, 0);
+}
+
 void child_go_on(void *memory, int wire_fd)
 {
     struct start *start = start_in(memory);
+    await_begun(start);
     /* Left to itself the kernel would wake it on the CPU where it cloned who makes the network now,
      * to wait for the end of that. Ours is about to be free. */
     unsigned cpu = 0;
@@ -624,6 +679,8 @@ void child_go_on(void *memory, int wire_fd)
         (void)SYS(sched_setaffinity, start->first, sizeof here, here);
     }
     child_say(wire_fd, WIRE_GO, 0, 0);
+    /* The command's leaves last, if it is there. To be woken before would hold up the first. */
+    child_wait_until_gone(&start->command_here);
     child_wait_until_gone(&start->first_here);
     child_wait_until_gone(&start->command_here);
 }
@@ -658,7 +715,7 @@ int child_call_build(struct start *start)
         return (int)result;
     if ((result = start_session(-1)) < 0)
         return child_failed(start, PLAN_STEP_SESSION, result);
-    result = make_gate(start);
+    result = close_gate(start);
     return result < 0 ? child_failed(start, PLAN_STEP_COMMAND, result) : 0;
 }
 
@@ -713,6 +770,7 @@ long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
                             .stack = memory,
                             .pidfd = -1,
                             .command_pidfd = -1,
+                            .gate = {-1, -1},
                             .fork = fork_function,
                             .fork_argument = argument};
     *ret_start = start;

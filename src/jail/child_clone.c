@@ -102,6 +102,24 @@ void child_wait_until_gone(const int *here)
         (void)SYS(futex, here, 0 /* FUTEX_WAIT */, 1, 0, 0, 0);
 }
 
+void child_hold(struct child_hold *hold)
+{
+    hold->head.list.next = &hold->entry;
+    hold->entry.next = &hold->head.list;
+    hold->head.futex_offset =
+        (long)offsetof(struct child_hold, word) - (long)offsetof(struct child_hold, entry);
+    hold->word = (int)SYS(getpid) | (int)FUTEX_WAITERS;
+    hold->held = SYS(set_robust_list, &hold->head, sizeof hold->head) >= 0;
+}
+
+bool child_await_exec(const struct child_hold *hold)
+{
+    int now;
+    while (!((now = __atomic_load_n(&hold->word, __ATOMIC_ACQUIRE)) & FUTEX_OWNER_DIED))
+        (void)SYS(futex, &hold->word, 0 /* FUTEX_WAIT */, now, 0, 0, 0);
+    return hold->ready;
+}
+
 enum { AWAITED = 0, DONE = 1, NEVER = 2 };
 
 static void settle(int *state, int value)

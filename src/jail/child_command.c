@@ -18,7 +18,8 @@
  * again, and count twice. */
 #define WAIT_KILLABLE_RECEIVED (1U << 5)
 
-/* A process group of its own in init's session, and the terminal's foreground. Not a session of its
+/* A process group of its own in init's session, and the terminal's foreground. Where we were cloned
+ * before the build, the first process has seen to it. Not a session of its
  * own: its group would be orphaned, and Ctrl-Z would not stop it. */
 static int set_group(int pty)
 {
@@ -38,21 +39,53 @@ static int move_above(int *fd, int above)
     return *fd >= 0 && moved < 0 ? (int)moved : 0;
 }
 
-/* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
-static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
+/* For the streams that are to have nothing in them, opened while any path can be; or -1. */
+static int open_null(const struct plan *plan)
 {
-    const struct plan *plan = own->plan;
+    bool wanted = false;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        wanted = wanted || plan->fds[i].fd == PLAN_FD_NULL;
+    return wanted ? (int)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0) : -1;
+}
+
+/* Leaves the fds that are shared with the first process for a copy of those we still need. The others
+ * are mounts, most of them, and who closes one last has the work of it: not us, on the way to the
+ * exec. */
+static int leave_shared_fds(const struct start *start, int null)
+{
+    const struct plan *plan = start->plan;
+    int last = start->wire > start->gate[0] ? start->wire : start->gate[0];
+    last = last > null ? last : null;
+    last = last > start->waiter ? last : start->waiter;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        last = last > plan->fds[i].fd ? last : plan->fds[i].fd;
+    long result = SYS(close_range, last + 1, ~0U, CLOSE_RANGE_UNSHARE);
+    if (result < 0) /* before 5.9 */
+        result = SYS(unshare, CLONE_FILES);
+    return (int)result;
+}
+
+/* The lowest number above all that the command wants. */
+static int first_above(const struct plan *plan)
+{
     int above = 3;
     for (size_t i = 0; i < plan->fd_count; i++)
         if (plan->fds[i].number >= above)
             above = plan->fds[i].number + 1;
-    long null = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
+    return above;
+}
+
+/* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
+static int copy_fds(struct start *own, int pty, int null, int copies[PLAN_FD_MAX])
+{
+    const struct plan *plan = own->plan;
+    int above = first_above(plan);
     for (size_t i = 0; i < plan->fd_count; i++) {
         int fd = plan->fds[i].fd;
         if (fd == PLAN_FD_PTY)
             fd = pty;
         else if (fd == PLAN_FD_NULL)
-            fd = (int)null;
+            fd = null;
         if (fd < 0)
             return fd;
         long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, above);
@@ -61,7 +94,8 @@ static int copy_fds(struct start *own, int pty, int copies[PLAN_FD_MAX])
         copies[i] = (int)copy;
     }
     int moved = move_above(&own->wire, above + 1); /* where a held command has its gate */
-    if (moved < 0 || (moved = move_above(&own->gate[0], above + 1)) < 0)
+    if (moved < 0 || (moved = move_above(&own->gate[0], above + 1)) < 0 ||
+        (moved = move_above(&own->waiter, above + 1)) < 0)
         return moved;
     long result = SYS(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
     if (result < 0) { /* before 5.11 */
@@ -195,14 +229,6 @@ static int execute(const struct plan *plan)
     return (int)told;
 }
 
-/* Its program, above the numbers of the command's fds. */
-static int open_waiter(const struct start *start, struct start *own)
-{
-    long init = start->early ? start->init : child_open_init(start->plan);
-    own->init = init < 0 ? init : SYS(fcntl, init, F_DUPFD_CLOEXEC, start->plan->waiter_gate + 1);
-    return own->init < 0 ? (int)own->init : 0;
-}
-
 /* Puts somebody small in the command's place, who has nothing of this memory and waits. */
 static int execute_waiter(const struct start *start, const struct start *own)
 {
@@ -212,7 +238,7 @@ static int execute_waiter(const struct start *start, const struct start *own)
     const char *envp[] = {0};
     long result = SYS(dup3, own->gate[0], plan->waiter_gate, 0);
     if (result >= 0)
-        result = SYS(execveat, own->init, "", plan->waiter_argv, plan->envp ? plan->envp : envp,
+        result = SYS(execveat, own->waiter, "", plan->waiter_argv, plan->envp ? plan->envp : envp,
                      AT_EMPTY_PATH);
     return (int)result;
 }
@@ -224,12 +250,10 @@ static int join_keyring(void)
     return result < 0 ? (int)result : 0;
 }
 
-/* Makes the network, and the file of init, while the first process builds. */
+/* Makes the network, while the first process builds. */
 static int make_network(struct start *start)
 {
     int status = child_make_network(start);
-    if (start->early)
-        start->init = child_open_init(start->plan);
     if (status == 0)
         child_tell(&start->networked);
     else
@@ -237,15 +261,12 @@ static int make_network(struct start *start)
     return status;
 }
 
-/* Takes over what the first process has built: its root, and a copy of the fds they shared. */
+/* Takes over what the first process has built. That has moved our root, but only a working directory
+ * that was the root with it. */
 static int take_over(const struct start *start)
 {
     (void)child_await(&start->built); /* or we die with it */
-    long result = SYS(unshare, CLONE_FILES);
-    if (result < 0)
-        return child_failed(start, PLAN_STEP_FDS, result);
-    /* The build has moved our root, but only a working directory that was the root with it. */
-    result = SYS(chdir, "/");
+    long result = SYS(chdir, "/");
     return result < 0 ? child_failed(start, PLAN_STEP_WORKDIR, result) : 0;
 }
 
@@ -290,7 +311,7 @@ static int raise_walls(const struct start *start, int pty)
         child_drop_bounding_set();
     if ((result = join_keyring()) < 0)
         child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
-    if ((result = set_group(pty)) < 0)
+    if (!start->apart && (result = set_group(pty)) < 0)
         return child_failed(start, PLAN_STEP_SESSION, result);
     if (plan->drop_caps && (result = drop_caps()) < 0)
         return child_failed(start, PLAN_STEP_CAPS, result);
@@ -299,6 +320,17 @@ static int raise_walls(const struct start *start, int pty)
     if ((result = install_filter(start)) < 0)
         return child_failed(start, PLAN_STEP_SECCOMP, result);
     return 0;
+}
+
+/* Nothing untrusted runs before the first process is init, or is about to be and can do nothing else:
+ * until its exec, it shares the caller's memory, and before it lets go of the host's tree, that. From
+ * then on it has a capability that the command lacks, which keeps it from being traced or read. */
+static bool await_init(const struct start *start, int gate)
+{
+    char word;
+    if (start->hold.held)
+        return child_await_exec(&start->hold);
+    return gate < 0 || SYS(read, gate, &word, 1) == 1;
 }
 
 int child_command_main(void *argument)
@@ -312,24 +344,25 @@ int child_command_main(void *argument)
         return result;
     if (start->early && !child_await(&start->planned))
         return 125;
+    start->waiter = plan->held ? (int)child_open_init(plan) : -1; /* while it may be made */
     int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
     if ((result = raise_walls(start, pty)) != 0)
         return result;
     if (start->apart && (result = take_over(start)) != 0)
         return result;
+    int null = open_null(plan);
+    if (plan->landlock && (result = restrict_landlock(start)) < 0) /* with the fds of the build */
+        return child_failed(start, PLAN_STEP_LANDLOCK, result);
+    if (start->apart && (result = leave_shared_fds(start, null)) < 0)
+        return child_failed(start, PLAN_STEP_FDS, result);
     if (start->gate[1] >= 0)
         (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
     /* From here on the fds are not those of the first process any more, which has its own to look at. */
-    struct start own = {.plan = plan, .wire = start->wire, .gate = {start->gate[0], -1}};
+    struct start own = {
+        .plan = plan, .wire = start->wire, .waiter = start->waiter, .gate = {start->gate[0], -1}};
     int copies[PLAN_FD_MAX];
-    if ((result = copy_fds(&own, pty, copies)) < 0)
-        return child_failed(&own, PLAN_STEP_FDS, result);
-    if (plan->held && (result = open_waiter(start, &own)) < 0)
-        return child_failed(&own, PLAN_STEP_FDS, result);
-    if (plan->landlock && (result = restrict_landlock(&own)) < 0)
-        return child_failed(&own, PLAN_STEP_LANDLOCK, result);
-    if ((result = place_fds(plan, copies)) < 0) /* after the walls, which are made of others */
+    if ((result = copy_fds(&own, pty, null, copies)) < 0 || (result = place_fds(plan, copies)) < 0)
         return child_failed(&own, PLAN_STEP_FDS, result);
     if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
         return child_failed(&own, PLAN_STEP_RLIMIT, result);
@@ -337,13 +370,10 @@ int child_command_main(void *argument)
         return child_failed(&own, PLAN_STEP_CAPS, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
-    /* Nothing untrusted runs before init says that it is itself: until its exec, pid 1 shares the
-     * caller's memory. */
-    char word;
     if (plan->held)
         return child_failed(&own, PLAN_STEP_EXEC, execute_waiter(start, &own));
-    if (own.gate[0] >= 0 && SYS(read, own.gate[0], &word, 1) != 1)
-        return 125; /* there is no init, and so no jail */
+    if (!await_init(start, own.gate[0]))
+        return 125; /* there is none, and so no jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return child_failed(&own, PLAN_STEP_WORKDIR, result);
     return child_failed(&own, PLAN_STEP_EXEC, execute(plan));

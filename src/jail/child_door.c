@@ -3,6 +3,7 @@
 #include <linux/fcntl.h>
 #include <linux/netlink.h>
 
+#include "egress/door_wire.h"
 #include "jail/child_say.h"
 #include "jail/child_start.h"
 #include "jail/door_netlink.h"
@@ -17,6 +18,8 @@ enum {
     SOCKET_RAW = 3,
     LEVEL_IPV6 = 41,
     OPTION_V6ONLY = 26,
+    LEVEL_TCP = 6,
+    OPTION_CONGESTION = 13,
     MESSAGE_DONTWAIT = 0x40,
     BACKLOG = 4096,
     SUBJECTS = DOOR_ABOUT_REDIRECT + 1,
@@ -54,6 +57,14 @@ static int tell_kernel(int protocol, const void *bytes, size_t length, int error
     return result < 0 ? (int)result : 0;
 }
 
+/* What is accepted inherits the algorithm, as the other side has it from its route. */
+static long start_listening(long fd)
+{
+    (void)SYS(setsockopt, fd, LEVEL_TCP, OPTION_CONGESTION, DOOR_CONGESTION,
+              sizeof DOOR_CONGESTION - 1);
+    return SYS(listen, fd, BACKLOG);
+}
+
 static long listen_at(const struct plan_listener *listener)
 {
     int on = 1;
@@ -66,7 +77,7 @@ static long listen_at(const struct plan_listener *listener)
     if (result >= 0)
         result = SYS(bind, fd, listener->address, listener->address_length);
     if (result >= 0 && listener->type == SOCKET_STREAM)
-        result = SYS(listen, fd, BACKLOG);
+        result = start_listening(fd);
     if (result >= 0)
         return fd;
     (void)SYS(close, fd);

@@ -2,6 +2,8 @@
 /* What the processes of one start share: the files that run between clone and exec. */
 #pragma once
 
+#include <linux/futex.h>
+
 #include "jail/child.h"
 
 /* Error and signal numbers live in headers that cannot be mixed with the kernel's. */
@@ -23,6 +25,16 @@ enum {
 
 #define CPU_WORDS 128 /* 8192 CPUs, as many as the kernel can be built for */
 
+/* A word that the kernel changes when the process that holds it leaves this memory, by exec or by its
+ * end: a robust futex. Whoever waits for that can be another than who waits for first_here. */
+struct child_hold {
+    struct robust_list_head head;
+    struct robust_list entry;
+    int word;
+    bool held;  /* else the kernel knows no such thing */
+    bool ready; /* its end would be an exec */
+};
+
 /* Above the stacks, in the caller's memory or in a copy of it. */
 struct start {
     const struct plan *plan;
@@ -34,18 +46,19 @@ struct start {
     unsigned umask;        /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
     int first_here, command_here;
-    int pidfd;         /* of the first process, in the table of whoever cloned it */
-    int command_pidfd; /* of the command's, for the first to join its network */
-    int gate[2];       /* a pipe: init writes, the command waits with its exec */
-    bool early;        /* begun with before the plan was whole: */
-    int parent_wire;   /* the caller's end, which must not stay open with its death; */
-    int first;         /* the first process, outside; if early, it waits for WIRE_GO, */
-    bool pinned;       /* to one CPU meanwhile, */
-    long cpus_size;    /* and then may run on these again */
+    int pidfd;              /* of the first process, in the table of whoever cloned it */
+    int command_pidfd;      /* of the command's, for the first to join its network */
+    struct child_hold hold; /* of the first process: the command waits with its exec; */
+    int gate[2];            /* or, where that cannot be used, a pipe: init writes */
+    bool early;             /* begun with before the plan was whole: */
+    int parent_wire;        /* the caller's end, which must not stay open with its death; */
+    int first;              /* the first process, outside; if early, it waits for WIRE_GO, */
+    bool pinned;            /* to one CPU meanwhile, */
+    long cpus_size;         /* and then may run on these again */
     unsigned long cpus[CPU_WORDS];
     bool apart; /* the command's process makes the network while the first one builds; */
-    int planned, built, networked, joined; /* what they tell each other then, */
-    long init;            /* and what the command's has made for the first: an fd or -errno */
+    int begun, planned, built, networked, joined; /* what they tell each other then */
+    int waiter; /* the program that waits in the place of a held command, of its process */
     long (*fork)(void *); /* who forks, in child_fork_jail(): the pid or -errno, in the parent */
     void *fork_argument;
 };
@@ -69,6 +82,10 @@ struct child_clone {
 long child_clone(struct start *start, const struct child_clone *clone);
 /* Waits until the process that `here` was given to has left this memory. */
 void child_wait_until_gone(const int *here);
+/* Holds the word until the caller has left this memory. */
+void child_hold(struct child_hold *hold);
+/* Waits until who held it has left; whether that was by an exec. */
+bool child_await_exec(const struct child_hold *hold);
 /* Between two processes of one memory: that something is done, or will never be; and waiting for
  * either. Should the one that is to tell be killed, so is the other. */
 void child_tell(int *state);
@@ -84,6 +101,7 @@ int child_failed(const struct start *start, int step, long result);
 int child_make_network(const struct start *start);
 /* To be called by who was cloned by a process that is bound to one CPU. */
 void child_go_anywhere(const struct start *start);
+
 /* The init program, made here where the parent had no time for it: an fd or -errno. */
 long child_open_init(const struct plan *plan);
 

@@ -19,6 +19,7 @@ enum door_subject {
     DOOR_ABOUT_DEVICE = 1, /* loopback and its address: nothing works without */
     DOOR_ABOUT_ADDRESSES,  /* the way to addresses that are no name's */
     DOOR_ABOUT_IPV6,
+    DOOR_ABOUT_PACKETS, /* how large they are: what it is without works, too */
     DOOR_ABOUT_REDIRECT,
 };
 

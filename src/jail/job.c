@@ -254,6 +254,23 @@ static int hear_builder(struct brig_job *job, struct brig_error *err)
     return 1;
 }
 
+/* The pidfd tells the rest. */
+static void close_wire(struct brig_job *job)
+{
+    (void)close(job->wire); /* there is no copy of it: it is not watched any more either */
+    job->wire = -1;
+}
+
+/* Init's last words. To be woken once more by the end of the wire would hold up its end. */
+static void note_end(struct brig_job *job, const struct wire_message *message)
+{
+    job->end = *message;
+    watch_leave(&job->watch);
+    close_wire(job);
+    close_if_open(job->entry_fd); /* nobody can enter any more; and to close it takes a while */
+    job->entry_fd = -1;
+}
+
 static void handle_wire(struct brig_job *job)
 {
     for (;;) {
@@ -267,20 +284,16 @@ static void handle_wire(struct brig_job *job)
             return;
         if (got > 0 && message.type == WIRE_STOPPED)
             job->stop_signal = message.a;
-        if (got > 0 && message.type == WIRE_ENDED) {
-            job->end = message;
-            watch_leave(&job->watch);
-        }
+        if (got > 0 && message.type == WIRE_ENDED)
+            note_end(job, &message);
         if (got > 0 && message.type == WIRE_STUCK) {
             job->stuck_deadline_us = clock_now_us() + 1;
             (void)job_arm_timer(job, NULL);
         }
-        if (got < 0) { /* the pidfd tells the rest */
-            (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, job->wire, NULL);
-            (void)close(job->wire);
-            job->wire = -1;
+        if (got < 0)
+            close_wire(job);
+        if (job->wire < 0)
             return;
-        }
     }
 }
 

@@ -77,7 +77,6 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         .host_terminal = streams->terminal,
         .pty_fd = job->plan.rung == PLAN_FULL ? -1 : streams->pty_slave,
     };
-    job->plan.held = job->waiting;
     int result = plan_add_command(&job->plan, &input, err);
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
@@ -206,6 +205,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
     int result = plan_begin(policy, rung, missing, &job->plan, &identity, err);
     if (result < 0)
         return result;
+    job->plan.held = job->waiting;
     if (!job->limits_deferred)
         use_group(job, policy);
     struct spawn_early early = {0};

@@ -73,14 +73,14 @@ int seccomp_verdict(const struct sock_fprog *program, int number, const uint64_t
 
 const char *seccomp_name(int number)
 {
-    return number >= 0 && (size_t)number < ARRAY_LENGTH(seccomp_names) ? seccomp_names[number]
-                                                                       : NULL;
+    bool known = number >= 0 && (size_t)number < ARRAY_LENGTH(seccomp_names);
+    return known && *seccomp_names[number] ? seccomp_names[number] : NULL;
 }
 
 int seccomp_number(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(seccomp_names); i++)
-        if (seccomp_names[i] && strcmp(seccomp_names[i], name) == 0)
+        if (*name && strcmp(seccomp_names[i], name) == 0)
             return (int)i;
     return -1;
 }

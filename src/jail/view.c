@@ -11,13 +11,16 @@
 #include "base/own.h"
 #include "jail/view_parts.h"
 
+/* Enough for a plan without grants: what is made anew is copied, to pages that are new too. */
+#define PLAN_FIRST_ITEMS 192
+
 /* ---- places and small steps ---- */
 
 bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, size_t item_size)
 {
     if (count < *room)
         return true;
-    size_t wanted = *room ? *room * 4 : 64;
+    size_t wanted = *room ? *room * 4 : PLAN_FIRST_ITEMS;
     void *grown = arena_alloc_raw(&plan->arena, wanted * item_size);
     if (!grown)
         return false;

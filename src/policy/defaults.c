@@ -10,7 +10,7 @@
     directory "/" name, directory "/" name "~", directory "/" name ".bak",                         \
         directory "/" name ".orig", directory "/." name ".sw?"
 
-const char *const policy_default_masks[] = {
+const char policy_default_masks[][POLICY_MASK_BYTES] = {
     /* This program's own, and its predecessor's: they say what is hidden, and run outside. */
     ".config/brig",
     ".local/share/brig",
@@ -355,7 +355,7 @@ const char *const policy_default_masks[] = {
     ".lldb/*history",
     ".local/share/recently-used.xbel",
     ".recently-used",
-    NULL,
+    "",
 };
 
 /* The case of letters does not matter. What only looks like a secret stays: AUTHOR and its kind,

@@ -3,9 +3,12 @@
  * directory and passes an environment on. One row a line, by subject; adding one is adding a row. */
 #pragma once
 
+#define POLICY_MASK_BYTES 64
+
 /* Paths in a home directory that hold credentials, histories or what can be read off them. '*' and
- * '?' stand for any characters but a slash. Ended by NULL. */
-extern const char *const policy_default_masks[];
+ * '?' stand for any characters but a slash. Ended by an empty one. Texts rather than pointers to
+ * them: these would have to be put right at every start, and all their pages be written to. */
+extern const char policy_default_masks[][POLICY_MASK_BYTES];
 
 /* Patterns of variables that hold credentials, or name sockets and processes of the host. Ended by
  * NULL. */

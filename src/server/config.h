@@ -76,6 +76,7 @@ struct server_config {
     } database;
     struct {
         uint64_t rate_limit_rps, rate_limit_burst;
+        uint64_t max_executions_per_key;    /* running or waiting; 0: no limit */
         struct config_list allowed_keys;    /* plain, or "sha256:HEX" */
         struct config_list trusted_proxies; /* addresses or ranges */
         bool detector;

@@ -57,7 +57,7 @@ const struct config_key config_keys[] = {
     {KEY("server.access_log", CONFIG_TEXT, server.access_log), .initial = "-",
      .check = config_check_log,
      .doc = "Where each request is logged as a line of JSON: an absolute path, - for standard "
-            "error, or off."},
+            "error, or off. SIGHUP opens a file anew, after it was moved away."},
     {KEY("server.drain_timeout", CONFIG_DURATION, server.drain_timeout_ms), .initial = "30s",
      .max = HOUR_MS,
      .doc = "How long running executions may go on after SIGTERM before they are ended."},
@@ -193,6 +193,11 @@ const struct config_key config_keys[] = {
      .doc =
          "API keys, each as it is or as sha256: and the 64 hexadecimal digits of its hash. None: "
          "everybody who reaches the server may use it."},
+    {KEY("security.max_executions_per_key", CONFIG_NUMBER, security.max_executions_per_key),
+     .initial = "0", .max = 200000,
+     .doc = "Most executions that one API key may have at a time, running and waiting together; "
+            "beyond it the answer is 429. 0 is no limit: then one key can take all of "
+            "sandbox.max_concurrent and sandbox.max_queued."},
     {KEY("security.trusted_proxies", CONFIG_LIST, security.trusted_proxies),
      .check = config_check_range, .doc = "Addresses or ranges whose X-Forwarded-For is believed."},
     {KEY("security.detector", CONFIG_BOOLEAN, security.detector), .initial = "true",

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "base/hex.h"
 #include "base/own.h"
 #include "base/str.h"
 
@@ -57,18 +58,13 @@ const char *execution_severity_name(enum execution_severity severity)
     return names[severity];
 }
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 bool execution_id_is_valid(const char *text)
 {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
     if (!text || strlen(text) != EXECUTION_ID_LENGTH)
         return false;
     for (size_t i = 0; i < EXECUTION_ID_LENGTH; i++)
-        if (form[i] == '-' ? text[i] != '-' : !is_hex(text[i]))
+        if (form[i] == '-' ? text[i] != '-' : hex_value(text[i]) < 0)
             return false;
     return true;
 }

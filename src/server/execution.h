@@ -28,7 +28,11 @@ struct str;
 #define EXECUTION_NAME_MAX 255 /* of a file below /workspace, with its directories */
 /* Of it; 256 names of 127 parts would be 32000 directories, which take seconds to make. */
 #define EXECUTION_PARTS_MAX 16
+#define EXECUTION_PATH_MAX 4096   /* of work_dir */
 #define EXECUTION_VALUE_MAX 32768 /* of one argument or variable */
+/* Of all of them together: the kernel takes a quarter of the stack's limit, 2 MiB as a rule. */
+#define EXECUTION_WORDS_MAX ((size_t)3 << 19)
+#define EXECUTION_MEMORY_MB_MIN 8 /* with less a jail cannot be built */
 /* What goes back. */
 #define EXECUTION_OUTPUT_MAX ((size_t)1 << 20)
 #define EXECUTION_STDERR_MAX ((size_t)256 << 10)
@@ -72,7 +76,7 @@ enum execution_limit {
 /* All pointers are into the arena. */
 struct execution_request {
     struct arena arena;
-    const char *id;         /* UUID, made by the front */
+    const char *id; /* UUID, made by the warden; "" until then. Of a refused one by the front */
     const char *request_id; /* of the HTTP request */
     const char *client;     /* its address */
     const char *domain; /* which API key asked: the first 16 hex digits of its hash; "" without */
@@ -134,6 +138,14 @@ struct execution_trace {
 
 const char *execution_step_name(enum execution_step step);
 
+/* Whose fault it is that nothing ran. */
+enum execution_fault {
+    FAULT_SERVER,
+    FAULT_REQUEST, /* `field` names what of it */
+    FAULT_BUSY,    /* it may be tried again */
+    FAULTS_
+};
+
 /* All pointers are into the arena. */
 struct execution_result {
     struct arena arena;
@@ -156,7 +168,9 @@ struct execution_result {
     const char *message;     /* one line for people, or "" */
     const char **unenforced; /* what this machine could not enforce */
     size_t unenforced_count;
-    int64_t started_ns; /* since 1970 */
+    int64_t started_ns;         /* since 1970 */
+    enum execution_fault fault; /* of EXECUTION_SETUP_FAILED */
+    const char *field;          /* "files", or "" */
     struct execution_trace trace;
 };
 

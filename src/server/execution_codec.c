@@ -10,7 +10,6 @@
 #define FORMAT 2             /* changes with the order of the fields */
 #define WORD_MAX 128         /* ids, names of languages, addresses */
 #define LINE_MAX_LENGTH 4096 /* details and messages */
-#define PATH_LENGTH_MAX 4096
 #define UNENFORCED_MAX 64
 
 /* ---- parts of both ---- */
@@ -108,6 +107,15 @@ static const char *unpack_id(struct unpack *in)
     return id;
 }
 
+/* A request has none before the warden has given it one. */
+static const char *unpack_id_or_none(struct unpack *in)
+{
+    const char *id = unpack_needed_text(in, EXECUTION_ID_LENGTH);
+    if (*id && !execution_id_is_valid(id))
+        in->failed = true;
+    return id;
+}
+
 static int packed(const struct str *out, struct brig_error *err)
 {
     return out->failed ? brig_fail_nomem(err) : 0;
@@ -145,7 +153,7 @@ static void unpack_request(struct unpack *in, struct execution_request *ret)
 {
     if (unpack_u64(in, UINT64_MAX) != FORMAT)
         in->failed = true;
-    ret->id = unpack_id(in);
+    ret->id = unpack_id_or_none(in);
     ret->request_id = unpack_needed_text(in, WORD_MAX);
     ret->client = unpack_needed_text(in, WORD_MAX);
     ret->domain = unpack_needed_text(in, WORD_MAX);
@@ -159,7 +167,7 @@ static void unpack_request(struct unpack *in, struct execution_request *ret)
     ret->allow = unpack_texts(in, EXECUTION_ALLOW_MAX, EXECUTION_NAME_MAX, &ret->allow_count);
     ret->network = unpack_u64(in, 1) != 0;
     ret->stream = unpack_u64(in, 1) != 0;
-    ret->work_dir = unpack_text(in, PATH_LENGTH_MAX);
+    ret->work_dir = unpack_text(in, EXECUTION_PATH_MAX);
     ret->timeout_ms = unpack_u64(in, UINT32_MAX);
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
         ret->limits[i] = unpack_u64(in, UINT32_MAX);
@@ -212,6 +220,8 @@ int execution_result_encode(const struct execution_result *result, struct str *o
     pack_u64(out, result->trace.warm);
     for (size_t i = 0; i < STEPS_; i++)
         pack_u64(out, result->trace.at_us[i]);
+    pack_u64(out, result->fault);
+    pack_text(out, result->field ? result->field : "");
     return packed(out, err);
 }
 
@@ -240,6 +250,8 @@ static void unpack_result(struct unpack *in, struct execution_result *ret)
     ret->trace.warm = unpack_u64(in, 1) != 0;
     for (size_t i = 0; i < STEPS_; i++)
         ret->trace.at_us[i] = unpack_u64(in, UINT64_MAX);
+    ret->fault = (enum execution_fault)unpack_u64(in, FAULTS_ - 1);
+    ret->field = unpack_needed_text(in, WORD_MAX);
 }
 
 int execution_result_decode(const void *bytes, size_t length, struct execution_result *ret,

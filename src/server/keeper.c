@@ -28,6 +28,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "server/config.h"
+#include "server/keeper_log.h"
 #include "server/keeper_tls.h"
 #include "server/listen.h"
 #include "server/message.h"
@@ -374,12 +375,15 @@ static void begin_stopping(struct keeper *keeper)
 static void reload(struct keeper *keeper)
 {
     struct brig_error err = {0};
-    notify_systemd("RELOADING=1");
-    if (keeper->roles[ROLE_FRONT].pid != 0 &&
-        keeper_tls_send(keeper->config, keeper->roles[ROLE_FRONT].control, &err) < 0)
+    struct channel *front = keeper->roles[ROLE_FRONT].control;
+    notify_reloading();
+    /* One that is not there now reads both when it begins. */
+    if (front && keeper_tls_send(keeper->config, front, &err) < 0)
         say("the certificate stays as it was: %s", err.message);
+    else if (front && keeper_log_send(keeper->config, front, &err) < 0)
+        say("the access log stays as it was: %s", err.message);
     else
-        say("the certificate was read again; for other changes restart brigd");
+        say("certificate and access log were opened again; for other changes restart brigd");
     notify_systemd("READY=1");
 }
 

@@ -33,7 +33,11 @@ static int append_file(struct str *out, const char *key, const char *path, struc
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read tls.%s '%s'", key, path);
     if (out->failed)
         return brig_fail_nomem(err);
-    if (!strstr(out->data + before, "-----BEGIN") || strlen(out->data) != out->length)
+    if (out->length - before >= PEM_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is larger than %zu bytes", key, path,
+                         PEM_MAX);
+    if (out->length == before || !strstr(out->data + before, "-----BEGIN") ||
+        strlen(out->data) != out->length)
         return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is no PEM file", key, path);
     return 0;
 }
@@ -55,7 +59,8 @@ int keeper_tls_send(const struct server_config *config, struct channel *front,
         result = brig_fail_nomem(err);
     else
         result = channel_send(front, MESSAGE_TLS, 0, certificate.data, certificate.length, err);
-    explicit_bzero(key.data, key.length);
+    if (key.data)
+        explicit_bzero(key.data, key.length);
     if (certificate.data)
         explicit_bzero(certificate.data, certificate.length);
     return result;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/write.h"
 
 /* What goes before the bytes. */
 struct head {
@@ -181,20 +182,6 @@ static int send_or_queue(struct channel *channel, const struct head *head, const
     return result < 0 ? result : 0;
 }
 
-static int write_all(int fd, const char *bytes, size_t length)
-{
-    while (length > 0) {
-        ssize_t written = write(fd, bytes, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return -1;
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return 0;
-}
-
 int channel_send(struct channel *channel, enum message_type type, uint64_t tag, const void *bytes,
                  size_t length, struct brig_error *err)
 {
@@ -205,8 +192,9 @@ int channel_send(struct channel *channel, enum message_type type, uint64_t tag, 
     if (length > MESSAGE_INLINE_MAX) {
         head.apart = 1;
         fd = memfd_create("brigd-message", MFD_CLOEXEC);
-        if (fd < 0 || write_all(fd, bytes, length) < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot store a message");
+        int failed = fd < 0 ? -errno : write_all(fd, bytes, length);
+        if (failed < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot store a message");
     }
     return send_or_queue(channel, &head, bytes, &fd, err);
 }

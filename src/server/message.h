@@ -15,14 +15,16 @@ enum message_type {
     MESSAGE_PEER = 1, /* a new socket to another role; tag: enum server_role; with an fd */
     MESSAGE_DRAIN,    /* finish what is begun, take nothing new, then exit with 0 */
     MESSAGE_TLS,      /* front: certificate and key anew: PEM, NUL, PEM */
+    MESSAGE_LOG,      /* front: the access log anew; with an fd */
     /* every role → keeper */
     MESSAGE_READY,   /* set up and confined; bytes: a line for the log, may be empty */
     MESSAGE_WARNING, /* bytes: a line for the log */
     /* front → warden */
-    MESSAGE_EXECUTE, /* an execution_request; tag chosen by the front */
+    MESSAGE_EXECUTE, /* an execution_request without an id; tag chosen by the front */
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client went away */
     MESSAGE_KILL, /* bytes: an id, then the domain that asks, or nothing; answered by MESSAGE_KILLED with the same tag */
     /* warden → front */
+    MESSAGE_BEGUN,  /* the first of a tag of MESSAGE_EXECUTE: the id that it has been given */
     MESSAGE_OUTPUT, /* one byte (1 or 2), then what came on that stream; only if it was asked for */
     MESSAGE_DONE,   /* an execution_result; the last of a tag */
     MESSAGE_KILLED, /* one byte: 1 it was running and is being ended, 0 there is no such */
@@ -59,6 +61,7 @@ struct message_pool {
 
 struct message_gauges {
     uint64_t active;    /* executions */
+    uint64_t inherited; /* of these, begun for an earlier front */
     uint64_t oom_kills; /* since the start */
     struct message_pool pools[MESSAGE_POOLS_MAX];
 };

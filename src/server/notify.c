@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 
 void notify_systemd(const char *state)
@@ -25,4 +26,12 @@ void notify_systemd(const char *state)
     autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd >= 0)
         (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+}
+
+void notify_reloading(void)
+{
+    char state[64];
+    (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                   (unsigned long long)clock_now_us());
+    notify_systemd(state);
 }

@@ -3,3 +3,5 @@
 #pragma once
 
 void notify_systemd(const char *state);
+/* That it reads again what can be read again, and when it began to. */
+void notify_reloading(void);

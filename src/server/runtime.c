@@ -103,24 +103,6 @@ uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct serv
     return runtime->max_timeout_ms ? runtime->max_timeout_ms : config->sandbox.max_timeout_ms;
 }
 
-bool runtime_takes_variable(const char *name)
-{
-    static const char *const refused[] = {
-        "LD_*",    "PATH",        "HOME",    "NODE_*",  "PYTHON*",  "BASH*",       "ENV",
-        "IFS",     "SHELLOPTS",   "PERL5*",  "RUBY*",   "JAVA_*",   "JDK_*",       "_JAVA_*",
-        "GLIBC_*", "GCONV_PATH",  "LOCPATH", "NLSPATH", "MALLOC_*", "HOSTALIASES", "TMPDIR",
-        "CLAUDE*", "ANTHROPIC_*", "*_PROXY", "*_proxy", "SSL_*",    "BRIG_*",
-    };
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-    static const char all[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-    if (!*name || !strchr(letters, *name) || strspn(name, all) != strlen(name))
-        return false;
-    for (size_t i = 0; i < ARRAY_LENGTH(refused); i++)
-        if (policy_pattern_matches(refused[i], name))
-            return false;
-    return true;
-}
-
 /* ---- what this machine has ---- */
 
 static bool is_program(int root, const char *path, struct stat *ret_info)

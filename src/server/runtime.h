@@ -79,10 +79,6 @@ bool runtime_find_program(const struct runtime *runtime, struct runtime_program 
 const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
                              const char *const *args, size_t arg_count, struct arena *arena);
 
-/* Whether a variable of this name may come with a request: what steers the linker, the interpreters or
- * the agent's credentials may not. */
-bool runtime_takes_variable(const char *name);
-
 /* Of one limit or time: what holds if a request says nothing (0 in the runtime: the server's), and how
  * much it may ask for. */
 struct server_config;

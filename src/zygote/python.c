@@ -2,10 +2,12 @@
 /* CPython, by the functions it has for programs that embed it; they are found at run time, as this is
  * loaded into whatever Python is configured. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "zygote/zygote.h"
@@ -20,6 +22,13 @@ static struct {
     void (*after_fork_parent)(void);
     void (*after_fork_child)(void);
     int (*run_simple_file)(FILE *, const char *, int, void *);
+    object *(*eval)(object *, object *, object *);
+    void (*let_go)(object *);
+    object *(*bytes)(const char *, ssize_t);
+    int (*matches)(object *);
+    void (*fetch)(object **, object **, object **);
+    void (*normalize)(object **, object **, object **);
+    void (*clear)(void);
     object *(*run_string)(const char *, int, object *, object *, void *);
     object *(*dict_new)(void);
     object *(*dict_get)(object *, const char *);
@@ -46,6 +55,13 @@ static const struct {
     {&api.after_fork_parent, "PyOS_AfterFork_Parent"},
     {&api.after_fork_child, "PyOS_AfterFork_Child"},
     {&api.run_simple_file, "PyRun_SimpleFileExFlags"},
+    {&api.eval, "PyEval_EvalCode"},
+    {&api.let_go, "Py_DecRef"},
+    {&api.bytes, "PyBytes_FromStringAndSize"},
+    {&api.matches, "PyErr_ExceptionMatches"},
+    {&api.fetch, "PyErr_Fetch"},
+    {&api.normalize, "PyErr_NormalizeException"},
+    {&api.clear, "PyErr_Clear"},
     {&api.run_string, "PyRun_StringFlags"},
     {&api.dict_new, "PyDict_New"},
     {&api.dict_get, "PyDict_GetItemString"},
@@ -63,7 +79,8 @@ static const struct {
     {&api.finalize, "Py_FinalizeEx"},
 };
 
-static object *finish, *renew, *loaded; /* see below */
+/* Functions of the Python part, below, and what it has found. */
+static object *renew, *compile_code, *exit_code, *finish, *loaded, *system_exit;
 static ssize_t known; /* modules that were loaded before the fork: the first of them */
 
 /* What it answers where it has done nothing. */
@@ -92,6 +109,9 @@ static const char source[] =
     "before = set(sys.modules)\n"
     "import gc, atexit\n"
     "from _weakref import ref\n"
+    "from _frozen_importlib_external import SourceFileLoader\n"
+    "SystemExit = SystemExit\n"
+    "compile = compile\n"
     "for name in modules.split():\n"
     "    try:\n"
     "        __import__(name)\n"
@@ -114,12 +134,25 @@ static const char source[] =
     "    for stream in (sys.stdout, sys.stderr):\n"
     "        if stream is not None and not stream.closed:\n"
     "            stream.flush()\n"
-    "def renew():\n"
+    "def renew(file):\n"
     "    old = sys.modules['__main__']\n"
     "    new = type(sys)('__main__')\n"
-    "    vars(new).clear()\n"
-    "    vars(new).update(vars(old))\n"
+    "    names = vars(new)\n"
+    "    names.clear()\n"
+    "    names.update(vars(old))\n"
     "    sys.modules['__main__'] = new\n"
+    "    names['__file__'] = file\n"
+    "    names['__cached__'] = None\n"
+    "    names['__loader__'] = SourceFileLoader('__main__', file)\n"
+    "    return names\n"
+    "def exit_code(value):\n"
+    "    code = value.code\n"
+    "    if code is None:\n"
+    "        return 0\n"
+    "    if isinstance(code, int):\n"
+    "        return code & 255\n"
+    "    sys.stderr.write(str(code) + '\\n')\n"
+    "    return 1\n"
     "def let_go(names):\n"
     "    own = []\n"
     "    for name in gone:\n"
@@ -133,7 +166,7 @@ static const char source[] =
     "        sys.modules[name] = None\n"
     "    gc.collect()\n"
     "    for left in own:\n"
-    "        if left() is not None:\n"
+    "        if isinstance(left(), type(sys)):\n"
     "            clear(vars(left()))\n"
     "    gc.collect()\n"
     "def finish(names):\n"
@@ -146,8 +179,11 @@ static const char source[] =
     "        threading._shutdown()\n"
     "    atexit._run_exitfuncs()\n"
     "    flush()\n"
-    "    let_go(names)\n"
-    "    flush()\n"
+    "    try:\n"
+    "        let_go(names)\n"
+    "        flush()\n"
+    "    except BaseException:\n"
+    "        pass\n"
     "    return 0\n"
     "gc.collect()\n"
     "gc.freeze()\n";
@@ -164,11 +200,14 @@ bool python_prepare(const char *modules)
         api.print_error();
         return false;
     }
-    finish = api.dict_get(names_here, "finish");
     renew = api.dict_get(names_here, "renew");
+    compile_code = api.dict_get(names_here, "compile");
+    exit_code = api.dict_get(names_here, "exit_code");
+    finish = api.dict_get(names_here, "finish");
     loaded = api.dict_get(names_here, "loaded");
+    system_exit = api.dict_get(names_here, "SystemExit");
     known = loaded ? api.dict_size(loaded) : 0;
-    return finish && renew && loaded;
+    return renew && compile_code && exit_code && finish && loaded && system_exit;
 }
 
 void python_before_fork(void)
@@ -184,17 +223,34 @@ void python_after_fork(bool child)
         api.after_fork_parent();
 }
 
-void python_renew(void)
+static object *main_names; /* of the module __main__ */
+
+bool python_renew(const char *file)
 {
-    (void)api.call(renew, NULL);
+    main_names = api.call_one(renew, api.text(file), NULL);
+    return main_names != NULL;
+}
+
+static object *code_of(const char *text, size_t length, const char *file)
+{
+    return api.call_one(compile_code, api.bytes(text, (ssize_t)length), api.text(file),
+                        api.text("exec"), NULL);
+}
+
+/* What `python3 FILE` does with a file, and as there without a frame of Python's above it. */
+static bool run_code(object *code)
+{
+    object *result = api.eval(code, main_names, main_names);
+    api.let_go(code);
+    return result != NULL;
 }
 
 void python_touch(const char *file)
 {
-    static char text[] = "print('', end='')\n";
-    FILE *program = fmemopen(text, sizeof text - 1, "r");
-    if (program)
-        (void)api.run_simple_file(program, file, 1, NULL);
+    static const char text[] = "print('', end='')\n";
+    object *code = code_of(text, sizeof text - 1, file);
+    if (!code || !run_code(code))
+        api.clear();
 }
 
 static __attribute__((noreturn)) void end_slowly(int status, bool interrupted)
@@ -220,14 +276,61 @@ static object *own_modules(void)
     return names_found;
 }
 
-void python_run(const char *file)
+/* Of a program that did not run to its end. */
+static int status_of_error(void)
+{
+    if (!api.matches(system_exit)) {
+        api.print_error();
+        return 1;
+    }
+    object *type, *value, *trace;
+    api.fetch(&type, &value, &trace);
+    api.normalize(&type, &value, &trace);
+    object *code = api.call_one(exit_code, value, NULL);
+    if (code)
+        return (int)api.as_long(code);
+    api.print_error();
+    return 1;
+}
+
+static char *read_file(const char *file, size_t *ret_length)
+{
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    struct stat info;
+    char *text = NULL;
+    size_t length = 0;
+    if (fd >= 0 && fstat(fd, &info) == 0 && (text = malloc((size_t)info.st_size + 1))) {
+        ssize_t count;
+        while (length < (size_t)info.st_size &&
+               (count = read(fd, text + length, (size_t)info.st_size - length)) > 0)
+            length += (size_t)count;
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    *ret_length = length;
+    return text;
+}
+
+/* What is wrong with it the interpreter says in other words when it reads a file. */
+static int run_bad_code(const char *file)
 {
     FILE *program = fopen(file, "rb");
-    if (!program) {
+    api.clear();
+    return program && api.run_simple_file(program, file, 1, NULL) == 0 ? 0 : 1;
+}
+
+void python_run(const char *file)
+{
+    size_t length = 0;
+    char *text = read_file(file, &length);
+    if (!text) {
         perror(file);
         end_slowly(2, false);
     }
-    int status = api.run_simple_file(program, file, 1, NULL) == 0 ? 0 : 1;
+    object *code = code_of(text, length, file);
+    free(text);
+    int status = code ? (run_code(code) ? 0 : status_of_error()) : run_bad_code(file);
+    api.let_go(main_names);
     object *answer = api.call_one(finish, own_modules(), NULL);
     long left = answer ? api.as_long(answer) : LEFT_TO_PYTHON;
     if (left != 0)

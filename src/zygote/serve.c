@@ -175,7 +175,8 @@ static void be_command(const struct start *start, const struct order *order, con
     int status = child_call_walls(start);
     if (status != 0)
         _exit(status);
-    python_renew();
+    if (!python_renew(file))
+        _exit(125);
     if (!order->message.in_a_hurry)
         python_touch(file);
     if ((status = child_call_wait(start)) != 0)

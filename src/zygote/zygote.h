@@ -26,7 +26,7 @@ bool python_prepare(const char *modules);
 void python_before_fork(void);
 void python_after_fork(bool child);
 /* In the child: what each has for itself. */
-void python_renew(void);
+bool python_renew(const char *file);
 /* Before it waits: writes to what any program writes to, so that the kernel has made the
  * copies of these pages when the code comes. */
 void python_touch(const char *file);

@@ -273,17 +273,6 @@ start() {
     JOB=$(cat pid)
 }
 
-# await FILE: until it is there, half a minute at most.
-await() {
-    local i
-    for ((i = 0; i < 3000; i++)); do
-        [ ! -e "$1" ] || return 0
-        sleep 0.01
-    done
-    echo "no $1" >&2
-    return 1
-}
-
 # ended STATUS: what start started ends so.
 ended() {
     local status=0

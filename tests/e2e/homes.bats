@@ -81,12 +81,13 @@ home_hash() {
     must run_as_user "$BRIG" -m casual -j again -- cat "$HOME_OF_USER/.newsecret"
     must_fail run_as_user "$BRIG" -m casual -j again --mask .newsecret -- cat "$HOME_OF_USER/.newsecret"
     must run_as_user "$BRIG" -m casual -j again -- cat "$HOME_OF_USER/.newsecret"
-    run_as_user "$BRIG" -m casual -j again -- sh -c 'cat ~/.newsecret >seen; sleep 3' 3>&- &
+    run_as_user "$BRIG" -m casual -j again -- sh -c 'cat ~/.newsecret >seen; : >up; while [ ! -e enough ]; do sleep 0.1; done' 3>&- &
     local run=$!
-    sleep 0.7
+    await up
     # An empty file stands in its place then.
     run run_as_user "$BRIG" -m casual -j again --mask .newsecret -- cat "$HOME_OF_USER/.newsecret"
     output_lacks secret
+    touch enough
     wait "$run"
     [ "$(cat seen)" = secret ]
     run_as_user rm "$HOME_OF_USER/.newsecret"
@@ -201,11 +202,12 @@ home_hash() {
     must by sudo -m strict -j other-uid -- sh -c 'id -u; echo written >made; sleep 0.1; grep ^Uid: /proc/self/status'
     output_has "$(id -u "$LIB_USER")"
     [ "$(stat -c %U made)" = "$LIB_USER" ]
-    by sudo -m strict -j other-uid -- sleep 3 3>&- &
+    by sudo -m strict -j other-uid -- sh -c ': >up; while [ ! -e enough ]; do sleep 0.1; done' 3>&- &
     local run=$!
-    sleep 0.5
-    run pgrep -u "$((1900000000 + $(id -u "$LIB_USER")))" -x sleep
+    await up
+    run pgrep -u "$((1900000000 + $(id -u "$LIB_USER")))" -x sh
     [ "$status" -eq 0 ]
+    touch enough
     wait "$run"
     must by sudo -u
 }
@@ -244,15 +246,16 @@ home_hash() {
 
 @test "two runs at once share the home; the death of one, or of the holder, does not hurt the other" {
     jail user two
-    run_as_user "$BRIG" -m casual -j two -- sh -c 'for i in $(seq 100); do [ -e ~/.go ] && break; sleep 0.1; done; cat ~/.go >seen; sleep 9; echo alive >still' 3>&- &
+    run_as_user "$BRIG" -m casual -j two -- sh -c ': >begun; while [ ! -e ~/.go ]; do sleep 0.1; done; cat ~/.go >seen
+        while [ ! -e enough ]; do sleep 0.1; done; echo alive >still' 3>&- &
     local first=$!
-    sleep 0.5
+    await begun
     must run_as_user "$BRIG" -m casual -j two -- sh -c 'echo together >~/.go'
     # A third one is killed in the middle of writing.
     run_as_user sh -c 'echo $$ >third; exec "$@"' - \
-        "$BRIG" -m casual -j two -- sh -c 'while :; do echo x >>~/.endless; done' 3>&- &
+        "$BRIG" -m casual -j two -- sh -c ': >writes; while :; do echo x >>~/.endless; done' 3>&- &
     local third=$!
-    sleep 0.5
+    await writes
     kill -KILL "$(cat third)"
     wait "$third" || true
     local holder
@@ -262,6 +265,7 @@ home_hash() {
     # While the first still runs, the same changes are not mounted a second time.
     must_exit 125 run_as_user "$BRIG" -m casual -j two -- true
     output_has "a run is left in it"
+    touch enough
     wait "$first"
     [ "$(cat seen)" = together ]
     [ "$(cat still)" = alive ]
@@ -331,9 +335,9 @@ home_hash() {
     must run_as_user "$BRIG" list
     output_has verbs
     output_has strict
-    run_as_user "$BRIG" -j verbs -- sleep 60 3>&- &
+    run_as_user "$BRIG" -j verbs -- sh -c ': >up; exec sleep 600' 3>&- &
     local run=$!
-    sleep 0.7
+    await up
     must run_as_user "$BRIG" list --json
     output_has '"pids":['
     must_exit 125 run_as_user "$BRIG" rm verbs

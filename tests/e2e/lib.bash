@@ -234,6 +234,17 @@ output_lacks() {
     esac
 }
 
+# await FILE: until it is there, half a minute at most.
+await() {
+    local try
+    for ((try = 0; try < 1500 * ${BRIG_SLOW:-1}; try++)); do
+        [ ! -e "$1" ] || return 0
+        sleep 0.02
+    done
+    echo "no $1" >&2
+    return 1
+}
+
 # ---- Jails with a home -----------------------------------------------------------------------------
 
 # jails_setup: a project in a scratch directory of the user's, which becomes the working directory.

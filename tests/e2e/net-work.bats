@@ -4,6 +4,7 @@
 # connections; and what a hostile program in the jail can do to the door. net.bats has the rules.
 
 load net
+load limited
 
 # ---- Long-lived connections ----------------------------------------------------------------------
 
@@ -137,6 +138,7 @@ ssh_work() {
 # ---- Much and many -------------------------------------------------------------------------------
 
 @test "1 GiB each way, with checksums" {
+    local mebibytes=$((${BRIG_SLOW:-1} > 1 ? 64 : 1024)) # an emulated processor takes too long for it
     local much='
 import hashlib, os, socket, struct, sys
 size = int(sys.argv[1]) << 20
@@ -158,12 +160,12 @@ assert s.recv(32, socket.MSG_WAITALL) == digest.digest(), "down"
 print("the same")
 '
     must jail user --memory none --cpu none --allow good.example:5002 --result "$SCRATCH/result" -- \
-        python3 -c "$much" 1024
+        python3 -c "$much" "$mebibytes"
     output_has "the same"
-    must python3 -c 'import json, sys; net = json.load(open(sys.argv[1]))["network"]
-assert net["bytes_out"] == (1 << 30) + 8 and net["bytes_in"] == (1 << 30) + 64, net' "$SCRATCH/result"
-    must_fail jail user --memory none --cpu none --allow good.example:5002 --net-bytes 100M -- \
-        python3 -c "$much" 1024
+    must python3 -c 'import json, sys; net = json.load(open(sys.argv[1]))["network"]; size = int(sys.argv[2]) << 20
+assert net["bytes_out"] == size + 8 and net["bytes_in"] == size + 64, net' "$SCRATCH/result" "$mebibytes"
+    must_fail jail user --memory none --cpu none --allow good.example:5002 --net-bytes $((mebibytes / 2))M -- \
+        python3 -c "$much" "$mebibytes"
     must_fail jail user --allow other.example:5002 -- python3 -c "$much" 1
 }
 
@@ -223,7 +225,7 @@ while os.path.exists(sys.argv[1]):
     local reach='import socket; s = socket.socket(socket.AF_UNIX); s.connect("\0brig-door-test")'
     world user timeout 60 python3 -c "$listen" "$SCRATCH/listens" > /dev/null 2>&1 3>&- &
     local listener=$!
-    until_file "$SCRATCH/listens"
+    await "$SCRATCH/listens"
     must world user python3 -c "$reach"
     must_fail jail user --net open -- python3 -c "$reach"
     output_has "Connection refused"
@@ -277,17 +279,6 @@ assert number > 5000 and time.monotonic() - begun < 10'
 assert net["allowed"] == 1 and net["denied"] > 1000, net["denied"]' "$SCRATCH/result"
 }
 
-# until_file PATH
-until_file() {
-    local try
-    for ((try = 0; try < 200; try++)); do
-        [ ! -e "$1" ] || return 0
-        sleep 0.05
-    done
-    echo "'$1' did not come" >&2
-    return 1
-}
-
 # world_broker: the pid of the only one in the world.
 world_broker() {
     local pid world found=
@@ -298,54 +289,147 @@ world_broker() {
     printf '%s\n' "$found"
 }
 
-# group_value PID CONTROLLER V1-FILE V2-FILE: what it says in the group that a process is in.
-group_value() {
+# ---- A door with limits --------------------------------------------------------------------------
+
+GIVEN=brig-door-$$
+
+# group_of PID CONTROLLER: the directory of the group with its limits. Of v2 a process is in a leaf of it.
+group_of() {
     local line
     line=$(grep -E "^[0-9]+:([^:]*,)?$2(,[^:]*)?:" "/proc/$1/cgroup") || line=
     if [ -n "$line" ] && [ -d "/sys/fs/cgroup/$2" ]; then
-        cat "/sys/fs/cgroup/$2${line##*:}/$3"
+        printf '/sys/fs/cgroup/%s%s\n' "$2" "${line##*:}"
     else
         line=$(grep '^0::' "/proc/$1/cgroup")
-        cat "/sys/fs/cgroup${line#0::}/../$4"
+        dirname "/sys/fs/cgroup${line#0::}"
     fi
 }
 
-# Who can be cloned into a group is; where the kernel or a filter around us lacks that, it moves itself.
-limited_door() {
-    local pid jail_pid group
-    world root timeout 60 "$@" "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" --memory 200M --cpu 50 --verbose --allow good.example:5000 --dir "$SCRATCH" -- python3 -c "
-import os, socket, time
-s = socket.create_connection(('good.example', 5000), 9)
-s.sendall(b'x')
-s.recv(1)
-open('$SCRATCH/connected', 'w').close()
-while not os.path.exists('$SCRATCH/enough'):
-    time.sleep(0.05)" > "$SCRATCH/out" 2>&1 3>&- &
+# first_of FILE...: what the first that is there says.
+first_of() {
+    local file
+    for file; do
+        [ ! -e "$file" ] || { cat "$file" && return; }
+    done
+    return 1
+}
+
+# limited_jail WHO OPTIONS... -- COMMAND...: in the background, its pid in `jail_pid`, and once something is
+# connected that of the broker in `pid`. By root, or by a user with a part of the cgroups; `through` is
+# what brig is started by.
+limited_jail() {
+    local who=$1
+    shift
+    (
+        for tree in $([ "$who" = root ] || trees); do
+            echo 0 > "$tree/$GIVEN/in/cgroup.procs"
+        done
+        world "${who/given/user}" timeout $((120 * ${BRIG_SLOW:-1})) "${through[@]}" "$BRIG" run --mode sealed --nocwd \
+            --rdir "$WORLD" --verbose --allow good.example:5000 --dir "$SCRATCH" "$@"
+    ) > "$SCRATCH/out" 2>&1 3>&- &
     jail_pid=$!
-    until_file "$SCRATCH/connected"
+    await "$SCRATCH/connected"
     pid=$(world_broker)
     run cat "$SCRATCH/out"
-    local said=$output
-    run cat "/proc/$pid/cgroup"
-    group=$output
-    run group_value "$pid" memory memory.limit_in_bytes memory.max
-    local memory=$output
-    run group_value "$pid" cpu cpu.cfs_quota_us cpu.max
-    local cpu=$output
+    [[ $output != *"no cgroup for it"* ]] || cannot "there are no groups to be made here: $output"
+}
+
+# limited_jail_ends: as it should, and the broker and its groups with it.
+limited_jail_ends() {
     touch "$SCRATCH/enough"
-    local ended=0
-    wait "$jail_pid" || ended=$?
-    [[ $said != *"no cgroup for it"* ]] || cannot "there are no groups to be made here: $said"
-    [ "$ended" -eq 0 ]
-    [[ $group == */brig-* ]]
-    [ "$memory" -eq $((64 * 1024 * 1024 + 1024 * 320 * 1024)) ]
-    [ "${cpu%% *}" -eq 50000 ]
-    # And nothing of it is left.
-    [ ! -d "/sys/fs/cgroup/memory$(grep memory <<< "$group" | cut -d: -f3)" ]
+    wait "$jail_pid"
+    [ ! -e "/proc/$pid" ]
+    [ ! -e "$memory_group" ]
+    [ ! -e "$cpu_group" ]
     rm "$SCRATCH/connected" "$SCRATCH/enough"
 }
 
+find_groups() {
+    memory_group=$(group_of "$pid" memory)
+    cpu_group=$(group_of "$pid" cpu)
+    [[ ${memory_group##*/} == brig-* ]]
+    [[ ${cpu_group##*/} == brig-* ]]
+}
+
+holds_a_connection() {
+    printf "
+import os, socket, time
+s = socket.create_connection(('good.example', 5000), 30)
+s.sendall(b'x')
+s.recv(1)
+open('%s/connected', 'w').close()
+while not os.path.exists('%s/enough'):
+    time.sleep(0.05)" "$SCRATCH" "$SCRATCH"
+}
+
+# Who can be cloned into a group is; where the kernel or a filter around us lacks that, it moves itself.
+limited_door() { # limited_door WHO COMMAND-BEFORE-BRIG…
+    local jail_pid pid memory_group cpu_group who=$1 through=("${@:2}")
+    limited_jail "$who" --memory 200M --cpu 50 -- python3 -c "$(holds_a_connection)"
+    find_groups
+    # Not the jail's own, which has what was asked for.
+    [ "$(first_of "$memory_group"/memory.{max,limit_in_bytes})" -eq $((64 * 1024 * 1024 + 1024 * 320 * 1024)) ]
+    run first_of "$cpu_group"/cpu.{max,cfs_quota_us}
+    [ "${output%% *}" -eq 50000 ]
+    limited_jail_ends
+}
+
 @test "a jail with limits has a door with limits" {
-    limited_door
-    limited_door "$WITHOUT" clone3=ENOSYS --
+    give
+    for who in root given; do
+        limited_door "$who"
+        limited_door "$who" "$WITHOUT" clone3=ENOSYS --
+    done
+}
+
+# Sends as much as it can, and looks at nothing of what comes back.
+keeps_the_broker_busy() {
+    printf "
+import os, socket, threading
+def send():
+    while True:
+        s.sendall(block)
+s = socket.create_connection(('good.example', 5000), 30)
+s.settimeout(None)
+block = bytes(1 << 20)
+threading.Thread(target=send, daemon=True).start()
+open('%s/connected', 'w').close()
+while not os.path.exists('%s/enough'):
+    s.recv(1 << 24, socket.MSG_TRUNC)
+os._exit(0)" "$SCRATCH" "$SCRATCH"
+}
+
+# of_cpu_stat KEY
+of_cpu_stat() {
+    awk -v key="$1" '$1 == key { print $2 }' "$cpu_group/cpu.stat"
+}
+
+# Processor time of the broker, in hundredths of a second.
+broker_ticks() {
+    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$pid/stat"
+}
+
+throttled_door() { # throttled_door WHO
+    local jail_pid pid memory_group cpu_group before after begun ended through=()
+    limited_jail "$1" --cpu 10 -- python3 -c "$(keeps_the_broker_busy)"
+    find_groups
+    before=$(broker_ticks) begun=$EPOCHREALTIME
+    for _ in {1..300}; do
+        sleep 0.2
+        [ "$(of_cpu_stat nr_throttled)" -lt 20 ] || break
+    done
+    after=$(broker_ticks) ended=$EPOCHREALTIME
+    [ "$(of_cpu_stat nr_throttled)" -ge 20 ]
+    # It did work, a tenth of the time at most, with some room for what is not counted exactly.
+    [ "$after" -gt "$before" ]
+    python3 -c 'import sys; ticks, begun, now = map(float, sys.argv[1:]); share = ticks / (now - begun)
+print("%.1f %%" % share); sys.exit(share > 15)' $((after - before)) "$begun" "$ended"
+    limited_jail_ends
+}
+
+@test "what a jail has its broker do is done in the jail's share of the processors" {
+    give
+    for who in root given; do
+        throttled_door "$who"
+    done
 }

@@ -49,6 +49,7 @@ teardown() {
             world "${storage/why/user}" "$BRIG" -u --storage "$SCRATCH/$storage" > /dev/null 2>&1 || true
     done
     scratch_remove
+    [ -z "${GIVEN:-}" ] || take_back
 }
 
 # world WHO CMD...: in the world.
@@ -63,7 +64,7 @@ world() {
 jail() {
     local who=$1
     shift
-    world "$who" timeout 60 "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" "$@"
+    world "$who" timeout $((60 * ${BRIG_SLOW:-1})) "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" "$@"
 }
 
 # for_each_user FUNCTION

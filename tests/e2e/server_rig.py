@@ -29,7 +29,8 @@ BRIGD = BUILD / "src/server/brigd"
 USER = 65534
 # BRIG_TEST_POOLS=off: every execution begins cold.
 POOLS = {"EXECUTOR_POOL_ENABLED": "false"} if os.environ.get("BRIG_TEST_POOLS") == "off" else {}
-PATIENCE = 30
+SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
+PATIENCE = 30 * SLOW
 
 tests = []
 
@@ -160,7 +161,7 @@ class Brigd:
 
     def execute(self, language, code, **fields):
         answer = self.post("/execute", {"language": language, "code": code, **fields},
-                           timeout=fields.pop("patience", 90))
+                           timeout=fields.pop("patience", 90 * SLOW))
         assert answer.status == 200, answer
         return answer.json
 
@@ -177,7 +178,7 @@ class Brigd:
         os.kill(old, signal.SIGKILL)
         return old, wait_for(lambda: self.role(name) not in (None, old) and self.role(name), f"a new {name}")
 
-    def end(self, number=signal.SIGTERM, patience=60):
+    def end(self, number=signal.SIGTERM, patience=60 * SLOW):
         if self.process.poll() is None:
             left = below(self.process.pid)
             self.process.send_signal(number)

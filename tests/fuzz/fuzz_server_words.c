@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "server/runtime.h"
+#include "server/environment.h"
 #include "server/warden/glob.h"
 #include "server/warden/jail.h"
 #include "server/warden/workdir.h"
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (warden_allow_is_plain(word))
         expect(!strpbrk(word, "/@[] \t\r\n") && strchr(word, '.') &&
                strncmp(word, "host:", 5) != 0);
-    if (runtime_takes_variable(word))
+    if (environment_takes(word))
         expect(*word && !strchr(word, '=') && strncmp(word, "LD_", 3) != 0);
     if (word[0] == '/' && strstr(word, "/.ssh/"))
         expect(warden_workdir_is_refused(word));

@@ -377,9 +377,12 @@ static void test_defaults(void)
         chain_done(&c);
     }
     size_t masks = 0;
-    bool relative = true;
-    for (; policy_default_masks[masks]; masks++)
+    bool relative = true, whole = true;
+    for (; *policy_default_masks[masks]; masks++) {
         relative = relative && policy_default_masks[masks][0] != '/';
+        whole = whole && memchr(policy_default_masks[masks], 0, POLICY_MASK_BYTES);
+    }
+    tap_ok(whole, "every default mask has room for its text");
     bool unique = true;
     for (size_t i = 0; i < masks; i++)
         for (size_t j = i + 1; j < masks; j++)

@@ -10,6 +10,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "base/write.h"
 #include "cli/identity.h"
 #include "cli/script.h"
 #include "cli/settings.h"

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,19 @@ static int connect_to(const char *address, unsigned port, int type)
     return connect(fd, name, is_v6 ? sizeof v6 : sizeof v4) < 0 ? errno : 0;
 }
 
+/* How a socket that goes there would send. */
+static void congestion_to(const char *address, char text[static 32])
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(443)};
+    socklen_t length = 31;
+    (void)inet_pton(AF_INET, address, &to.sin_addr);
+    autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    memset(text, 0, 32);
+    if (connect(fd, (void *)&to, sizeof to) < 0 ||
+        getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, text, &length) < 0)
+        (void)snprintf(text, 32, "errno %d", errno);
+}
+
 /* Where the connection that comes next was meant to go. */
 static void meant_for(int listener, bool v6, char text[static 64])
 {
@@ -118,6 +132,15 @@ static void check_open(void)
         meant_for(is_v6 ? v6 : v4, is_v6, text);
         tap_is_str(text, wanted, "through the door, which knows what was meant");
     }
+    int packets = tell_kernel(NETLINK_ROUTE, &routes, DOOR_ABOUT_PACKETS);
+    if (packets == EINVAL)
+        tap_skip("before 5.19", "packets are larger than 64 KiB");
+    else
+        tap_is_int(packets, 0, "packets are larger than 64 KiB");
+    congestion_to("198.18.0.16", text);
+    tap_is_str(text, DOOR_CONGESTION, "what goes to a name is sent without timers");
+    congestion_to("1.2.3.4", text);
+    tap_is_str(text, DOOR_CONGESTION, "to an address, too");
     tap_is_int(connect_to("127.0.0.1", 443, SOCK_STREAM), ECONNREFUSED,
                "loopback is the jail's own");
     tap_is_int(connect_to("::1", 443, SOCK_STREAM), ECONNREFUSED, "of IPv6 too");

@@ -21,6 +21,9 @@
 #include "tap.h"
 
 #define PATIENCE_MS 20000
+#define QUIET_MS 300 /* in which nothing should happen */
+#define PLACES 4
+#define ID "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 #define CODE "{\"language\":\"python\",\"code\":\"print(1)\"}"
 
 static struct server_config config;
@@ -38,6 +41,18 @@ static void give_peer(enum server_role role)
     (void)channel_new(&ends[0], &peers[role], NULL);
     (void)channel_send_fd(control, MESSAGE_PEER, role, ends[1], NULL);
     (void)close(ends[1]);
+}
+
+static void send_gauges(uint64_t inherited)
+{
+    struct message_gauges gauges = {.active = inherited, .inherited = inherited};
+    (void)channel_send(peers[ROLE_WARDEN], MESSAGE_GAUGES, 0, &gauges, sizeof gauges, NULL);
+}
+
+static void give_warden(void)
+{
+    give_peer(ROLE_WARDEN);
+    send_gauges(0);
 }
 
 static void take_peer_away(enum server_role role)
@@ -121,7 +136,10 @@ static uint64_t begin(const char *path, int *ret_client)
 {
     automessage struct message message = {.fd = -1};
     *ret_client = ask("POST", path, CODE);
-    return hear(peers[ROLE_WARDEN], MESSAGE_EXECUTE, &message) ? message.tag : 0;
+    if (!hear(peers[ROLE_WARDEN], MESSAGE_EXECUTE, &message))
+        return 0;
+    (void)channel_send(peers[ROLE_WARDEN], MESSAGE_BEGUN, message.tag, ID, strlen(ID), NULL);
+    return message.tag;
 }
 
 /* What the front has had no room for yet. */
@@ -134,7 +152,7 @@ static void flush_warden(void)
 
 static void send_done(uint64_t tag)
 {
-    struct execution_result result = {.id = "f47ac10b-58cc-4372-a567-0e02b2c3d479",
+    struct execution_result result = {.id = ID,
                                       .status = EXECUTION_OK,
                                       .output = {"fine", 4},
                                       .error_output = {"", 0},
@@ -163,7 +181,7 @@ static void without_peers(void)
     answer_has(ask("GET", "/runtimes", ""), "503 ", "nor are there runtimes");
     int waiting = ask("POST", "/execute", CODE);
     automessage struct message message = {.fd = -1};
-    give_peer(ROLE_WARDEN);
+    give_warden();
     give_peer(ROLE_RECORDER);
     tap_ok(hear(peers[ROLE_WARDEN], MESSAGE_EXECUTE, &message),
            "what came before the warden waits for it");
@@ -188,7 +206,7 @@ static void lost_warden(void)
                strstr(text, "EXECUTION_LOST"),
            "a stream keeps what came, and ends with an error");
     answer_has(kill, "EXECUTION_LOST", "who wanted to end it is told");
-    give_peer(ROLE_WARDEN);
+    give_warden();
     works("the next warden is used");
 }
 
@@ -208,7 +226,7 @@ static void hostile_warden(void)
     tag = begin("/execute", &client);
     (void)channel_send(peers[ROLE_WARDEN], MESSAGE_ROWS, tag, "{}", 2, NULL);
     answer_has(client, "EXECUTION_LOST", "a message that is not its own ends the channel");
-    give_peer(ROLE_WARDEN);
+    give_warden();
     works("until there is another warden");
     char junk[8] = {0};
     int raw = channel_fd(peers[ROLE_WARDEN]);
@@ -216,7 +234,7 @@ static void hostile_warden(void)
     struct pollfd gone = {.fd = raw, .events = POLLIN};
     tap_ok(poll(&gone, 1, PATIENCE_MS) == 1 && gone.revents & POLLHUP,
            "as do bytes that are no message");
-    give_peer(ROLE_WARDEN);
+    give_warden();
     works("and again there is another");
 }
 
@@ -240,6 +258,51 @@ static void flooding_warden(void)
     works("others are served");
 }
 
+static bool is_quiet(struct channel *from)
+{
+    struct pollfd heard = {.fd = channel_fd(from), .events = POLLIN};
+    return poll(&heard, 1, QUIET_MS) == 0;
+}
+
+/* One that has said all it has to say. */
+static void half_closing_client(void)
+{
+    static const char old[] = "POST /execute HTTP/1.0\r\nContent-Type: application/json\r\n"
+                              "Content-Length: 39\r\n\r\n" CODE;
+    automessage struct message message = {.fd = -1};
+    int client;
+    uint64_t tag = begin("/execute", &client);
+    (void)shutdown(client, SHUT_WR);
+    tap_ok(is_quiet(peers[ROLE_WARDEN]), "a client that closes its side has its run still");
+    send_done(tag);
+    answer_has(client, "\"output\":\"fine\"", "and is answered");
+    tag = begin("/execute/stream", &client);
+    (void)shutdown(client, SHUT_WR);
+    tap_ok(is_quiet(peers[ROLE_WARDEN]), "so has one with a stream");
+    (void)channel_send(peers[ROLE_WARDEN], MESSAGE_OUTPUT, tag, "\1some", 5, NULL);
+    tap_ok(is_quiet(peers[ROLE_WARDEN]), "when output comes, too");
+    send_done(tag);
+    autofree char *text = answer(client);
+    tap_ok(strstr(text, "data: some\n") && strstr(text, "event: done"), "and reads it to its end");
+    client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)connect(client, (struct sockaddr *)&where, sizeof where);
+    (void)!write(client, old, sizeof old - 1);
+    (void)shutdown(client, SHUT_WR);
+    tap_ok(hear(peers[ROLE_WARDEN], MESSAGE_EXECUTE, &message), "HTTP/1.0");
+    tap_ok(is_quiet(peers[ROLE_WARDEN]), "has its run as well");
+    send_done(message.tag);
+    autofree char *plain = answer(client);
+    tap_ok(strstr(plain, "\"output\":\"fine\"") && !strstr(plain, "100 Continue"),
+           "and hears nothing it would not understand");
+    tag = begin("/execute", &client);
+    (void)shutdown(client, SHUT_WR);
+    (void)close(client);
+    message_done(&message);
+    tap_ok(hear(peers[ROLE_WARDEN], MESSAGE_CANCEL, &message) && message.tag == tag,
+           "who then leaves has it ended");
+    send_done(tag);
+}
+
 static void leaving_client(void)
 {
     int client;
@@ -256,6 +319,23 @@ static void leaving_client(void)
            "that of a stream too");
     send_done(tag);
     works("others are served");
+}
+
+/* What an earlier front has begun takes places still. */
+static void inherited_runs(void)
+{
+    automessage struct message message = {.fd = -1};
+    give_peer(ROLE_WARDEN);
+    int client = ask("POST", "/execute", CODE);
+    tap_ok(is_quiet(peers[ROLE_WARDEN]), "nothing begins before it is known what runs");
+    send_gauges(PLACES);
+    tap_ok(is_quiet(peers[ROLE_WARDEN]), "nor while all places are taken");
+    answer_has(ask("GET", "/health", ""), "\"active\":4,\"queued\":1", "which can be seen");
+    send_gauges(PLACES - 1);
+    tap_ok(hear(peers[ROLE_WARDEN], MESSAGE_EXECUTE, &message), "a place becomes free");
+    send_done(message.tag);
+    answer_has(client, "\"output\":\"fine\"", "and is taken");
+    send_gauges(0);
 }
 
 static void recorder(void)
@@ -312,6 +392,7 @@ int main(void)
     if (config_defaults((const char *const *)environ, &config, NULL) < 0)
         tap_fail("there are defaults");
     config.server.access_log = "off";
+    config.sandbox.max_concurrent = PLACES;
     config.security.rate_limit_rps = 0;
     start_front();
     automessage struct message ready = {.fd = -1};
@@ -321,7 +402,9 @@ int main(void)
     lost_warden();
     hostile_warden();
     flooding_warden();
+    half_closing_client();
     leaving_client();
+    inherited_runs();
     recorder();
     drains();
     channel_free(control);

@@ -7,9 +7,11 @@
 #include "base/base64.h"
 #include "base/str.h"
 #include "server/config.h"
-#include "server/front/environment.h"
+#include "server/environment.h"
 #include "server/front/json_shape.h"
 #include "tap.h"
+
+#define AGENT(more) "{\"language\":\"agent\",\"code\":\"x\"," more "}"
 
 static struct server_config config;
 
@@ -163,9 +165,9 @@ static void fields(void)
     refused_with("\"work_dir\":\"x\"", ERROR_INVALID_FIELD, "work_dir");
     refused_with("\"work_dir\":\"/x\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
     config.sandbox.allowed_workdir_roots = (struct config_list){.items = {"/x"}, .count = 1};
-    tap_ok(decode_with("\"work_dir\":\"/x\"") && strcmp(request.work_dir, "/x") == 0,
+    tap_ok(decode(AGENT("\"work_dir\":\"/x\"")) && strcmp(request.work_dir, "/x") == 0,
            "a work_dir is handed on where there are roots");
-    tap_ok(decode_with("\"work_dir\":\"/x/y\""), "and one below a root");
+    tap_ok(decode(AGENT("\"work_dir\":\"/x/y\"")), "and one below a root");
     refused_with("\"work_dir\":\"/xy\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
     refused_with("\"work_dir\":\"/x/../y\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
     refused_with("\"work_dir\":\"/x/.ssh\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
@@ -203,6 +205,19 @@ static void network(void)
     }
     refused_with(NETWORK("{\"enabled\":true,\"allow\":[\"a b\"]}"), ERROR_INVALID_FIELD,
                  "permissions.network.allow");
+    const char *const names[] = {"example.com", "example.com.", "*.example.com.:8443", "a_b.c.org"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        autostr struct str more = {0};
+        str_appendf(&more, NETWORK("{\"enabled\":true,\"allow\":[\"%s\"]}"), names[i]);
+        tap_ok(decode_with(more.data), "%s can be asked for", names[i]);
+    }
+    const char *const odd[] = {"intranet", "a.b:443,80", "a.b:*", "a.b:80-90", "a.b/tls", "0x7f.b"};
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        autostr struct str more = {0};
+        str_appendf(&more, NETWORK("{\"enabled\":true,\"allow\":[\"%s\"]}"), odd[i]);
+        refused_with(more.data, ERROR_INVALID_FIELD, "permissions.network.allow");
+        tap_ok(strstr(fault.message, odd[i]), "%s is named", odd[i]);
+    }
     config.sandbox.allow_network = true;
     tap_ok(decode_with(NETWORK("{\"enabled\":true}")) && request.network && !request.allow_count,
            "the whole network where the operator permits it");
@@ -215,9 +230,11 @@ static void network(void)
 
 static void environment(void)
 {
-    const char *const bad[] = {
-        "LD_PRELOAD", "PATH",     "HOME",    "NODE_OPTIONS", "PYTHONPATH",  "BASH_ENV",  "ENV",
-        "IFS",        "PERL5LIB", "RUBYOPT", "ld_preload",   "https_proxy", "GCONV_PATH"};
+    const char *const bad[] = {"LD_PRELOAD", "PATH",      "HOME",       "NODE_OPTIONS",
+                               "PYTHONPATH", "BASH_ENV",  "ENV",        "IFS",
+                               "PERL5LIB",   "RUBYOPT",   "ld_preload", "https_proxy",
+                               "GCONV_PATH", "JAVA_HOME", "SSL_DIR",    "BASHX",
+                               "CLAUDECODE", "GLIBC_X",   "JDK_HOME"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         autostr struct str more = {0};
         str_appendf(&more, "\"env\":{\"%s\":\"x\"}", bad[i]);
@@ -295,6 +312,66 @@ static void limits(void)
     tap_ok(!decode_many(allow, ",\"a.b\"", EXECUTION_ALLOW_MAX, "]}}}"), "and one past it");
 }
 
+/* Arguments that take so many bytes, with their NULs. */
+static bool decode_words(size_t bytes)
+{
+    autostr struct str text = {0};
+    str_append(&text, START "\"args\":[\"\"");
+    for (bytes--; bytes > 0;) {
+        size_t length = bytes < EXECUTION_VALUE_MAX ? bytes : EXECUTION_VALUE_MAX;
+        str_append(&text, ",\"");
+        for (size_t i = 1; i < length; i++)
+            str_append_char(&text, 'x');
+        str_append_char(&text, '"');
+        bytes -= length;
+    }
+    str_append(&text, "]}");
+    return decode_bytes(text.data, text.length);
+}
+
+static void with_agents(void)
+{
+    const char *script = "{\"language\":\"script\",\"code\":\"x\",\"work_dir\":\"/x/a\"}";
+    tap_ok(decode(AGENT("\"work_dir\":\"/x/a\"")), "an agent has a directory");
+    refused_with("\"work_dir\":\"/x/a\"", ERROR_INVALID_FIELD, "work_dir");
+    refused(script, ERROR_INVALID_FIELD, "work_dir", "nor has an agent whose code is a file in it");
+    refused(AGENT("\"work_dir\":\"/x/a\",\"files\":{\"b\":\"\"}"), ERROR_INVALID_FIELD, "work_dir",
+            "files and a directory");
+    tap_ok(decode(AGENT("\"permissions\":{\"network\":{\"enabled\":true}}")),
+           "an agent has destinations of its own");
+    refused(AGENT("\"permissions\":{\"network\":{\"enabled\":true,\"allow\":[\"a.b\"]}}"),
+            ERROR_NETWORK_NOT_PERMITTED, "permissions.network", "and no others");
+    tap_ok(!decode_many("{\"language\":\"agent\",\"code\":\"x\",\"work_dir\":\"/x/a", "/.",
+                        EXECUTION_PATH_MAX / 2, "\"}") &&
+               strcmp(fault.field, "work_dir") == 0,
+           "a path is as long as paths may be");
+}
+
+/* What each field alone says nothing of: the warden would refuse it, and that would be a 500. */
+static void together(void)
+{
+    tap_ok(decode_with("\"files\":{\"a\":\"1\",\"a-b\":\"2\",\"ab/c\":\"3\"}"),
+           "names that only look alike");
+    refused_with("\"files\":{\"a\":\"1\",\"a-b\":\"2\",\"a/b\":\"3\"}", ERROR_INVALID_FIELD,
+                 "files");
+    refused_with("\"files\":{\"a/b/c\":\"1\",\"a/b\":\"2\"}", ERROR_INVALID_FIELD, "files");
+    refused_with("\"files\":{\"main.py/x\":\"1\"}", ERROR_INVALID_FIELD, "files");
+    tap_ok(decode_many(START "\"limits\":{\"disk_mb\":1},\"files\":{\"a\":\"", "x", 255 * 4096,
+                       "\"}}"),
+           "code and files as large as the disk");
+    tap_ok(!decode_many(START "\"limits\":{\"disk_mb\":1},\"files\":{\"a\":\"", "x", 255 * 4096 + 1,
+                        "\"}}") &&
+               strcmp(fault.field, "files") == 0,
+           "and a byte larger");
+    tap_ok(decode_words(EXECUTION_WORDS_MAX), "arguments together at their limit");
+    tap_ok(!decode_words(EXECUTION_WORDS_MAX + 1) && strcmp(fault.field, "args") == 0,
+           "and one past it");
+    refused("{\"language\":\"cat\",\"code\":\"x\",\"stdin\":\"y\"}", ERROR_INVALID_FIELD, "stdin",
+            "stdin where the code is");
+    tap_ok(decode("{\"language\":\"cat\",\"code\":\"x\",\"stdin\":\"\"}"), "an empty one is none");
+    with_agents();
+}
+
 static void base64(void)
 {
     char bytes[16];
@@ -317,15 +394,23 @@ int main(void)
                                           .file_name = "main.py",
                                           .max_limits = {[EXECUTION_MEMORY_MB] = 512}};
     config.runtimes[1] = (struct runtime){.name = "off", .disabled = true};
-    config.runtime_count = 2;
+    config.runtimes[2] = (struct runtime){.name = "cat", .input = RUNTIME_STDIN};
+    config.runtimes[3] = (struct runtime){.name = "agent", .input = RUNTIME_STDIN, .agent = true};
+    config.runtimes[4] = (struct runtime){.name = "script", .file_name = "a.sh", .agent = true};
+    config.runtime_count = 5;
     config.sandbox.max_timeout_ms = 60000;
+    config.sandbox.limits[EXECUTION_DISK_MB] = 100;
+    config.sandbox.max_limits[EXECUTION_MEMORY_MB] = 1024;
     config.sandbox.max_limits[EXECUTION_PIDS] = 200;
+    config.sandbox.max_limits[EXECUTION_DISK_MB] = 200;
+    config.sandbox.max_limits[EXECUTION_CPU_PERCENT] = 400;
     whole();
     json();
     fields();
     network();
     environment();
     limits();
+    together();
     base64();
     execution_request_done(&request);
     return tap_done();

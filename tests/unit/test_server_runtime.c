@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "server/config.h"
+#include "server/environment.h"
 #include "server/warden/glob.h"
 #include "server/warden/jail.h"
 #include "server/warden/ledger.h"
@@ -93,19 +94,35 @@ static void test_variables(void)
                                       "ANTHROPIC_API_KEY",
                                       "CLAUDE_CONFIG_DIR"};
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
-        tap_ok(runtime_takes_variable(good[i]), "'%s' may come with a request", good[i]);
+        tap_ok(environment_takes(good[i]), "'%s' may come with a request", good[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
-        tap_ok(!runtime_takes_variable(bad[i]), "'%s' may not", bad[i]);
+        tap_ok(!environment_takes(bad[i]), "'%s' may not", bad[i]);
 }
 
 static void test_allow(void)
 {
-    static const char *const good[] = {"example.com", "*.example.com", "a-b.example:8443",
-                                       "xn--bcher-kva.example"};
-    static const char *const bad[] = {
-        "",           "*",      "host:22",    "localhost", "127.0.0.1",      "10.0.0.0/8",
-        "[::1]:80",   "0x7f.1", "2130706433", "@npm",      "example.com:",   "example.com:1x",
-        "a.b:123456", "a b.c",  "127.1",      "*.*.com",   "example.com/tls"};
+    static const char *const good[] = {
+        "example.com",  "*.example.com",     "a-b.example:8443", "xn--bcher-kva.example",
+        "example.com.", "*.example.com.:80", "a_b.example.com"};
+    static const char *const bad[] = {"",
+                                      "*",
+                                      "host:22",
+                                      "localhost",
+                                      "127.0.0.1",
+                                      "10.0.0.0/8",
+                                      "[::1]:80",
+                                      "0x7f.1",
+                                      "2130706433",
+                                      "@npm",
+                                      "example.com:",
+                                      "example.com:1x",
+                                      "a.b:123456",
+                                      "example.com..",
+                                      ".",
+                                      "a b.c",
+                                      "127.1",
+                                      "*.*.com",
+                                      "example.com/tls"};
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
         tap_ok(warden_allow_is_plain(good[i]), "'%s' is a name", good[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)

@@ -2,6 +2,7 @@
 /* The history in both databases: the same rows, the same answers. */
 #include "server/recorder/store.h"
 
+#include <jansson.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "postgres_support.h"
 #include "server/config.h"
 #include "server/recorder/query.h"
@@ -197,6 +199,34 @@ static void test_lost(void)
     tap_is_str(status_of(13), "blocked", "is a row");
 }
 
+/* Of somebody who knows an id. */
+static void test_foreign(void)
+{
+    struct row row;
+    apply(begin_row(30, "python"), "a run begins");
+    apply(end_row(30, EXECUTION_OK), "and ends");
+    apply(begin_row(30, "bash"), "another begins with its id");
+    struct row end = end_row(30, EXECUTION_ERROR);
+    end.started_ns++;
+    apply(end, "and ends");
+    tap_is_int(store_of->get(store, id_of(30), &row, NULL), 1, "the row");
+    tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0 &&
+               row.started_ns == FIRST_NS,
+           "is that of the first");
+    row_done(&row);
+    struct row blocked = begin_row(31, "bash");
+    blocked.kind = ROW_BLOCKED;
+    blocked.status = "blocked";
+    apply(blocked, "a refusal with the id of a run that has just begun");
+    apply(begin_row(31, "python"), "yields");
+    tap_is_str(status_of(31), "running", "to the run");
+    tap_is_int(store_of->get(store, id_of(31), &row, NULL), 1, "the row");
+    tap_is_str(row.language, "python", "says what runs");
+    row_done(&row);
+    apply(end_row(31, EXECUTION_TIMEOUT), "which ends");
+    tap_is_str(status_of(31), "timeout", "as runs do");
+}
+
 static void test_list(void)
 {
     tap_is_str(found(""), "13 12 11 10 2 1 ", "a list has the newest first");
@@ -253,6 +283,103 @@ static void test_forget(void)
     tap_is_str(status_of(1), "ok", "what is newer stays");
 }
 
+/* Whatever a request, a program or a front in a stranger's hands may bring. */
+#define HOSTILE                                                                                    \
+    "'); DROP TABLE executions; -- \\' \"\\u0000\" $1 ?1 %s \xff\xfe\xc3( \xed\xa0\x80 "           \
+    "\xf5\x80\x80\x80 "                                                                            \
+    "\xe2\x80\xae \x01\x1b[31m \xc3"
+
+static bool is_text(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c < ' ')
+            return false;
+    return utf8_is_valid(text, strlen(text));
+}
+
+static void hostile_round(const struct execution_bytes *bytes, unsigned number, const char *what)
+{
+    autofree char *line = calloc(1, 4096);
+    struct execution_event event = {HOSTILE, HOSTILE, SEVERITY_LOW};
+    const char *unenforced[] = {HOSTILE};
+    struct row rows[2], found;
+    struct brig_error err = {0};
+    memset(line, 0xc3, 4095);
+    const struct execution_request request = {.id = id_of(number),
+                                              .request_id = HOSTILE,
+                                              .client = HOSTILE,
+                                              .domain = HOSTILE,
+                                              .language = HOSTILE,
+                                              .work_dir = line,
+                                              .code = *bytes,
+                                              .events = &event,
+                                              .event_count = 1};
+    struct execution_file file = {.name = HOSTILE, .content = *bytes};
+    const struct execution_result result = {.id = id_of(number),
+                                            .status = EXECUTION_OK,
+                                            .output = *bytes,
+                                            .error_output = *bytes,
+                                            .duration_us = UINT64_MAX,
+                                            .cpu_time_us = UINT64_MAX,
+                                            .memory_peak_bytes = UINT64_MAX,
+                                            .pids_used = UINT64_MAX,
+                                            .events = &event,
+                                            .event_count = 1,
+                                            .message = line,
+                                            .files = &file,
+                                            .file_count = 1,
+                                            .unenforced = unenforced,
+                                            .unenforced_count = 1,
+                                            .started_ns = INT64_MAX};
+    tap_is_int(row_from_request(ROW_BEGIN, &request, keep_all, SERVER, FIRST_NS, &rows[0], NULL) |
+                   row_from_result(&result, keep_all, SERVER, FIRST_NS, &rows[1], NULL),
+               0, "%s: there are rows", what);
+    tap_is_int(store_of->apply(store, rows, 2, &err), 0, "which are stored %s", err.message);
+    tap_is_int(store_of->get(store, id_of(number), &found, &err), 1, "and found %s", err.message);
+    tap_ok(found.code.length == bytes->length && found.output.length == bytes->length &&
+               memcmp(found.code.data, bytes->data, bytes->length) == 0 &&
+               memcmp(found.output.data, bytes->data, bytes->length) == 0,
+           "with every byte");
+    tap_ok(is_text(found.language) && is_text(found.message) && is_text(found.work_dir) &&
+               strlen(found.message) == 4095,
+           "and with texts that are such");
+    autostr struct str json = {0};
+    row_json_one(&found, &json);
+    json_error_t wrong;
+    json_t *parsed = json_loadb(json.data, json.length, 0, &wrong);
+    tap_ok(parsed || (bytes->length > 0 && memchr(bytes->data, 0, bytes->length)),
+           "their JSON can be read: %s", parsed ? "" : wrong.text);
+    json_decref(parsed);
+    parsed = json_loadb(json.data, json.length, JSON_ALLOW_NUL, &wrong);
+    tap_ok(parsed, "with NULs too");
+    json_decref(parsed);
+    row_done(&found);
+    row_done(&rows[0]);
+    row_done(&rows[1]);
+}
+
+static void test_hostile(void)
+{
+    autofree char *large = calloc(1, EXECUTION_CODE_MAX + 1);
+    struct execution_bytes bytes = {large, EXECUTION_CODE_MAX};
+    hostile_round(&(struct execution_bytes){HOSTILE, sizeof HOSTILE - 1}, 40, "odd bytes");
+    hostile_round(&bytes, 41, "a megabyte of NULs");
+    memset(large, 0xff, EXECUTION_CODE_MAX);
+    hostile_round(&bytes, 42, "a megabyte of no UTF-8");
+    for (size_t i = 0; i < EXECUTION_CODE_MAX; i++)
+        large[i] = (char)(i * 2654435761U >> 13);
+    hostile_round(&bytes, 43, "a megabyte of anything");
+    tap_is_str(status_of(1), "ok", "others are as they were");
+    for (unsigned i = 40; i < 44; i++) {
+        struct query query;
+        if (query_parse("limit=500", 9, FIRST_NS, &query, NULL) < 0)
+            tap_fail("a query");
+        (void)snprintf(query.language, sizeof query.language, "%s", "'; DROP TABLE executions; --");
+        struct row rows[4];
+        tap_is_int(store_of->list(store, &query, rows, 4, NULL), 0, "a question is no statement");
+    }
+}
+
 static void test_all(const char *name)
 {
     struct brig_error err = {0};
@@ -263,6 +390,8 @@ static void test_all(const char *name)
     test_lost();
     test_list();
     test_refused();
+    test_foreign();
+    test_hostile();
     test_forget();
     store_of->close(store);
     tap_is_int(store_of->open(&config, &store, &err), 0, "it is opened again");

@@ -155,7 +155,7 @@ static void test_limits(void)
     is_refused(&request, "timeout is", "one past the longest time is refused");
     request = request_for("python", "print(1)");
     request.limits[EXECUTION_MEMORY_MB] = 1025;
-    is_refused(&request, "limits.memory_mb is 1025: at most 1024", "as is too much memory");
+    is_refused(&request, "limits.memory_mb is 1025, 8 to 1024 are allowed", "as is too much memory");
 }
 
 static void test_refusals(void)
@@ -172,7 +172,7 @@ static void test_refusals(void)
     is_refused(&request, "where the code is", "a file in the code's place");
     request = request_for("python", "print(1)");
     request.work_dir = "/tmp";
-    is_refused(&request, "work_dir is for agents", "a work_dir for code");
+    is_refused(&request, "that is for agents", "a work_dir for code");
     request = request_for("python", "print(1)");
     request.network = true;
     is_refused(&request, "not permitted on this server", "the network at large");
@@ -221,11 +221,10 @@ static void test_stream(void)
 static void test_kill(void)
 {
     struct execution_request request = request_for("bash", "echo x; sleep 60");
-    char id[EXECUTION_ID_LENGTH + 1];
-    memcpy(id, request.id, sizeof id);
     request.stream = true;
     uint64_t tag = send_request(&rig, &request);
     (void)wait_for(&rig, has_output, tag);
+    const char *id = rig.answers[tag].id;
     rig.killed = -1;
     (void)channel_send(rig.front, MESSAGE_KILL, 1, id, EXECUTION_ID_LENGTH, NULL);
     tap_ok(wait_for(&rig, is_answered, 0) && rig.killed == 1, "what runs can be ended by its id");
@@ -234,6 +233,70 @@ static void test_kill(void)
     rig.killed = -1;
     (void)channel_send(rig.front, MESSAGE_KILL, 1, id, EXECUTION_ID_LENGTH, NULL);
     tap_ok(wait_for(&rig, is_answered, 0) && rig.killed == 0, "what does not run cannot");
+}
+
+/* A front in a stranger's hands would like to write over a row whose id it knows. */
+static void test_ids(void)
+{
+    struct execution_request request = request_for("bash", "echo x");
+    const struct answer *answer = execute(&rig, &request);
+    char first[EXECUTION_ID_LENGTH + 1];
+    (void)snprintf(first, sizeof first, "%s", answer->result.id);
+    tap_is_str(answer->id, first, "a run is given an id, and the front is told first");
+    request.id = first;
+    answer = execute(&rig, &request);
+    is_output(&answer->result, "x\n", "one that brings the id of another runs");
+    tap_ok(strcmp(answer->result.id, first) != 0 && strcmp(answer->id, answer->result.id) == 0,
+           "with one of its own");
+    (void)wait_for(&rig, has_row_of, rig.tag);
+    tap_ok(strcmp(rig.last_row.id, first) != 0, "which its row has");
+}
+
+static bool is_inherited(struct rig *of, uint64_t count)
+{
+    return of->gauges.inherited == count;
+}
+
+static void test_inherited(void)
+{
+    struct execution_request request = request_for("bash", "echo x; sleep 60");
+    char id[EXECUTION_ID_LENGTH + 1];
+    request.stream = true;
+    uint64_t tag = send_request(&rig, &request);
+    (void)wait_for(&rig, has_output, tag);
+    (void)snprintf(id, sizeof id, "%s", rig.answers[tag].id);
+    tap_ok(rig.gauges.inherited == 0, "what a front has begun is its own");
+    channel_free(rig.front);
+    rig.front = connect_peer(&rig, ROLE_FRONT);
+    tap_ok(wait_for(&rig, is_inherited, 1), "the next one is told of it");
+    is_output(run_code(&rig, "bash", "echo own"), "own\n", "its own do not count");
+    tap_ok(rig.gauges.inherited == 1, "among these");
+    (void)channel_send(rig.front, MESSAGE_KILL, 1, id, EXECUTION_ID_LENGTH, NULL);
+    tap_ok(wait_for(&rig, is_inherited, 0), "until it has ended");
+}
+
+static void test_keys(void)
+{
+    struct execution_request request = request_for("bash", "echo x; sleep 60");
+    uint64_t tags[3];
+    request.stream = true;
+    request.domain = "0123456789abcdef";
+    for (int i = 0; i < 3; i++) {
+        tags[i] = send_request(&rig, &request);
+        (void)wait_for(&rig, has_output, tags[i]);
+    }
+    const struct execution_result *refused = &execute(&rig, &request)->result;
+    is_status(refused, EXECUTION_SETUP_FAILED, "a key has as many as it may have");
+    tap_is_int(refused->fault, FAULT_BUSY, "and may come again");
+    struct execution_request other = request_for("bash", "echo y");
+    other.domain = "fedcba9876543210";
+    is_output(&execute(&rig, &other)->result, "y\n", "another key has its own");
+    for (int i = 0; i < 3; i++)
+        (void)channel_send(rig.front, MESSAGE_CANCEL, tags[i], NULL, 0, NULL);
+    for (int i = 0; i < 3; i++)
+        (void)wait_for(&rig, is_done, tags[i]);
+    request.code = (struct execution_bytes){"echo z", 6};
+    is_output(&execute(&rig, &request)->result, "z\n", "and then it may again");
 }
 
 static bool is_idle(struct rig *of, uint64_t argument)
@@ -389,6 +452,9 @@ int main(int argc, char **argv)
         {"output", test_output},
         {"stream", test_stream},
         {"kill", test_kill},
+        {"ids", test_ids},
+        {"inherited", test_inherited},
+        {"keys", test_keys},
         {"told", test_told},
         {"recorder-dies", test_recorder_dies},
         {"front-dies", test_front_dies},
@@ -396,6 +462,7 @@ int main(int argc, char **argv)
         {"drain", test_drain},
     };
     rig_config(&rig);
+    rig.config.security.max_executions_per_key = 3;
     rig_start(&rig);
     run_tests(tests, ARRAY_LENGTH(tests), argc, argv);
     if (rig.keeper)

@@ -32,7 +32,8 @@
 /* What came for one execution. */
 struct answer {
     bool done;
-    struct str out[2]; /* pieces of a stream */
+    char id[EXECUTION_ID_LENGTH + 1]; /* as it was told, before anything else */
+    struct str out[2];                /* pieces of a stream */
     size_t pieces;
     struct execution_result result;
 };
@@ -190,6 +191,9 @@ static inline void take_from_front(struct rig *rig, struct message *message)
 {
     struct answer *answer = &rig->answers[message->tag % DONES_MAX];
     switch (message->type) {
+    case MESSAGE_BEGUN:
+        (void)snprintf(answer->id, sizeof answer->id, "%s", message->bytes);
+        break;
     case MESSAGE_OUTPUT:
         answer->pieces++;
         str_append_bytes(&answer->out[message->bytes[0] - 1], message->bytes + 1,
@@ -284,9 +288,7 @@ static inline bool is_answered(struct rig *rig, uint64_t argument)
 
 static inline struct execution_request request_for(const char *language, const char *code)
 {
-    static char id[EXECUTION_ID_LENGTH + 1];
-    execution_id_make(id);
-    return (struct execution_request){.id = id,
+    return (struct execution_request){.id = "",
                                       .request_id = "test",
                                       .client = "127.0.0.1",
                                       .domain = "",

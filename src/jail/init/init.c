@@ -320,18 +320,18 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
     /* Every signal stays blocked: none can end or disturb us; SIGCHLD is read as data. */
     unsigned long all = ~0UL, child = 1UL << (SIGCHLD - 1);
     (void)SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, 0, sizeof all);
+    report(WIRE_STARTED, 0);
+    if (jail.command > 0) {                        /* while that number is nothing else's: */
+        if (argv[2][1] != MODE_WAITER)             /* whom the supervisor lets go, */
+            (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start; no pipe, no wait */
+        (void)SYS(close, WIRE_GATE_FD);
+    }
     long signals = SYS(signalfd4, -1, &child, sizeof child, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0)
         leave(125);
     jail.signals = (int)signals;
-    report(WIRE_STARTED, 0);
-    if (jail.command > 0) {
-        reap(&jail);                               /* who built the jail */
-        if (argv[2][1] != MODE_WAITER)             /* whom the supervisor lets go */
-            (void)SYS(write, WIRE_GATE_FD, "", 1); /* no pipe, no wait */
-        (void)SYS(close, WIRE_GATE_FD);
+    if (jail.command > 0)
         reap(&jail);
-    }
 
     struct pollfd fds[2] = {{.fd = WIRE_INIT_FD, .events = POLLIN},
                             {.fd = (int)signals, .events = POLLIN}};

@@ -16,6 +16,17 @@
 #include "base/own.h"
 #include "server/execution.h"
 
+bool access_log_is_file(const char *where)
+{
+    return where && where[0] == '/';
+}
+
+static void take_file(struct access_log *log)
+{
+    struct stat info;
+    log->may_block = fstat(log->fd, &info) < 0 || !S_ISREG(info.st_mode);
+}
+
 int access_log_open(struct access_log *log, const char *where, struct brig_error *err)
 {
     *log = (struct access_log){.fd = -1};
@@ -27,9 +38,18 @@ int access_log_open(struct access_log *log, const char *where, struct brig_error
     if (log->fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the access log '%s'",
                          str_shown(where).text);
-    struct stat info;
-    log->may_block = fstat(log->fd, &info) < 0 || !S_ISREG(info.st_mode);
+    take_file(log);
     return 0;
+}
+
+/* What was logged before belongs to the old one. */
+void access_log_replace(struct access_log *log, int *fd)
+{
+    access_log_flush(log);
+    if (log->fd >= 0)
+        (void)close(log->fd);
+    log->fd = take_fd(fd);
+    take_file(log);
 }
 
 void access_log_close(struct access_log *log)

@@ -31,8 +31,11 @@ struct access_line {
 };
 
 /* `where` is a path, "-" for stderr, or "off". */
+bool access_log_is_file(const char *where);
 int access_log_open(struct access_log *log, const char *where, struct brig_error *err);
 void access_log_close(struct access_log *log);
+/* Writes to another file from now on, and takes the fd. */
+void access_log_replace(struct access_log *log, int *fd);
 void access_log_add(struct access_log *log, const struct access_line *line);
 /* Writes what can be written now. */
 void access_log_flush(struct access_log *log);

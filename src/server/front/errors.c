@@ -19,6 +19,10 @@ static const struct error_row rows[ERRORS_] = {
                              "A field is not one of those below; `field` names it."},
     [ERROR_UNKNOWN_LANGUAGE] = {"UNKNOWN_LANGUAGE", 400, "there is no such language",
                                 "`language` is none of `GET /runtimes`, or is switched off."},
+    [ERROR_RUNTIME_UNAVAILABLE] = {"RUNTIME_UNAVAILABLE", 400,
+                                   "this server cannot run the language",
+                                   "What runs the language is not installed; `error` says what is "
+                                   "missing."},
     [ERROR_INVALID_ID] = {"INVALID_ID", 400, "the id is no UUID",
                           "The id in the path is not a UUID."},
     [ERROR_INVALID_QUERY] = {"INVALID_QUERY", 400, "a query parameter has a wrong value",
@@ -50,6 +54,10 @@ static const struct error_row rows[ERRORS_] = {
     [ERROR_RATE_LIMITED] = {"RATE_LIMITED", 429, "too many requests from this address",
                             "More than `security.rate_limit_rps`; `Retry-After` says when to come "
                             "again."},
+    [ERROR_KEY_BUSY] = {"KEY_BUSY", 429,
+                        "this API key has as many executions running and waiting as it may have",
+                        "The key has `security.max_executions_per_key`; `Retry-After` says when to "
+                        "come again."},
     [ERROR_INTERNAL] = {"INTERNAL", 500, "something went wrong inside the server",
                         "A defect, or a lack of memory."},
     [ERROR_SETUP_FAILED] = {"SETUP_FAILED", 500, "the jail could not be built",

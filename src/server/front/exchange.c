@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/own.h"
@@ -74,7 +75,8 @@ void exchange_suspend(struct exchange *exchange)
     exchange->suspended = true;
     exchange->socket->deadline_ms = 0;
     if (exchange->ticket)
-        loop_watch_end(exchange->front, exchange->socket->fd, exchange->ticket->tag);
+        loop_watch_end(exchange->front, exchange->socket->fd, exchange->ticket->tag,
+                       exchange->half_closed);
     MHD_suspend_connection(exchange->connection);
 }
 
@@ -85,6 +87,29 @@ void exchange_resume(struct exchange *exchange)
     exchange->suspended = false;
     loop_forget(exchange->front, exchange->socket->fd);
     MHD_resume_connection(exchange->connection);
+}
+
+/* It may wait for its answer, as after shutdown(2), or be gone. What is sent to it tells: who is gone
+ * answers with a reset. HTTP/1.0 has nothing that could be sent, and its runs go on to their end. TLS ends
+ * both ways at once. */
+void exchange_half_closed(struct exchange *exchange)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct front *front = exchange->front;
+    int fd = exchange->socket->fd;
+    if (front->tls) {
+        exchange_gone(exchange);
+        return;
+    }
+    exchange->half_closed = true;
+    if (exchange->stream) {
+        stream_comment(exchange->stream);
+        exchange_resume(exchange);
+        return;
+    }
+    loop_watch_end(front, fd, exchange->ticket->tag, true);
+    if (!exchange->http_1_0)
+        (void)send(fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void exchange_gone(struct exchange *exchange)

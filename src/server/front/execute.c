@@ -58,10 +58,16 @@ static void dequeue(struct front *front, struct ticket *ticket)
     front->queued--;
 }
 
+size_t execute_count(const struct front *front)
+{
+    return front->running + (size_t)front->gauges.inherited;
+}
+
 static bool has_place(const struct front *front)
 {
     const struct channel *warden = front->peers[ROLE_WARDEN];
-    return warden && front->running < front->config->sandbox.max_concurrent &&
+    return warden && front->knows_warden &&
+           execute_count(front) < front->config->sandbox.max_concurrent &&
            channel_queued(warden) < UNSENT_MAX;
 }
 
@@ -77,13 +83,6 @@ static bool start(struct front *front, struct ticket *ticket)
     front->memory -= exchange->charged;
     exchange->charged = 0;
     front->running++;
-    if (is_stream(exchange)) {
-        exchange->stream = stream_new(exchange, ticket->base64);
-        if (exchange->stream)
-            exchange->state = EXCHANGE_STREAM;
-        else
-            answer_error(exchange, ERROR_OVERLOADED, NULL);
-    }
     return true;
 }
 
@@ -94,8 +93,6 @@ void execute_start_waiting(struct front *front)
         if (!start(front, ticket))
             return;
         dequeue(front, ticket);
-        if (ticket->exchange->state != EXCHANGE_WAITING)
-            exchange_resume(ticket->exchange);
     }
 }
 
@@ -104,7 +101,6 @@ static void give_up(struct front *front, struct ticket *ticket, enum front_error
     struct exchange *exchange = ticket->exchange;
     dequeue(front, ticket);
     ticket_free(front, ticket);
-    exchange->execution_id[0] = '\0'; /* there is none */
     answer_error(exchange, error, NULL);
     exchange_resume(exchange);
 }
@@ -121,12 +117,13 @@ void execute_tick(struct front *front)
 /* ---- From the body to the warden ---- */
 
 /* Refused by the detector: a row of the history, and 403. */
-static void block(struct exchange *exchange, const struct execution_request *request,
-                  size_t language)
+static void block(struct exchange *exchange, struct execution_request *request, size_t language)
 {
     struct front *front = exchange->front;
     autostr struct str packed = {0};
     char text[REQUEST_MESSAGE_MAX];
+    execution_id_make(exchange->execution_id);
+    request->id = exchange->execution_id;
     if (execution_request_encode(request, &packed, NULL) == 0)
         (void)front_send(front, ROLE_RECORDER, MESSAGE_BLOCKED, 0, packed.data, packed.length);
     metrics_blocked(&front->metrics, language);
@@ -151,6 +148,22 @@ static void detect(struct front *front, struct execution_request *request)
     metrics_events(&front->metrics, request->events, request->event_count);
 }
 
+/* Whether the key has as many places as one may have. */
+static bool key_is_full(const struct exchange *exchange)
+{
+    uint64_t most = exchange->front->config->security.max_executions_per_key;
+    return most > 0 && *exchange->domain && exchange->front->key_places[exchange->key] >= most;
+}
+
+static void count_for_key(struct front *front, struct ticket *ticket)
+{
+    if (!*ticket->exchange->domain)
+        return;
+    ticket->counted = true;
+    ticket->key = ticket->exchange->key;
+    front->key_places[ticket->key]++;
+}
+
 static void submit(struct exchange *exchange, const struct execution_request *request,
                    size_t language, bool base64)
 {
@@ -165,26 +178,22 @@ static void submit(struct exchange *exchange, const struct execution_request *re
     }
     ticket->language = language;
     ticket->base64 = base64;
-    exchange->state = EXCHANGE_WAITING;
-    if (front->queued == 0 && start(front, ticket)) {
-        if (exchange->state == EXCHANGE_WAITING)
-            exchange_suspend(exchange);
-        return;
-    }
-    if (front->queued >= front->config->sandbox.max_queued) {
+    bool started = front->queued == 0 && start(front, ticket);
+    if (!started && front->queued >= front->config->sandbox.max_queued) {
         ticket_free(front, ticket);
-        exchange->execution_id[0] = '\0';
         answer_error(exchange, ERROR_QUEUE_FULL, NULL);
         return;
     }
-    enqueue(front, ticket);
+    if (!started)
+        enqueue(front, ticket);
+    count_for_key(front, ticket);
+    exchange->state = EXCHANGE_WAITING;
     exchange_suspend(exchange);
 }
 
 static void fill_in(struct exchange *exchange, struct execution_request *request)
 {
-    execution_id_make(exchange->execution_id);
-    request->id = exchange->execution_id;
+    request->id = "";
     request->request_id = exchange->request_id;
     request->client = exchange->client.text;
     request->domain = exchange->domain;
@@ -214,13 +223,38 @@ void execute_begin(struct exchange *exchange)
     fill_in(exchange, &request);
     detect(front, &request);
     exchange->trace.at_us[STEP_DECODED] = clock_now_us();
-    if (is_blocked(&request, runtime))
+    if (is_blocked(&request, runtime)) {
         block(exchange, &request, language);
-    else
-        submit(exchange, &request, language, base64);
+        return;
+    }
+    if (key_is_full(exchange)) {
+        answer_retry_after(exchange, 1);
+        answer_error(exchange, ERROR_KEY_BUSY, NULL);
+        return;
+    }
+    submit(exchange, &request, language, base64);
 }
 
 /* ---- And back ---- */
+
+/* Only now can a stream begin: its head has the id. */
+void execute_begun(struct front *front, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(front, message->tag);
+    struct exchange *exchange = ticket && ticket->kind == TICKET_RUN ? ticket->exchange : NULL;
+    if (!exchange || ticket->queued || *exchange->execution_id ||
+        !execution_id_is_valid(message->bytes))
+        return;
+    (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", message->bytes);
+    if (!is_stream(exchange))
+        return;
+    exchange->stream = stream_new(exchange, ticket->base64);
+    if (exchange->stream)
+        exchange->state = EXCHANGE_STREAM;
+    else
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+    exchange_resume(exchange);
+}
 
 void execute_abandon(struct front *front, struct ticket *ticket)
 {
@@ -233,16 +267,17 @@ void execute_abandon(struct front *front, struct ticket *ticket)
 }
 
 /* The last a client hears of a run that came to nothing. */
-static void fail(struct exchange *exchange, enum front_error error, const char *message)
+static void fail(struct exchange *exchange, enum front_error error, const char *field,
+                 const char *message)
 {
     autostr struct str text = {0};
     if (!exchange)
         return;
     if (exchange->stream) {
-        answer_write_error(exchange, error, NULL, message, &text);
+        answer_write_error(exchange, error, field, message, &text);
         stream_end(exchange->stream, "error", &text);
     } else {
-        answer_error(exchange, error, message);
+        answer_field_error(exchange, error, field, message);
     }
     exchange_resume(exchange);
 }
@@ -252,7 +287,7 @@ void execute_lost(struct front *front, struct ticket *ticket)
     struct exchange *exchange = ticket->exchange;
     front->running--;
     ticket_free(front, ticket);
-    fail(exchange, ERROR_EXECUTION_LOST, NULL);
+    fail(exchange, ERROR_EXECUTION_LOST, NULL, NULL);
 }
 
 void execute_output(struct front *front, const struct message *message)
@@ -266,13 +301,29 @@ void execute_output(struct front *front, const struct message *message)
     exchange_resume(exchange);
 }
 
+/* Why nothing ran. */
+static enum front_error fault_of(const struct execution_result *result)
+{
+    switch (result->fault) {
+    case FAULT_REQUEST:
+        return str_equal(result->field, "language") ? ERROR_RUNTIME_UNAVAILABLE
+                                                    : ERROR_INVALID_FIELD;
+    case FAULT_BUSY:
+        return ERROR_QUEUE_FULL;
+    case FAULT_SERVER:
+    case FAULTS_:
+        break;
+    }
+    return ERROR_SETUP_FAILED;
+}
+
 static void answer_result(struct exchange *exchange, const struct execution_result *result)
 {
     autostr struct str text = {0};
     struct json j;
     struct stream *stream = exchange->stream;
     if (result->status == EXECUTION_SETUP_FAILED) {
-        fail(exchange, ERROR_SETUP_FAILED, result->message);
+        fail(exchange, fault_of(result), result->field, result->message);
         return;
     }
     json_init(&j, &text);
@@ -313,7 +364,7 @@ void execute_done(struct front *front, const struct message *message)
     front->running--;
     ticket_free(front, ticket);
     if (decoded < 0) {
-        fail(exchange, ERROR_INTERNAL, NULL);
+        fail(exchange, ERROR_INTERNAL, NULL, NULL);
         return;
     }
     metrics_execution(&front->metrics, language, &result);

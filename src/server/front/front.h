@@ -61,11 +61,14 @@ struct exchange {
     const struct route *route; /* NULL: none */
     enum exchange_state state;
     bool suspended, gone;
+    bool half_closed; /* the client says no more, and may wait for its answer */
+    bool http_1_0;
     bool closes; /* the connection, after the answer */
     char request_id[FRONT_REQUEST_ID_MAX + 1];
     char path_id[EXECUTION_ID_LENGTH + 1]; /* {id} of the path */
     char execution_id[EXECUTION_ID_LENGTH + 1];
-    char domain[KEYS_DOMAIN_LENGTH + 1];
+    char domain[KEYS_DOMAIN_LENGTH + 1]; /* "": no key was asked for */
+    size_t key;                          /* else its number */
     struct client client;
     const char *method; /* of the library, as long as the request */
     char *path;         /* as it came, for the log */
@@ -96,6 +99,8 @@ struct ticket {
     struct exchange *exchange; /* NULL: the client is gone */
     size_t language;           /* index of the runtime */
     bool queued, base64;
+    bool counted; /* among those of its key */
+    size_t key;
     uint64_t queued_until_ms;
     struct str packed; /* the request, until it is sent */
 };
@@ -117,6 +122,7 @@ struct front {
     struct access_log log;
     struct metrics metrics;
     struct message_gauges gauges;
+    bool knows_warden; /* its gauges have come: it is known what runs already */
     struct lingering *lingering;
     struct connection *connections;
     size_t connection_count;
@@ -125,6 +131,7 @@ struct front {
     struct ticket *tickets[FRONT_TICKETS];
     struct ticket *queue_first, *queue_last;
     size_t running, queued;
+    size_t key_places[CONFIG_LIST_MAX]; /* running or queued, of each key */
     uint64_t next_tag, now_ms, next_tick_ms;
     struct str runtimes, store; /* JSON, from the warden and the recorder */
     struct str openapi;
@@ -140,6 +147,8 @@ void exchange_free(struct exchange *exchange);
 bool exchange_charge(struct exchange *exchange, size_t bytes);
 void exchange_suspend(struct exchange *exchange);
 void exchange_resume(struct exchange *exchange);
+/* The client has closed its side, or all of it. */
+void exchange_half_closed(struct exchange *exchange);
 /* The client went away: what runs for it is ended. */
 void exchange_gone(struct exchange *exchange);
 

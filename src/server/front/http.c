@@ -26,6 +26,8 @@
 
 /* What the library needs of a connection's memory beside the headers. */
 #define POOL_EXTRA_BYTES 16384
+/* What GnuTLS would speak by itself goes back to TLS 1.0 (RFC 8996 does away with it). */
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 /* A body of unknown length that is too large is read on for this much, so that the answer arrives. */
 #define EXCESS_BYTES_MAX ((uint64_t)16 << 20)
 
@@ -204,7 +206,7 @@ static bool check_key(struct exchange *exchange)
     if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
         return true;
     const char *key = given_key(exchange);
-    if (keys_check(keys, key, strlen(key), exchange->domain))
+    if (keys_check(keys, key, strlen(key), exchange->domain, &exchange->key))
         return true;
     answer_error(exchange, ERROR_UNAUTHORIZED, NULL);
     return false;
@@ -316,12 +318,12 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
                                       const char *upload, size_t *upload_length, void **state)
 {
     struct exchange *exchange = *state;
-    (void)version;
     if (!exchange) {
         exchange = exchange_new(context, connection, method, url);
         if (!exchange)
             return MHD_NO;
         *state = exchange;
+        exchange->http_1_0 = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
         return begin_request(exchange);
     }
     if (*upload_length > 0) {
@@ -385,7 +387,9 @@ int http_start(struct front *front, struct brig_error *err)
     if (listening < 0 || fcntl(front->listener, F_SETFL, listening | O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the listening socket");
     const struct MHD_OptionItem secured[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback(front->tls)}, {MHD_OPTION_END, 0, NULL}};
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback(front->tls)},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
     if (front->tls)
         flags |= MHD_USE_TLS;

@@ -8,18 +8,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/str.h"
 
 #define PREFIX "sha256:"
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 static bool read_hash(const char *text, unsigned char hash[KEYS_HASH_BYTES])
 {
@@ -62,10 +54,11 @@ int keys_init(struct keys *keys, const struct config_list *allowed, struct brig_
 }
 
 bool keys_check(const struct keys *keys, const char *given, size_t length,
-                char ret_domain[KEYS_DOMAIN_LENGTH + 1])
+                char ret_domain[KEYS_DOMAIN_LENGTH + 1], size_t *ret_which)
 {
     unsigned char hash[KEYS_HASH_BYTES];
     unsigned found = 0;
+    size_t which = 0; /* counted from 1 */
     ret_domain[0] = '\0';
     if (!make_hash(given, length, hash))
         return false;
@@ -74,8 +67,10 @@ bool keys_check(const struct keys *keys, const char *given, size_t length,
         for (size_t k = 0; k < KEYS_HASH_BYTES; k++)
             differs |= hash[k] ^ keys->hashes[i][k];
         found |= differs == 0;
+        which += (differs == 0) * (i + 1 - which); /* the last one that is equal */
     }
     for (size_t i = 0; found && i < KEYS_DOMAIN_LENGTH / 2; i++)
         (void)snprintf(ret_domain + 2 * i, 3, "%02x", hash[i]);
+    *ret_which = found ? which - 1 : 0;
     return found;
 }

@@ -19,6 +19,6 @@ struct keys {
 
 /* Each is plain, or "sha256:" and 64 digits. */
 int keys_init(struct keys *keys, const struct config_list *allowed, struct brig_error *err);
-/* Whether it is one of them; all are compared, whichever it is. */
+/* Whether it is one of them, and which; all are compared, whichever it is. */
 bool keys_check(const struct keys *keys, const char *given, size_t length,
-                char ret_domain[KEYS_DOMAIN_LENGTH + 1]);
+                char ret_domain[KEYS_DOMAIN_LENGTH + 1], size_t *ret_which);

@@ -22,10 +22,13 @@ int loop_add(struct front *front, int fd, enum loop_source source, struct brig_e
     return 0;
 }
 
-void loop_watch_end(struct front *front, int fd, uint64_t tag)
+/* That nothing works any more is told in any case. */
+void loop_watch_end(struct front *front, int fd, uint64_t tag, bool half_closed)
 {
-    struct epoll_event event = {.events = EPOLLRDHUP | EPOLLONESHOT, .data.u64 = LOOP_END + tag};
-    (void)epoll_ctl(front->epoll, EPOLL_CTL_ADD, fd, &event);
+    struct epoll_event event = {.events = EPOLLONESHOT | (half_closed ? 0 : EPOLLRDHUP),
+                                .data.u64 = LOOP_END + tag};
+    if (epoll_ctl(front->epoll, EPOLL_CTL_ADD, fd, &event) < 0 && errno == EEXIST)
+        (void)epoll_ctl(front->epoll, EPOLL_CTL_MOD, fd, &event);
 }
 
 void loop_forget(struct front *front, int fd)
@@ -41,11 +44,15 @@ void loop_want_write(struct front *front, int fd, enum loop_source source, bool 
 
 /* ---- One turn ---- */
 
-static void take_end(struct front *front, uint64_t tag)
+static void take_end(struct front *front, uint64_t tag, uint32_t events)
 {
     const struct ticket *ticket = ticket_find(front, tag);
-    if (ticket && ticket->exchange && ticket->exchange->suspended)
+    if (!ticket || !ticket->exchange || !ticket->exchange->suspended)
+        return;
+    if (events & (EPOLLHUP | EPOLLERR))
         exchange_gone(ticket->exchange);
+    else
+        exchange_half_closed(ticket->exchange);
 }
 
 static int take_event(struct front *front, const struct epoll_event *event, struct brig_error *err)
@@ -65,7 +72,7 @@ static int take_event(struct front *front, const struct epoll_event *event, stru
         linger_read(front);
         return 0;
     default:
-        take_end(front, event->data.u64 - LOOP_END);
+        take_end(front, event->data.u64 - LOOP_END, event->events);
         return 0;
     }
 }

@@ -18,8 +18,9 @@ enum loop_source {
 };
 
 int loop_add(struct front *front, int fd, enum loop_source source, struct brig_error *err);
-/* Tells when the other side of a suspended connection is gone. */
-void loop_watch_end(struct front *front, int fd, uint64_t tag);
+/* Tells when the other side of a suspended connection is gone, or says no more. Of one that is half closed
+ * only the former. */
+void loop_watch_end(struct front *front, int fd, uint64_t tag, bool half_closed);
 void loop_forget(struct front *front, int fd);
 /* Whether to be told when a channel has room again. */
 void loop_want_write(struct front *front, int fd, enum loop_source source, bool wanted);

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "server/config.h"
 #include "server/front/answer.h"
+#include "server/front/execute.h"
 #include "server/front/front.h"
 #include "server/front/openapi.h"
 
@@ -55,7 +56,7 @@ void pages_health(struct exchange *exchange)
     str_append(&text, ",\"database\":");
     append_database(front, &text);
     json_open_object(&j, "executions");
-    json_uint(&j, "active", front->running);
+    json_uint(&j, "active", execute_count(front));
     json_uint(&j, "queued", front->queued);
     json_close_object(&j);
     write_pools(front, &j);
@@ -68,7 +69,7 @@ void pages_metrics(struct exchange *exchange)
     struct front *front = exchange->front;
     autostr struct str text = {0};
     const struct metrics_now now = {.gauges = front->gauges,
-                                    .running = front->running,
+                                    .running = execute_count(front),
                                     .queued = front->queued,
                                     .connections = front->connection_count};
     front->metrics.log_lines_dropped = front->log.dropped;

@@ -42,8 +42,10 @@ static void take_store(struct front *front, const struct message *message)
 
 static void take_gauges(struct front *front, const struct message *message)
 {
-    if (message->length == sizeof front->gauges)
-        memcpy(&front->gauges, message->bytes, sizeof front->gauges);
+    if (message->length != sizeof front->gauges)
+        return;
+    memcpy(&front->gauges, message->bytes, sizeof front->gauges);
+    front->knows_warden = true;
 }
 
 static const struct permitted {
@@ -51,6 +53,7 @@ static const struct permitted {
     enum message_type type;
     void (*take)(struct front *front, const struct message *message);
 } permitted[] = {
+    {ROLE_WARDEN, MESSAGE_BEGUN, execute_begun},
     {ROLE_WARDEN, MESSAGE_OUTPUT, execute_output},
     {ROLE_WARDEN, MESSAGE_DONE, execute_done},
     {ROLE_WARDEN, MESSAGE_KILLED, history_answer},
@@ -81,8 +84,10 @@ void front_peer_gone(struct front *front, enum server_role role)
     loop_forget(front, channel_fd(front->peers[role]));
     channel_free(take_ptr(&front->peers[role]));
     front->writing[role] = false;
-    if (role == ROLE_WARDEN)
+    if (role == ROLE_WARDEN) {
         front->gauges = (struct message_gauges){.oom_kills = front->gauges.oom_kills};
+        front->knows_warden = false;
+    }
     tickets_lost(front, role);
 }
 
@@ -128,8 +133,15 @@ static int take_tls(struct front *front, struct message *message, struct brig_er
     /* At the start there is none to stay with. */
     if (!front->tls)
         return brig_fail(err, result, 0, "%s", local.message);
+    (void)brig_wrap(&local, result, "the certificate stays as it was");
     return channel_send(front->control, MESSAGE_WARNING, 0, local.message, strlen(local.message),
                         err);
+}
+
+static void take_log(struct front *front, struct message *message)
+{
+    if (message->fd >= 0)
+        access_log_replace(&front->log, &message->fd);
 }
 
 static void drain(struct front *front)
@@ -156,6 +168,8 @@ int front_hear_control(struct front *front, struct brig_error *err)
             result = take_peer(front, &message, err);
         else if (message.type == MESSAGE_TLS)
             result = take_tls(front, &message, err);
+        else if (message.type == MESSAGE_LOG)
+            take_log(front, &message);
         else if (message.type == MESSAGE_DRAIN)
             drain(front);
         if (result < 0)

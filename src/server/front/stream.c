@@ -190,6 +190,11 @@ int stream_send(struct exchange *exchange)
     return queued == MHD_YES ? 0 : -1;
 }
 
+void stream_comment(struct stream *stream)
+{
+    stream->comment_ms = 0;
+}
+
 void stream_tick(struct exchange *exchange)
 {
     if (exchange->stream && exchange->front->now_ms >= exchange->stream->comment_ms)

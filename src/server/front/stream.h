@@ -24,5 +24,7 @@ void stream_end(struct stream *stream, const char *event, struct str *json);
 bool stream_has_dropped(const struct stream *stream);
 /* Queues it with the library: 0, or negative if the connection has to be closed. */
 int stream_send(struct exchange *exchange);
+/* Makes it time for a comment. */
+void stream_comment(struct stream *stream);
 /* Lets a comment be sent if it is time for one. */
 void stream_tick(struct exchange *exchange);

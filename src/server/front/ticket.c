@@ -43,6 +43,8 @@ void ticket_free(struct front *front, struct ticket *ticket)
     *link = ticket->chain;
     if (ticket->exchange)
         ticket->exchange->ticket = NULL;
+    if (ticket->counted)
+        front->key_places[ticket->key]--;
     str_done(&ticket->packed);
     free(ticket);
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/hex.h"
 #include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -235,14 +236,6 @@ static int read_part(struct query *query, const char *name, const char *value, i
 
 /* ---- The whole ---- */
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Takes %41 and + apart, in place. */
 static int decode(char *text, struct brig_error *err)
 {
@@ -250,7 +243,7 @@ static int decode(char *text, struct brig_error *err)
     for (const char *from = text; *from; from++) {
         *to = *from == '+' ? ' ' : *from;
         if (*from == '%') {
-            int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
+            int high = hex_value(from[1]), low = high < 0 ? -1 : hex_value(from[2]);
             if (low < 0 || (high == 0 && low == 0))
                 return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not percent-encoded rightly",
                                  str_shown(from).text);

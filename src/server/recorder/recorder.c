@@ -10,8 +10,9 @@
  *
  * It runs as whoever started brigd, without capabilities, and can reach its own directories alone; the
  * network only if the database is PostgreSQL. It trusts the warden's order of messages, and of the front
- * nothing: a hostile front can read the history, add refused executions to it, and, as it chooses the
- * ids, run code under one that was used before, whose row is then written over. */
+ * nothing: a hostile front can read the history and add refused executions to it, no more. The warden
+ * makes the ids of what is run; a row that the front adds never replaces one and yields to the warden's;
+ * and a row that has its end is written once more only by the end of the same run. */
 #include "server/recorder/recorder.h"
 
 #include <poll.h>

@@ -69,6 +69,10 @@ static int make_request_row(struct recorder *r, const struct message *message, s
     int result = execution_request_decode(message->bytes, message->length, &request, err);
     if (result < 0)
         return result;
+    if (!execution_id_is_valid(request.id)) {
+        execution_request_done(&request);
+        return brig_fail(err, BRIG_E_INVALID, 0, "an execution without an id");
+    }
     result = row_from_request(message->type == MESSAGE_BLOCKED ? ROW_BLOCKED : ROW_BEGIN, &request,
                               keep, spool_server_id(r->spool), next_ns(r), ret_row, err);
     execution_request_done(&request);

@@ -12,6 +12,20 @@ static bool is_updated(enum row_kind kind, const struct row_column *column)
            (column->part != PART_STATE || kind == ROW_END);
 }
 
+/* A beginning adds to a row that has no end yet, or was made by an end alone, and takes over one that the
+ * front has added. An end is the last word: only the same run may say it again, which has the same
+ * beginning to the nanosecond, after a crash. */
+static void add_condition(enum row_kind kind, struct str *out)
+{
+    if (kind == ROW_BEGIN)
+        str_append(out, ", status = CASE executions.status WHEN 'blocked' THEN 'running'"
+                        " ELSE executions.status END"
+                        " WHERE executions.started_ns IS NULL OR executions.language IS NULL");
+    else
+        str_append(out, " WHERE executions.started_ns IS NULL"
+                        " OR executions.started_ns = excluded.started_ns");
+}
+
 static void add_conflict(enum row_kind kind, struct str *out)
 {
     bool any = false;
@@ -28,6 +42,7 @@ static void add_conflict(enum row_kind kind, struct str *out)
                     row_columns[i].name);
         any = true;
     }
+    add_condition(kind, out);
 }
 
 void store_sql_insert(int kind, char placeholder, struct str *out)

@@ -129,8 +129,10 @@ static int grant_workdir(const struct maker *maker)
     int result = warden_open_workdir(maker->request->work_dir,
                                      &maker->ground->config->sandbox.allowed_workdir_roots,
                                      &maker->jail->work_fd, maker->err);
-    if (result < 0)
+    if (result < 0) {
+        maker->jail->field = "work_dir";
         return result;
+    }
     return policy_grant_fd(maker->policy, BRIG_READ_WRITE, maker->jail->work_fd, RUNTIME_WORKSPACE,
                            maker->err);
 }

@@ -26,14 +26,16 @@ struct jail_ground {
 struct jail {
     struct brig_policy *policy;
     const char **argv;
-    int work_fd; /* what the policy grants by number, open until the start; or -1 */
+    int work_fd;       /* what the policy grants by number, open until the start; or -1 */
+    const char *field; /* of the request, that is to blame for a failure; or NULL */
     struct arena arena;
 };
 
-/* Checks the request against the runtime and the configuration, whatever the front has checked: the
- * first thing that may not be is named, with what is allowed. */
+/* Checks the request against the runtime, the configuration and the machine, whatever the front has
+ * checked: the first thing that may not be is named, its field too, with what is allowed. */
 int warden_jail_check(const struct jail_ground *ground, const struct runtime *runtime,
-                      const struct execution_request *request, struct brig_error *err);
+                      const struct execution_request *request, const char **ret_field,
+                      struct brig_error *err);
 /* `host_uid` is the jail's own, as root; else (uid_t)-1. Release with warden_jail_done(), also after a
  * failure. */
 int warden_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
@@ -47,6 +49,6 @@ int warden_jail_make_late(const struct jail_ground *ground, const struct runtime
 bool warden_jail_fits_late(const struct execution_request *request);
 void warden_jail_done(struct jail *jail);
 
-/* A name as it may be asked for: "example.com", "*.example.com", either with ":PORT"; no address, nothing
+/* A name as it may be asked for: "example.com", "*.example.com.", either with ":PORT"; no address, nothing
  * of the host's, no preset. Pure. */
 bool warden_allow_is_plain(const char *rule);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What holds for one request, and whether it may be. For jail.c. */
+/* What holds for one request, and whether it may be. For the warden and for the front. Pure. */
 #pragma once
 
 #include <stdint.h>
 
 #include "server/runtime.h"
 
+struct brig_error;
 struct execution_request;
 struct server_config;
 
@@ -14,3 +15,9 @@ uint64_t jail_limit(const struct server_config *config, const struct runtime *ru
 uint64_t jail_timeout_ms(const struct server_config *config, const struct runtime *runtime,
                          const struct execution_request *request);
 const char *jail_file_name(const struct runtime *runtime);
+
+/* Whether it keeps to what the runtime and the configuration allow. If not, the first thing that is
+ * wrong: its field, and a sentence with the value and what is allowed. */
+int jail_check_request(const struct server_config *config, const struct runtime *runtime,
+                       const struct execution_request *request, const char **ret_field,
+                       struct brig_error *err);

@@ -220,4 +220,6 @@ void warden_outcome_failed(const struct run *run, const char *why,
     begin(run, ret_result);
     ret_result->status = EXECUTION_SETUP_FAILED;
     ret_result->message = why;
+    ret_result->fault = run->fault;
+    ret_result->field = run->fault == FAULT_REQUEST ? run->field : "";
 }

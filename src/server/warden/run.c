@@ -37,6 +37,8 @@ static void remove_run(struct run *run)
     if (run->next)
         run->next->previous = run->previous;
     warden->run_count--;
+    if (run->front != warden->fronts)
+        warden->inherited_count--;
     warden_run_bury(run);
 }
 
@@ -291,6 +293,10 @@ static int start_run(struct run *run, struct brig_error *err)
         return result;
     result =
         warden_jail_make(&warden->ground, run->runtime, &run->request, run->host_uid, &jail, err);
+    if (jail.field) {
+        run->fault = FAULT_REQUEST;
+        run->field = jail.field;
+    }
     if (result == 0)
         result = start_job(run, &jail, ends, err);
     warden_jail_done(&jail);
@@ -299,23 +305,50 @@ static int start_run(struct run *run, struct brig_error *err)
     return result;
 }
 
-/* Whether it may be run at all. */
-static int check(struct warden *warden, const struct execution_request *request,
-                 const struct runtime **ret_runtime, struct brig_error *err)
+/* As many as one key may have, the front's own counting aside: it knows nothing of an earlier front's. */
+static bool key_is_full(const struct warden *warden, const char *domain)
 {
+    uint64_t most = warden->config->security.max_executions_per_key, count = 0;
+    if (most == 0 || !*domain)
+        return false;
+    for (const struct run *other = warden->runs; other; other = other->next)
+        count += strcmp(other->request.domain, domain) == 0;
+    return count >= most;
+}
+
+/* What comes of looking at a request, before there is a run. */
+struct verdict {
+    const struct runtime *runtime;
+    enum execution_fault fault; /* if it may not be run, */
+    const char *field;          /* and of FAULT_REQUEST: what of it */
+};
+
+/* Whether it may be run at all. */
+static int check(const struct warden *warden, const struct execution_request *request,
+                 struct verdict *verdict, struct brig_error *err)
+{
+    verdict->fault = FAULT_BUSY;
     if (warden->draining)
         return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
-    const struct runtime *runtime = config_find_runtime(warden->config, request->language);
-    if (!runtime)
+    verdict->fault = FAULT_REQUEST;
+    verdict->field = "language";
+    verdict->runtime = config_find_runtime(warden->config, request->language);
+    if (!verdict->runtime)
         return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
                          str_shown(request->language).text);
-    int result = warden_jail_check(&warden->ground, runtime, request, err);
-    if (result == 0 && warden->run_count >= warden->run_most)
-        result = brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
-                           warden->run_most);
-    if (result == 0)
-        *ret_runtime = runtime;
-    return result;
+    int result =
+        warden_jail_check(&warden->ground, verdict->runtime, request, &verdict->field, err);
+    if (result < 0)
+        return result;
+    verdict->fault = FAULT_BUSY;
+    if (warden->run_count >= warden->run_most)
+        return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
+                         warden->run_most);
+    if (key_is_full(warden, request->domain))
+        return brig_fail(err, BRIG_E_STATE, 0,
+                         "this API key has as many executions as it may have at a time");
+    verdict->fault = FAULT_SERVER;
+    return 0;
 }
 
 /* The history has no use for what the code was given and, when very much waits for the recorder, has to
@@ -352,9 +385,11 @@ static void give(struct run *run, struct execution_request *request, uint64_t ta
 
 static int start_cold(struct run *run, struct brig_error *err)
 {
-    if (run->slot >= run->warden->slot_count && !take_slot(run))
+    if (run->slot >= run->warden->slot_count && !take_slot(run)) {
+        run->fault = FAULT_BUSY;
         return brig_fail(err, BRIG_E_STATE, 0, "%zu jails are all there can be at a time",
                          run->warden->slot_count);
+    }
     int result = start_run(run, err);
     mark(run, STEP_JAIL);
     mark(run, STEP_RELEASED);
@@ -390,11 +425,11 @@ static void start_again(struct run *run)
 void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag)
 {
     struct brig_error err = {0};
-    const struct runtime *runtime = NULL;
+    struct verdict verdict = {0};
     uint64_t received_us = clock_now_us();
-    int result = check(warden, request, &runtime, &err);
+    int result = check(warden, request, &verdict, &err);
     uint64_t checked_us = clock_now_us();
-    struct run *run = result < 0 ? NULL : warden_pool_take(warden, runtime, request);
+    struct run *run = result < 0 ? NULL : warden_pool_take(warden, verdict.runtime, request);
     if (!run)
         run = new_run(warden);
     if (!run || note_begin(warden, request) < 0) {
@@ -404,7 +439,9 @@ void warden_run_begin(struct warden *warden, struct execution_request *request, 
         warden_warn(warden, "out of memory: a run was not begun");
         return;
     }
-    run->runtime = runtime;
+    run->runtime = verdict.runtime;
+    run->fault = verdict.fault;
+    run->field = verdict.field;
     give(run, request, tag);
     run->trace.at_us[STEP_RECEIVED] = received_us;
     run->trace.at_us[STEP_CHECKED] = checked_us;

@@ -117,6 +117,16 @@ void warden_warn(struct warden *warden, const char *text)
 
 /* ---- what the front wants ---- */
 
+/* By an id that nobody else has chosen: a front in a stranger's hands would choose one that a row of the
+ * history has. */
+static int name_run(struct execution_request *request, struct brig_error *err)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    execution_id_make(id);
+    request->id = arena_strdup(&request->arena, id);
+    return request->id ? 0 : brig_fail_nomem(err);
+}
+
 static int take_execute(struct warden *warden, const struct message *message,
                         struct brig_error *err)
 {
@@ -124,10 +134,12 @@ static int take_execute(struct warden *warden, const struct message *message,
     int result = execution_request_decode(message->bytes, message->length, &request, err);
     if (result < 0)
         return result;
-    if (warden_run_find(warden, request.id)) {
+    if ((result = name_run(&request, err)) < 0) {
         execution_request_done(&request);
-        return brig_fail(err, BRIG_E_INVALID, 0, "an id was given to two executions");
+        return result;
     }
+    warden_tell_front(warden, warden->fronts, MESSAGE_BEGUN, message->tag, request.id,
+                      EXECUTION_ID_LENGTH);
     warden_run_begin(warden, &request, message->tag);
     return 0;
 }
@@ -217,6 +229,8 @@ static int take_peer(struct warden *warden, const struct message *message, struc
         return 0;
     }
     warden->fronts++;
+    warden->inherited_count = warden->run_count;
+    warden->gauges_due_ms = 0; /* it begins nothing before it has them */
     warden->gauges_sent = (struct message_gauges){.active = UINT64_MAX};
     tell_runtimes(warden, true);
     return 0;
@@ -292,6 +306,7 @@ static void peer_ready(void *owner, uint32_t events)
 static void tell_gauges(struct warden *warden, uint64_t now)
 {
     warden->gauges.active = warden->run_count;
+    warden->gauges.inherited = warden->inherited_count;
     if (now < warden->gauges_due_ms || !warden->peers[ROLE_FRONT].channel ||
         memcmp(&warden->gauges, &warden->gauges_sent, sizeof warden->gauges) == 0)
         return;

@@ -67,14 +67,16 @@ struct run {
     struct brig_job *job;
     struct warden_source source;
     struct run_stream streams[2];
-    uint64_t output_bytes; /* of both streams, kept or not */
-    int64_t started_ns;    /* since 1970 */
+    uint64_t output_bytes;      /* of both streams, kept or not */
+    int64_t started_ns;         /* since 1970 */
+    enum execution_fault fault; /* if it cannot be begun, */
+    const char *field;          /* and of FAULT_REQUEST: what of it */
     struct execution_trace trace;
     /* Of one that waits, or has waited, for its request: */
-    struct pool *pool; /* while it waits */
-    bool noted;                /* in the instance's file */
-    bool ready;                /* as far as it gets before its code comes */
-    uint64_t parked_ms;        /* since when it waits */
+    struct pool *pool;            /* while it waits */
+    bool noted;                   /* in the instance's file */
+    bool ready;                   /* as far as it gets before its code comes */
+    uint64_t parked_ms;           /* since when it waits */
     int output_ends[2], gate_end; /* the jail's, until it has them */
     struct warden_source gate; /* where Node says that it is ready, and hears that the code is there */
 };
@@ -92,6 +94,7 @@ struct warden {
     struct run *runs; /* all that are not over */
     struct run *over; /* to be freed */
     size_t run_count, run_most, paused_count;
+    size_t inherited_count; /* of the runs: begun for an earlier front */
     size_t slot_count, slots_taken;
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;

@@ -37,7 +37,7 @@ class ReadmeTest < Case
   end
 
   def test_every_block_runs
-    assert_equal 4, BLOCKS.size
+    assert_equal 5, BLOCKS.size
     run_blocks("AgentJail")
   end
 

@@ -3,6 +3,7 @@
 
 # Blocks in a jail: values, errors, limits, and what hostile blocks try.
 require_relative "tap"
+require "fiddle"
 require "open3"
 require "socket"
 require "timeout"
@@ -66,6 +67,55 @@ class ResidentMemoryTest < Case
         assert_raises(AgentJail::MemoryError) { map_only { options(on_unsupported: what) } }
       end
     end
+  end
+end
+
+# Refused system calls are listed where that is asked for.
+class TraceTest < Case
+  UNSHARE = Fiddle::Function.new(Fiddle::Handle::DEFAULT["unshare"], [Fiddle::TYPE_INT], Fiddle::TYPE_INT)
+  NEW_USER = 0x10000000
+
+  def refused
+    UNSHARE.call(NEW_USER)
+    yield
+  end
+
+  def subjects(denials)
+    denials.map { |denial| [denial["kind"], denial["subject"], denial["traced"]] }
+  end
+
+  def teardown
+    AgentJail.configuration.default_trace = false
+    super
+  end
+
+  def test_an_error_lists_them
+    error = assert_raises(AgentJail::SandboxError) { AgentJail.run(trace: true) { refused { raise "no" } } }
+    assert_equal([["syscall", "unshare", true]], subjects(error.denials))
+  end
+
+  def test_without_it_there_is_no_list
+    error = assert_raises(AgentJail::SandboxError) { AgentJail.run { refused { raise "no" } } }
+    assert_empty(error.denials)
+  end
+
+  def test_what_can_be_called_hears_of_a_block_that_went_on
+    [false, true].each do |namespaces|
+      seen = nil
+      value = AgentJail.run(trace: ->(denials) { seen = denials }, namespaces: namespaces) { refused { 3 } }
+      assert_equal([3, [["syscall", "unshare", true]]], [value, subjects(seen)])
+    end
+  end
+
+  def test_it_is_not_called_for_nothing
+    assert_equal(4, AgentJail.run(trace: ->(_) { flunk }) { 4 })
+  end
+
+  def test_it_can_be_the_default
+    AgentJail.configuration.default_trace = true
+    error = assert_raises(AgentJail::SandboxError) { AgentJail.run { refused { raise "no" } } }
+    assert_equal([["syscall", "unshare", true]], subjects(error.denials))
+    assert_empty(assert_raises(AgentJail::SandboxError) { AgentJail.run(trace: false) { refused { raise "no" } } }.denials)
   end
 end
 

@@ -55,11 +55,17 @@ module AgentJail
 
       Library.check(:brig_call_result, @call, result)
       details = JSON.parse(Library.take_text(Library.make(:brig_call_result_json, result)))
+      tell_denials(details)
       raise Outcomes.error(details) unless details["outcome"] == "returned"
 
       decode(bytes_of(result))
     ensure
       Library.call(:brig_call_result_free, result) if result
+    end
+
+    def tell_denials(details)
+      denials = details["denials"] || []
+      @options[:trace].call(denials) if @options[:trace].respond_to?(:call) && !denials.empty?
     end
 
     def bytes_of(result)

@@ -7,7 +7,7 @@ module AgentJail
     ON_UNSUPPORTED = %i[warn raise ignore].freeze
 
     attr_accessor :default_timeout, :default_memory_mb, :default_fs_allow, :default_fs_read_allow,
-                  :default_max_result
+                  :default_max_result, :default_trace
     attr_reader :on_unsupported
 
     def initialize
@@ -16,6 +16,7 @@ module AgentJail
       @default_fs_allow = []
       @default_fs_read_allow = []
       @default_max_result = 64 * 1024 * 1024
+      @default_trace = false
       @on_unsupported = :warn
     end
 

@@ -27,6 +27,11 @@ module AgentJail
       (details["backtrace"] || "").lines(chomp: true)
     end
 
+    # What the block was refused, with trace: every system call among it.
+    def denials
+      details["denials"] || []
+    end
+
     private
 
     def denied(key)

@@ -18,7 +18,8 @@ module AgentJail
   # grace::          seconds between TERM and KILL (0)
   # max_result::     bytes of the value (64 MiB)
   # keep_fds::       IOs that stay open; all others but stdin, stdout and stderr are closed
-  # trace::          true: every refused system call is reported
+  # trace::          true: every refused system call is in the error's `denials`. What can be called is
+  #                  called with the list, also of a block that came to its end (false)
   # on_unsupported:: :warn, :raise or :ignore
   # marshal::        true: any object can come back. Then the block can make the caller run anything:
   #                  only for blocks that are trusted. Else values are plain: nil, booleans, numbers,
@@ -54,7 +55,7 @@ module AgentJail
         memory_mb: configured.default_memory_mb, memory: :address_space,
         fs_allow: configured.default_fs_allow, fs_read_allow: configured.default_fs_read_allow,
         namespaces: false, network: :host, processes: :default, grace: 0,
-        max_result: configured.default_max_result, keep_fds: [], trace: false,
+        max_result: configured.default_max_result, keep_fds: [], trace: configured.default_trace,
         on_unsupported: configured.on_unsupported, marshal: false
       }
     end
