@@ -162,7 +162,8 @@ int config_check_word(const char *text, struct brig_error *err)
 
 int config_check_module(const char *text, struct brig_error *err)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.";
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.";
     size_t length = strlen(text);
     bool dots = text[0] == '.' || strstr(text, "..") || (length > 0 && text[length - 1] == '.');
     if (length > 0 && length <= EXECUTION_NAME_MAX && !dots && strspn(text, letters) == length)

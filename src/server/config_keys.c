@@ -153,7 +153,8 @@ const struct config_key config_keys[] = {
             "for each API key. They share its hash seed and the addresses of its memory; without "
             "it, Python is started anew in each jail."},
     {KEY("sandbox.pool.zygote_runs", CONFIG_NUMBER, sandbox.pool.zygote_runs), .initial = "1000",
-     .min = 1, .max = 1000000000, .doc = "After so many executions such an interpreter is replaced,"},
+     .min = 1, .max = 1000000000,
+     .doc = "After so many executions such an interpreter is replaced,"},
     {KEY("sandbox.pool.zygote_age", CONFIG_DURATION, sandbox.pool.zygote_age_ms), .initial = "10m",
      .min = 1, .max = DAY_MS, .doc = "and after so much time."},
     {KEY("sandbox.pool.preload", CONFIG_LIST, sandbox.pool.preload), .check = config_check_module,

@@ -82,9 +82,8 @@ static int settle(uint64_t *value, uint64_t *most, uint64_t common, uint64_t com
     if (!own)
         *value = common < *most ? common : *most;
     if (*value > *most)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "%s: %" PRIu64 " is more than its %s, %" PRIu64, what, *value, what_most,
-                         *most);
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s: %" PRIu64 " is more than its %s, %" PRIu64,
+                         what, *value, what_most, *most);
     return 0;
 }
 

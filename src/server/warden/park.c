@@ -112,8 +112,8 @@ int warden_park_fork(struct run *run, struct zygote *zygote, bool now, struct br
                   {.kind = BRIG_STDIO_FD, .fd = run->output_ends[1]}},
     };
     if (result == 0)
-        result = (now ? zygote_start_now : zygote_start)(zygote, run->host_uid, &command,
-                                                         &run->job, err);
+        result = (now ? zygote_start_now : zygote_start)(zygote, run->host_uid, &command, &run->job,
+                                                         err);
     close_given(run);
     return result;
 }

@@ -15,12 +15,12 @@
 #include "server/config.h"
 #include "server/warden/warden.h"
 
-#define QUIET_MS 3            /* after a request, before there is time for others */
-#define LOOK_MS 1000          /* between looks at what waits */
-#define READY_MS 10000        /* what is not ready by then never is */
-#define RETRY_MS 1000         /* after the first failure; then twice as long each time, */
-#define RETRY_MAX_MS 60000    /* up to this */
-#define MEASURE_EVERY 16      /* of a pool's jails one is measured */
+#define QUIET_MS 3                      /* after a request, before there is time for others */
+#define LOOK_MS 1000                    /* between looks at what waits */
+#define READY_MS 10000                  /* what is not ready by then never is */
+#define RETRY_MS 1000                   /* after the first failure; then twice as long each time, */
+#define RETRY_MAX_MS 60000              /* up to this */
+#define MEASURE_EVERY 16                /* of a pool's jails one is measured */
 #define BYTES_NODE ((uint64_t)64 << 20) /* until one was */
 #define BYTES_OTHER ((uint64_t)1 << 20)
 
@@ -194,8 +194,7 @@ void warden_pool_heard(struct run *run, int result, const struct brig_error *err
 static struct run *fork_one(struct warden *warden, struct pool *pool, bool now)
 {
     struct brig_error err = {0};
-    if (!warden_zygote_is_ready(pool->zygote) ||
-        clock_now_ms() < warden->pools.zygote_retry.at_ms)
+    if (!warden_zygote_is_ready(pool->zygote) || clock_now_ms() < warden->pools.zygote_retry.at_ms)
         return NULL;
     struct run *run = warden_run_new(warden);
     if (!run)
@@ -221,8 +220,7 @@ static struct run *fork_one(struct warden *warden, struct pool *pool, bool now)
 static void look_at_program(struct pool *pool)
 {
     struct runtime_program now = {0};
-    if (runtime_find_program(pool->runtime, &now) &&
-        memcmp(&now, &pool->program, sizeof now) == 0)
+    if (runtime_find_program(pool->runtime, &now) && memcmp(&now, &pool->program, sizeof now) == 0)
         return;
     empty(pool);
     warden_zygote_bury(take_ptr(&pool->zygote));
@@ -458,8 +456,8 @@ static bool is_stale(const struct run *run, uint64_t now_ms)
 
 static void look_after(struct warden *warden, struct pool *pool, uint64_t now_ms)
 {
-    size_t target = pool_size_settle(&pool->size, pool->count,
-                                     warden->config->sandbox.pool.idle_ms, now_ms);
+    size_t target =
+        pool_size_settle(&pool->size, pool->count, warden->config->sandbox.pool.idle_ms, now_ms);
     struct run *oldest = pool->waiting;
     while (oldest && oldest->next)
         oldest = oldest->next;
@@ -537,8 +535,8 @@ int warden_pools_begin(struct warden *warden, struct brig_error *err)
     int result = warden_builder_begin(&pools->builder, err);
     if (result < 0)
         return result;
-    pools->built = (struct warden_source){
-        .ready = take_built, .owner = warden, .fd = pools->builder.event};
+    pools->built =
+        (struct warden_source){.ready = take_built, .owner = warden, .fd = pools->builder.event};
     return warden_watch(warden, &pools->built, EPOLLIN, err);
 }
 

@@ -33,7 +33,8 @@ struct pool {
     size_t made;         /* ever */
     uint64_t bytes_each; /* as was last measured */
     bool changed;        /* the program, since the builder began with one */
-    struct pool_zygote *zygote, *next_zygote; /* the one that is forked, and its successor; or NULL */
+    struct pool_zygote *zygote,
+        *next_zygote; /* the one that is forked, and its successor; or NULL */
 };
 
 struct pools {
@@ -48,8 +49,8 @@ struct pools {
         bool reported; /* that it failed */
         uint64_t at_ms, wait_ms;
     } retry, zygote_retry; /* after a failure */
-    uint64_t quiet_ms;                /* until then a request has the machine to itself */
-    uint64_t due_ms;                  /* when to look after them again */
+    uint64_t quiet_ms;     /* until then a request has the machine to itself */
+    uint64_t due_ms;       /* when to look after them again */
 };
 
 int warden_pools_begin(struct warden *warden, struct brig_error *err);

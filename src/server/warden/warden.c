@@ -38,7 +38,7 @@
 /* The front has enough to read, and may have more again. */
 #define FRONT_FULL ((size_t)8 << 20)
 #define FRONT_EASY ((size_t)2 << 20)
-#define SLOTS_MORE 64 /* than may run at a time: those that are ending */
+#define SLOTS_MORE 64    /* than may run at a time: those that are ending */
 #define POOL_SLOTS 16384 /* for those that wait; beyond it none are made */
 
 /* ---- what the loop waits for ---- */

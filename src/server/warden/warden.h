@@ -36,8 +36,8 @@ struct warden_peer {
 /* A run goes through these in order; one that could not be started is over at once. */
 enum run_state {
     RUN_RUNNING,
-    RUN_ENDING, /* it was told to end, for a reason */
-    RUN_OVER,   /* its result is out; to be freed after this round of the loop */
+    RUN_ENDING,  /* it was told to end, for a reason */
+    RUN_OVER,    /* its result is out; to be freed after this round of the loop */
     RUN_WAITING, /* a jail without a request, in a pool; before all others */
 };
 
@@ -78,7 +78,8 @@ struct run {
     bool ready;                   /* as far as it gets before its code comes */
     uint64_t parked_ms;           /* since when it waits */
     int output_ends[2], gate_end; /* the jail's, until it has them */
-    struct warden_source gate; /* where Node says that it is ready, and hears that the code is there */
+    struct warden_source
+        gate; /* where Node says that it is ready, and hears that the code is there */
 };
 
 struct warden {
