@@ -399,11 +399,10 @@ static void stay_here(struct start *start)
 {
     unsigned cpu = 0;
     unsigned long here[CPU_WORDS] = {0};
-    start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
     if (start->cpus_size <= 0 || SYS(getcpu, &cpu, 0, 0) < 0 || cpu / 64 >= CPU_WORDS)
         return;
     here[cpu / 64] = 1UL << cpu % 64;
-    start->pinned = SYS(sched_setaffinity, 0, sizeof here, here) >= 0;
+    (void)SYS(sched_setaffinity, 0, sizeof here, here);
 }
 
 void child_go_anywhere(const struct start *start)
@@ -640,6 +639,9 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
                             .early = true,
                             .no_fallback = true,
                             .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
+    /* Whether it binds itself or child_go_on() does, these it may run on afterwards. */
+    start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
+    start->pinned = start->cpus_size > 0;
     long pid = child_clone(
         start, &(struct child_clone){
                    .flags = birth_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),

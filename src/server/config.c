@@ -143,6 +143,7 @@ static int read_variables(const char *const *env, struct server_config *config,
     static const char *const names[][2] = {
         {"EXECUTOR_MEMORY_LIMIT_MB", "sandbox.default_limits.memory_mb"},
         {"EXECUTOR_CPU_LIMIT_PERCENT", "sandbox.default_limits.cpu_percent"},
+        {"EXECUTOR_POOL_ENABLED", "sandbox.pool.enabled"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         const char *text = variable(env, names[i][0]);

@@ -15,7 +15,7 @@ struct brig_error;
 struct str;
 
 #define CONFIG_LIST_MAX 256
-#define CONFIG_KEYS_MAX 64
+#define CONFIG_KEYS_MAX 96
 #define CONFIG_FILE_MAX ((size_t)256 << 10)
 
 struct config_list {
@@ -39,6 +39,7 @@ struct server_config {
         struct config_list cors_origins;
         const char *access_log; /* a path, "-" for stderr, "off" */
         uint64_t drain_timeout_ms;
+        bool trace; /* the access log has the steps of each request */
     } server;
     struct {
         enum config_backend backend;
@@ -52,6 +53,17 @@ struct server_config {
         const char *state_dir; /* working files of running jails */
         uid_t uid_first;       /* as root: host uids of jails */
         uint64_t uid_count;
+        struct {
+            bool enabled;
+            uint64_t min, max;     /* of one runtime and one API key; a runtime may have its own */
+            uint64_t memory_bytes; /* of all that wait, together */
+            uint64_t idle_ms;      /* without a request, until nothing waits any more */
+            uint64_t age_ms;       /* of one that waits */
+            uint64_t domains;      /* API keys for which jails wait at the same time */
+            bool zygotes;
+            uint64_t zygote_runs, zygote_age_ms;
+            struct config_list preload; /* modules that zygotes have imported */
+        } pool;
     } sandbox;
     struct {
         enum config_store store;

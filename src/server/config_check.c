@@ -160,6 +160,18 @@ int config_check_word(const char *text, struct brig_error *err)
     return 0;
 }
 
+int config_check_module(const char *text, struct brig_error *err)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.";
+    size_t length = strlen(text);
+    bool dots = text[0] == '.' || strstr(text, "..") || (length > 0 && text[length - 1] == '.');
+    if (length > 0 && length <= EXECUTION_NAME_MAX && !dots && strspn(text, letters) == length)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no name of a module, such as json or os.path",
+                     str_shown(text).text);
+}
+
 /* ---- Connection strings ---- */
 
 static bool is_url(const char *dsn)

@@ -78,6 +78,8 @@ static int settle_all(struct server_config *config, struct brig_error *err)
     const struct bound bounds[] = {
         {"sandbox.default_timeout", "sandbox.max_timeout", &config->sandbox.default_timeout_ms,
          &config->sandbox.max_timeout_ms},
+        {"sandbox.pool.min", "sandbox.pool.max", &config->sandbox.pool.min,
+         &config->sandbox.pool.max},
         LIMIT("memory_mb", EXECUTION_MEMORY_MB),
         LIMIT("pids_limit", EXECUTION_PIDS),
         LIMIT("disk_mb", EXECUTION_DISK_MB),

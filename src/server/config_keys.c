@@ -18,6 +18,7 @@
 #define GIB ((uint64_t)1 << 30)
 #define LIMIT_MAX 1048576 /* of memory and disk, in MiB; of processes */
 #define CPU_PERCENT_MAX 102400
+#define POOL_MAX 4096
 
 #define PLACED(name_, type_, where, member)                                                        \
     .name = (name_), .type = (type_), .offset = offsetof(struct where, member),                    \
@@ -30,6 +31,7 @@ static const char *const stores[] = {"sqlite", "postgres", "none", NULL};
 static const char *const keeps[] = {"full", "hash", "nothing", NULL};
 static const char *const profiles[] = {"dev", "code", NULL};
 static const char *const inputs[] = {"file", "stdin", NULL};
+static const char *const parkings[] = {"exec", "node", "zygote", "none", NULL};
 
 const struct config_key config_keys[] = {
     {KEY("server.listen", CONFIG_TEXT, server.listen), .initial = "127.0.0.1:8080",
@@ -59,6 +61,9 @@ const struct config_key config_keys[] = {
     {KEY("server.drain_timeout", CONFIG_DURATION, server.drain_timeout_ms), .initial = "30s",
      .max = HOUR_MS,
      .doc = "How long running executions may go on after SIGTERM before they are ended."},
+    {KEY("server.trace", CONFIG_BOOLEAN, server.trace), .initial = "false",
+     .doc = "Whether the access log tells where the time of each execution went, step by step in "
+            "microseconds. --trace-requests is the same."},
 
     {KEY("sandbox.backend", CONFIG_CHOICE, sandbox.backend), .initial = "auto", .choices = backends,
      .check = config_check_backend,
@@ -121,6 +126,39 @@ const struct config_key config_keys[] = {
             "Nobody else may use them."},
     {KEY("sandbox.uid_count", CONFIG_NUMBER, sandbox.uid_count), .initial = "65536", .min = 1,
      .max = 16777216, .doc = "How many there are."},
+    {KEY("sandbox.pool.enabled", CONFIG_BOOLEAN, sandbox.pool.enabled), .initial = "true",
+     .doc = "Whether jails are made ahead and wait for code. Each is for one execution. A request "
+            "with limits, variables, arguments, files or a network of its own begins cold, as "
+            "does every request that finds none waiting. The variable EXECUTOR_POOL_ENABLED "
+            "replaces it."},
+    {KEY("sandbox.pool.min", CONFIG_NUMBER, sandbox.pool.min), .initial = "2", .max = POOL_MAX,
+     .doc = "How many wait for a runtime that was used of late, by each API key. A runtime may "
+            "have its own."},
+    {KEY("sandbox.pool.max", CONFIG_NUMBER, sandbox.pool.max), .initial = "16", .min = 1,
+     .max = POOL_MAX,
+     .doc = "To how many that grows when requests find none waiting. A runtime may have its own."},
+    {KEY("sandbox.pool.memory", CONFIG_SIZE, sandbox.pool.memory_bytes), .initial = "512M",
+     .max = 1024 * GIB, .doc = "Most memory of all jails that wait; beyond it none are made."},
+    {KEY("sandbox.pool.idle_timeout", CONFIG_DURATION, sandbox.pool.idle_ms), .initial = "5m",
+     .min = 1, .max = DAY_MS,
+     .doc = "After so long without a request for a runtime its waiting jails are ended."},
+    {KEY("sandbox.pool.max_age", CONFIG_DURATION, sandbox.pool.age_ms), .initial = "10m", .min = 1,
+     .max = DAY_MS, .doc = "One that has waited so long is replaced."},
+    {KEY("sandbox.pool.max_domains", CONFIG_NUMBER, sandbox.pool.domains), .initial = "16",
+     .min = 1, .max = 1024,
+     .doc = "For how many API keys jails wait at the same time; the one that was unused longest "
+            "makes room. Jails and zygotes of one key are never used for another."},
+    {KEY("sandbox.pool.zygotes", CONFIG_BOOLEAN, sandbox.pool.zygotes), .initial = "true",
+     .doc = "Whether Python executions are forked from an interpreter that is running already, one "
+            "for each API key. They share its hash seed and the addresses of its memory; without "
+            "it, Python is started anew in each jail."},
+    {KEY("sandbox.pool.zygote_runs", CONFIG_NUMBER, sandbox.pool.zygote_runs), .initial = "1000",
+     .min = 1, .max = 1000000000,
+     .doc = "After so many executions such an interpreter is replaced,"},
+    {KEY("sandbox.pool.zygote_age", CONFIG_DURATION, sandbox.pool.zygote_age_ms), .initial = "10m",
+     .min = 1, .max = DAY_MS, .doc = "and after so much time."},
+    {KEY("sandbox.pool.preload", CONFIG_LIST, sandbox.pool.preload), .check = config_check_module,
+     .doc = "Python modules that it imports before any code comes, such as json or numpy."},
 
     {KEY("database.store", CONFIG_CHOICE, database.store), .initial = "sqlite", .choices = stores,
      .doc = "Where the history of executions is kept. Default: sqlite, or postgres if there is a "
@@ -205,6 +243,15 @@ const struct config_key config_runtime_keys[] = {
     {RUNTIME_KEY("disabled", CONFIG_BOOLEAN, disabled), .doc = "Takes it out of the table."},
     {RUNTIME_KEY("allow", CONFIG_WORDS, allow), .max = 7, .check = config_check_word,
      .doc = "Hosts that it always reaches."},
+    {RUNTIME_KEY("parking", CONFIG_CHOICE, parking), .choices = parkings,
+     .doc = "How its jails wait for code: exec, before the program is started; node, with Node "
+            "running; zygote, forked from a running Python; or none. Node and zygote need the "
+            "program to be node or python3. Agents, and runtimes that have hosts to reach, do "
+            "not wait."},
+    {RUNTIME_KEY("pool_min", CONFIG_NUMBER, pool_min), .max = POOL_MAX,
+     .doc = "Instead of sandbox.pool.min, if it is not 0."},
+    {RUNTIME_KEY("pool_max", CONFIG_NUMBER, pool_max), .max = POOL_MAX,
+     .doc = "Instead of sandbox.pool.max, if it is not 0."},
     {RUNTIME_KEY("timeout", CONFIG_DURATION, timeout_ms), .min = 1, .max = DAY_MS,
      .doc = "Time it has if the request does not say."},
     {RUNTIME_KEY("max_timeout", CONFIG_DURATION, max_timeout_ms), .min = 1, .max = DAY_MS,

@@ -72,6 +72,7 @@ int config_check_log(const char *text, struct brig_error *err);
 int config_check_upstream(const char *text, struct brig_error *err);
 int config_check_file_name(const char *text, struct brig_error *err);
 int config_check_word(const char *text, struct brig_error *err);
+int config_check_module(const char *text, struct brig_error *err);
 
 /* A PostgreSQL connection string with its password taken out, appended. */
 void config_dsn_print(const char *dsn, struct str *out);

@@ -74,7 +74,7 @@ int config_runtime_defaults(struct server_config *config, struct brig_error *err
 /* A value and the most of it: each may be left to what holds for all; a value of its own that is
  * beyond what holds for all is the most as well. */
 static int settle(uint64_t *value, uint64_t *most, uint64_t common, uint64_t common_most,
-                  const char *what, struct brig_error *err)
+                  const char *what, const char *what_most, struct brig_error *err)
 {
     bool own = *value != 0, own_most = *most != 0;
     if (!own_most)
@@ -82,30 +82,57 @@ static int settle(uint64_t *value, uint64_t *most, uint64_t common, uint64_t com
     if (!own)
         *value = common < *most ? common : *most;
     if (*value > *most)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "%s: %" PRIu64 " is more than its max_%s, %" PRIu64, what, *value, what,
-                         *most);
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s: %" PRIu64 " is more than its %s, %" PRIu64,
+                         what, *value, what_most, *most);
     return 0;
 }
 
 static int settle_limits(const struct server_config *config, struct runtime *runtime,
                          struct brig_error *err)
 {
-    static const char *const names[EXECUTION_LIMITS_] = {
-        [EXECUTION_MEMORY_MB] = "limits.memory_mb",
-        [EXECUTION_PIDS] = "limits.pids_limit",
-        [EXECUTION_DISK_MB] = "limits.disk_mb",
-        [EXECUTION_CPU_PERCENT] = "limits.cpu_percent",
+    static const struct {
+        const char *value, *most;
+    } names[EXECUTION_LIMITS_] = {
+        [EXECUTION_MEMORY_MB] = {"limits.memory_mb", "max_limits.memory_mb"},
+        [EXECUTION_PIDS] = {"limits.pids_limit", "max_limits.pids_limit"},
+        [EXECUTION_DISK_MB] = {"limits.disk_mb", "max_limits.disk_mb"},
+        [EXECUTION_CPU_PERCENT] = {"limits.cpu_percent", "max_limits.cpu_percent"},
     };
     for (size_t i = 0; i < EXECUTION_LIMITS_; i++) {
         int result = settle(&runtime->limits[i], &runtime->max_limits[i], config->sandbox.limits[i],
-                            config->sandbox.max_limits[i], names[i], err);
+                            config->sandbox.max_limits[i], names[i].value, names[i].most, err);
         if (result < 0)
             return result;
     }
     return settle(&runtime->timeout_ms, &runtime->max_timeout_ms,
                   config->sandbox.default_timeout_ms, config->sandbox.max_timeout_ms, "timeout",
-                  err);
+                  "max_timeout", err);
+}
+
+/* What is there before the code comes has to know how to wait for it. */
+static bool can_park(const struct runtime *runtime)
+{
+    const char *slash = strrchr(runtime->argv[0], '/');
+    const char *name = slash ? slash + 1 : runtime->argv[0];
+    bool plain = !runtime->compile[0] && runtime->input == RUNTIME_FILE;
+    if (runtime->parking == PARKING_NODE)
+        return plain && (strcmp(name, "node") == 0 || strcmp(name, "nodejs") == 0);
+    if (runtime->parking == PARKING_ZYGOTE)
+        return plain && strncmp(name, "python3", strlen("python3")) == 0;
+    return true;
+}
+
+/* An agent has a network and a credential, which are made for one request; and where the program of a
+ * built-in runtime was replaced, so is its way to wait. */
+static int settle_pool(const struct server_config *config, struct runtime *runtime,
+                       struct brig_error *err)
+{
+    if (runtime->agent || runtime->allow[0])
+        runtime->parking = PARKING_NONE;
+    else if (!can_park(runtime))
+        runtime->parking = PARKING_EXEC;
+    return settle(&runtime->pool_min, &runtime->pool_max, config->sandbox.pool.min,
+                  config->sandbox.pool.max, "pool_min", "pool_max", err);
 }
 
 static bool mentions_file(const char *const *argv)
@@ -158,6 +185,8 @@ int config_runtime_finish(struct server_config *config, struct brig_error *err)
             result = check_names(config, runtime, err);
         if (result == 0)
             result = settle_limits(config, runtime, err);
+        if (result == 0)
+            result = settle_pool(config, runtime, err);
         if (result < 0)
             return brig_wrap(err, result, "%s: runtimes.%s", runtime->origin, runtime->name);
         runtime->inside_uid = runtime->agent ? AGENT_UID : CODE_UID;

@@ -37,6 +37,16 @@ enum execution_status execution_status_from_name(const char *name)
     return (enum execution_status)i;
 }
 
+const char *execution_step_name(enum execution_step step)
+{
+    static const char *const names[STEPS_] = {
+        [STEP_DECODED] = "decoded", [STEP_SENT] = "sent",   [STEP_RECEIVED] = "received",
+        [STEP_CHECKED] = "checked", [STEP_JAIL] = "jail",   [STEP_RELEASED] = "released",
+        [STEP_OUTPUT] = "output",   [STEP_ENDED] = "ended", [STEP_ANSWERED] = "answered",
+    };
+    return names[step];
+}
+
 const char *execution_severity_name(enum execution_severity severity)
 {
     static const char *const names[] = {

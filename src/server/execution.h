@@ -125,6 +125,27 @@ enum execution_fault {
     FAULTS_
 };
 
+/* Where the time of an execution goes, in order. */
+enum execution_step {
+    STEP_DECODED,  /* front: the request is read, understood and looked through */
+    STEP_SENT,     /* to the warden */
+    STEP_RECEIVED, /* warden: it has it, */
+    STEP_CHECKED,  /* may run it, */
+    STEP_JAIL,     /* has a jail that waited, or has made one, */
+    STEP_RELEASED, /* and let the command go */
+    STEP_OUTPUT,   /* the first byte of it */
+    STEP_ENDED,    /* nothing runs any more */
+    STEP_ANSWERED, /* front: it has the result */
+    STEPS_
+};
+
+struct execution_trace {
+    bool warm;              /* the jail had waited */
+    uint64_t at_us[STEPS_]; /* by the monotonic clock; 0: did not happen */
+};
+
+const char *execution_step_name(enum execution_step step);
+
 /* All pointers are into the arena. */
 struct execution_result {
     struct arena arena;
@@ -150,6 +171,7 @@ struct execution_result {
     int64_t started_ns;         /* since 1970 */
     enum execution_fault fault; /* of EXECUTION_SETUP_FAILED */
     const char *field;          /* "files", or "" */
+    struct execution_trace trace;
 };
 
 void execution_request_done(struct execution_request *request);

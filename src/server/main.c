@@ -21,6 +21,8 @@ static const char usage[] =
     "                      $XDG_CONFIG_HOME/brig/brigd.yaml, /etc/brig/brigd.yaml, else none)\n"
     "  -l, --listen WHERE  ADDRESS:PORT, [IPV6]:PORT, :PORT or unix:/PATH\n"
     "                      (default: 127.0.0.1:8080)\n"
+    "      --trace-requests\n"
+    "                      tell in the access log where the time of each execution went\n"
     "      --check-config  say whether the configuration is right, and end\n"
     "      --print-config  print what holds, with where it came from, and end\n"
     "  -h, --help          this text\n"
@@ -28,11 +30,11 @@ static const char usage[] =
     "\n"
     "See brigd(8), brigd.yaml(5) and docs/api.md.\n";
 
-enum { OPTION_CHECK = 256, OPTION_PRINT };
+enum { OPTION_CHECK = 256, OPTION_PRINT, OPTION_TRACE };
 
 struct app {
     const char *config, *listen;
-    bool check, print;
+    bool check, print, trace;
 };
 
 /* 0, or the status to end with plus one. */
@@ -43,6 +45,7 @@ static int parse_options(struct app *app, int argc, char **argv)
         {"listen", required_argument, NULL, 'l'},
         {"check-config", no_argument, NULL, OPTION_CHECK},
         {"print-config", no_argument, NULL, OPTION_PRINT},
+        {"trace-requests", no_argument, NULL, OPTION_TRACE},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {0},
@@ -60,6 +63,9 @@ static int parse_options(struct app *app, int argc, char **argv)
             break;
         case OPTION_PRINT:
             app->print = true;
+            break;
+        case OPTION_TRACE:
+            app->trace = true;
             break;
         case 'h':
             (void)fputs(usage, stdout);
@@ -106,6 +112,8 @@ int main(int argc, char **argv)
     if (result == 0) {
         if (app.listen)
             config.server.listen = app.listen;
+        if (app.trace)
+            config.server.trace = true;
         result = run(&app, &config, &err);
         config_done(&config);
     }

@@ -51,13 +51,19 @@ enum message_type {
 enum server_role { ROLE_FRONT, ROLE_WARDEN, ROLE_RECORDER, ROLES_ };
 const char *server_role_name(enum server_role role);
 
+#define MESSAGE_POOLS_MAX 64 /* runtimes */
+
+/* Of one runtime: jails that wait for code, and since the start how many did what. */
+struct message_pool {
+    uint64_t ready, building, target;
+    uint64_t hits, misses, refills, discarded;
+};
+
 struct message_gauges {
-    uint64_t active;     /* executions */
-    uint64_t inherited;  /* of these, begun for an earlier front */
-    uint64_t oom_kills;  /* since the start */
-    uint64_t pool_ready; /* parked jails */
-    uint64_t pool_hits;
-    uint64_t pool_misses;
+    uint64_t active;    /* executions */
+    uint64_t inherited; /* of these, begun for an earlier front */
+    uint64_t oom_kills; /* since the start */
+    struct message_pool pools[MESSAGE_POOLS_MAX];
 };
 
 struct message {

@@ -29,6 +29,7 @@ const struct runtime runtime_table[] = {
         .package = "python3",
         .profile = BRIG_SECCOMP_CODE,
         .inside_uid = NOBODY,
+        .parking = PARKING_ZYGOTE,
         .origin = "built in",
     },
     {
@@ -39,6 +40,7 @@ const struct runtime runtime_table[] = {
         .package = "nodejs",
         .profile = BRIG_SECCOMP_CODE,
         .inside_uid = NOBODY,
+        .parking = PARKING_NODE,
         .origin = "built in",
     },
     {
@@ -59,6 +61,7 @@ const struct runtime runtime_table[] = {
         .profile = BRIG_SECCOMP_DEV,
         .inside_uid = AGENT,
         .agent = true,
+        .parking = PARKING_NONE,
         .allow = {"api.anthropic.com"},
         .limits = {[EXECUTION_MEMORY_MB] = 1024,
                    [EXECUTION_PIDS] = 200,
@@ -102,27 +105,32 @@ uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct serv
 
 /* ---- what this machine has ---- */
 
-static bool is_program(int root, const char *path)
+static bool is_program(int root, const char *path, struct stat *ret_info)
 {
     autoclose int fd = -1;
-    struct stat info;
-    if (path_open_in_root(root, path, O_PATH, 0, &fd, NULL) < 0 || fstat(fd, &info) < 0)
+    if (path_open_in_root(root, path, O_PATH, 0, &fd, NULL) < 0 || fstat(fd, ret_info) < 0)
         return false;
-    return S_ISREG(info.st_mode) && (info.st_mode & S_IXOTH);
+    return S_ISREG(ret_info->st_mode) && (ret_info->st_mode & S_IXOTH);
 }
 
-static bool has_program(int root, const char *name)
+static bool find_program(int root, const char *name, struct stat *ret_info)
 {
     if (strchr(name, '/'))
-        return is_program(root, name);
+        return is_program(root, name, ret_info);
     char path[PATH_LENGTH_MAX + 1];
     for (const char *at = RUNTIME_PATH; at; at = strchr(at, ':')) {
         at += *at == ':';
         (void)snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(at, ":"), at, name);
-        if (is_program(root, path))
+        if (is_program(root, path, ret_info))
             return true;
     }
     return false;
+}
+
+static bool has_program(int root, const char *name)
+{
+    struct stat info;
+    return find_program(root, name, &info);
 }
 
 /* A compiled program is not there yet; its compiler has to be. */
@@ -131,6 +139,23 @@ static bool has_programs(const struct runtime *runtime, int root)
     if (runtime->compile[0])
         return has_program(root, runtime->compile[0]) && has_program(root, "/bin/sh");
     return has_program(root, runtime->argv[0]);
+}
+
+bool runtime_find_program(const struct runtime *runtime, struct runtime_program *ret_program)
+{
+    const char *path = runtime->root ? runtime->root : "/";
+    const char *program = runtime->compile[0] ? runtime->compile[0] : runtime->argv[0];
+    autoclose int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct stat info;
+    if (root < 0 || !find_program(root, program, &info))
+        return false;
+    *ret_program = (struct runtime_program){
+        .device = info.st_dev,
+        .inode = info.st_ino,
+        .bytes = (uint64_t)info.st_size,
+        .modified_ns = info.st_mtim.tv_sec * INT64_C(1000000000) + info.st_mtim.tv_nsec,
+    };
+    return true;
 }
 
 /* A root directory needs something to mount on. */

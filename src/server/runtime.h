@@ -18,6 +18,14 @@ enum runtime_input {
     RUNTIME_STDIN, /* the code is the standard input: a prompt */
 };
 
+/* How a jail waits for its code; see warden/pool.h. */
+enum runtime_parking {
+    PARKING_EXEC,   /* all walls stand, the program is not started */
+    PARKING_NODE,   /* Node runs, and waits before the file */
+    PARKING_ZYGOTE, /* forked from a running Python of the same API key */
+    PARKING_NONE,
+};
+
 /* Strings are owned by the config, or static. In argv: {file} the code, {memory_mb} the limit. */
 struct runtime {
     const char *name;
@@ -36,7 +44,9 @@ struct runtime {
     uint64_t limits[EXECUTION_LIMITS_];     /* defaults */
     uint64_t max_limits[EXECUTION_LIMITS_]; /* what a request may ask for at most */
     uint64_t timeout_ms, max_timeout_ms;
-    const char *origin; /* "built in", or file:line */
+    enum runtime_parking parking;
+    uint64_t pool_min, pool_max; /* how many jails wait; 0: as many as the server's say */
+    const char *origin;          /* "built in", or file:line */
 };
 
 /* The built-in ones: python, node, bash, claude. */
@@ -54,6 +64,14 @@ extern const size_t runtime_table_count;
 
 /* Whether it can be run on this machine; if not, `reason` says what is missing and the remedy. */
 bool runtime_is_available(const struct runtime *runtime, char reason[RUNTIME_REASON_MAX]);
+
+/* Which file its program is, to notice another one. */
+struct runtime_program {
+    uint64_t device, inode, bytes;
+    int64_t modified_ns;
+};
+/* False if there is none. */
+bool runtime_find_program(const struct runtime *runtime, struct runtime_program *ret_program);
 
 /* What is executed in the jail, ended by NULL, in the arena: its argv with {file} and {memory_mb} put in
  * and the arguments behind. With a compile step it is a shell that does one after the other. NULL when

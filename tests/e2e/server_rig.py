@@ -29,6 +29,8 @@ BRIGD = BUILD / "src/server/brigd"
 USER = 65534
 SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
 PATIENCE = 30 * SLOW
+# BRIG_TEST_POOLS=off: every execution begins cold.
+POOLS = {"EXECUTOR_POOL_ENABLED": "false"} if os.environ.get("BRIG_TEST_POOLS") == "off" else {}
 
 tests = []
 
@@ -98,7 +100,7 @@ class Brigd:
         self.log = open(self.folder / "log", "ab")
         self.log_start = self.log.tell()
         environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.home),
-                       **self.places(), **(environment or {})}
+                       **self.places(), **POOLS, **(environment or {})}
         command = [str(BRIGD), "-c", str(self.config), "-l", listen, *options]
         self.process = subprocess.Popen(as_user(command) if user else command, stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log, env=environment, cwd=self.home,

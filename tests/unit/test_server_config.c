@@ -72,52 +72,57 @@ static void test_defaults(void)
 
 static void test_everything(void)
 {
-    check_taken("server:\n"
-                "  listen: \"[::1]:9000\"\n"
-                "  max_body: 1M\n"
-                "  max_header: 8k\n"
-                "  header_timeout: 5s\n"
-                "  idle_timeout: 1m\n"
-                "  max_connections: 10\n"
-                "  max_connections_per_client: 5\n"
-                "  cors_origins: [https://a.example, 'http://localhost:3000']\n"
-                "  access_log: /var/log/brigd.log\n"
-                "  drain_timeout: 0\n"
-                "sandbox:\n"
-                "  backend: native\n"
-                "  max_concurrent: 7\n"
-                "  max_queued: 0\n"
-                "  queue_timeout: 250ms\n"
-                "  default_timeout: 20s\n"
-                "  max_timeout: 2m\n"
-                "  kill_grace: 1s\n"
-                "  default_limits: {memory_mb: 512, pids_limit: 60, disk_mb: 5, cpu_percent: 50}\n"
-                "  max_limits: {memory_mb: 2048, pids_limit: 61, disk_mb: 6, cpu_percent: 51}\n"
-                "  max_output: 2M\n"
-                "  allow_network: true\n"
-                "  allowed_workdir_roots:\n"
-                "    - /home/user/projects\n"
-                "    - /opt/workspaces\n"
-                "  state_dir: /tmp/x\n"
-                "  uid_first: 100000\n"
-                "  uid_count: 10\n"
-                "database:\n"
-                "  dsn: postgres://u:secret@db/x?sslmode=disable\n"
-                "  path: /tmp/h.sqlite\n"
-                "  spool_dir: /tmp/s\n"
-                "  spool_max: 1G\n"
-                "  retention: 0\n"
-                "  code: hash\n"
-                "  output: nothing\n"
-                "security:\n"
-                "  rate_limit_rps: 0\n"
-                "  rate_limit_burst: 3\n"
-                "  allowed_keys: [abcdefgh]\n"
-                "  trusted_proxies: [10.0.0.0/8, '::1']\n"
-                "  detector: false\n"
-                "tls: {enabled: true, cert_file: /c, key_file: /k}\n"
-                "auth_proxy: {port: 8081, upstream: 'https://api.example.org'}\n",
-                "a file with every key is understood");
+    check_taken(
+        "server:\n"
+        "  listen: \"[::1]:9000\"\n"
+        "  max_body: 1M\n"
+        "  max_header: 8k\n"
+        "  header_timeout: 5s\n"
+        "  idle_timeout: 1m\n"
+        "  max_connections: 10\n"
+        "  max_connections_per_client: 5\n"
+        "  cors_origins: [https://a.example, 'http://localhost:3000']\n"
+        "  access_log: /var/log/brigd.log\n"
+        "  drain_timeout: 0\n"
+        "  trace: true\n"
+        "sandbox:\n"
+        "  backend: native\n"
+        "  max_concurrent: 7\n"
+        "  max_queued: 0\n"
+        "  queue_timeout: 250ms\n"
+        "  default_timeout: 20s\n"
+        "  max_timeout: 2m\n"
+        "  kill_grace: 1s\n"
+        "  default_limits: {memory_mb: 512, pids_limit: 60, disk_mb: 5, cpu_percent: 50}\n"
+        "  max_limits: {memory_mb: 2048, pids_limit: 61, disk_mb: 6, cpu_percent: 51}\n"
+        "  max_output: 2M\n"
+        "  allow_network: true\n"
+        "  allowed_workdir_roots:\n"
+        "    - /home/user/projects\n"
+        "    - /opt/workspaces\n"
+        "  state_dir: /tmp/x\n"
+        "  uid_first: 100000\n"
+        "  uid_count: 10\n"
+        "  pool: {enabled: true, min: 3, max: 9, memory: 64M, idle_timeout: 1m, max_age: 2m,\n"
+        "         max_domains: 4, zygotes: false, zygote_runs: 7, zygote_age: 3m,\n"
+        "         preload: [json, os.path]}\n"
+        "database:\n"
+        "  dsn: postgres://u:secret@db/x?sslmode=disable\n"
+        "  path: /tmp/h.sqlite\n"
+        "  spool_dir: /tmp/s\n"
+        "  spool_max: 1G\n"
+        "  retention: 0\n"
+        "  code: hash\n"
+        "  output: nothing\n"
+        "security:\n"
+        "  rate_limit_rps: 0\n"
+        "  rate_limit_burst: 3\n"
+        "  allowed_keys: [abcdefgh]\n"
+        "  trusted_proxies: [10.0.0.0/8, '::1']\n"
+        "  detector: false\n"
+        "tls: {enabled: true, cert_file: /c, key_file: /k}\n"
+        "auth_proxy: {port: 8081, upstream: 'https://api.example.org'}\n",
+        "a file with every key is understood");
     tap_is_str(config.server.listen, "[::1]:9000", "texts are read");
     tap_is_int(config.server.max_body_bytes, 1 << 20, "sizes are");
     tap_is_int(config.sandbox.queue_timeout_ms, 250, "durations are");
@@ -261,6 +266,41 @@ static void test_runtimes(void)
                   "f.yaml:2: ", "twice");
     check_refused("runtimes:\n  python: {command: [1,2,3,4,5,6,7,8,9,1,1,1,1,1,1,1]}\n",
                   "f.yaml:2: ", "at most 15");
+}
+
+static const struct runtime *runtime_with(const char *yaml, const char *name)
+{
+    check_taken(yaml, "a runtime whose jails wait");
+    return config_find_runtime(&config, name);
+}
+
+static void test_pools(void)
+{
+    const struct runtime *runtime = runtime_with("", "python");
+    tap_ok(config.sandbox.pool.enabled && config.sandbox.pool.zygotes, "jails wait, and zygotes");
+    tap_is_int(runtime->parking, PARKING_ZYGOTE, "python's are forked");
+    tap_ok(runtime->pool_min == 2 && runtime->pool_max == 16, "two, and at most sixteen");
+    tap_is_int(config_find_runtime(&config, "node")->parking, PARKING_NODE, "node's run already");
+    tap_is_int(config_find_runtime(&config, "bash")->parking, PARKING_EXEC, "a shell's do not");
+    tap_is_int(config_find_runtime(&config, "claude")->parking, PARKING_NONE,
+               "and agents' do not wait");
+    runtime = runtime_with("runtimes:\n  node: {command: [bun, '{file}']}\n", "node");
+    tap_is_int(runtime->parking, PARKING_EXEC, "another program than node cannot run already");
+    runtime = runtime_with("runtimes:\n  node: {command: [/opt/node, '{file}']}\n", "node");
+    tap_is_int(runtime->parking, PARKING_NODE, "the same program elsewhere can");
+    runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], parking: none}\n", "x");
+    tap_is_int(runtime->parking, PARKING_NONE, "it can be turned off for one");
+    runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], allow: [a.example]}\n", "x");
+    tap_is_int(runtime->parking, PARKING_NONE, "and is off for one with a network");
+    runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], pool_min: 40}\n", "x");
+    tap_ok(runtime->pool_min == 40 && runtime->pool_max == 40,
+           "a number of its own is the most too");
+    check_refused("runtimes:\n  x: {command: [x, '{file}'], pool_min: 4, pool_max: 3}\n",
+                  "f.yaml:2: ", "pool_max, 3");
+    check_refused("sandbox:\n  pool: {min: 4, max: 3}\n", "f.yaml:2: ", "sandbox.pool.max");
+    check_refused("sandbox:\n  pool: {preload: ['os;x']}\n", "f.yaml:2: ", "'os;x'");
+    check_refused("sandbox:\n  pool: {preload: [os..path]}\n", "f.yaml:2: ", "name of a module");
+    check_refused("sandbox:\n  pool: {max: 4097}\n", "f.yaml:2: ", "4096");
 }
 
 static void test_follow(void)
@@ -424,6 +464,7 @@ int main(void)
     test_refusals();
     test_bombs();
     test_runtimes();
+    test_pools();
     test_follow();
     test_print();
     test_load();

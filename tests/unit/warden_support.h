@@ -67,6 +67,20 @@ __attribute__((weak)) const struct runtime *config_find_runtime(const struct ser
     return NULL;
 }
 
+/* BRIG_TEST_POOLS=on: jails wait for what these tests run. */
+static inline void rig_pools(struct server_config *config)
+{
+    const char *pools = getenv("BRIG_TEST_POOLS");
+    config->sandbox.pool.enabled = pools && strcmp(pools, "on") == 0;
+    config->sandbox.pool.memory_bytes = (uint64_t)1 << 30;
+    config->sandbox.pool.idle_ms = config->sandbox.pool.age_ms = 600000;
+    config->sandbox.pool.domains = 8;
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        config->runtimes[i].pool_min = 2;
+        config->runtimes[i].pool_max = 2;
+    }
+}
+
 static inline void rig_config(struct rig *rig)
 {
     static const struct runtime more[] = {
@@ -103,6 +117,7 @@ static inline void rig_config(struct rig *rig)
         config->runtimes[config->runtime_count].inside_uid = 65534;
         config->runtimes[config->runtime_count++].origin = "test";
     }
+    rig_pools(config);
 }
 
 static inline struct channel *connect_peer(struct rig *rig, enum server_role role)

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "server/execution.h"
 
 bool access_log_is_file(const char *where)
 {
@@ -75,6 +76,18 @@ static void append_time(struct access_log *log, struct json *j)
     json_text(j, "time", log->time);
 }
 
+/* How long after its beginning each step was reached, in microseconds. */
+static void append_trace(struct json *j, const struct access_line *line)
+{
+    json_open_object(j, "trace_us");
+    for (int i = 0; i < STEPS_; i++)
+        if (line->trace->at_us[i] >= line->began_us)
+            json_uint(j, execution_step_name((enum execution_step)i),
+                      line->trace->at_us[i] - line->began_us);
+    json_close_object(j);
+    json_bool(j, "warm", line->trace->warm);
+}
+
 void access_log_add(struct access_log *log, const struct access_line *line)
 {
     struct json j;
@@ -99,6 +112,8 @@ void access_log_add(struct access_log *log, const struct access_line *line)
         json_text(&j, "execution_id", line->execution_id);
     if (*line->domain)
         json_text(&j, "key", line->domain);
+    if (line->trace && *line->execution_id)
+        append_trace(&j, line);
     json_close_object(&j);
     str_append_char(&log->lines, '\n');
 }

@@ -9,6 +9,7 @@
 #include "base/str.h"
 
 struct brig_error;
+struct execution_trace;
 
 #define ACCESS_LOG_BYTES_MAX ((size_t)1 << 20) /* that wait to be written */
 
@@ -25,6 +26,8 @@ struct access_line {
     const char *request_id, *client, *method, *path, *execution_id, *domain;
     unsigned status;
     uint64_t bytes_in, bytes_out, duration_us;
+    uint64_t began_us;
+    const struct execution_trace *trace; /* or NULL */
 };
 
 /* `where` is a path, "-" for stderr, or "off". */

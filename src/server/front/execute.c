@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -77,6 +78,7 @@ static bool start(struct front *front, struct ticket *ticket)
     if (!has_place(front) || !front_send(front, ROLE_WARDEN, MESSAGE_EXECUTE, ticket->tag,
                                          ticket->packed.data, ticket->packed.length))
         return false;
+    exchange->trace.at_us[STEP_SENT] = clock_now_us();
     str_done(&ticket->packed);
     front->memory -= exchange->charged;
     exchange->charged = 0;
@@ -220,6 +222,7 @@ void execute_begin(struct exchange *exchange)
     size_t language = (size_t)(runtime - front->config->runtimes);
     fill_in(exchange, &request);
     detect(front, &request);
+    exchange->trace.at_us[STEP_DECODED] = clock_now_us();
     if (is_blocked(&request, runtime)) {
         block(exchange, &request, language);
         return;
@@ -340,6 +343,15 @@ static void count_observed(struct front *front, const struct execution_result *r
             metrics_events(&front->metrics, &result->events[i], 1);
 }
 
+/* The warden's part of it. */
+static void take_trace(struct exchange *exchange, const struct execution_trace *trace)
+{
+    exchange->trace.warm = trace->warm;
+    for (int i = STEP_RECEIVED; i <= STEP_ENDED; i++)
+        exchange->trace.at_us[i] = trace->at_us[i];
+    exchange->trace.at_us[STEP_ANSWERED] = clock_now_us();
+}
+
 void execute_done(struct front *front, const struct message *message)
 {
     struct ticket *ticket = ticket_find(front, message->tag);
@@ -357,6 +369,8 @@ void execute_done(struct front *front, const struct message *message)
     }
     metrics_execution(&front->metrics, language, &result);
     count_observed(front, &result);
-    if (exchange)
+    if (exchange) {
+        take_trace(exchange, &result.trace);
         answer_result(exchange, &result);
+    }
 }

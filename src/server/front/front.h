@@ -73,6 +73,7 @@ struct exchange {
     const char *method; /* of the library, as long as the request */
     char *path;         /* as it came, for the log */
     uint64_t began_us, body_bytes, sent_bytes;
+    struct execution_trace trace;
     size_t charged; /* bytes of FRONT_MEMORY_MAX */
     struct str body;
     /* An answer, made by answer.c. */

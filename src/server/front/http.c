@@ -338,16 +338,19 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
 
 static void log_request(const struct exchange *exchange)
 {
-    const struct access_line line = {.request_id = exchange->request_id,
-                                     .client = exchange->client.text,
-                                     .method = exchange->method,
-                                     .path = exchange->path,
-                                     .execution_id = exchange->execution_id,
-                                     .domain = exchange->domain,
-                                     .status = exchange->gone ? 499 : exchange->status,
-                                     .bytes_in = exchange->body_bytes,
-                                     .bytes_out = exchange->sent_bytes,
-                                     .duration_us = clock_now_us() - exchange->began_us};
+    const struct access_line line = {
+        .request_id = exchange->request_id,
+        .client = exchange->client.text,
+        .method = exchange->method,
+        .path = exchange->path,
+        .execution_id = exchange->execution_id,
+        .domain = exchange->domain,
+        .status = exchange->gone ? 499 : exchange->status,
+        .bytes_in = exchange->body_bytes,
+        .bytes_out = exchange->sent_bytes,
+        .duration_us = clock_now_us() - exchange->began_us,
+        .began_us = exchange->began_us,
+        .trace = exchange->front->config->server.trace ? &exchange->trace : NULL};
     metrics_request(&exchange->front->metrics, line.status);
     access_log_add(&exchange->front->log, &line);
 }

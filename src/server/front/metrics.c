@@ -3,6 +3,7 @@
 #include "server/front/metrics.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +23,12 @@ enum metric {
     OOM_KILLS,
     TIMEOUTS,
     POOL_READY,
+    POOL_BUILDING,
+    POOL_TARGET,
     POOL_HITS,
     POOL_MISSES,
+    POOL_REFILLS,
+    POOL_DISCARDED,
     REQUESTS,
     RATE_LIMITED,
     CONNECTIONS,
@@ -41,9 +46,14 @@ const struct metrics_row metrics_rows[] = {
                 "What the detector saw, and denials that were observed."},
     [OOM_KILLS] = {"oom_kills_total", "counter", "Executions that ran out of memory."},
     [TIMEOUTS] = {"sandbox_timeouts_total", "counter", "Executions that ran out of time."},
-    [POOL_READY] = {"sandbox_pool_ready", "gauge", "Jails that wait for code."},
+    [POOL_READY] = {"sandbox_pool_ready", "gauge", "Jails that wait for code, by language."},
+    [POOL_BUILDING] = {"sandbox_pool_building", "gauge", "Jails that are being made to wait."},
+    [POOL_TARGET] = {"sandbox_pool_target", "gauge", "How many should wait."},
     [POOL_HITS] = {"sandbox_pool_hits_total", "counter", "Executions that a waiting jail took."},
     [POOL_MISSES] = {"sandbox_pool_misses_total", "counter", "Executions that began cold."},
+    [POOL_REFILLS] = {"sandbox_pool_refills_total", "counter", "Jails that were made to wait."},
+    [POOL_DISCARDED] = {"sandbox_pool_discarded_total", "counter",
+                        "Jails that waited in vain: too old, too many, or ended."},
     [REQUESTS] = {"brigd_http_requests_total", "counter", "HTTP requests by status."},
     [RATE_LIMITED] = {"brigd_http_rate_limited_total", "counter",
                       "HTTP requests that came too often."},
@@ -190,6 +200,34 @@ static void write_requests(const struct metrics *metrics, struct str *out)
                         metrics->requests[status]);
 }
 
+_Static_assert(MESSAGE_POOLS_MAX == RUNTIMES_MAX, "each runtime has a pool");
+
+static void write_pools(const struct message_gauges *gauges, const struct server_config *config,
+                        struct str *out)
+{
+    static const struct {
+        enum metric metric;
+        size_t offset;
+    } rows[] = {
+        {POOL_READY, offsetof(struct message_pool, ready)},
+        {POOL_BUILDING, offsetof(struct message_pool, building)},
+        {POOL_TARGET, offsetof(struct message_pool, target)},
+        {POOL_HITS, offsetof(struct message_pool, hits)},
+        {POOL_MISSES, offsetof(struct message_pool, misses)},
+        {POOL_REFILLS, offsetof(struct message_pool, refills)},
+        {POOL_DISCARDED, offsetof(struct message_pool, discarded)},
+    };
+    for (size_t row = 0; row < ARRAY_LENGTH(rows); row++) {
+        const char *name = begin(out, rows[row].metric);
+        for (size_t i = 0; i < config->runtime_count; i++) {
+            uint64_t value;
+            memcpy(&value, (const char *)&gauges->pools[i] + rows[row].offset, sizeof value);
+            str_appendf(out, "%s{language=\"%s\"} %" PRIu64 "\n", name, config->runtimes[i].name,
+                        value);
+        }
+    }
+}
+
 void metrics_write(const struct metrics *metrics, const struct metrics_now *now,
                    const struct server_config *config, struct str *out)
 {
@@ -200,9 +238,7 @@ void metrics_write(const struct metrics *metrics, const struct metrics_now *now,
     write_events(metrics, out);
     write_number(out, OOM_KILLS, now->gauges.oom_kills);
     write_number(out, TIMEOUTS, metrics->timeouts);
-    write_number(out, POOL_READY, now->gauges.pool_ready);
-    write_number(out, POOL_HITS, now->gauges.pool_hits);
-    write_number(out, POOL_MISSES, now->gauges.pool_misses);
+    write_pools(&now->gauges, config, out);
     write_requests(metrics, out);
     write_number(out, RATE_LIMITED, metrics->rate_limited);
     write_number(out, CONNECTIONS, now->connections);

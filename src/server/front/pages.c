@@ -20,6 +20,28 @@ static void append_database(const struct front *front, struct str *out)
         str_append(out, "{\"status\":\"starting\"}");
 }
 
+/* All together; /metrics tells them apart. */
+static void write_pools(const struct front *front, struct json *j)
+{
+    struct message_pool sum = {0};
+    for (size_t i = 0; i < front->config->runtime_count; i++) {
+        const struct message_pool *pool = &front->gauges.pools[i];
+        sum.ready += pool->ready;
+        sum.building += pool->building;
+        sum.target += pool->target;
+        sum.hits += pool->hits;
+        sum.misses += pool->misses;
+    }
+    json_open_object(j, "pools");
+    json_bool(j, "enabled", front->config->sandbox.pool.enabled);
+    json_uint(j, "ready", sum.ready);
+    json_uint(j, "building", sum.building);
+    json_uint(j, "target", sum.target);
+    json_uint(j, "hits", sum.hits);
+    json_uint(j, "misses", sum.misses);
+    json_close_object(j);
+}
+
 void pages_health(struct exchange *exchange)
 {
     const struct front *front = exchange->front;
@@ -37,11 +59,7 @@ void pages_health(struct exchange *exchange)
     json_uint(&j, "active", execute_count(front));
     json_uint(&j, "queued", front->queued);
     json_close_object(&j);
-    json_open_object(&j, "pools");
-    json_uint(&j, "ready", front->gauges.pool_ready);
-    json_uint(&j, "hits", front->gauges.pool_hits);
-    json_uint(&j, "misses", front->gauges.pool_misses);
-    json_close_object(&j);
+    write_pools(front, &j);
     json_close_object(&j);
     answer_json(exchange, works ? MHD_HTTP_OK : MHD_HTTP_SERVICE_UNAVAILABLE, &text);
 }

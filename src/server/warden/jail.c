@@ -32,6 +32,7 @@ struct maker {
     struct jail *jail;
     struct brig_error *err;
     uid_t host_uid;
+    bool late; /* the code comes when all of it stands */
 };
 
 /* ---- limits ---- */
@@ -113,6 +114,16 @@ static int add_file(const struct maker *maker, const char *name,
     return brig_policy_file(maker->policy, path, bytes->data, bytes->length, 0444, maker->err);
 }
 
+static int add_code(const struct maker *maker)
+{
+    const char *name = jail_file_name(maker->runtime);
+    if (!maker->late)
+        return add_file(maker, name, &maker->request->code);
+    char path[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
+    (void)snprintf(path, sizeof path, RUNTIME_WORKSPACE "/%s", name);
+    return policy_late_file(maker->policy, path, 0444, maker->err);
+}
+
 static int grant_workdir(const struct maker *maker)
 {
     int result = warden_open_workdir(maker->request->work_dir,
@@ -134,7 +145,7 @@ static int fill_workspace(const struct maker *maker)
         return grant_workdir(maker);
     int result = brig_policy_private(maker->policy, access, RUNTIME_WORKSPACE, maker->err);
     if (result == 0 && maker->runtime->input == RUNTIME_FILE)
-        result = add_file(maker, jail_file_name(maker->runtime), &request->code);
+        result = add_code(maker);
     for (size_t i = 0; result == 0 && i < request->file_count; i++)
         result = add_file(maker, request->files[i].name, &request->files[i].content);
     return result;
@@ -153,7 +164,7 @@ static int set_view(const struct maker *maker)
         result = fill_workspace(maker);
     if (result == 0)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_OUTPUT, maker->err);
-    if (result == 0 && maker->request->return_count > 0)
+    if (result == 0 && (maker->late || maker->request->return_count > 0))
         result = brig_policy_keep(policy, RUNTIME_OUTPUT, maker->err);
     if (result == 0)
         result = brig_policy_workdir(policy, RUNTIME_WORKSPACE, maker->err);
@@ -210,32 +221,62 @@ static int set_command(const struct maker *maker)
                                   &jail->argv, &jail->arena, maker->err);
 }
 
+static int make(struct maker *maker)
+{
+    struct brig_error *err = maker->err;
+    *maker->jail = (struct jail){.work_fd = -1, .policy = brig_policy_new(BRIG_MODE_SEALED)};
+    maker->policy = maker->jail->policy;
+    if (!maker->policy)
+        return brig_fail_nomem(err);
+    int (*const parts[])(const struct maker *) = {set_identity, set_environment, set_limits,
+                                                  set_view,     set_network,     set_command};
+    int result = brig_policy_origin(maker->policy, "request", err);
+    if (result == 0)
+        result = brig_policy_seccomp(maker->policy, maker->runtime->profile, err);
+    if (result == 0)
+        result = brig_policy_trace(maker->policy, true, err);
+    if (result == 0)
+        result = brig_policy_terminal(maker->policy, BRIG_TERMINAL_NONE, err);
+    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)
+        result = parts[i](maker);
+    return result;
+}
+
 int warden_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
                      const struct execution_request *request, uid_t host_uid, struct jail *ret_jail,
                      struct brig_error *err)
 {
-    *ret_jail = (struct jail){.work_fd = -1, .policy = brig_policy_new(BRIG_MODE_SEALED)};
-    if (!ret_jail->policy)
-        return brig_fail_nomem(err);
-    struct maker maker = {.ground = ground,
-                          .runtime = runtime,
-                          .request = request,
-                          .policy = ret_jail->policy,
-                          .jail = ret_jail,
-                          .err = err,
-                          .host_uid = host_uid};
-    int (*const parts[])(const struct maker *) = {set_identity, set_environment, set_limits,
-                                                  set_view,     set_network,     set_command};
-    int result = brig_policy_origin(maker.policy, "request", err);
+    return make(&(struct maker){.ground = ground,
+                                .runtime = runtime,
+                                .request = request,
+                                .jail = ret_jail,
+                                .err = err,
+                                .host_uid = host_uid});
+}
+
+int warden_jail_make_late(const struct jail_ground *ground, const struct runtime *runtime,
+                          uid_t host_uid, struct jail *ret_jail, struct brig_error *err)
+{
+    static const struct execution_request plain = {.code.data = "", .stdin_bytes.data = ""};
+    int result = make(&(struct maker){.ground = ground,
+                                      .runtime = runtime,
+                                      .request = &plain,
+                                      .jail = ret_jail,
+                                      .err = err,
+                                      .host_uid = host_uid,
+                                      .late = true});
     if (result == 0)
-        result = brig_policy_seccomp(maker.policy, runtime->profile, err);
-    if (result == 0)
-        result = brig_policy_trace(maker.policy, true, err);
-    if (result == 0)
-        result = brig_policy_terminal(maker.policy, BRIG_TERMINAL_NONE, err);
-    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)
-        result = parts[i](&maker);
+        ret_jail->policy->late_input = true;
     return result;
+}
+
+bool warden_jail_fits_late(const struct execution_request *request)
+{
+    for (int i = 0; i < EXECUTION_LIMITS_; i++)
+        if (request->limits[i])
+            return false;
+    return request->arg_count == 0 && request->env_count == 0 && request->file_count == 0 &&
+           !request->network && !request->work_dir;
 }
 
 void warden_jail_done(struct jail *jail)

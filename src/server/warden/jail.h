@@ -41,6 +41,12 @@ int warden_jail_check(const struct jail_ground *ground, const struct runtime *ru
 int warden_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
                      const struct execution_request *request, uid_t host_uid, struct jail *ret_jail,
                      struct brig_error *err);
+/* The jail of a request that has nothing of its own but code, input, a time limit and files to be
+ * returned: these come with job_release(), the code in its file. */
+int warden_jail_make_late(const struct jail_ground *ground, const struct runtime *runtime,
+                          uid_t host_uid, struct jail *ret_jail, struct brig_error *err);
+/* Whether a request has nothing else. */
+bool warden_jail_fits_late(const struct execution_request *request);
 void warden_jail_done(struct jail *jail);
 
 /* A name as it may be asked for: "example.com", "*.example.com.", either with ":PORT"; no address, nothing

@@ -62,7 +62,8 @@ static void begin(const struct run *run, struct execution_result *result)
                                         .message = "",
                                         .output = {.data = ""},
                                         .error_output = {.data = ""},
-                                        .started_ns = run->started_ns};
+                                        .started_ns = run->started_ns,
+                                        .trace = run->trace};
     result->events = arena_alloc(&result->arena, EXECUTION_EVENTS_MAX * sizeof *result->events);
     for (size_t i = 0; result->events && i < run->request.event_count; i++)
         result->events[result->event_count++] = run->request.events[i];

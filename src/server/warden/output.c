@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/own.h"
@@ -48,6 +49,8 @@ static void take_piece(struct run_stream *stream, char *piece, size_t length)
     struct run *run = stream->run;
     size_t room = stream->most - stream->kept.length;
     size_t keep = length < room ? length : room;
+    if (run->output_bytes == 0)
+        run->trace.at_us[STEP_OUTPUT] = clock_now_us();
     run->output_bytes += length;
     if (keep < length)
         stream->truncated = true;
@@ -84,6 +87,10 @@ static void stream_ready(void *owner, uint32_t events)
     (void)events;
     if (stream->source.fd < 0 || stream->paused || stream->run->state == RUN_OVER)
         return;
+    if (stream->run->state == RUN_WAITING) { /* nobody has asked it anything */
+        warden_pool_lost(stream->run);
+        return;
+    }
     bool wanted = stream->run->request.stream && stream->run->front == stream->run->warden->fronts;
     if (wanted && warden_front_is_full(stream->run->warden))
         pause_stream(stream);

@@ -39,9 +39,7 @@ static void remove_run(struct run *run)
     warden->run_count--;
     if (run->front != warden->fronts)
         warden->inherited_count--;
-    run->previous = NULL;
-    run->next = warden->over;
-    warden->over = run;
+    warden_run_bury(run);
 }
 
 struct run *warden_run_find(const struct warden *warden, const char *id)
@@ -61,6 +59,7 @@ static bool take_slot(struct run *run)
         if (warden->slots[slot])
             continue;
         warden->slots[slot] = true;
+        warden->slots_taken++;
         warden->next_slot = slot + 1;
         run->slot = slot;
         run->host_uid =
@@ -104,7 +103,6 @@ static void conclude(struct run *run, struct execution_result *result)
     tell_recorder(run, result);
     tell_front(run, result);
     execution_result_done(result);
-    run->state = RUN_OVER;
     remove_run(run);
 }
 
@@ -120,6 +118,7 @@ static void finish(struct run *run)
     struct brig_result from = {0};
     struct execution_result result;
     struct brig_error err = {0};
+    run->trace.at_us[STEP_ENDED] = clock_now_us();
     warden_unwatch(run->warden, &run->source);
     warden_output_drain(run);
     if (brig_job_result(run->job, &from, &err) < 0) {
@@ -132,6 +131,18 @@ static void finish(struct run *run)
     conclude(run, &result);
 }
 
+/* A zygote's jail has its first process only when it was forked. */
+static void note_jail(struct run *run)
+{
+    pid_t pid = run->noted ? 0 : brig_job_pid(run->job);
+    if (pid <= 0)
+        return;
+    warden_instance_note(&run->warden->instance, run->slot, pid);
+    run->noted = true;
+}
+
+static void start_again(struct run *run);
+
 static void job_ready(void *owner, uint32_t events)
 {
     struct run *run = owner;
@@ -139,8 +150,14 @@ static void job_ready(void *owner, uint32_t events)
     (void)events;
     if (run->state == RUN_OVER)
         return;
+    bool building = warden_park_is_building(run);
     int result = brig_job_process(run->job, &err);
-    if (result < 0)
+    note_jail(run);
+    if (run->state == RUN_WAITING) {
+        warden_pool_heard(run, result, &err);
+    } else if (result < 0 && building)
+        start_again(run);
+    else if (result < 0)
         fail(run, err.message);
     else if (result > 0)
         finish(run);
@@ -155,20 +172,41 @@ void warden_run_cancel(struct run *run, enum run_reason reason)
     (void)brig_job_cancel(run->job, NULL); /* else it is over already */
 }
 
+/* Its jail, if it has one. */
+static void drop_job(struct run *run)
+{
+    warden_output_close(run);
+    int *const fds[] = {&run->output_ends[0], &run->output_ends[1], &run->gate_end, &run->gate.fd};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (*fds[i] >= 0)
+            (void)close(take_fd(fds[i]));
+    if (!run->job)
+        return;
+    brig_job_free(take_ptr(&run->job));
+    warden_instance_note(&run->warden->instance, run->slot, 0);
+    run->noted = false;
+}
+
 static void free_run(struct run *run)
 {
     struct warden *warden = run->warden;
-    if (run->job) {
-        warden_output_close(run);
-        brig_job_free(run->job);
-        warden_instance_note(&warden->instance, run->slot, 0);
-    }
-    if (run->slot < warden->slot_count)
+    drop_job(run);
+    if (run->slot < warden->slot_count) {
         warden->slots[run->slot] = false;
+        warden->slots_taken--;
+    }
     for (int i = 0; i < 2; i++)
         str_done(&run->streams[i].kept);
     execution_request_done(&run->request);
     free(run);
+}
+
+void warden_run_bury(struct run *run)
+{
+    run->state = RUN_OVER;
+    run->previous = NULL;
+    run->next = run->warden->over;
+    run->warden->over = run;
 }
 
 void warden_runs_clear(struct warden *warden)
@@ -195,6 +233,38 @@ void warden_runs_resume(struct warden *warden)
 
 /* ---- its beginning ---- */
 
+int warden_run_watch(struct run *run, struct brig_error *err)
+{
+    note_jail(run);
+    run->source =
+        (struct warden_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
+    return warden_watch(run->warden, &run->source, EPOLLIN, err);
+}
+
+static struct run *new_run(struct warden *warden)
+{
+    struct run *run = malloc(sizeof *run);
+    if (!run)
+        return NULL;
+    *run = (struct run){.warden = warden,
+                        .slot = SIZE_MAX,
+                        .output_ends = {-1, -1},
+                        .gate_end = -1,
+                        .gate = {.fd = -1}};
+    for (int i = 0; i < 2; i++)
+        run->streams[i] = (struct run_stream){.run = run, .source.fd = -1};
+    return run;
+}
+
+struct run *warden_run_new(struct warden *warden)
+{
+    struct run *run = new_run(warden);
+    if (!run || take_slot(run))
+        return run;
+    free(run);
+    return NULL;
+}
+
 static int start_job(struct run *run, const struct jail *jail, const int ends[2],
                      struct brig_error *err)
 {
@@ -209,10 +279,7 @@ static int start_job(struct run *run, const struct jail *jail, const int ends[2]
     int result = brig_start(jail->policy, &command, &run->job, err);
     if (result < 0)
         return result;
-    warden_instance_note(&run->warden->instance, run->slot, brig_job_pid(run->job));
-    run->source =
-        (struct warden_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
-    return warden_watch(run->warden, &run->source, EPOLLIN, err);
+    return warden_run_watch(run, err);
 }
 
 static int start_run(struct run *run, struct brig_error *err)
@@ -239,39 +306,48 @@ static int start_run(struct run *run, struct brig_error *err)
 }
 
 /* As many as one key may have, the front's own counting aside: it knows nothing of an earlier front's. */
-static bool key_is_full(const struct run *run)
+static bool key_is_full(const struct warden *warden, const struct execution_request *request)
 {
-    uint64_t most = run->warden->config->security.max_executions_per_key, count = 0;
-    if (most == 0 || !*run->request.domain)
+    uint64_t most = warden->config->security.max_executions_per_key, count = 0;
+    if (most == 0 || !*request->domain)
         return false;
-    for (const struct run *other = run->warden->runs; other; other = other->next)
-        count += strcmp(other->request.domain, run->request.domain) == 0;
-    return count > most; /* this one is among them */
+    for (const struct run *other = warden->runs; other; other = other->next)
+        count += strcmp(other->request.domain, request->domain) == 0;
+    return count >= most;
 }
 
-static int prepare(struct run *run, struct brig_error *err)
+/* What was found of a request. */
+struct verdict {
+    const struct runtime *runtime;
+    enum execution_fault fault; /* if it cannot be run, */
+    const char *field;          /* and of FAULT_REQUEST: what of it */
+};
+
+/* Whether it may be run at all. */
+static int check(struct warden *warden, const struct execution_request *request,
+                 struct verdict *verdict, struct brig_error *err)
 {
-    struct warden *warden = run->warden;
-    run->fault = FAULT_BUSY;
+    verdict->fault = FAULT_BUSY;
     if (warden->draining)
         return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
-    run->fault = FAULT_REQUEST;
-    run->field = "language";
-    run->runtime = config_find_runtime(warden->config, run->request.language);
-    if (!run->runtime)
+    verdict->fault = FAULT_REQUEST;
+    verdict->field = "language";
+    verdict->runtime = config_find_runtime(warden->config, request->language);
+    if (!verdict->runtime)
         return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
-                         str_shown(run->request.language).text);
-    int result = warden_jail_check(&warden->ground, run->runtime, &run->request, &run->field, err);
+                         str_shown(request->language).text);
+    int result =
+        warden_jail_check(&warden->ground, verdict->runtime, request, &verdict->field, err);
     if (result < 0)
         return result;
-    run->fault = FAULT_BUSY;
-    if (warden->run_count > warden->run_most || !take_slot(run))
+    verdict->fault = FAULT_BUSY;
+    if (warden->run_count >= warden->run_most)
         return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
                          warden->run_most);
-    if (key_is_full(run))
+    if (key_is_full(warden, request))
         return brig_fail(err, BRIG_E_STATE, 0,
                          "this API key has as many executions as it may have at a time");
-    run->fault = FAULT_SERVER;
+    verdict->fault = FAULT_SERVER;
     return 0;
 }
 
@@ -291,31 +367,88 @@ static int note_begin(struct warden *warden, const struct execution_request *req
     return warden_ledger_add(&warden->ledger, MESSAGE_BEGIN, bytes.data, bytes.length, NULL);
 }
 
+static void mark(struct run *run, enum execution_step step)
+{
+    run->trace.at_us[step] = clock_now_us();
+}
+
+static void give(struct run *run, struct execution_request *request, uint64_t tag)
+{
+    run->request = *request;
+    *request = (struct execution_request){0};
+    run->tag = tag;
+    run->front = run->warden->fronts;
+    run->started_ns = clock_wall_ns();
+    run->state = RUN_RUNNING;
+    add_run(run);
+}
+
+static int start_cold(struct run *run, struct brig_error *err)
+{
+    run->fault = FAULT_BUSY;
+    if (run->slot >= run->warden->slot_count && !take_slot(run))
+        return brig_fail(err, BRIG_E_STATE, 0, "%zu jails are all there can be at a time",
+                         run->warden->slot_count);
+    run->fault = FAULT_SERVER;
+    int result = start_run(run, err);
+    mark(run, STEP_JAIL);
+    mark(run, STEP_RELEASED);
+    return result;
+}
+
+/* A jail that waited and is none after all: nothing of the code has run, and it is started cold. */
+static int go_cold(struct run *run, struct brig_error *err)
+{
+    warden_unwatch(run->warden, &run->source);
+    warden_unwatch(run->warden, &run->gate);
+    drop_job(run);
+    run->trace.warm = false;
+    return start_cold(run, err);
+}
+
+static int start_warm(struct run *run, struct brig_error *err)
+{
+    int result = warden_park_release(run, NULL);
+    mark(run, STEP_RELEASED);
+    return result < 0 ? go_cold(run, err) : 0;
+}
+
+static void start_again(struct run *run)
+{
+    struct brig_error err = {0};
+    if (run->state == RUN_RUNNING && go_cold(run, &err) == 0)
+        return;
+    warden_output_close(run);
+    fail(run, err.message[0] ? err.message : "it was ended before it began");
+}
+
 void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag)
 {
     struct brig_error err = {0};
-    struct run *run = calloc(1, sizeof *run);
+    struct verdict verdict = {0};
+    uint64_t received_us = clock_now_us();
+    int result = check(warden, request, &verdict, &err);
+    uint64_t checked_us = clock_now_us();
+    struct run *run = result < 0 ? NULL : warden_pool_take(warden, verdict.runtime, request);
+    if (!run)
+        run = new_run(warden);
     if (!run || note_begin(warden, request) < 0) {
-        free(run);
+        if (run)
+            warden_run_bury(run);
         execution_request_done(request);
         warden_warn(warden, "out of memory: a run was not begun");
         return;
     }
-    *run = (struct run){.warden = warden,
-                        .request = *request,
-                        .tag = tag,
-                        .front = warden->fronts,
-                        .slot = SIZE_MAX,
-                        .started_ns = clock_wall_ns()};
-    *request = (struct execution_request){0};
-    run->streams[0].source.fd = run->streams[1].source.fd = -1;
-    run->streams[0].run = run->streams[1].run = run;
-    add_run(run);
-    if (prepare(run, &err) < 0) {
-        fail(run, err.message);
-        return;
-    }
-    if (start_run(run, &err) < 0) {
+    run->runtime = verdict.runtime;
+    run->fault = verdict.fault;
+    run->field = verdict.field;
+    give(run, request, tag);
+    run->trace.at_us[STEP_RECEIVED] = received_us;
+    run->trace.at_us[STEP_CHECKED] = checked_us;
+    mark(run, STEP_JAIL);
+    if (result == 0)
+        result = run->trace.warm ? start_warm(run, &err) : start_cold(run, &err);
+    if (result < 0) {
         warden_output_close(run);
         fail(run, err.message);
     }

@@ -12,6 +12,7 @@
 #include "server/warden/warden.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@
 /* The front has enough to read, and may have more again. */
 #define FRONT_FULL ((size_t)8 << 20)
 #define FRONT_EASY ((size_t)2 << 20)
-#define SLOTS_MORE 64 /* than may run at a time: those that are ending */
+#define SLOTS_MORE 64    /* than may run at a time: those that are ending */
+#define POOL_SLOTS 16384 /* for those that wait; beyond it none are made */
 
 /* ---- what the loop waits for ---- */
 
@@ -351,6 +353,8 @@ static int timeout_ms(const struct warden *warden, uint64_t now)
                    warden->peers[ROLE_FRONT].channel;
     if (changed && warden->gauges_due_ms < due)
         due = warden->gauges_due_ms;
+    if (warden_pools_due_ms(warden) < due)
+        due = warden_pools_due_ms(warden);
     if (warden->draining && now + GAUGES_MS < due)
         due = now + GAUGES_MS;
     return due <= now ? 0 : (int)(due - now);
@@ -361,6 +365,7 @@ static void settle(struct warden *warden, uint64_t now)
 {
     struct warden_peer *recorder = &warden->peers[ROLE_RECORDER];
     const struct warden_peer *front = &warden->peers[ROLE_FRONT];
+    warden_pools_settle(warden, now);
     warden_runs_clear(warden);
     if (recorder->channel && warden_ledger_send(&warden->ledger, recorder->channel, NULL) < 0)
         lose_peer(recorder);
@@ -418,22 +423,47 @@ static void settle_process(void)
 }
 
 /* From the directory of this program, in a build tree or under another prefix than was planned. */
+static bool find_beside(const char *const *places, size_t count, int mode, char found[PATH_MAX])
+{
+    char program[PATH_MAX / 2] = "";
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = length > 0 ? strrchr(program, '/') : NULL;
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; slash && i < count; i++) {
+        (void)snprintf(found, PATH_MAX, "%s%s", program, places[i]);
+        if (access(found, mode) == 0)
+            return true;
+    }
+    found[0] = '\0';
+    return false;
+}
+
 static void find_broker(struct warden *warden)
 {
     static const char *const places[] = {"brig-broker", "../egress/brig-broker", "../brig-broker",
                                          "../libexec/brig/brig-broker"};
-    char program[PATH_MAX / 2] = "";
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = length > 0 ? strrchr(program, '/') : NULL;
-    if (!slash)
+    (void)find_beside(places, ARRAY_LENGTH(places), X_OK, warden->broker);
+}
+
+/* Without it, or without an id for it, nothing is forked. */
+static void find_zygotes(struct warden *warden)
+{
+    static const char *const places[] = {"brig-zygote.so", "../zygote/brig-zygote.so",
+                                         "../../src/zygote/brig-zygote.so",
+                                         "../libexec/brig/brig-zygote.so"};
+    const struct server_config *config = warden->config;
+    char path[PATH_MAX];
+    warden->pools.library = -1;
+    if (!config->sandbox.pool.enabled || !config->sandbox.pool.zygotes ||
+        (warden->as_root && config->sandbox.uid_count <= config->sandbox.max_concurrent))
         return;
-    slash[1] = '\0';
-    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
-        (void)snprintf(warden->broker, sizeof warden->broker, "%s%s", program, places[i]);
-        if (access(warden->broker, X_OK) == 0)
-            return;
-    }
-    warden->broker[0] = '\0';
+    if (find_beside(places, ARRAY_LENGTH(places), R_OK, path))
+        warden->pools.library = open(path, O_RDONLY | O_CLOEXEC);
+    if (warden->pools.library < 0)
+        warden_warn(warden, "brig-zygote.so is not beside brigd: python is not forked but started");
+    else if (warden->as_root)
+        warden->slot_count--;
 }
 
 static int make_slots(struct warden *warden, struct brig_error *err)
@@ -441,7 +471,7 @@ static int make_slots(struct warden *warden, struct brig_error *err)
     const struct server_config *config = warden->config;
     warden->as_root = identity_is_root();
     warden->run_most = config->sandbox.max_concurrent + SLOTS_MORE;
-    warden->slot_count = warden->run_most;
+    warden->slot_count = warden->run_most + POOL_SLOTS;
     if (warden->as_root && config->sandbox.uid_count < config->sandbox.max_concurrent)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "sandbox.uid_count is %llu: as root each of max_concurrent (%llu) jails "
@@ -477,13 +507,16 @@ static int set_up(struct warden *warden, struct channel *control, struct brig_er
     keeper->channel = control;
     keeper->source =
         (struct warden_source){.ready = peer_ready, .owner = keeper, .fd = channel_fd(control)};
-    if ((result = warden_watch(warden, &keeper->source, EPOLLIN, err)) < 0)
+    find_zygotes(warden);
+    if ((result = warden_watch(warden, &keeper->source, EPOLLIN, err)) < 0 ||
+        (result = warden_pools_begin(warden, err)) < 0)
         return result;
     return channel_send(control, MESSAGE_READY, 0, NULL, 0, err);
 }
 
 static void clear_up(struct warden *warden)
 {
+    warden_pools_end(warden);
     warden_runs_abandon(warden);
     for (int i = 0; i < ROLES_; i++)
         lose_peer(&warden->peers[i]);
@@ -499,7 +532,8 @@ static void clear_up(struct warden *warden)
 int warden_main(const struct server_config *config, struct channel *control, int listener,
                 struct brig_error *err)
 {
-    struct warden warden = {.config = config, .epoll = -1, .instance = INSTANCE_NONE};
+    struct warden warden = {
+        .config = config, .epoll = -1, .instance = INSTANCE_NONE, .pools.library = -1};
     (void)listener;
     warden_ledger_init(&warden.ledger);
     int result = set_up(&warden, control, err);

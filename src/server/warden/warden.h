@@ -15,6 +15,7 @@
 #include "server/warden/instance.h"
 #include "server/warden/jail.h"
 #include "server/warden/ledger.h"
+#include "server/warden/pool.h"
 
 struct brig_error;
 struct brig_job;
@@ -22,13 +23,7 @@ struct brig_result;
 struct runtime;
 struct server_config;
 struct warden;
-
-/* Something the loop waits for. */
-struct warden_source {
-    void (*ready)(void *owner, uint32_t events);
-    void *owner;
-    int fd;
-};
+struct zygote;
 
 /* The other end of a channel: the keeper, the front or the recorder. */
 struct warden_peer {
@@ -41,8 +36,9 @@ struct warden_peer {
 /* A run goes through these in order; one that could not be started is over at once. */
 enum run_state {
     RUN_RUNNING,
-    RUN_ENDING, /* it was told to end, for a reason */
-    RUN_OVER,   /* its result is out; to be freed after this round of the loop */
+    RUN_ENDING,  /* it was told to end, for a reason */
+    RUN_OVER,    /* its result is out; to be freed after this round of the loop */
+    RUN_WAITING, /* a jail without a request, in a pool; before all others */
 };
 
 /* Why we ended it, if we did. */
@@ -75,6 +71,15 @@ struct run {
     int64_t started_ns;         /* since 1970 */
     enum execution_fault fault; /* if it cannot be begun, */
     const char *field;          /* and of FAULT_REQUEST: what of it */
+    struct execution_trace trace;
+    /* Of one that waits, or has waited, for its request: */
+    struct pool *pool;            /* while it waits */
+    bool noted;                   /* in the instance's file */
+    bool ready;                   /* as far as it gets before its code comes */
+    uint64_t parked_ms;           /* since when it waits */
+    int output_ends[2], gate_end; /* the jail's, until it has them */
+    struct warden_source
+        gate; /* where Node says that it is ready, and hears that the code is there */
 };
 
 struct warden {
@@ -91,9 +96,10 @@ struct warden {
     struct run *over; /* to be freed */
     size_t run_count, run_most, paused_count;
     size_t inherited_count; /* of the runs: begun for an earlier front */
-    size_t slot_count;
+    size_t slot_count, slots_taken;
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;
+    struct pools pools;
     bool as_root;
     struct str runtimes; /* the JSON that was sent last */
     struct message_gauges gauges, gauges_sent;
@@ -123,12 +129,33 @@ void warden_warn(struct warden *warden, const char *text);
 void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag);
 struct run *warden_run_find(const struct warden *warden, const char *id);
 void warden_run_cancel(struct run *run, enum run_reason reason);
+/* An empty one, with a slot; NULL if there is none, or no memory. */
+struct run *warden_run_new(struct warden *warden);
+/* One that is in no list, to be freed after this round of the loop. */
+void warden_run_bury(struct run *run);
+/* Watches the job that it has. */
+int warden_run_watch(struct run *run, struct brig_error *err);
 /* Reads again what was left unread for the front's sake. */
 void warden_runs_resume(struct warden *warden);
 /* Those that are over. */
 void warden_runs_clear(struct warden *warden);
 /* All others, at once: the end. */
 void warden_runs_abandon(struct warden *warden);
+
+/* ---- park.c ---- */
+
+/* Pipes and the like for a jail that is to wait; then the builder makes it with warden_park_build(). */
+int warden_park_prepare(struct run *run, struct brig_error *err);
+int warden_park_build(void *what, struct brig_error *err);
+/* The same by a fork, at once; the jail is finished by and by. `now`: it will be let go at once. */
+int warden_park_fork(struct run *run, struct zygote *zygote, bool now, struct brig_error *err);
+bool warden_park_is_building(const struct run *run);
+/* Watches what was made. */
+int warden_park_adopt(struct run *run, struct brig_error *err);
+/* Its request is there: lets it go. */
+int warden_park_release(struct run *run, struct brig_error *err);
+/* The memory that it takes while it waits. */
+uint64_t warden_park_bytes(const struct run *run);
 
 /* ---- outcome.c ---- */
 

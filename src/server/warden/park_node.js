@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Loaded by --require in a jail that waits for its code: takes itself out of sight, does what is slow the
+// first time, says that it is ready, and waits. Then Node goes on to the file as ever.
+'use strict';
+const at = process.execArgv.indexOf('--require');
+if (at >= 0 && process.execArgv[at + 1] === __filename)
+  process.execArgv.splice(at, 2);
+const Module = require('module');
+delete Module._cache[__filename];
+for (const key of Object.keys(Module._pathCache))
+  if (Module._pathCache[key] === __filename)
+    delete Module._pathCache[key];
+const preloaded = process._preload_modules;
+if (Array.isArray(preloaded) && !Object.isFrozen(preloaded))
+  preloaded.splice(0);
+// Threads of the code's own load what the process was started with, and have nothing to wait for.
+if (require('worker_threads').isMainThread) {
+  const fs = require('fs');
+  const gate = 200;
+  // Not process.stdout itself: that would make its pipe one that does not block, for fs.writeSync() too.
+  new (require('net').Socket)({ readable: false, writable: true }).destroy();
+  const { Writable } = require('stream');
+  const nowhere = new Writable({ write(bytes, encoding, done) { done(); } });
+  new (require('console').Console)({ stdout: nowhere, colorMode: false }).log(1, 'a', { a: [1] });
+  new (require('vm').Script)('0').runInThisContext();
+  fs.writeSync(gate, 'r');
+  // Without a byte there is nobody any more who could want this.
+  if (fs.readSync(gate, Buffer.alloc(1), 0, 1) !== 1)
+    process.reallyExit(1);
+  fs.closeSync(gate);
+}

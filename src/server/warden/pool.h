@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools: whole jails that wait for code, each for one run. A pool is of one runtime and of one API key,
+ * and all of its jails are as a request without wishes of its own has them. What fits takes one; what
+ * does not, or finds none, begins cold at once. A jail is made by the builder's thread, one at a time,
+ * and never comes back. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/execution.h"
+#include "server/runtime.h"
+#include "server/warden/builder.h"
+#include "server/warden/pool_size.h"
+#include "server/warden/pool_zygote.h"
+#include "server/warden/source.h"
+
+struct brig_error;
+struct run;
+struct warden;
+
+#define POOL_DOMAIN_MAX 128 /* with its NUL; as the codec has it */
+
+struct pool {
+    struct pool *next;
+    const struct runtime *runtime;
+    char domain[POOL_DOMAIN_MAX + 1];
+    struct runtime_program program; /* of all that wait */
+    struct pool_size size;
+    struct run *waiting; /* the oldest last */
+    size_t count;        /* of those */
+    size_t made;         /* ever */
+    uint64_t bytes_each; /* as was last measured */
+    bool changed;        /* the program, since the builder began with one */
+    struct pool_zygote *zygote,
+        *next_zygote; /* the one that is forked, and its successor; or NULL */
+};
+
+struct pools {
+    struct pool *first;
+    struct builder builder;
+    struct warden_source built;
+    struct pool *builds_for; /* NULL: what is being made is no longer wanted */
+    bool builds_zygote;      /* what is being made is one */
+    int library;             /* of zygotes; -1: there are none */
+    struct pool_zygote *buried;
+    struct pool_retry {
+        bool reported; /* that it failed */
+        uint64_t at_ms, wait_ms;
+    } retry, zygote_retry; /* after a failure */
+    uint64_t due_ms;       /* when to look after them again */
+};
+
+int warden_pools_begin(struct warden *warden, struct brig_error *err);
+/* Ends all that wait. */
+void warden_pools_end(struct warden *warden);
+/* A jail that waits for such a request, from now on the caller's; NULL: there is none. */
+struct run *warden_pool_take(struct warden *warden, const struct runtime *runtime,
+                             const struct execution_request *request);
+/* One that waits does what it should not. */
+void warden_pool_lost(struct run *run);
+/* Its job was heard, and brig_job_process() gave this. */
+void warden_pool_heard(struct run *run, int result, const struct brig_error *err);
+/* A zygote has ended, or could not be forked. */
+void warden_pools_zygote_lost(struct warden *warden, const struct brig_error *err);
+/* Ends those that are too old or too many, has others made, and counts. */
+void warden_pools_settle(struct warden *warden, uint64_t now_ms);
+/* When to settle them although nothing happened; UINT64_MAX: never. */
+uint64_t warden_pools_due_ms(const struct warden *warden);
