@@ -5,10 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "base/write.h"
 #include "jail/job.h"
 #include "jail/streams.h"
 
@@ -19,7 +19,7 @@ bool job_is_waiting(const struct brig_job *job)
 
 static int fill(struct brig_job *job, const struct job_late *late, struct brig_error *err)
 {
-    int result = job->late < 0 ? 0 : bytes_write(job->late, late->code, late->code_length);
+    int result = job->late < 0 ? 0 : write_all(job->late, late->code, late->code_length);
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot write the code into its jail");
     if (job->late >= 0)

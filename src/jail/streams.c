@@ -11,10 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/own.h"
+#include "base/write.h"
 #include "jail/job.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -118,7 +118,7 @@ static int open_input(int fd, struct brig_error *err)
 
 int streams_fill_input(int fd, const void *bytes, size_t length, struct brig_error *err)
 {
-    int result = bytes_write(fd, bytes, length);
+    int result = write_all(fd, bytes, length);
     if (result < 0)
         return brig_fail(err, BRIG_E_SYSTEM, -result, "cannot fill standard input");
     /* Or it could be reopened for writing, and hold what the private directories may not. */

@@ -117,6 +117,14 @@ enum execution_status {
     EXECUTION_STATUSES_
 };
 
+/* Whose fault it is that nothing ran. */
+enum execution_fault {
+    FAULT_SERVER,
+    FAULT_REQUEST, /* `field` names what of it */
+    FAULT_BUSY,    /* it may be tried again */
+    FAULTS_
+};
+
 /* Where the time of an execution goes, in order. */
 enum execution_step {
     STEP_DECODED,  /* front: the request is read, understood and looked through */
@@ -137,14 +145,6 @@ struct execution_trace {
 };
 
 const char *execution_step_name(enum execution_step step);
-
-/* Whose fault it is that nothing ran. */
-enum execution_fault {
-    FAULT_SERVER,
-    FAULT_REQUEST, /* `field` names what of it */
-    FAULT_BUSY,    /* it may be tried again */
-    FAULTS_
-};
 
 /* All pointers are into the arena. */
 struct execution_result {

@@ -217,11 +217,11 @@ int execution_result_encode(const struct execution_result *result, struct str *o
     pack_text(out, result->message ? result->message : "");
     pack_texts(out, result->unenforced, result->unenforced_count);
     pack_u64(out, (uint64_t)result->started_ns);
+    pack_u64(out, result->fault);
+    pack_text(out, result->field ? result->field : "");
     pack_u64(out, result->trace.warm);
     for (size_t i = 0; i < STEPS_; i++)
         pack_u64(out, result->trace.at_us[i]);
-    pack_u64(out, result->fault);
-    pack_text(out, result->field ? result->field : "");
     return packed(out, err);
 }
 
@@ -247,11 +247,11 @@ static void unpack_result(struct unpack *in, struct execution_result *ret)
     ret->message = unpack_needed_text(in, LINE_MAX_LENGTH);
     ret->unenforced = unpack_texts(in, UNENFORCED_MAX, LINE_MAX_LENGTH, &ret->unenforced_count);
     ret->started_ns = (int64_t)unpack_u64(in, INT64_MAX);
+    ret->fault = (enum execution_fault)unpack_u64(in, FAULTS_ - 1);
+    ret->field = unpack_needed_text(in, WORD_MAX);
     ret->trace.warm = unpack_u64(in, 1) != 0;
     for (size_t i = 0; i < STEPS_; i++)
         ret->trace.at_us[i] = unpack_u64(in, UINT64_MAX);
-    ret->fault = (enum execution_fault)unpack_u64(in, FAULTS_ - 1);
-    ret->field = unpack_needed_text(in, WORD_MAX);
 }
 
 int execution_result_decode(const void *bytes, size_t length, struct execution_result *ret,

@@ -27,10 +27,10 @@ import traceback
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or pathlib.Path(__file__).resolve().parents[2] / "build")
 BRIGD = BUILD / "src/server/brigd"
 USER = 65534
-# BRIG_TEST_POOLS=off: every execution begins cold.
-POOLS = {"EXECUTOR_POOL_ENABLED": "false"} if os.environ.get("BRIG_TEST_POOLS") == "off" else {}
 SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
 PATIENCE = 30 * SLOW
+# BRIG_TEST_POOLS=off: every execution begins cold.
+POOLS = {"EXECUTOR_POOL_ENABLED": "false"} if os.environ.get("BRIG_TEST_POOLS") == "off" else {}
 
 tests = []
 

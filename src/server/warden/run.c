@@ -306,25 +306,25 @@ static int start_run(struct run *run, struct brig_error *err)
 }
 
 /* As many as one key may have, the front's own counting aside: it knows nothing of an earlier front's. */
-static bool key_is_full(const struct warden *warden, const char *domain)
+static bool key_is_full(const struct warden *warden, const struct execution_request *request)
 {
     uint64_t most = warden->config->security.max_executions_per_key, count = 0;
-    if (most == 0 || !*domain)
+    if (most == 0 || !*request->domain)
         return false;
     for (const struct run *other = warden->runs; other; other = other->next)
-        count += strcmp(other->request.domain, domain) == 0;
+        count += strcmp(other->request.domain, request->domain) == 0;
     return count >= most;
 }
 
-/* What comes of looking at a request, before there is a run. */
+/* What was found of a request. */
 struct verdict {
     const struct runtime *runtime;
-    enum execution_fault fault; /* if it may not be run, */
+    enum execution_fault fault; /* if it cannot be run, */
     const char *field;          /* and of FAULT_REQUEST: what of it */
 };
 
 /* Whether it may be run at all. */
-static int check(const struct warden *warden, const struct execution_request *request,
+static int check(struct warden *warden, const struct execution_request *request,
                  struct verdict *verdict, struct brig_error *err)
 {
     verdict->fault = FAULT_BUSY;
@@ -344,7 +344,7 @@ static int check(const struct warden *warden, const struct execution_request *re
     if (warden->run_count >= warden->run_most)
         return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
                          warden->run_most);
-    if (key_is_full(warden, request->domain))
+    if (key_is_full(warden, request))
         return brig_fail(err, BRIG_E_STATE, 0,
                          "this API key has as many executions as it may have at a time");
     verdict->fault = FAULT_SERVER;
@@ -385,11 +385,11 @@ static void give(struct run *run, struct execution_request *request, uint64_t ta
 
 static int start_cold(struct run *run, struct brig_error *err)
 {
-    if (run->slot >= run->warden->slot_count && !take_slot(run)) {
-        run->fault = FAULT_BUSY;
+    run->fault = FAULT_BUSY;
+    if (run->slot >= run->warden->slot_count && !take_slot(run))
         return brig_fail(err, BRIG_E_STATE, 0, "%zu jails are all there can be at a time",
                          run->warden->slot_count);
-    }
+    run->fault = FAULT_SERVER;
     int result = start_run(run, err);
     mark(run, STEP_JAIL);
     mark(run, STEP_RELEASED);
