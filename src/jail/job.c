@@ -360,7 +360,17 @@ static int reap(struct brig_job *job, struct brig_error *err)
  * is nothing to wait for. */
 static bool is_answered(const struct brig_job *job)
 {
-    return job->is_early && job->end.type == WIRE_ENDED;
+    return job->is_early && job->end.type == WIRE_ENDED && !job->door;
+}
+
+/* But for its end nothing of it is of interest any more. */
+static void watch_only_end(struct brig_job *job)
+{
+    close_if_open(job->timer);
+    job->timer = -1;
+    denials_done(&job->denials);
+    tools_free(job->tools);
+    job->tools = NULL;
 }
 
 void job_answer_early(struct brig_job *job)
@@ -426,7 +436,10 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
     }
     if (ended || job->stuck_pid)
         return reap(job, err);
-    return is_answered(job) ? conclude(job) : 0;
+    if (!is_answered(job))
+        return 0;
+    watch_only_end(job);
+    return conclude(job);
 }
 
 /* ---- the caller's side ---- */

@@ -11,9 +11,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/held.h"
 #include "server/config.h"
 #include "server/warden/returned.h"
 #include "server/warden/warden.h"
+
+/* How long what is over may take to be cleared up before it is waited for. */
+#define LINGER_US 2000000
 
 /* ---- the list ---- */
 
@@ -119,7 +123,6 @@ static void finish(struct run *run)
     struct execution_result result;
     struct brig_error err = {0};
     run->trace.at_us[STEP_ENDED] = clock_now_us();
-    warden_unwatch(run->warden, &run->source);
     warden_output_drain(run);
     if (brig_job_result(run->job, &from, &err) < 0) {
         fail(run, err.message);
@@ -182,6 +185,7 @@ static void drop_job(struct run *run)
             (void)close(take_fd(fds[i]));
     if (!run->job)
         return;
+    warden_unwatch(run->warden, &run->source); /* closing is not enough where a child has a copy */
     brig_job_free(take_ptr(&run->job));
     warden_instance_note(&run->warden->instance, run->slot, 0);
     run->noted = false;
@@ -209,12 +213,26 @@ void warden_run_bury(struct run *run)
     run->warden->over = run;
 }
 
-void warden_runs_clear(struct warden *warden)
+/* Answered, but what the kernel has to clear up of it is still there, and nobody should wait for that. */
+static bool lingers(const struct run *run)
 {
-    while (warden->over) {
-        struct run *run = warden->over;
-        warden->over = run->next;
-        free_run(run);
+    uint64_t ended_us = run->trace.at_us[STEP_ENDED];
+    return run->job && ended_us != 0 && !job_is_gone(run->job) &&
+           clock_now_us() < ended_us + LINGER_US;
+}
+
+void warden_runs_clear(struct warden *warden, bool all)
+{
+    struct run *run = warden->over, *next;
+    warden->over = NULL;
+    for (; run; run = next) {
+        next = run->next;
+        if (all || !lingers(run)) {
+            free_run(run);
+        } else {
+            run->next = warden->over;
+            warden->over = run;
+        }
     }
 }
 
@@ -222,7 +240,7 @@ void warden_runs_abandon(struct warden *warden)
 {
     while (warden->runs)
         remove_run(warden->runs);
-    warden_runs_clear(warden);
+    warden_runs_clear(warden, true);
 }
 
 void warden_runs_resume(struct warden *warden)
@@ -235,6 +253,7 @@ void warden_runs_resume(struct warden *warden)
 
 int warden_run_watch(struct run *run, struct brig_error *err)
 {
+    job_answer_early(run->job);
     note_jail(run);
     run->source =
         (struct warden_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};

@@ -366,7 +366,7 @@ static void settle(struct warden *warden, uint64_t now)
     struct warden_peer *recorder = &warden->peers[ROLE_RECORDER];
     const struct warden_peer *front = &warden->peers[ROLE_FRONT];
     warden_pools_settle(warden, now);
-    warden_runs_clear(warden);
+    warden_runs_clear(warden, false);
     if (recorder->channel && warden_ledger_send(&warden->ledger, recorder->channel, NULL) < 0)
         lose_peer(recorder);
     if (warden->paused_count > 0 && front->channel && channel_queued(front->channel) < FRONT_EASY)

@@ -138,7 +138,8 @@ int warden_run_watch(struct run *run, struct brig_error *err);
 /* Reads again what was left unread for the front's sake. */
 void warden_runs_resume(struct warden *warden);
 /* Those that are over. */
-void warden_runs_clear(struct warden *warden);
+/* `all`: also those that would have to be waited for. */
+void warden_runs_clear(struct warden *warden, bool all);
 /* All others, at once: the end. */
 void warden_runs_abandon(struct warden *warden);
 
