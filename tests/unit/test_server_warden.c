@@ -155,7 +155,8 @@ static void test_limits(void)
     is_refused(&request, "timeout is", "one past the longest time is refused");
     request = request_for("python", "print(1)");
     request.limits[EXECUTION_MEMORY_MB] = 1025;
-    is_refused(&request, "limits.memory_mb is 1025, 8 to 1024 are allowed", "as is too much memory");
+    is_refused(&request, "limits.memory_mb is 1025, 8 to 1024 are allowed",
+               "as is too much memory");
 }
 
 static void test_refusals(void)
