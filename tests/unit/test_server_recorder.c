@@ -230,6 +230,20 @@ static unsigned count_rows(const char *status)
 
 /* ---- Tests ---- */
 
+static void send_refusal(const char *id)
+{
+    autostr struct str bytes = {0};
+    const struct execution_request refused = {.id = id,
+                                              .request_id = "r",
+                                              .client = "127.0.0.1",
+                                              .domain = "",
+                                              .language = "bash",
+                                              .code = {"x", 1},
+                                              .stdin_bytes = {"", 0}};
+    (void)execution_request_encode(&refused, &bytes, NULL);
+    (void)channel_send(recorder.front, MESSAGE_BLOCKED, 0, bytes.data, bytes.length, NULL);
+}
+
 static void test_rows(void)
 {
     struct message message;
@@ -269,6 +283,11 @@ static void test_rows(void)
     (void)channel_send(recorder.front, MESSAGE_BLOCKED, 0, bytes.data, bytes.length, NULL);
     tap_has_str(get(3), "\"status\":\"blocked\"", "what was refused is a row");
     tap_has_str(get(3), "\"severity\":\"critical\"", "with its event");
+    /* A front in a stranger's hands knows ids. */
+    send_refusal("00000001-0000-4000-8000-000000000000");
+    tap_has_str(get(1), "\"status\":\"ok\"", "a refusal with the id of a run changes nothing");
+    send_refusal("");
+    tap_ok(!strstr(ask(MESSAGE_LIST, ""), "\"id\":\"\""), "and one without an id is no row");
     (void)channel_send(recorder.front, MESSAGE_EXECUTE, 0, NULL, 0, NULL);
     tap_ok(!expect(recorder.front, MESSAGE_ROWS, &message, 5000),
            "a front that asks for what is not its business is cut off");
