@@ -117,6 +117,7 @@ static void test_everything(void)
         "security:\n"
         "  rate_limit_rps: 0\n"
         "  rate_limit_burst: 3\n"
+        "  max_executions_per_key: 5\n"
         "  allowed_keys: [abcdefgh]\n"
         "  trusted_proxies: [10.0.0.0/8, '::1']\n"
         "  detector: false\n"
