@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "jail/held.h"
 #include "jail/job.h"
 #include "jail/zygote.h"
@@ -159,8 +160,10 @@ static uint64_t process_bytes(pid_t pid)
     (void)snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
     FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "Pss: %llu kB", &kilobytes) == 1)
+        if (str_starts_with(line, "Pss:")) {
+            kilobytes = strtoull(line + strlen("Pss:"), NULL, 10);
             break;
+        }
     if (file)
         (void)fclose(file);
     return kilobytes * 1024;

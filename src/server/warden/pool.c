@@ -141,7 +141,7 @@ static struct pool *make(struct warden *warden, const struct runtime *runtime, c
         return NULL;
     }
     pool->runtime = runtime;
-    memcpy(pool->domain, domain, strlen(domain));
+    (void)snprintf(pool->domain, sizeof pool->domain, "%s", domain);
     pool->bytes_each = runtime->parking == PARKING_NODE ? BYTES_NODE : BYTES_OTHER;
     pool_size_init(&pool->size, runtime->pool_min, runtime->pool_max, clock_now_ms());
     pool->next = warden->pools.first;
