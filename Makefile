@@ -63,7 +63,8 @@ bench: build ## how long a launch takes, beside others
 
 run: setup ## start brigd, the server, on 127.0.0.1:8080
 	@test -x $(BUILD)/src/server/brigd || echo "Building brigd in $(BUILD) (a minute or two, once)"
-	@tools/build $(BUILD) -- src/server/brigd src/egress/brig-broker src/client/brigctl
+	@tools/build $(BUILD) -- src/server/brigd src/egress/brig-broker src/client/brigctl \
+	    src/zygote/brig-zygote.so
 	@exec $(BUILD)/src/server/brigd
 
 claude-runtime: ## install Claude Code with Node into a root directory for brigd (DIR, as root)

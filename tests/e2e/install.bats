@@ -23,7 +23,7 @@ installed() {
     scratch_make root
     installed
     local name
-    for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker; do
+    for name in bin/brig bin/brigd bin/brigctl libexec/brig/brig-broker libexec/brig/brig-zygote.so; do
         [ -x "$PREFIX/$name" ]
     done
     for name in man1/brig.1 man1/brigctl.1 man3/libbrig.3 man5/brig.conf.5 man5/brigd.yaml.5 man8/brigd.8; do

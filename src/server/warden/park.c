@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "jail/held.h"
 #include "jail/job.h"
 #include "jail/zygote.h"
@@ -54,24 +55,25 @@ static void close_given(struct run *run)
             (void)close(take_fd(given[i]));
 }
 
-static int build_node(struct run *run, const struct jail *jail, struct brig_command *command,
+static int build_node(struct run *run, const struct jail *jail, const struct brig_command *plain,
                       struct brig_error *err)
 {
     const char *argv[RUNTIME_ARGV_MAX + 3] = {jail->argv[0], "--require", NODE_SCRIPT};
     for (size_t i = 1; i < RUNTIME_ARGV_MAX && jail->argv[i]; i++)
         argv[i + 2] = jail->argv[i];
     const struct brig_pass_fd gate = {.fd = run->gate_end, .number = NODE_GATE};
-    command->argv = argv;
-    command->pass_fds = &gate;
-    command->pass_fd_count = 1;
+    struct brig_command command = *plain;
+    command.argv = argv;
+    command.pass_fds = &gate;
+    command.pass_fd_count = 1;
     int result = brig_policy_file(jail->policy, NODE_SCRIPT, park_node_script,
                                   sizeof park_node_script, 0444, err);
-    return result < 0 ? result : brig_start(jail->policy, command, &run->job, err);
+    return result < 0 ? result : brig_start(jail->policy, &command, &run->job, err);
 }
 
 static int build(struct run *run, const struct jail *jail, struct brig_error *err)
 {
-    struct brig_command command = {
+    const struct brig_command command = {
         .argv = jail->argv,
         .stdio = {{.kind = BRIG_STDIO_BYTES},
                   {.kind = BRIG_STDIO_FD, .fd = run->output_ends[0]},
@@ -159,8 +161,10 @@ static uint64_t process_bytes(pid_t pid)
     (void)snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
     FILE *file = fopen(path, "re");
     while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "Pss: %llu kB", &kilobytes) == 1)
+        if (str_starts_with(line, "Pss:")) {
+            kilobytes = strtoull(line + strlen("Pss:"), NULL, 10);
             break;
+        }
     if (file)
         (void)fclose(file);
     return kilobytes * 1024;

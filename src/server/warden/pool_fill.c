@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+/* Filling pools: making jails that wait, one at a time, by the builder's thread or by a fork. */
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/held.h"
+#include "server/config.h"
+#include "server/warden/pool_parts.h"
+#include "server/warden/warden.h"
+
+#define RETRY_MS 1000      /* after the first failure; then twice as long each time, */
+#define RETRY_MAX_MS 60000 /* up to this */
+#define MEASURE_EVERY 16   /* of a pool's jails one is measured */
+
+/* ---- failures ---- */
+
+/* Again in a while, each time a longer one; said once. */
+static void put_off(struct warden *warden, struct pool_retry *retry, const char *what,
+                    const struct brig_error *err)
+{
+    retry->wait_ms = retry->wait_ms == 0 ? RETRY_MS : 2 * retry->wait_ms;
+    if (retry->wait_ms > RETRY_MAX_MS)
+        retry->wait_ms = RETRY_MAX_MS;
+    retry->at_ms = clock_now_ms() + retry->wait_ms;
+    if (retry->reported)
+        return;
+    char text[BRIG_MESSAGE_MAX + 64];
+    (void)snprintf(text, sizeof text, "%s: %s", what, err->message);
+    warden_warn(warden, text);
+    retry->reported = true;
+}
+
+void warden_pools_zygote_lost(struct warden *warden, const struct brig_error *err)
+{
+    put_off(warden, &warden->pools.zygote_retry, "python is not forked but started", err);
+}
+
+static void build_failed(struct warden *warden, struct run *run, const struct brig_error *err)
+{
+    warden_run_bury(run);
+    put_off(warden, &warden->pools.retry, "no jail could be made ahead", err);
+}
+
+void warden_pool_heard(struct run *run, int result, const struct brig_error *err)
+{
+    if (result < 0)
+        warden_pools_zygote_lost(run->warden, err);
+    if (result != 0)
+        pool_discard(run);
+    else if (run->gate.fd < 0)
+        run->ready = job_is_waiting(run->job);
+}
+
+/* ---- forks ---- */
+
+/* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. */
+struct run *pool_fork(struct warden *warden, struct pool *pool, bool now)
+{
+    struct brig_error err = {0};
+    if (!warden_zygote_is_ready(pool->zygote) || clock_now_ms() < warden->pools.zygote_retry.at_ms)
+        return NULL;
+    struct run *run = warden_run_new(warden);
+    if (!run)
+        return NULL;
+    run->runtime = pool->runtime;
+    int result = warden_park_fork(run, pool->zygote->zygote, now, &err);
+    if (result == 0)
+        result = warden_park_adopt(run, &err);
+    if (result < 0) {
+        warden_run_bury(run);
+        warden_pools_zygote_lost(warden, &err);
+        return NULL;
+    }
+    pool->zygote->runs++;
+    pool_counts(warden, run->runtime)->refills++;
+    pool_link(pool, run);
+    return run;
+}
+
+/* ---- making more ---- */
+
+/* One of a few: reading it is slow. */
+static void measure(struct pool *pool)
+{
+    const struct run *newest = pool->waiting;
+    if (!newest || !newest->ready || pool->made % MEASURE_EVERY != 0)
+        return;
+    pool->bytes_each = warden_park_bytes(newest);
+}
+
+static void take_run(struct warden *warden, struct pool *pool, struct run *run, int result,
+                     struct brig_error *err)
+{
+    if (result == 0)
+        result = warden_park_adopt(run, err);
+    if (result < 0) {
+        build_failed(warden, run, err);
+        return;
+    }
+    warden->pools.retry.wait_ms = 0;
+    pool_counts(warden, run->runtime)->refills++;
+    if (!pool || pool->changed || warden->draining) {
+        pool_discard(run);
+        return;
+    }
+    pool_link(pool, run);
+    measure(pool);
+    pool->made++;
+}
+
+static void take_zygote(struct warden *warden, struct pool *pool, struct pool_zygote *own,
+                        int result, struct brig_error *err)
+{
+    if (result == 0)
+        result = warden_zygote_adopt(own, err);
+    if (result < 0)
+        warden_pools_zygote_lost(warden, err);
+    if (result < 0 || !pool || pool->changed || warden->draining)
+        warden_zygote_bury(own);
+    else
+        pool->next_zygote = own;
+}
+
+/* What the thread has made. */
+void pool_take_built(void *owner, uint32_t events)
+{
+    struct warden *warden = owner;
+    struct pools *pools = &warden->pools;
+    struct brig_error err = {0};
+    int result;
+    (void)events;
+    void *made = warden_builder_take(&pools->builder, &result, &err);
+    struct pool *pool = take_ptr(&pools->builds_for);
+    if (!made)
+        return;
+    if (pools->builds_zygote)
+        take_zygote(warden, pool, made, result, &err);
+    else
+        take_run(warden, pool, made, result, &err);
+}
+
+static void give(struct warden *warden, struct pool *pool, builder_make *work, void *what,
+                 bool zygote)
+{
+    pool->changed = false;
+    warden->pools.builds_for = pool;
+    warden->pools.builds_zygote = zygote;
+    warden_builder_give(&warden->pools.builder, work, what);
+}
+
+static void begin_build(struct warden *warden, struct pool *pool)
+{
+    struct brig_error err = {0};
+    if (pool_fork(warden, pool, false))
+        return;
+    struct run *run = warden_run_new(warden);
+    if (!run)
+        return;
+    run->runtime = pool->runtime;
+    if (warden_park_prepare(run, &err) < 0)
+        build_failed(warden, run, &err);
+    else
+        give(warden, pool, warden_park_build, run, false);
+}
+
+/* ---- zygotes ---- */
+
+/* A new one is made before the old one goes. */
+static bool wants_zygote(const struct warden *warden, const struct pool *pool, uint64_t now_ms)
+{
+    return pool->runtime->parking == PARKING_ZYGOTE && warden->pools.library >= 0 &&
+           pool->size.target > 0 && !pool->next_zygote &&
+           warden_zygote_is_worn(pool->zygote, now_ms);
+}
+
+static void look_after_zygote(struct warden *warden, struct pool *pool)
+{
+    if (pool->zygote && pool->zygote->gone)
+        warden_zygote_bury(take_ptr(&pool->zygote));
+    if (pool->next_zygote && pool->next_zygote->gone)
+        warden_zygote_bury(take_ptr(&pool->next_zygote));
+    if (!warden_zygote_is_ready(pool->next_zygote))
+        return;
+    warden_zygote_bury(pool->zygote);
+    pool->zygote = take_ptr(&pool->next_zygote);
+    warden->pools.zygote_retry.wait_ms = 0;
+}
+
+static void look_after_zygotes(struct warden *warden, uint64_t now_ms)
+{
+    struct pools *pools = &warden->pools;
+    for (struct pool *pool = pools->first; pool; pool = pool->next) {
+        look_after_zygote(warden, pool);
+        if (!pools->builder.running || warden_builder_is_busy(&pools->builder) ||
+            now_ms < pools->zygote_retry.at_ms || !wants_zygote(warden, pool, now_ms))
+            continue;
+        struct pool_zygote *own = warden_zygote_new(warden, pool->runtime);
+        if (own)
+            give(warden, pool, warden_zygote_build, own, true);
+    }
+    warden_zygotes_clear(warden);
+}
+
+/* One at a time, and not at the expense of what runs: each run that may come has its slot. */
+static bool may_build(const struct warden *warden, uint64_t now_ms)
+{
+    const struct pools *pools = &warden->pools;
+    uint64_t bytes = 0;
+    if (!pools->builder.running || warden_builder_is_busy(&pools->builder) || warden->draining ||
+        now_ms < pools->retry.at_ms ||
+        warden->slot_count - warden->slots_taken <= warden->run_most - warden->run_count)
+        return false;
+    for (const struct pool *pool = pools->first; pool; pool = pool->next) {
+        bytes += pool->count * pool->bytes_each;
+        for (const struct run *run = pool->waiting; run; run = run->next)
+            if (!run->ready)
+                return false;
+    }
+    return bytes < warden->config->sandbox.pool.memory_bytes;
+}
+
+/* What was just begun has the machine to itself for a moment, until it has ended, unless the next such
+ * request would find nothing at all. */
+static bool is_due(const struct warden *warden, const struct pool *pool, uint64_t now_ms)
+{
+    bool nothing = pool->count == 0 && !warden_zygote_is_ready(pool->zygote);
+    bool quiet = warden->run_count == 0 || now_ms >= warden->pools.quiet_ms;
+    return pool->size.target > pool->count && (nothing || quiet);
+}
+
+/* The one that lacks most. */
+static struct pool *choose_needy(const struct warden *warden, uint64_t now_ms)
+{
+    struct pool *needy = NULL;
+    size_t most = 0;
+    for (struct pool *pool = warden->pools.first; pool; pool = pool->next) {
+        size_t lacks = pool->size.target > pool->count ? pool->size.target - pool->count : 0;
+        if (lacks <= most || !is_due(warden, pool, now_ms))
+            continue;
+        most = lacks;
+        needy = pool;
+    }
+    return needy;
+}
+
+bool pool_lacks_any(const struct warden *warden)
+{
+    for (const struct pool *pool = warden->pools.first; pool; pool = pool->next)
+        if (pool->size.target > pool->count)
+            return true;
+    return false;
+}
+
+void pool_fill(struct warden *warden, uint64_t now_ms)
+{
+    look_after_zygotes(warden, now_ms);
+    struct pool *needy = may_build(warden, now_ms) ? choose_needy(warden, now_ms) : NULL;
+    if (needy)
+        begin_build(warden, needy);
+}
