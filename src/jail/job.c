@@ -261,7 +261,8 @@ static void close_wire(struct brig_job *job)
     job->wire = -1;
 }
 
-/* Init's last words. To be woken once more by the end of the wire would hold up its end. */
+/* Init's last words: everybody else is dead. What can be done while it ends is done now. To be woken
+ * once more by the end of the wire would hold it up. */
 static void note_end(struct brig_job *job, const struct wire_message *message)
 {
     job->end = *message;
@@ -269,6 +270,8 @@ static void note_end(struct brig_job *job, const struct wire_message *message)
     close_wire(job);
     close_if_open(job->entry_fd); /* nobody can enter any more; and to close it takes a while */
     job->entry_fd = -1;
+    limits_usage(&job->limits, &job->group_usage); /* of all but init */
+    job->usage_known = true;
 }
 
 static void handle_wire(struct brig_job *job)
@@ -330,7 +333,8 @@ static void drain_captures(struct brig_job *job)
 static int conclude(struct brig_job *job)
 {
     job->ended_us = clock_now_us();
-    limits_usage(&job->limits, &job->group_usage);
+    if (!job->usage_known)
+        limits_usage(&job->limits, &job->group_usage);
     drain_captures(job);
     watch_conclude(&job->watch, &job->plan, &job->notices);
     door_conclude(job->door, &job->notices);

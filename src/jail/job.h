@@ -44,6 +44,7 @@ struct brig_job {
     bool waiting;                  /* the command is held until then */
     struct job_building *building; /* by a zygote, until init says that it runs; or NULL */
     int entry_fd;                  /* what is published for job_enter(), or -1 */
+    bool usage_known;              /* of the group, before init ended */
     struct capture captures[2];
     struct watch watch;
     struct brig_unenforced notices;

@@ -109,6 +109,25 @@ refuses() { # refuses FEATURES
     done
 }
 
+@test "without robust futexes the jail is full" {
+    for who in $(each_user); do
+        prepare "$who"
+        is_full set_robust_list fail
+    done
+}
+
+# The command's process is there long before init, and waits for it.
+@test "where init cannot be executed, or the host's tree stays, the command never runs" {
+    for who in $(each_user); do
+        for lacking in execveat=ENOMEM umount2=EPERM set_robust_list,execveat=ENOMEM \
+            set_robust_list,umount2=EPERM; do
+            prepare "$who"
+            must_exit 125 jail "$lacking" fail sh -c "echo x > '$WS/ran'"
+            [ ! -e "$WS/ran" ]
+        done
+    done
+}
+
 # ---- Landlock ----
 
 @test "without Landlock the jail is full and says what it lacks" {
