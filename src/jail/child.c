@@ -305,9 +305,10 @@ static int start_session(int pty)
 }
 
 /* What the command's process waits at. Where it is there early, and so in our memory until its exec,
- * that we have left it is enough: either we are init then, or there is no jail. Where it is held, it is
- * the supervisor who lets it go, by a socket: nobody gets a signal who writes to one that nobody reads
- * any more. */
+ * that we have left it is enough: either we are init then, or there is no jail. The kernel says so a
+ * moment before we have another memory, and what keeps the command from looking into it until then
+ * is that it has no capabilities. Where it is held, it is the supervisor who lets it go, by a socket:
+ * nobody gets a signal who writes to one that nobody reads any more. */
 static long close_gate(struct start *start)
 {
     if (start->plan->held) {
@@ -315,7 +316,7 @@ static long close_gate(struct start *start)
             SYS(socketpair, 1 /* AF_UNIX */, 1 /* SOCK_STREAM */ | O_CLOEXEC, 0, start->gate);
         return made < 0 ? made : child_say_fd(start->wire, WIRE_GATE, 0, start->gate[1]);
     }
-    if (start->early)
+    if (start->early && start->plan->drop_caps)
         child_hold(&start->hold);
     return start->hold.held ? 0 : SYS(pipe2, start->gate, O_CLOEXEC);
 }
