@@ -105,7 +105,7 @@ int identity_apply(const struct identity *identity, struct brig_policy *policy,
 
 void identity_enter(const struct identity *identity)
 {
-    if (geteuid() != 0 || identity->host_uid == (uid_t)-1)
+    if (identity->host_uid == (uid_t)-1 || geteuid() != 0)
         return;
     /* The group first: without uid 0 it could not be changed any more. */
     if (identity->host_gid != (gid_t)-1)
@@ -115,7 +115,7 @@ void identity_enter(const struct identity *identity)
 
 void identity_leave(const struct identity *identity)
 {
-    if (geteuid() != 0 || identity->host_uid == (uid_t)-1)
+    if (identity->host_uid == (uid_t)-1 || geteuid() != 0)
         return;
     (void)setfsuid(geteuid());
     (void)setfsgid(getegid());
