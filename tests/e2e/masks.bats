@@ -368,7 +368,7 @@ open" ]
     made mlive .mcfg
     local MODE outside
     lib_is_root || cannot "needs a directory that is neither in the home nor in /tmp"
-    outside=$(mktemp -d /var/lib/brigtest.XXXXXXXX)
+    outside=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}"/brigtest.XXXXXXXX)
     LIB_SCRATCHES="$LIB_SCRATCHES $outside"
     chmod 0755 "$outside"
     mkdir "$outside/gh"

@@ -327,16 +327,29 @@ limited_jail() {
         world "${who/given/user}" timeout $((120 * ${BRIG_SLOW:-1})) "${through[@]}" "$BRIG" run --mode sealed --nocwd \
             --rdir "$WORLD" --verbose --allow good.example:5000 --dir "$SCRATCH" "$@"
     ) > "$SCRATCH/out" 2>&1 3>&- &
-    jail_pid=$!
-    await "$SCRATCH/connected"
+    jail_pid=$! ENDS=$!
+    await_connected
     pid=$(world_broker)
     run cat "$SCRATCH/out"
     [[ $output != *"no cgroup for it"* ]] || cannot "there are no groups to be made here: $output"
 }
 
+# await_connected: unless the jail ends before it is, and says why.
+await_connected() {
+    local try
+    for ((try = 0; try < 300 * ${BRIG_SLOW:-1}; try++)); do
+        [ ! -e "$SCRATCH/connected" ] || return 0
+        kill -0 "$jail_pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$SCRATCH/out" >&2
+    return 1
+}
+
 # limited_jail_ends: as it should, and the broker and its groups with it.
 limited_jail_ends() {
     touch "$SCRATCH/enough"
+    ENDS=
     wait "$jail_pid"
     [ ! -e "/proc/$pid" ]
     [ ! -e "$memory_group" ]

@@ -7,7 +7,7 @@ load lib
 
 setup_file() {
     lib_is_root || return 0
-    export WORLD=/var/lib/brig-net-world.$$
+    export WORLD=${BRIG_SCRATCH:-/var/lib}/brig-net-world.$$
     mkdir -m 0755 "$WORLD"
     mkfifo "$WORLD/hold"
     # It ends with the pipe, which this shell and nobody else holds open.
@@ -42,6 +42,11 @@ teardown() {
     if [ -n "${SERVER:-}" ]; then
         kill "$SERVER" || true
         wait "$SERVER" || true
+    fi
+    # And one whose jail ends with a file leaves its pid in ENDS.
+    if [ -n "${ENDS:-}" ]; then
+        touch "$SCRATCH/enough"
+        wait "$ENDS" || true
     fi
     # The jails that have a home have a holder as well, which would stay.
     for storage in root user why; do
