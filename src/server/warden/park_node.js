@@ -13,6 +13,22 @@ for (const key of Object.keys(Module._pathCache))
 const preloaded = process._preload_modules;
 if (Array.isArray(preloaded) && !Object.isFrozen(preloaded))
   preloaded.splice(0);
+// What ends by itself, and well, ends as by process.exit(): Node would take itself apart first, which takes
+// longer than most programs. An end with an error is left to Node, which has something to print then.
+function endQuickly() {
+  const { emit, reallyExit } = process;
+  let mayEnd = false;
+  const value = function (name, code) {
+    if (name === 'beforeExit')
+      mayEnd = true;
+    const heard = Reflect.apply(emit, this, arguments);
+    if (name === 'exit' && mayEnd && code === 0 && !process.exitCode)
+      Reflect.apply(reallyExit, process, [0]);
+    return heard;
+  };
+  Object.defineProperty(value, 'name', { value: 'emit' });
+  Object.defineProperty(process, 'emit', { value, writable: true, configurable: true, enumerable: false });
+}
 // Threads of the code's own load what the process was started with, and have nothing to wait for.
 if (require('worker_threads').isMainThread) {
   const fs = require('fs');
@@ -28,4 +44,5 @@ if (require('worker_threads').isMainThread) {
   if (fs.readSync(gate, Buffer.alloc(1), 0, 1) !== 1)
     process.reallyExit(1);
   fs.closeSync(gate);
+  endQuickly();
 }
