@@ -7,7 +7,7 @@ load lib
 
 setup_file() {
     lib_is_root || return 0
-    export WORLD=/var/lib/brig-net-world.$$
+    export WORLD=${BRIG_SCRATCH:-/var/lib}/brig-net-world.$$
     mkdir -m 0755 "$WORLD"
     mkfifo "$WORLD/hold"
     # It ends with the pipe, which this shell and nobody else holds open.
