@@ -62,13 +62,14 @@ static FILE *open_or_wait(const char *name, const char *path, const char *mode)
     python_run(own);
 }
 
-__attribute__((visibility("default"))) FILE *fopen(const char *path, const char *mode)
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED FILE *fopen(const char *path, const char *mode) /* lint: cloexec because it is asked for */
 {
     return open_or_wait("fopen", path, mode);
 }
 
-__attribute__((visibility("default"))) FILE *fopen64(const char *path, const char *mode);
-FILE *fopen64(const char *path, const char *mode)
+EXPORTED FILE *fopen64(const char *path, const char *mode)
 {
     return open_or_wait("fopen64", path, mode);
 }

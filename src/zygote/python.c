@@ -314,7 +314,7 @@ static char *read_file(const char *file, size_t *ret_length)
 /* What is wrong with it the interpreter says in other words when it reads a file. */
 static int run_bad_code(const char *file)
 {
-    FILE *program = fopen(file, "rb");
+    FILE *program = fopen(file, "rbe");
     api.clear();
     return program && api.run_simple_file(program, file, 1, NULL) == 0 ? 0 : 1;
 }
