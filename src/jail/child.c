@@ -775,7 +775,9 @@ long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
                             .fork = fork_function,
                             .fork_argument = argument};
     *ret_start = start;
-    struct child_clone clone = {
-        .flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan), .function = forker_main};
+    struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK,
+                                .exit_signal = SIGNAL_CHILD, /* so that it can be ignored */
+                                .cgroup = group_of(plan),
+                                .function = forker_main};
     return child_clone(start, &clone);
 }

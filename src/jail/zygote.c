@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 #define LIBRARY_PLACE "/tmp"
 #define LIBRARY_MAX (8 << 20)
 #define LAST_WORDS_MAX 300
+#define END_PATIENCE_MS 200
 
 /* ---- messages ---- */
 
@@ -345,7 +347,10 @@ void zygote_free(struct zygote *zygote)
     if (!zygote || zygote->shares-- > 0)
         return;
     if (zygote->socket >= 0)
-        (void)close(zygote->socket); /* which ends it */
+        (void)close(zygote->socket); /* which ends it, and then who looks after it */
+    struct pollfd ended = {.fd = zygote->process.pidfd, .events = POLLIN};
+    if (zygote->process.pid > 0)
+        (void)poll(&ended, 1, END_PATIENCE_MS);
     if (zygote->words >= 0)
         (void)close(zygote->words);
     spawn_end(&zygote->process);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "jail/child_start.h"
@@ -187,10 +187,20 @@ static void be_command(const struct start *start, const struct order *order, con
     (void)pthread_sigmask(SIG_SETMASK, &zygote.mask, NULL);
 }
 
-static void reap(void)
+/* Who makes jails, and their first processes, are our children; who supervises them knows of their ends
+ * otherwise, and here nobody waits. */
+static void leave_children(void)
 {
-    while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
-        ;
+    struct sigaction ignore = {.sa_handler = SIG_IGN, .sa_flags = SA_NOCLDWAIT};
+    (void)sigaction(SIGCHLD, &ignore, NULL);
+}
+
+/* With who looks after us we end, whatever we are at. */
+static void end_with_parent(void)
+{
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() == 1)
+        _exit(0);
 }
 
 /* True in the child. */
@@ -214,7 +224,6 @@ static bool fork_jail(const struct order *order, const char *file)
     python_after_fork(false);
     for (size_t i = 0; i < order->fd_count; i++)
         (void)close(order->fds[i]);
-    reap();
     return false;
 }
 
@@ -228,6 +237,8 @@ void serve(const char *file, const char *modules)
     if (!room || zygote.memory == MAP_FAILED || !take_plan(room) || !python_prepare(modules))
         _exit(125);
     remember_signals();
+    leave_children();
+    end_with_parent();
     (void)pthread_sigmask(SIG_SETMASK, NULL, &zygote.mask);
     struct zygote_message ready = {.type = ZYGOTE_READY};
     if (send(ZYGOTE_SOCKET_FD, &ready, sizeof ready, MSG_NOSIGNAL) < 0)
