@@ -23,6 +23,7 @@
 #include "home/sockets.h"
 
 /* How long it stays after the last run: the jail's /tmp lives as long. */
+#define LAST_WORDS 8 /* of who has gone, taken at a time */
 #define LINGER_MS (60 * 60 * 1000)
 
 #define OVERFLOW_UID 65534
@@ -271,6 +272,23 @@ static int patience_ms(const struct holder *holder)
     return holder->masking.blind ? BLIND_MS : -1;
 }
 
+/* Those that have gone, or those that have not. From the end: dropping moves the last one here. */
+static void serve_some(struct holder *holder, struct pollfd *fds, bool gone)
+{
+    for (size_t i = holder->run_count; i-- > 0;) {
+        short events = fds[i + 1].revents;
+        if (events == 0 || ((events & POLLHUP) != 0) != gone)
+            continue;
+        bool stays = (events & POLLIN) && serve(holder, &holder->runs[i]);
+        for (int more = 0; gone && stays && more < LAST_WORDS; more++)
+            stays = serve(holder, &holder->runs[i]);
+        if (stays)
+            continue;
+        fds[i + 1] = fds[holder->run_count];
+        drop_run(holder, i);
+    }
+}
+
 static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
     static struct pollfd fds[HOLDER_RUNS_MAX + 2];
@@ -293,10 +311,9 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         }
         if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
             masking_process(&holder->masking);
-        for (size_t i = count; i-- > 0;) /* from the end: dropping moves the last one here */
-            if (fds[i + 1].revents &&
-                (!(fds[i + 1].revents & POLLIN) || !serve(holder, &holder->runs[i])))
-                drop_run(holder, i);
+        serve_some(holder, fds,
+                   true); /* who joins now may be alone then, and have masks of its own */
+        serve_some(holder, fds, false);
         if (fds[0].revents & POLLIN)
             accept_run(holder);
     }

@@ -382,7 +382,7 @@ stale_groups() {
     local group
     for group in $(groups); do
         lib_is_root || [ -O "$group" ] || continue
-        [ -d "/proc/$(basename "$group" | cut -d- -f2)" ] || find "$group" -type d
+        [ -d "/proc/$(basename "$group" | cut -d- -f2)" ] || find "$group" -type d 2>/dev/null || continue # it was about to go
     done
 }
 
