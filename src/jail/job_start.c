@@ -360,14 +360,15 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
 /* ---- one that a zygote makes ---- */
 
 /* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
- * of ours. That waits for the whole machine where v2 has the limits, but nobody waits for that; where v1
- * has them, v2 has nothing to say. */
-static int enter_as_stranger(struct brig_job *job, int *ret_procs, struct brig_error *err)
+ * of ours. With v2 that waits for the whole machine, but nobody waits for that; where v1 has the limits,
+ * v2 only counts the time of the CPU, and is left out where no limit is on that. */
+static int enter_as_stranger(struct brig_job *job, bool counted, int *ret_procs,
+                             struct brig_error *err)
 {
     struct plan *plan = &job->plan;
     int group = plan->cgroup_fd;
     plan->cgroup_fd = *ret_procs = -1;
-    if (group < 0 || cgroup_kind(job->limits.group) != CGROUP_V2)
+    if (group < 0 || (cgroup_kind(job->limits.group) != CGROUP_V2 && !counted))
         return 0;
     *ret_procs = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     if (*ret_procs < 0 || plan->join_count == CGROUP_JOIN_MAX)
@@ -386,7 +387,8 @@ static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host
     autoclose int theirs = pair[1];
     autoclose int procs = -1;
     job->started_us = clock_now_us();
-    int result = job->plan.become_joined ? enter_as_stranger(job, &procs, err) : 0;
+    bool counted = zygote->template->policy->limits[BRIG_LIMIT_CPU_MS] != 0;
+    int result = job->plan.become_joined ? enter_as_stranger(job, counted, &procs, err) : 0;
     return result < 0 ? result : zygote_order(zygote, &job->plan, host_id, theirs, streams, err);
 }
 

@@ -259,6 +259,10 @@ static int settle_limits(struct plan *plan, const struct brig_policy *policy,
 static int make_plan(struct zygote *zygote, struct brig_error *err)
 {
     struct brig_template *template = zygote->template;
+    /* Both are looked after by who starts a jail itself. */
+    if (template->fresh.mask_count > 0 || template->fresh.door)
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                         "a policy with masks or with a network door cannot have a zygote");
     struct denials denials = DENIALS_INIT;
     struct plan *plan = &template->fresh;
     plan->workdir = template->policy->workdir;

@@ -101,6 +101,16 @@ static void end_zygote(void)
     zygote_free(last);
 }
 
+/* A zygote has no use for them: who watches what they cover is not there yet. */
+static void drop_protection(struct brig_policy *policy)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access != BRIG_PROTECT)
+            policy->grants[kept++] = policy->grants[i];
+    policy->grant_count = kept; /* what they held is not worth freeing here */
+}
+
 static int start_forked(const struct brig_policy *policy, const struct brig_command *command,
                         struct brig_job **ret_job, struct brig_error *err)
 {
@@ -108,6 +118,8 @@ static int start_forked(const struct brig_policy *policy, const struct brig_comm
     struct zygote *zygote = NULL;
     autostr struct str program = {0};
     write_program(policy, command, &program);
+    if (own)
+        drop_protection(own);
     int result = own ? brig_policy_private(own, BRIG_READ_ONLY, PLACE, err) : brig_fail_nomem(err);
     if (result == 0)
         result = policy_late_file(own, PROGRAM, 0444, err);
