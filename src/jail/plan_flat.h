@@ -3,6 +3,7 @@
  * where the command starts. Not what is executed, nor what the parent needs afterwards. */
 #pragma once
 
+#include <linux/filter.h>
 #include <stddef.h>
 
 #include "jail/plan.h"
@@ -19,6 +20,7 @@ struct plan_flat {
     size_t steps, rules, workdir; /* offsets; 0: none */
     size_t seccomp, seccomp_told;
     uint16_t seccomp_count, seccomp_told_count;
+    struct sock_fprog filters[2]; /* for who reads it */
 };
 
 static inline uint64_t plan_flat_build(void)

@@ -12,7 +12,6 @@ static const char *at(char *bytes, const void *offset)
 
 bool plan_unflatten(void *bytes, size_t length, struct plan *ret_plan)
 {
-    static struct sock_fprog filters[2]; /* one plan a process */
     struct plan_flat *flat = bytes;
     char *base = bytes;
     if (length < sizeof *flat || flat->magic != PLAN_FLAT_MAGIC ||
@@ -27,13 +26,13 @@ bool plan_unflatten(void *bytes, size_t length, struct plan *ret_plan)
     plan.rules = (struct plan_rule *)(void *)(base + flat->rules);
     for (size_t i = 0; i < plan.rule_count; i++)
         plan.rules[i].path = at(base, plan.rules[i].path);
-    filters[0] = (struct sock_fprog){
+    flat->filters[0] = (struct sock_fprog){
         .len = flat->seccomp_count, .filter = (struct sock_filter *)(void *)(base + flat->seccomp)};
-    filters[1] =
+    flat->filters[1] =
         (struct sock_fprog){.len = flat->seccomp_told_count,
                             .filter = (struct sock_filter *)(void *)(base + flat->seccomp_told)};
-    plan.seccomp = flat->seccomp ? &filters[0] : NULL;
-    plan.seccomp_told = flat->seccomp_told ? &filters[1] : NULL;
+    plan.seccomp = flat->seccomp ? &flat->filters[0] : NULL;
+    plan.seccomp_told = flat->seccomp_told ? &flat->filters[1] : NULL;
     plan.workdir = at(base, (const void *)(uintptr_t)flat->workdir);
     plan.arena = (struct arena){0};
     plan.door = NULL;

@@ -126,7 +126,7 @@ static void map_range(struct plan *held, const struct template_ids *ids)
 static int prepare(struct brig_template *template, enum plan_split_kind kind,
                    const struct template_ids *ids, struct brig_error *err)
 {
-    struct plan held;
+    struct plan held = PLAN_INIT;
     int result = plan_compile(template->policy, PLAN_FULL, 0, &template->compiled, err);
     if (result == 0)
         result = plan_open_init(&template->compiled, err);

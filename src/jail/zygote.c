@@ -44,11 +44,10 @@ static int send_message(int socket, const struct zygote_message *message, const 
     if (fd_count > 0) {
         header.msg_control = &control;
         header.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-        struct cmsghdr *item = CMSG_FIRSTHDR(&header);
-        *item = (struct cmsghdr){.cmsg_len = CMSG_LEN(fd_count * sizeof(int)),
-                                 .cmsg_level = SOL_SOCKET,
-                                 .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(item), fds, fd_count * sizeof(int));
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(fd_count * sizeof(int)),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
     }
     return sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
