@@ -60,6 +60,15 @@ static int take_pid(struct brig_job *job, pid_t pid, int *pidfd, struct brig_err
     return 0;
 }
 
+/* The steps are in the zygote's plan: the job's own was trimmed. */
+static void note_soft_failure(struct brig_job *job, const struct wire_message *message)
+{
+    struct plan told = job->building->zygote->plan;
+    told.unenforced = job->plan.unenforced;
+    plan_note_soft_failure(&told, message->a, message->b);
+    job->plan.unenforced = told.unenforced;
+}
+
 /* Both words have come: that init runs, and which process it is. */
 static int finish(struct brig_job *job, struct brig_error *err)
 {
@@ -84,7 +93,7 @@ int job_build(struct brig_job *job, const struct wire_message *message, int fd,
     case WIRE_FAILED:
         return plan_explain_failure(&building->zygote->plan, message->a, message->b, err);
     case WIRE_SOFT:
-        plan_note_soft_failure(&job->plan, message->a, message->b);
+        note_soft_failure(job, message);
         break;
     case WIRE_PID:
         result = take_pid(job, message->a, &own, err);
