@@ -370,7 +370,7 @@ static int enter_as_stranger(struct brig_job *job, bool counted, int *ret_procs,
     plan->cgroup_fd = *ret_procs = -1;
     if (group < 0 || (cgroup_kind(job->limits.group) != CGROUP_V2 && !counted))
         return 0;
-    *ret_procs = openat(group, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    *ret_procs = cgroup_open_procs(job->limits.group);
     if (*ret_procs < 0 || plan->join_count == CGROUP_JOIN_MAX)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the jail's group");
     plan->join_fds[plan->join_count++] = *ret_procs;
