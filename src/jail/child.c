@@ -553,6 +553,19 @@ static int join_namespaces(const struct plan *plan)
     return (int)result;
 }
 
+/* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
+static long clone_first(struct start *start, int (*function)(void *))
+{
+    unsigned long flags = first_flags(start->plan);
+    return child_clone(start,
+                       &(struct child_clone){
+                           .flags = flags | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD,
+                           .stack = 1,
+                           .pid = &start->first,
+                           .function = function,
+                       });
+}
+
 static int intermediate_main(void *argument)
 {
     struct start *start = argument;
@@ -571,14 +584,7 @@ static int intermediate_main(void *argument)
         return child_failed(start, PLAN_STEP_IDS, result);
     if (plan->only_steps)
         return build(start);
-    /* CLONE_PARENT: the first process is the caller's child, to be waited for and signalled. */
-    long pid = child_clone(
-        start, &(struct child_clone){
-                   .flags = first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD,
-                   .stack = 1,
-                   .pid = &start->first,
-                   .function = first_main,
-               });
+    long pid = clone_first(start, first_main);
     if (pid < 0)
         return child_failed(start, PLAN_STEP_CLONE, pid);
     child_wait_until_gone(&start->command_here);
@@ -751,12 +757,7 @@ static int forker_main(void *argument)
         return child_failed(start, PLAN_STEP_IDS, result);
     if ((result = join_namespaces(plan)) < 0)
         return child_failed(start, PLAN_STEP_JOIN, result);
-    long pid = child_clone(
-        start, &(struct child_clone){
-                   .flags = first_flags(plan) | CLONE_VM | CLONE_VFORK | CLONE_PARENT | CLONE_PIDFD,
-                   .stack = 1,
-                   .function = forked_first_main,
-               });
+    long pid = clone_first(start, forked_first_main);
     if (pid < 0)
         return child_failed(start, PLAN_STEP_CLONE, pid);
     return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
