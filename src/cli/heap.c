@@ -15,7 +15,6 @@
 
 #define ALIGNMENT 16
 #define FIRST_BYTES ((size_t)192 * 1024) /* what a launch needs, without a mapping */
-#define READY_BYTES ((size_t)48 * 1024)  /* of that, made ready at once rather than page by page */
 #define PIECE_BYTES ((size_t)1024 * 1024)
 #define SMALLEST 32
 #define CLASSES 45          /* 32 bytes to 96 KiB, with the header */
@@ -76,12 +75,6 @@ static bool take_piece(void)
         heap.begun = true;
         heap.next = first_piece;
         heap.end = first_piece + FIRST_BYTES;
-#ifdef MADV_POPULATE_WRITE
-        uintptr_t page = ((uintptr_t)first_piece + 4095) & ~(uintptr_t)4095;
-        int saved = errno; /* only faster: older kernels do not know it */
-        (void)madvise((void *)page, READY_BYTES, MADV_POPULATE_WRITE);
-        errno = saved;
-#endif
         return true;
     }
     char *piece = map(PIECE_BYTES);
