@@ -18,6 +18,7 @@
 
 /* What lies beyond this in a file is left to getent. */
 #define USERS_FILE_MAX 32768
+#define USERS_FIRST_BYTES 3072 /* where most users are, on a machine for people */
 /* Directory services may be far away; a run is not kept waiting for a name for longer. */
 #define USERS_GETENT_TIMEOUT_MS 10000
 
@@ -130,11 +131,11 @@ bool users_group_in_text(const char *text, size_t length, gid_t gid, char *name)
 /* ---- The system's ------------------------------------------------------------------------- */
 
 /* Reads a file's beginning, whole lines only; 0 if it cannot be read. */
-static size_t read_file(const char *path, char text[static USERS_FILE_MAX])
+static size_t read_file(const char *path, char *text, size_t max)
 {
     autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t size = fd < 0 ? -1 : read(fd, text, USERS_FILE_MAX);
-    if (size < USERS_FILE_MAX)
+    ssize_t size = fd < 0 ? -1 : read(fd, text, max);
+    if (size < (ssize_t)max)
         return size > 0 ? (size_t)size : 0;
     const char *newline = memrchr(text, '\n', (size_t)size);
     return newline ? (size_t)(newline + 1 - text) : 0;
@@ -209,20 +210,30 @@ static size_t ask_getent(const char *database, unsigned id, char *text, size_t m
     return size;
 }
 
-bool users_find(uid_t uid, char *line, struct users_user *ret_user)
+/* Kept apart: what is large is not on the stack of who finds the user without it. */
+static __attribute__((noinline)) bool find_further(uid_t uid, char *line,
+                                                   struct users_user *ret_user)
 {
     char text[USERS_FILE_MAX];
-    size_t size = read_file("/etc/passwd", text);
+    size_t size = read_file("/etc/passwd", text, sizeof text);
     if (users_find_in_text(text, size, uid, line, ret_user))
         return true;
     size = ask_getent("passwd", uid, text, sizeof text);
     return users_find_in_text(text, size, uid, line, ret_user);
 }
 
+bool users_find(uid_t uid, char *line, struct users_user *ret_user)
+{
+    char beginning[USERS_FIRST_BYTES];
+    size_t size = read_file("/etc/passwd", beginning, sizeof beginning);
+    return users_find_in_text(beginning, size, uid, line, ret_user) ||
+           find_further(uid, line, ret_user);
+}
+
 bool users_group(gid_t gid, char *name)
 {
     char text[USERS_FILE_MAX];
-    size_t size = read_file("/etc/group", text);
+    size_t size = read_file("/etc/group", text, sizeof text);
     if (users_group_in_text(text, size, gid, name))
         return true;
     size = ask_getent("group", gid, text, sizeof text);
