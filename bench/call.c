@@ -30,10 +30,10 @@
 
 /* ---- a call that does nothing ---- */
 
-enum way { WAY_FORK, WAY_FLOOR, WAY_CALLER, WAY_CALL, WAY_FULL, WAYS };
-static const char *const way_names[WAYS] = {"fork + waitpid", "the same with walls alone",
-                                            "brig_caller_call", "brig_call",
-                                            "brig_caller_call, full jail"};
+enum way { WAY_FORK, WAY_FLOOR, WAY_CALLER, WAY_CALL, WAY_FULL, WAY_NETWORK, WAYS };
+static const char *const way_names[WAYS] = {
+    "fork + waitpid", "the same with walls alone",   "brig_caller_call",
+    "brig_call",      "brig_caller_call, full jail", "the same, no network"};
 
 static struct brig_caller *callers[WAYS];
 static struct brig_call_options options;
@@ -260,7 +260,11 @@ int main(int argc, char **argv)
     bench_must(brig_caller_new(NULL, &options, &callers[WAY_CALLER], &err), "a caller", &err);
     options.namespaces = 1;
     bool has_full = brig_caller_new(NULL, &options, &callers[WAY_FULL], &err) == 0;
+    options.network = BRIG_NET_NONE;
+    if (has_full)
+        bench_must(brig_caller_new(NULL, &options, &callers[WAY_NETWORK], &err), "a caller", &err);
     options.namespaces = 0;
+    options.network = BRIG_NET_HOST;
     make_ruleset();
     produced_ns = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -276,5 +280,6 @@ int main(int argc, char **argv)
     measure_values();
     brig_caller_free(callers[WAY_CALLER]);
     brig_caller_free(callers[WAY_FULL]);
+    brig_caller_free(callers[WAY_NETWORK]);
     return 0;
 }

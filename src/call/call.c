@@ -50,10 +50,11 @@ static void kill_all(struct brig_call *call)
         return;
     }
     tell_init(call, WIRE_KILL, 0);
-    if (!again && call->init_pidfd >= 0)
+    int init = call->is_init ? call->pidfd : call->init_pidfd;
+    if (!again && init >= 0)
         return;
-    if (call->init_pidfd >= 0)
-        (void)SYS(pidfd_send_signal, call->init_pidfd, SIGKILL, 0, 0);
+    if (init >= 0)
+        (void)SYS(pidfd_send_signal, init, SIGKILL, 0, 0);
     else
         group_kill(call, SIGKILL); /* it has not come so far */
 }
@@ -151,6 +152,16 @@ static void write_maps(struct brig_call *call)
     tell_init(call, WIRE_GO, 0);
 }
 
+static void take_pid(struct brig_call *call, pid_t pid, int *fd)
+{
+    int *place = call->is_init ? &call->pidfd : &call->init_pidfd;
+    if (*place >= 0)
+        return;
+    *place = take_fd(fd);
+    if (call->is_init)
+        call->pid = pid;
+}
+
 static void take_message(struct brig_call *call, const struct wire_message *message, int *fd)
 {
     switch (message->type) {
@@ -164,8 +175,7 @@ static void take_message(struct brig_call *call, const struct wire_message *mess
         plan_note_soft_failure(call->own, message->a, message->b);
         break;
     case WIRE_PID:
-        if (call->init_pidfd < 0)
-            call->init_pidfd = take_fd(fd);
+        take_pid(call, message->a, fd);
         break;
     case WIRE_ENDED:
         call->end = *message;
@@ -178,7 +188,7 @@ static void take_message(struct brig_call *call, const struct wire_message *mess
     }
 }
 
-static void read_wire(struct brig_call *call)
+void call_read_wire(struct brig_call *call)
 {
     for (;;) {
         struct wire_message message = {0};
@@ -215,7 +225,7 @@ static void drain_captures(struct brig_call *call)
 
 static void note_status(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
 {
-    if (call->caller->full) { /* who ended is only its keeper */
+    if (call->caller->full) { /* who ended is only init, or its keeper */
         call->status_known = call->end.type == WIRE_ENDED && call->end.a != -1;
         call->status = call->end.a;
         call->cpu_user_us = call->end.user_us;
@@ -245,12 +255,12 @@ void call_conclude(struct brig_call *call)
         (void)cgroup_kill(call->limits.group);
     info = (siginfo_t){0};
     do
-        result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED, &usage);
+        result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | __WALL, &usage);
     while (result == -EINTR);
     /* If somebody else has reaped it, how it ended is not known. */
     call->ended_us = clock_now_us();
     if (call->wire >= 0)
-        read_wire(call);
+        call_read_wire(call);
     note_status(call, &info, &usage);
     limits_usage(&call->limits, &call->group_usage);
     drain_captures(call);
@@ -278,7 +288,7 @@ static void step(struct brig_call *call, const struct timespec *patience)
         if (watches[WATCH_ERR].revents)
             read_capture(call, &call->captures[1]);
         if (watches[WATCH_WIRE].revents)
-            read_wire(call);
+            call_read_wire(call);
         if (watches[WATCH_TRACE].revents)
             trace_serve(call, !(watches[WATCH_TRACE].revents & POLLIN));
         if (watches[WATCH_PROCESS].revents) {
@@ -391,16 +401,23 @@ int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result
 
 /* ---- all of it ---- */
 
-static __attribute__((noreturn)) void run_function(struct brig_call *call, brig_call_fn fn,
-                                                   void *argument)
+void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
 {
-    struct brig_call_child *child = brig_call_enter(call, 0);
     int result = fn(child, argument);
     if (child->head->state == MEMORY_NOTHING && result == 0)
         (void)brig_call_return(child, NULL, 0);
     if (child->head->state == MEMORY_NOTHING)
         (void)child_fail_number(child, result);
     brig_call_leave(child);
+}
+
+static int start_by_fork(struct brig_call *call, brig_call_fn fn, void *argument,
+                         struct brig_error *err)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        call_run(brig_call_enter(call, 0), fn, argument);
+    return brig_call_started(call, pid, err);
 }
 
 static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument,
@@ -410,10 +427,8 @@ static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument
     int result = brig_call_begin(caller, &call, err);
     if (result < 0)
         return result;
-    pid_t pid = fork();
-    if (pid == 0)
-        run_function(call, fn, argument);
-    result = brig_call_started(call, pid, err);
+    result = call_can_fork(call) ? call_start(call, fn, argument, err)
+                                 : start_by_fork(call, fn, argument, err);
     if (result == 0)
         result = brig_call_wait(call, err);
     if (result == 0)

@@ -58,7 +58,8 @@ struct brig_call {
     pid_t parent; /* us */
     pid_t pid;
     int pidfd;
-    int init_pidfd;   /* full: of the jail's first process, or -1 */
+    bool is_init; /* full: pid and pidfd are those of the jail's first process; else here, or -1: */
+    int init_pidfd;
     int epoll, timer; /* for brig_call_fd() */
     uint64_t started_us, ended_us;
     uint64_t wall_deadline_us, cpu_check_us, kill_deadline_us; /* 0: none */
@@ -79,13 +80,28 @@ static inline const struct plan *call_plan(const struct brig_call *call)
     return call->own ? call->own : &call->caller->plan;
 }
 
+/* Takes what has come over the wire. */
+void call_read_wire(struct brig_call *call);
 /* The call's process is over: reaps it and keeps all that is to be known of it. */
 void call_conclude(struct brig_call *call);
+
+/* In start.c: call_fork() in place of fork() and brig_call_started(). */
+bool call_can_fork(const struct brig_call *call);
+int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct brig_error *err);
 
 /* ---- enter.c and child.c: in the child ---- */
 
 /* For a function that returned a number and said nothing. */
 int child_fail_number(struct brig_call_child *child, int number);
+
+/* Forks the function's process inside of the full jail, and runs the function there. When it returns the
+ * jail has its init, or there is none. The pid of who made it, to be reaped, or -errno; *ret_first is
+ * that of the jail's first process, 0 if there was none or it cannot be told. */
+long call_fork(struct brig_call *call, brig_call_fn fn, void *argument, pid_t *ret_first);
+
+/* In call.c: the function, and what becomes of its number. */
+void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
+    __attribute__((noreturn));
 
 /* Ends a child that could not be confined; the gate tells why. */
 void enter_failed(struct brig_call *call, int step, int error) __attribute__((noreturn));

@@ -5,8 +5,10 @@
  * new process group, by which all it starts will be ended; the filter keeps them in it.
  * After a fork each page that is written is copied, and each part of a library that was not run yet is
  * looked for, at 1 to 2 us each: so system calls are made right here, and nothing is written without need.
- * In the full jail three processes follow one another: this one makes the namespaces, its child, which
- * borrows its memory, builds the jail and becomes init, and a fork of that returns from here. Nothing may be read or
+ * In the full jail three processes follow one another: one makes the namespaces, its child, which
+ * borrows its memory, builds the jail and becomes init, and a fork of that is the function's. Where we are
+ * who forks (call_fork()), the first two borrow the caller's memory, so that it is copied once. An
+ * interpreter forks by its own means: then the first is what it has forked. Nothing may be read or
  * written by the function before all walls stand, and no fd of the caller's outlives this file but
  * those that were asked for. */
 #include <errno.h>
@@ -25,6 +27,13 @@
 #include "call/call.h"
 #include "jail/child_say.h"
 #include "jail/sys.h"
+
+/* glibc's, from 2.35 on; it registers them with this size. */
+#if defined(__GLIBC__) && __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define HAS_SEQUENCES
+#define SEQUENCES_BYTES 32
+#endif
 
 #define FIRST_FD 3
 #define LAST_FD_GUESS 65536
@@ -153,6 +162,45 @@ static __attribute__((noreturn)) void wait_outside(const struct brig_call *call,
     _exit(0);
 }
 
+#ifdef HAS_SEQUENCES
+static char *thread_pointer(void)
+{
+#ifdef __x86_64__
+    char *pointer; /* not all compilers have a word for it here */
+    __asm__("mov %%fs:0, %0" : "=r"(pointer));
+    return pointer;
+#else
+    return __builtin_thread_pointer();
+#endif
+}
+#endif
+
+/* Who was cloned to share memory has no restartable sequences, and so has who it forks; but their
+ * area in libc's memory says otherwise. */
+static void renew_sequences(void)
+{
+#ifdef HAS_SEQUENCES
+    char *area = thread_pointer() + __rseq_offset;
+    if (__rseq_size > 0)
+        (void)SYS(rseq, area, SEQUENCES_BYTES, 0, RSEQ_SIG);
+#endif
+}
+
+/* In the function's process. */
+static void enter_walls(struct brig_call *call, const struct start *start)
+{
+    renew_sequences();
+    set_streams(call);
+    int status = guard_terminal(call);
+    if (status < 0)
+        _exit(child_failed(start, PLAN_STEP_SECCOMP, status));
+    if ((status = child_call_walls(start)) != 0 || (status = child_call_wait(start)) != 0)
+        _exit(status);
+    if (call->traced && (status = trace_install(call)) < 0)
+        _exit(child_failed(start, PLAN_STEP_SECCOMP, status));
+    close_others(call);
+}
+
 static void enter_full(struct brig_call *call)
 {
     struct start start = {.plan = call_plan(call), .wire = call->wire_child, .pidfd = -1};
@@ -182,14 +230,7 @@ static void enter_full(struct brig_call *call)
         _exit(child_failed(&start, PLAN_STEP_COMMAND, -errno));
     if (function > 0)
         _exit(child_call_init(&start, function));
-    set_streams(call);
-    if ((status = guard_terminal(call)) < 0)
-        _exit(child_failed(&start, PLAN_STEP_SECCOMP, status));
-    if ((status = child_call_walls(&start)) != 0 || (status = child_call_wait(&start)) != 0)
-        _exit(status);
-    if (call->traced && (status = trace_install(call)) < 0)
-        _exit(child_failed(&start, PLAN_STEP_SECCOMP, status));
-    close_others(call);
+    enter_walls(call, &start);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -238,29 +279,85 @@ static void open_memory(struct brig_call *call)
                                            .limit = call->caller->value_limit};
 }
 
-/* The caller's own mapping is not ours; this one is until the function runs. */
-static struct gate *enter_gate(struct brig_call *call)
+/* The caller's own mapping is not ours; this one is until the function runs. `pid` is what the caller
+ * knows us by, or 0. */
+static struct gate *enter_gate(struct brig_call *call, pid_t pid)
 {
     struct gate *gates = gates_map(&call->caller->gates);
     if (!gates)
         _exit(125); /* and no way to tell why */
     call->gate = gates + (call->gate - call->caller->gates.slots);
-    if (!gate_enter(call->gate, call->turn, (pid_t)SYS(getpid)))
+    if (!gate_enter(call->gate, call->turn, pid))
         _exit(125); /* nobody waits for us any more */
     return gates;
 }
 
+static void pass_gate(const struct brig_call *call, struct gate *gates)
+{
+    if (!gate_pass(call->gate, call->turn))
+        _exit(125); /* nobody waits for us any more */
+    (void)SYS(munmap, gates, GATES_BYTES);
+}
+
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
-    struct gate *gates = enter_gate(call);
+    struct gate *gates = enter_gate(call, (pid_t)SYS(getpid));
     open_memory(call); /* before the address space is limited */
     set_stdio();
     if (call->caller->full)
         enter_full(call);
     else
         enter_alone(call, flags);
-    if (!gate_pass(call->gate, call->turn))
-        _exit(125); /* nobody waits for us any more */
-    (void)SYS(munmap, gates, GATES_BYTES);
+    pass_gate(call, gates);
     return &call->child;
+}
+
+/* ---- the full jail, with one copy of the caller's memory ---- */
+
+struct birth {
+    struct brig_call *call;
+    struct start start;
+    sigset_t before;
+    brig_call_fn fn;
+    void *argument;
+};
+
+static __attribute__((noreturn)) void be_function(struct birth *birth)
+{
+    struct brig_call *call = birth->call;
+    struct gate *gates = enter_gate(call, 0);
+    open_memory(call);
+    set_stdio();
+    enter_walls(call, &birth->start);
+    (void)sigprocmask(SIG_SETMASK, &birth->before, NULL);
+    pass_gate(call, gates);
+    call_run(&call->child, birth->fn, birth->argument);
+}
+
+/* Called by the jail's first process. It is libc's thread of ours that forks, as nobody else knows. */
+static long fork_function(void *argument)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        be_function(argument);
+    return pid < 0 ? -errno : pid;
+}
+
+long call_fork(struct brig_call *call, brig_call_fn fn, void *argument, pid_t *ret_first)
+{
+    struct birth birth = {.call = call, .fn = fn, .argument = argument};
+    birth.start = (struct start){.plan = call_plan(call),
+                                 .wire = call->wire_child,
+                                 .parent_wire = call->wire,
+                                 .pidfd = -1,
+                                 .gate = {-1, -1},
+                                 .fork = fork_function,
+                                 .fork_argument = &birth};
+    sigset_t all;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &birth.before);
+    long pid = child_fork_call(&birth.start);
+    (void)pthread_sigmask(SIG_SETMASK, &birth.before, NULL);
+    *ret_first = birth.start.first;
+    return pid;
 }

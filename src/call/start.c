@@ -262,6 +262,54 @@ int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
     return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot watch the call's process");
 }
 
+/* ---- or the fork in the jail ---- */
+
+bool call_can_fork(const struct brig_call *call)
+{
+    return call->caller->full && child_can_fork_call(call->own);
+}
+
+static bool is_our_child(int pidfd)
+{
+    siginfo_t info = {0};
+    return SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG | __WALL, 0) == 0;
+}
+
+/* Who made the jail was killed before it could say whom it has made: that is our child all the same. */
+static void adopt(struct brig_call *call, pid_t first)
+{
+    long opened = first > 0 && call->pidfd < 0 ? SYS(pidfd_open, first, 0) : -1;
+    autoclose int pidfd = opened < 0 ? -1 : (int)opened;
+    if (pidfd < 0 || !is_our_child(pidfd)) /* it may be gone, and its number another's */
+        return;
+    (void)SYS(pidfd_send_signal, pidfd, SIGKILL, 0, 0);
+    call->pid = first;
+    call->pidfd = take_fd(&pidfd);
+}
+
+int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct brig_error *err)
+{
+    pid_t first = 0;
+    set_clocks(call);
+    call->is_init = true;
+    long maker = call_fork(call, fn, argument, &first);
+    close_child_side(call);
+    call->state = maker < 0 ? CALL_OVER : CALL_RUNNING;
+    if (maker < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, (int)-maker, "cannot fork");
+    while (waitpid((pid_t)maker, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+    call_read_wire(call); /* the maker's last word was the pid */
+    adopt(call, first);
+    if (call->pidfd < 0) { /* there was none; the wire says why */
+        call->ended_us = clock_now_us();
+        call->state = CALL_OVER;
+    }
+    return 0;
+}
+
+/* ---- its end ---- */
+
 /* A child that we were never told of: it was forked, and then an exception came between. Init, if there
  * is one, ends the jail by itself, as nobody is at the other end of its wire any more. */
 static void end_untold(const struct brig_call *call, pid_t pid)
@@ -269,8 +317,7 @@ static void end_untold(const struct brig_call *call, pid_t pid)
     siginfo_t info = {0};
     long opened = pid > 0 ? SYS(pidfd_open, pid, 0) : -1;
     autoclose int pidfd = opened < 0 ? -1 : (int)opened;
-    /* Only a child of ours: it may be gone, and its number another's. */
-    if (pidfd < 0 || SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG, 0) < 0)
+    if (pidfd < 0 || !is_our_child(pidfd))
         return;
     (void)kill(-pid, SIGKILL);
     (void)SYS(pidfd_send_signal, pidfd, SIGKILL, 0, 0);

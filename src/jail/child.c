@@ -732,7 +732,7 @@ int child_call_init(struct start *start, long command)
     return become_init(start, command);
 }
 
-/* ---- for a process that is forked by one that waits for it: src/zygote ---- */
+/* ---- for a process that is forked in the jail's first one: src/call, and src/zygote ---- */
 
 static int forked_first_main(void *argument)
 {
@@ -750,6 +750,8 @@ static int forker_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
+    if (!start->stack) /* the caller's end must not outlive it */
+        (void)SYS(close, start->parent_wire);
     int result = child_enter_group(start);
     if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
@@ -761,6 +763,19 @@ static int forker_main(void *argument)
     if (pid < 0)
         return child_failed(start, PLAN_STEP_CLONE, pid);
     return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
+}
+
+/* Not in a group: who runs out of its memory is killed, and with it whoever has the same memory. */
+bool child_can_fork_call(const struct plan *plan)
+{
+    return plan->join_userns >= 0 && !plan->become && !plan->become_joined && !plan->parent_maps &&
+           !child_is_grouped(plan);
+}
+
+long child_fork_call(struct start *start)
+{
+    return child_clone(
+        start, &(struct child_clone){.flags = CLONE_VM | CLONE_VFORK, .function = forker_main});
 }
 
 long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,

@@ -7,8 +7,18 @@
 #include "jail/sys.h"
 #include "jail/wire.h"
 
-/* Makes the system call `number` (clone3 or clone) with a stack of its own in the child, where it
- * calls function(argument) and exits with what that returns. */
+/* A backtrace from the child ends there: whose frames come next is another process. */
+#ifdef __GCC_HAVE_DWARF2_CFI_ASM
+#define END_OF_STACK(address) ".cfi_remember_state\n\t.cfi_undefined " #address "\n\t"
+#define GO_ON_AS_BEFORE ".cfi_restore_state\n\t"
+#else
+#define END_OF_STACK(address) ""
+#define GO_ON_AS_BEFORE ""
+#endif
+
+/* Makes the system call `number` (clone3 or clone). In the child, which has a stack of its own or begins
+ * far enough below what its suspended parent has on this one, it calls function(argument) and exits
+ * with what that returns. */
 #if defined(__x86_64__)
 static long clone_and_call(long number, long a, long b, long c, int (*function)(void *),
                            void *argument)
@@ -18,15 +28,16 @@ static long clone_and_call(long number, long a, long b, long c, int (*function)(
     register void *arg __asm__("r13") = argument;
     __asm__ volatile("syscall\n\t"
                      "test %%rax, %%rax\n\t"
-                     "jnz 1f\n\t"
+                     "jnz 1f\n\t" END_OF_STACK(16) /* the return address */
                      "xor %%ebp, %%ebp\n\t"
+                     "lea -256(%%rsp), %%rsp\n\t"
+                     "and $-16, %%rsp\n\t"
                      "mov %%r13, %%rdi\n\t"
                      "call *%%r12\n\t"
                      "mov %%eax, %%edi\n\t"
                      "mov %[exit], %%eax\n\t"
                      "syscall\n\t"
-                     "hlt\n"
-                     "1:"
+                     "hlt\n\t" GO_ON_AS_BEFORE "1:"
                      : "=a"(result)
                      : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fn),
                        "r"(arg), [exit] "i"(__NR_exit_group)
@@ -46,13 +57,13 @@ static long clone_and_call(long number, long a, long b, long c, int (*function)(
     register int (*fn)(void *) __asm__("x20") = function;
     register void *arg __asm__("x21") = argument;
     __asm__ volatile("svc 0\n\t"
-                     "cbnz x0, 1f\n\t"
+                     "cbnz x0, 1f\n\t" END_OF_STACK(30) /* the link register */
                      "mov x29, #0\n\t"
+                     "sub sp, sp, #256\n\t"
                      "mov x0, x21\n\t"
                      "blr x20\n\t"
                      "mov x8, %[exit]\n\t"
-                     "svc 0\n"
-                     "1:"
+                     "svc 0\n\t" GO_ON_AS_BEFORE "1:"
                      : "+r"(x0)
                      : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(fn),
                        "r"(arg), [exit] "i"(__NR_exit_group)
@@ -63,17 +74,19 @@ static long clone_and_call(long number, long a, long b, long c, int (*function)(
 
 long child_clone(struct start *start, const struct child_clone *clone)
 {
-    char *stack = start->stack + (size_t)clone->stack * CHILD_STACK_BYTES;
+    size_t size = start->stack ? CHILD_STACK_BYTES : 0; /* 0: it stays on ours */
+    char *stack = start->stack ? start->stack + (size_t)clone->stack * size : NULL;
+    unsigned long clear = start->stack ? CLONE_CLEAR_SIGHAND : 0;
     int *here = clone->here, *pidfd = clone->pidfd ? clone->pidfd : &start->pidfd;
     struct clone_args args = {
-        .flags = clone->flags | CLONE_CLEAR_SIGHAND | (here ? CLONE_CHILD_CLEARTID : 0) |
+        .flags = clone->flags | clear | (here ? CLONE_CHILD_CLEARTID : 0) |
                  (clone->cgroup ? CLONE_INTO_CGROUP : 0) | (clone->pid ? CLONE_PARENT_SETTID : 0),
         .parent_tid = (uint64_t)(uintptr_t)clone->pid,
         .child_tid = (uint64_t)(uintptr_t)here,
         .exit_signal = (uint64_t)clone->exit_signal,
         .pidfd = (uint64_t)(uintptr_t)pidfd,
         .stack = (uint64_t)(uintptr_t)stack,
-        .stack_size = CHILD_STACK_BYTES,
+        .stack_size = size,
         .cgroup = clone->cgroup ? (uint64_t)*clone->cgroup : 0,
     };
     start->handlers_cleared = true;
@@ -92,8 +105,8 @@ long child_clone(struct start *start, const struct child_clone *clone)
         *here = 0;
         flags |= CLONE_VFORK;
     }
-    return clone_and_call(__NR_clone, (long)flags | clone->exit_signal,
-                          (long)(stack + CHILD_STACK_BYTES), (long)pidfd, clone->function, start);
+    return clone_and_call(__NR_clone, (long)flags | clone->exit_signal, (long)stack + (long)size,
+                          (long)pidfd, clone->function, start);
 }
 
 void child_wait_until_gone(const int *here)

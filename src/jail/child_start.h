@@ -39,7 +39,9 @@ struct child_hold {
 struct start {
     const struct plan *plan;
     int wire;
-    char *stack;           /* of CHILD_STACK_BYTES each: intermediate, first process, command */
+    /* Of CHILD_STACK_BYTES each: intermediate, first process, command. NULL where a function is to find
+     * the stack and the handlers of who called: then each goes on below its parent, who waits. */
+    char *stack;
     bool handlers_cleared; /* clone3 did it */
     bool no_fallback;      /* clone3 or nothing */
     unsigned fds_below;    /* the table of fds is the caller's, to be left; 0: it is a copy */
@@ -59,7 +61,7 @@ struct start {
     bool apart; /* the command's process makes the network while the first one builds; */
     int begun, planned, built, networked, joined; /* what they tell each other then */
     int waiter; /* the program that waits in the place of a held command, of its process */
-    long (*fork)(void *); /* who forks, in child_fork_jail(): the pid or -errno, in the parent */
+    long (*fork)(void *); /* who forks, in child_fork_…(): the pid or -errno, in the parent */
     void *fork_argument;
 };
 
@@ -149,6 +151,14 @@ int child_call_init(struct start *start, long command);
 /* In the function's own process: the walls, and then waiting for init. */
 int child_call_walls(const struct start *start);
 int child_call_wait(const struct start *start);
+
+/* All of it with one copy of the caller's memory, for a plan that has a template and no ids to take:
+ * makes a jail in which start->fork is called, by its first process, in our memory and on our stack, with
+ * all signals blocked. In the child that must not return. The caller fills in plan, wire, parent_wire and
+ * fork, and all fds that are -1 at rest. The pid of who has made the jail, to be reaped, or -errno; the
+ * first process is our child, and comes with WIRE_PID. */
+bool child_can_fork_call(const struct plan *plan);
+long child_fork_call(struct start *start);
 
 /* The same for who waits in a template's namespaces to be forked: makes a jail in which `fork_function`
  * is called, by its first process and in our memory. In the child that must not return; what is left to

@@ -39,6 +39,8 @@ def run(
     blocked before they were held back for the fork."""
     try:
         numbers = sorted(map(int, os.listdir("/proc/self/fd")))
+        # Files among the parent's garbage would close numbers that are ours by then.
+        gc.freeze()
         child = lib.brig_call_enter(call, 0)
         tried = _watch()
         try:
@@ -70,8 +72,7 @@ def _hold(numbers: List[int]) -> None:
 
 
 def _settle(signals: Iterable[int]) -> None:
-    """Lets go of what is the parent's: its garbage, its handlers of signals, its event loop."""
-    gc.freeze()
+    """Lets go of what is the parent's: its handlers of signals, its event loop."""
     try:
         signal.set_wakeup_fd(-1)
         for number in SIGNALS:

@@ -483,6 +483,30 @@ class Access(Case):
         with open(log.name) as stream:
             self.assertEqual(stream.read(), "of the parent, not yet written")
 
+    def test_files_that_are_garbage_of_the_parent_close_nothing_in_the_child(self):
+        class Ring:
+            """Garbage that only the collector finds."""
+
+            def __init__(self):
+                self.itself = self
+                self.files = [open(os.devnull, "rb") for _ in range(20)]
+
+        def open_and_collect(*args):
+            number = real(*args)
+            gc.collect()
+            return number
+
+        real = os.open
+        self.addCleanup(gc.enable)
+        gc.disable()
+        for options in ({}, {"namespaces": True}):
+            Ring()  # with the lowest numbers
+            with brig.Jail(**options) as jail, mock.patch("os.open", open_and_collect):
+                self.assertEqual(jail.call(lambda: 7), 7)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                gc.collect()
+
     def test_the_full_jail(self):
         with brig.Jail(namespaces=True) as jail:
             self.assertLess(jail.call(os.getpid), 10)

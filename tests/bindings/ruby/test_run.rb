@@ -371,6 +371,26 @@ class AccessTest < Case
     assert_equal "of the parent, not yet written", File.read(File.join(@scratch, "log"))
   end
 
+  # Opens as ever. In the child, which does it once, all files of the parent are garbage from then on.
+  def open_and_forget(function, arguments)
+    number = function.call(*arguments)
+    @files = nil
+    GC.stress = true
+    number
+  end
+
+  def test_files_of_the_parent_that_are_garbage_in_the_child_close_nothing_of_its_own
+    function = IO.method(:sysopen)
+    [{}, { namespaces: true }].each do |options|
+      @files = Array.new(20) { File.open(File::NULL) }
+      value = IO.stub(:sysopen, ->(*arguments) { open_and_forget(function, arguments) }) do
+        AgentJail.run(timeout: 60, **options) { (GC.stress = false) || 7 }
+      end
+      assert_equal 7, value
+      @files.each(&:close)
+    end
+  end
+
   def test_threads_timeouts_and_commands_work_inside
     [{}, { namespaces: true }].each do |options|
       assert_equal([5, "hi\n", 3], AgentJail.run(**options) do

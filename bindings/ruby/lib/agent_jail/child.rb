@@ -28,8 +28,10 @@ module AgentJail
     def run(block)
       numbers = open_fds
       keep_own_fds(numbers)
-      @child = Library.call(:brig_call_enter, @call, 0)
-      hold(numbers)
+      without_collecting do
+        @child = Library.call(:brig_call_enter, @call, 0)
+        hold(numbers)
+      end
       TRAPPED.each { |name| Signal.trap(name, "DEFAULT") }
       Process.singleton_class.prepend(NoFork) if @options[:namespaces]
       # The fork was made where nothing may interrupt; the block may be.
@@ -56,6 +58,15 @@ module AgentJail
 
         Library.call(:brig_call_keep_fd, @call, number, nil)
       end
+    end
+
+    # An IO of the parent's that is garbage here would close its number, which is free by now and may be
+    # the one that we have just opened.
+    def without_collecting
+      was_off = GC.disable
+      yield
+    ensure
+      GC.enable unless was_off
     end
 
     # Keeps the numbers taken that fds of the parent had: with an fd that can be used for nothing. Else a
