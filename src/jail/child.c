@@ -597,6 +597,18 @@ static struct start *start_in(void *memory)
     return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
 }
 
+/* Whether an intermediate can have the caller's memory and not a copy, which is most of what it costs.
+ * Taking ids makes a memory undumpable, until take_ids() has made it dumpable again; one that was not must
+ * stay so. And who has the caller's memory must be nobody's to trace: in a user namespace that was
+ * joined it has capabilities, so that no process outside with the same ids can; there are none inside
+ * but ours. Ids taken in our own namespace leave it without. */
+static bool may_share_memory(const struct plan *plan)
+{
+    if (plan->become || plan->enters)
+        return false;
+    return !plan->become_joined || SYS(prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
+}
+
 long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd, int *ret_first)
 {
     struct start *start = start_in(memory);
@@ -609,8 +621,7 @@ long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pi
                             .fds_below = fds_to_leave(plan, wire_fd)};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (has_intermediate(plan)) {
-        if (plan->become || plan->become_joined || plan->enters) /* changing ids would make the
-                                                                  * caller undumpable */
+        if (!may_share_memory(plan))
             clone.flags = CLONE_VFORK;
         if (plan->enters) /* what it clones ends like it: see job_enter() */
             clone.exit_signal = SIGNAL_CHILD;

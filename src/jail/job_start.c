@@ -137,7 +137,9 @@ static bool has_low_fds(const struct plan *plan)
         low = low && is_low(plan->owned_fds[i]);
     for (size_t i = 0; i < plan->step_count; i++)
         low = low && is_low(plan->steps[i].fd);
-    return low;
+    for (size_t i = 0; i < plan->rule_count; i++)
+        low = low && is_low(plan->rules[i].fd);
+    return low && is_low(plan->join_userns) && is_low(plan->join_mntns) && is_low(plan->join_netns);
 }
 
 /* Lets the child leave everything else behind. Not where more fds are in play than are looked at here,
@@ -224,12 +226,15 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
 }
 
 static int start_from_template(struct brig_job *job, struct brig_template *template,
-                               const struct brig_command *command, struct streams *streams,
-                               struct brig_error *err)
+                               const struct brig_policy *policy, const struct brig_command *command,
+                               struct streams *streams, struct brig_error *err)
 {
     int network = template_plan(template, &job->plan);
-    use_group(job, template->policy);
-    int result = launch(job, template->policy, command, streams, NULL, err);
+    use_group(job, policy);
+    int result = policy == template->policy ? 0 : template_adapt(template, policy, &job->plan, err);
+    bound_fds(&job->plan, policy, command, streams);
+    if (result == 0)
+        result = launch(job, policy, command, streams, NULL, err);
     if (network >= 0) {
         (void)close(network);
         template_refill(template);
@@ -347,7 +352,7 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
                          const struct brig_template *template, struct brig_error *err)
 {
     bool prepared = template && template->ready;
-    job->limits.shared = prepared;
+    job->limits.shared = prepared && !template->nested;
     if (prepared && template->no_group)
         limits_skip(&job->limits, policy);
     else if (!prepared && geteuid() != 0 && limits_are_defaults(policy))
@@ -449,7 +454,7 @@ static int make_jail(struct brig_job *job, const struct origin *origin,
     if (result < 0)
         return result;
     if (origin->template && origin->template->ready)
-        return start_from_template(job, origin->template, command, streams, err);
+        return start_from_template(job, origin->template, origin->policy, command, streams, err);
     return climb_down(job, origin->policy, command, streams, err);
 }
 
@@ -527,6 +532,17 @@ int brig_template_start(struct brig_template *template, const struct brig_comman
 {
     struct origin origin = {.policy = template->policy, .template = template};
     return start(&origin, command, ret_job, err);
+}
+
+int job_start_prepared(struct brig_template *template, const struct brig_policy *policy,
+                       const struct brig_command *command, struct brig_job **ret_job,
+                       struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    if (result == 0 && !template_fits(template, policy))
+        result = brig_fail(err, BRIG_E_STATE, 0, "the policy is not that of the template");
+    struct origin origin = {.policy = policy, .template = template};
+    return result < 0 ? result : start(&origin, command, ret_job, err);
 }
 
 int job_enter(const struct entry *entry, const struct brig_command *command,

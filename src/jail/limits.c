@@ -75,9 +75,10 @@ static struct cgroup_limits wanted(const struct brig_policy *policy, bool shared
         .pids_spare = is_pids_spare(policy, shared),
         .io_read_bytes = limits[BRIG_LIMIT_IO_READ_BYTES],
         .io_write_bytes = limits[BRIG_LIMIT_IO_WRITE_BYTES],
-        /* Where there may be no pid namespace to end everything with. */
-        .kill = policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
-                policy->disabled_layers & BRIG_LAYER_NAMESPACES,
+        /* Where there may be no pid namespace to end everything with. A jail with directories of its
+         * own is never without. */
+        .kill = policy->private_count == 0 && (policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
+                                               policy->disabled_layers & BRIG_LAYER_NAMESPACES),
         .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0,
         .tcp = has_tcp(policy),
     };

@@ -123,6 +123,19 @@ static void map_range(struct plan *held, const struct template_ids *ids)
     held->host_uid = held->host_gid = ids->first + ids->count - 1;
 }
 
+/* What there is no group for now is not looked for again with each run. */
+static bool has_no_group(const struct brig_template *template)
+{
+    struct limits limits = {0};
+    if (!template->nested)
+        return limits_are_defaults(template->policy) && !cgroup_is_ours() && !tools_are_near();
+    if (template->policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        return false;
+    bool none = limits_init(&limits, template->policy, NULL) == 0 && !limits_hold(&limits);
+    limits_done(&limits);
+    return none;
+}
+
 static int prepare(struct brig_template *template, enum plan_split_kind kind,
                    const struct template_ids *ids, struct brig_error *err)
 {
@@ -150,8 +163,7 @@ static int prepare(struct brig_template *template, enum plan_split_kind kind,
     if (template->fresh.clone_flags & CLONE_NEWNET && !template->fresh.door)
         result = start_maker(template, err);
     if (result == 0)
-        template->no_group =
-            limits_are_defaults(template->policy) && !cgroup_is_ours() && !tools_are_near();
+        template->no_group = has_no_group(template);
     return result;
 }
 
@@ -178,6 +190,9 @@ int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
         return brig_fail_nomem(err);
     template->compiled = template->fresh = PLAN_INIT;
     template->holder = template->maker = (struct spawned){0};
+    template->nested = kind == PLAN_NESTED;
+    if (ids)
+        template->ids = *ids;
     template->policy = brig_policy_copy(policy);
     if (!template->policy)
         result = brig_fail_nomem(err);

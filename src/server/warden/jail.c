@@ -33,6 +33,7 @@ struct maker {
     struct brig_error *err;
     uid_t host_uid;
     bool late; /* the code comes when all of it stands */
+    bool kept; /* /output is, whether something of it is wanted or not */
 };
 
 /* ---- limits ---- */
@@ -164,7 +165,7 @@ static int set_view(const struct maker *maker)
         result = fill_workspace(maker);
     if (result == 0)
         result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_OUTPUT, maker->err);
-    if (result == 0 && (maker->late || maker->request->return_count > 0))
+    if (result == 0 && (maker->late || maker->kept || maker->request->return_count > 0))
         result = brig_policy_keep(policy, RUNTIME_OUTPUT, maker->err);
     if (result == 0)
         result = brig_policy_workdir(policy, RUNTIME_WORKSPACE, maker->err);
@@ -268,6 +269,20 @@ int warden_jail_make_late(const struct jail_ground *ground, const struct runtime
     if (result == 0)
         ret_jail->policy->late_input = true;
     return result;
+}
+
+int warden_jail_make_common(const struct jail_ground *ground, const struct runtime *runtime,
+                            uid_t host_uid, struct jail *ret_jail, struct brig_error *err)
+{
+    static const struct execution_request some = {.code = {.data = "\n", .length = 1},
+                                                  .stdin_bytes.data = ""};
+    return make(&(struct maker){.ground = ground,
+                                .runtime = runtime,
+                                .request = &some,
+                                .jail = ret_jail,
+                                .err = err,
+                                .host_uid = host_uid,
+                                .kept = true});
 }
 
 bool warden_jail_fits_late(const struct execution_request *request)

@@ -45,7 +45,10 @@ int warden_jail_make(const struct jail_ground *ground, const struct runtime *run
  * returned: these come with job_release(), the code in its file. */
 int warden_jail_make_late(const struct jail_ground *ground, const struct runtime *runtime,
                           uid_t host_uid, struct jail *ret_jail, struct brig_error *err);
-/* Whether a request has nothing else. */
+/* The jail of any request, as far as most have it in common: for a template. */
+int warden_jail_make_common(const struct jail_ground *ground, const struct runtime *runtime,
+                            uid_t host_uid, struct jail *ret_jail, struct brig_error *err);
+/* Whether a request has nothing but what can come late. */
 bool warden_jail_fits_late(const struct execution_request *request);
 void warden_jail_done(struct jail *jail);
 

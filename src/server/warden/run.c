@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/held.h"
+#include "jail/template.h"
 #include "server/config.h"
 #include "server/warden/returned.h"
 #include "server/warden/warden.h"
@@ -284,6 +285,20 @@ struct run *warden_run_new(struct warden *warden)
     return NULL;
 }
 
+/* In the runtime's frame, where there is one. If that fails, nothing of the code has run, and it is tried
+ * without; whose fault it was is seen then. */
+static int start_command(struct run *run, const struct jail *jail,
+                         const struct brig_command *command, struct brig_error *err)
+{
+    struct brig_template *frame = warden_frame_find(run->warden, run->runtime, jail->policy);
+    if (frame && job_start_prepared(frame, jail->policy, command, &run->job, NULL) == 0)
+        return 0;
+    int result = brig_start(jail->policy, command, &run->job, err);
+    if (frame && result == 0)
+        warden_frame_failed(run->warden, frame);
+    return result;
+}
+
 static int start_job(struct run *run, const struct jail *jail, const int ends[2],
                      struct brig_error *err)
 {
@@ -295,10 +310,8 @@ static int start_job(struct run *run, const struct jail *jail, const int ends[2]
                   {.kind = BRIG_STDIO_FD, .fd = ends[0]},
                   {.kind = BRIG_STDIO_FD, .fd = ends[1]}},
     };
-    int result = brig_start(jail->policy, &command, &run->job, err);
-    if (result < 0)
-        return result;
-    return warden_run_watch(run, err);
+    int result = start_command(run, jail, &command, err);
+    return result < 0 ? result : warden_run_watch(run, err);
 }
 
 static int start_run(struct run *run, struct brig_error *err)

@@ -366,6 +366,7 @@ static void settle(struct warden *warden, uint64_t now)
     struct warden_peer *recorder = &warden->peers[ROLE_RECORDER];
     const struct warden_peer *front = &warden->peers[ROLE_FRONT];
     warden_pools_settle(warden, now);
+    warden_frames_settle(warden, now);
     warden_runs_clear(warden, false);
     if (recorder->channel && warden_ledger_send(&warden->ledger, recorder->channel, NULL) < 0)
         lose_peer(recorder);
@@ -456,14 +457,12 @@ static void find_zygotes(struct warden *warden)
     char path[PATH_MAX];
     warden->pools.library = -1;
     if (!config->sandbox.pool.enabled || !config->sandbox.pool.zygotes ||
-        (warden->as_root && config->sandbox.uid_count <= config->sandbox.max_concurrent))
+        (warden->as_root && !warden->has_spare_id))
         return;
     if (find_beside(places, ARRAY_LENGTH(places), R_OK, path))
         warden->pools.library = open(path, O_RDONLY | O_CLOEXEC);
     if (warden->pools.library < 0)
         warden_warn(warden, "brig-zygote.so is not beside brigd: python is not forked but started");
-    else if (warden->as_root)
-        warden->slot_count--;
 }
 
 static int make_slots(struct warden *warden, struct brig_error *err)
@@ -478,8 +477,10 @@ static int make_slots(struct warden *warden, struct brig_error *err)
                          "needs a uid of its own",
                          (unsigned long long)config->sandbox.uid_count,
                          (unsigned long long)config->sandbox.max_concurrent);
+    warden->has_spare_id =
+        warden->as_root && config->sandbox.uid_count > config->sandbox.max_concurrent;
     if (warden->as_root)
-        warden->slot_count = config->sandbox.uid_count;
+        warden->slot_count = config->sandbox.uid_count - warden->has_spare_id;
     warden->slots = calloc(warden->slot_count, sizeof *warden->slots);
     return warden->slots ? 0 : brig_fail_nomem(err);
 }
@@ -518,6 +519,7 @@ static void clear_up(struct warden *warden)
 {
     warden_pools_end(warden);
     warden_runs_abandon(warden);
+    warden_frames_end(warden);
     for (int i = 0; i < ROLES_; i++)
         lose_peer(&warden->peers[i]);
     warden_instance_close(&warden->instance);

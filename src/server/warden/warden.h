@@ -12,6 +12,7 @@
 #include "server/execution.h"
 #include "server/message.h"
 #include "server/warden/credential.h"
+#include "server/warden/frame.h"
 #include "server/warden/instance.h"
 #include "server/warden/jail.h"
 #include "server/warden/ledger.h"
@@ -100,7 +101,9 @@ struct warden {
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;
     struct pools pools;
+    struct frames frames;
     bool as_root;
+    bool has_spare_id;   /* as root: one behind those of the slots, for what they share */
     struct str runtimes; /* the JSON that was sent last */
     struct message_gauges gauges, gauges_sent;
     uint64_t gauges_due_ms, sweep_due_ms;
