@@ -81,7 +81,7 @@ static const struct {
 };
 
 /* Functions of the Python part, below, and what it has found. */
-static object *renew, *exit_code, *finish, *loaded, *system_exit;
+static object *renew, *exit_code, *finish, *rehearse, *loaded, *system_exit;
 static ssize_t known; /* modules that were loaded before the fork: the first of them */
 
 /* What it answers where it has done nothing. */
@@ -185,6 +185,22 @@ static const char source[] =
     "    except BaseException:\n"
     "        pass\n"
     "    return 0\n"
+    "def rehearse():\n"
+    "    if getattr(sys, 'last_type', None) is KeyboardInterrupt or sys.modules.get('threading') is None:\n"
+    "        atexit._run_exitfuncs\n"
+    "    flush()\n"
+    "    for name in gone:\n"
+    "        if hasattr(sys, name):\n"
+    "            setattr(sys, name, getattr(sys, name))\n"
+    "    own, names = [], ['__main__']\n"
+    "    for name in names:\n"
+    "        own.append(ref(sys.modules[name]))\n"
+    "        sys.modules[name] = sys.modules[name]\n"
+    "    gc.collect()\n"
+    "    for left in own:\n"
+    "        if isinstance(left(), type(sys)):\n"
+    "            clear({'_': None, 'a': None})\n"
+    "    gc.collect()\n"
     "gc.collect()\n"
     "gc.freeze()\n";
 
@@ -203,10 +219,11 @@ bool python_prepare(const char *modules)
     renew = api.dict_get(names_here, "renew");
     exit_code = api.dict_get(names_here, "exit_code");
     finish = api.dict_get(names_here, "finish");
+    rehearse = api.dict_get(names_here, "rehearse");
     loaded = api.dict_get(names_here, "loaded");
     system_exit = api.dict_get(names_here, "SystemExit");
     known = loaded ? api.dict_size(loaded) : 0;
-    return renew && exit_code && finish && loaded && system_exit;
+    return renew && exit_code && finish && rehearse && loaded && system_exit;
 }
 
 void python_before_fork(void)
@@ -248,7 +265,7 @@ static bool run_code(object *code)
 void python_touch(const char *file)
 {
     object *code = code_of("print('', end='')\n", file);
-    if (!code || !run_code(code))
+    if (!code || !run_code(code) || !api.call_one(rehearse, NULL))
         api.clear();
 }
 
