@@ -132,6 +132,8 @@ static int set_variables(struct brig_policy *policy, const struct zygote_config 
                                     config->modules ? config->modules : "", err);
     if (result == 0)
         result = brig_policy_setenv(policy, "LD_PRELOAD", LIBRARY_PLACE "/" LIBRARY_NAME, err);
+    if (result == 0) /* what is found once need not be found by each run */
+        result = brig_policy_setenv(policy, "LD_BIND_NOW", "1", err);
     return result;
 }
 

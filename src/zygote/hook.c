@@ -42,6 +42,7 @@ static __attribute__((constructor)) void begin(void)
     take_variable(ZYGOTE_FILE_VARIABLE, file, sizeof file);
     take_variable(ZYGOTE_MODULES_VARIABLE, modules, sizeof modules);
     take_variable("LD_PRELOAD", NULL, 0);
+    take_variable("LD_BIND_NOW", NULL, 0);
     drop_empty();
 }
 

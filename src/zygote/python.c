@@ -15,6 +15,7 @@
 typedef struct object object;
 
 #define FILE_INPUT 257 /* Py_file_input */
+#define AS_STARTED (-1) /* with the optimization of the command line */
 
 static struct {
     int (*gil_ensure)(void);
@@ -24,7 +25,7 @@ static struct {
     int (*run_simple_file)(FILE *, const char *, int, void *);
     object *(*eval)(object *, object *, object *);
     void (*let_go)(object *);
-    object *(*bytes)(const char *, ssize_t);
+    object *(*compile)(const char *, const char *, int, void *, int);
     int (*matches)(object *);
     void (*fetch)(object **, object **, object **);
     void (*normalize)(object **, object **, object **);
@@ -57,7 +58,7 @@ static const struct {
     {&api.run_simple_file, "PyRun_SimpleFileExFlags"},
     {&api.eval, "PyEval_EvalCode"},
     {&api.let_go, "Py_DecRef"},
-    {&api.bytes, "PyBytes_FromStringAndSize"},
+    {&api.compile, "Py_CompileStringExFlags"},
     {&api.matches, "PyErr_ExceptionMatches"},
     {&api.fetch, "PyErr_Fetch"},
     {&api.normalize, "PyErr_NormalizeException"},
@@ -80,7 +81,7 @@ static const struct {
 };
 
 /* Functions of the Python part, below, and what it has found. */
-static object *renew, *compile_code, *exit_code, *finish, *loaded, *system_exit;
+static object *renew, *exit_code, *finish, *rehearse, *loaded, *system_exit;
 static ssize_t known; /* modules that were loaded before the fork: the first of them */
 
 /* What it answers where it has done nothing. */
@@ -111,7 +112,6 @@ static const char source[] =
     "from _weakref import ref\n"
     "from _frozen_importlib_external import SourceFileLoader\n"
     "SystemExit = SystemExit\n"
-    "compile = compile\n"
     "for name in modules.split():\n"
     "    try:\n"
     "        __import__(name)\n"
@@ -185,6 +185,22 @@ static const char source[] =
     "    except BaseException:\n"
     "        pass\n"
     "    return 0\n"
+    "def rehearse():\n"
+    "    if getattr(sys, 'last_type', None) is KeyboardInterrupt or sys.modules.get('threading') is None:\n"
+    "        atexit._run_exitfuncs\n"
+    "    flush()\n"
+    "    for name in gone:\n"
+    "        if hasattr(sys, name):\n"
+    "            setattr(sys, name, getattr(sys, name))\n"
+    "    own, names = [], ['__main__']\n"
+    "    for name in names:\n"
+    "        own.append(ref(sys.modules[name]))\n"
+    "        sys.modules[name] = sys.modules[name]\n"
+    "    gc.collect()\n"
+    "    for left in own:\n"
+    "        if isinstance(left(), type(sys)):\n"
+    "            clear({'_': None, 'a': None})\n"
+    "    gc.collect()\n"
     "gc.collect()\n"
     "gc.freeze()\n";
 
@@ -201,13 +217,13 @@ bool python_prepare(const char *modules)
         return false;
     }
     renew = api.dict_get(names_here, "renew");
-    compile_code = api.dict_get(names_here, "compile");
     exit_code = api.dict_get(names_here, "exit_code");
     finish = api.dict_get(names_here, "finish");
+    rehearse = api.dict_get(names_here, "rehearse");
     loaded = api.dict_get(names_here, "loaded");
     system_exit = api.dict_get(names_here, "SystemExit");
     known = loaded ? api.dict_size(loaded) : 0;
-    return renew && compile_code && exit_code && finish && loaded && system_exit;
+    return renew && exit_code && finish && rehearse && loaded && system_exit;
 }
 
 void python_before_fork(void)
@@ -231,10 +247,11 @@ bool python_renew(const char *file)
     return main_names != NULL;
 }
 
-static object *code_of(const char *text, size_t length, const char *file)
+/* Not by the function compile(): that makes the types of syntax trees first, for which it takes longer than
+ * for most programs. */
+static object *code_of(const char *text, const char *file)
 {
-    return api.call_one(compile_code, api.bytes(text, (ssize_t)length), api.text(file),
-                        api.text("exec"), NULL);
+    return api.compile(text, file, FILE_INPUT, NULL, AS_STARTED);
 }
 
 /* What `python3 FILE` does with a file, and as there without a frame of Python's above it. */
@@ -247,9 +264,8 @@ static bool run_code(object *code)
 
 void python_touch(const char *file)
 {
-    static const char text[] = "print('', end='')\n";
-    object *code = code_of(text, sizeof text - 1, file);
-    if (!code || !run_code(code))
+    object *code = code_of("print('', end='')\n", file);
+    if (!code || !run_code(code) || !api.call_one(rehearse, NULL))
         api.clear();
 }
 
@@ -304,6 +320,7 @@ static char *read_file(const char *file, size_t *ret_length)
         while (length < (size_t)info.st_size &&
                (count = read(fd, text + length, (size_t)info.st_size - length)) > 0)
             length += (size_t)count;
+        text[length] = '\0';
     }
     if (fd >= 0)
         (void)close(fd);
@@ -327,7 +344,7 @@ void python_run(const char *file)
         perror(file);
         end_slowly(2, false);
     }
-    object *code = code_of(text, length, file);
+    object *code = memchr(text, '\0', length) ? NULL : code_of(text, file);
     free(text);
     int status = code ? (run_code(code) ? 0 : status_of_error()) : run_bad_code(file);
     api.let_go(main_names);
