@@ -60,3 +60,14 @@ installed() {
         scratch_remove
     done
 }
+
+@test "what ./brig builds at its first use has the broker of the network door" {
+    needs ninja
+    local target
+    target=$(sed -n 's/.*tools\/build" .* -- \([^ ]*\) .*/\1/p' "$BATS_TEST_DIRNAME/../../brig")
+    must ninja -C "$BUILD_DIR" -t query "$target"
+    output_has src/cli/brig
+    output_has src/egress/brig-broker
+    must ninja -C "$BUILD_DIR" -t query src/cli/brig
+    output_lacks brig-broker
+}
