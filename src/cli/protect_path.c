@@ -140,6 +140,14 @@ static int protect_found(struct protect_scan *scan, int dir_fd, const char *dir_
     return protect_add_rules(scan, path, 0, err);
 }
 
+static int cannot_look(const char *path, int error, struct brig_error *err)
+{
+    (void)brig_fail(err, BRIG_E_SETUP, error, "cannot protect '%s'", path);
+    return brig_advise(err, BRIG_E_SETUP,
+                       "Make its directory accessible, grant that read-only with -r, or use "
+                       "--no-protect");
+}
+
 /* Protects the path `rest` in a directory; `name` is what the whole is called. The first part of it
  * that is missing is held: an empty directory is no more than a name, and may be another run's. */
 static int protect_path(struct protect_scan *scan, int dir_fd, const char *dir_path,
@@ -162,9 +170,7 @@ static int protect_path(struct protect_scan *scan, int dir_fd, const char *dir_p
         if (protect_is_excepted(scan, name, path))
             return 0;
         if (missing && error != ENOENT)
-            return protect_can_be_written(scan, path)
-                       ? brig_fail(err, BRIG_E_SETUP, error, "cannot protect '%s'", path)
-                       : 0;
+            return protect_can_be_written(scan, path) ? cannot_look(path, error, err) : 0;
         if (missing || (!last && S_ISDIR(info.st_mode) && protect_is_empty(dir_fd, component)))
             return hold == PROTECT_HOLD_NOT
                        ? 0
@@ -178,7 +184,7 @@ static int protect_path(struct protect_scan *scan, int dir_fd, const char *dir_p
             return protect_found(scan, dir_fd, above, component, path, &info, hold, err);
         int fd = openat(dir_fd, component, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
-            return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s'", path);
+            return cannot_look(path, errno, err);
         own_close(&owned);
         dir_fd = owned = fd;
     }

@@ -60,3 +60,32 @@ installed() {
         scratch_remove
     done
 }
+
+@test "who may not write to the prefix is told so before anything is done" {
+    lib_is_root || cannot "the build folder may belong to root"
+    needs meson
+    scratch_make user
+    mkdir "$SCRATCH/closed"
+    local install=$BATS_TEST_DIRNAME/../../tools/install before
+    before=$(stat -c %Y "$BUILD_DIR/build.ninja")
+    must_exit 1 as user env DESTDIR="$SCRATCH/closed" sh "$install" "$BUILD_DIR" /usr/local
+    output_has "install: '$SCRATCH/closed' cannot be written: use sudo"
+    [ "$(stat -c %Y "$BUILD_DIR/build.ninja")" = "$before" ]
+    # The prefix that was configured: nothing is to be built for it.
+    local prefix
+    prefix=$(meson introspect --buildoptions "$BUILD_DIR" |
+        python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
+    must env DESTDIR="$SCRATCH/closed" sh "$install" "$BUILD_DIR" "$prefix"
+    [ -x "$SCRATCH/closed$prefix/bin/brig" ]
+}
+
+@test "what ./brig builds at its first use has the broker of the network door" {
+    needs ninja
+    local target
+    target=$(sed -n 's/.*tools\/build" .* -- \([^ ]*\) .*/\1/p' "$BATS_TEST_DIRNAME/../../brig")
+    must ninja -C "$BUILD_DIR" -t query "$target"
+    output_has src/cli/brig
+    output_has src/egress/brig-broker
+    must ninja -C "$BUILD_DIR" -t query src/cli/brig
+    output_lacks brig-broker
+}

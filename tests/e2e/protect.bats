@@ -174,6 +174,19 @@ wait_for() {
     done
 }
 
+@test "where nobody can look what there is to protect, it is said what to do" {
+    project user
+    as user mkdir ../closed
+    chmod 000 ../closed
+    must_exit 125 jail user -d ../closed true
+    output_has "cannot protect '$SCRATCH/closed/"
+    output_has "--no-protect"
+    must jail user -r ../closed true
+    must jail user --no-protect -d ../closed true
+    chmod 700 ../closed
+    must jail user -d ../closed true
+}
+
 @test "what --unprotect is given must mean something" {
     project user
     must_exit 125 jail user --unprotect .git/hooks/pre-commit -- true
