@@ -411,13 +411,23 @@ void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
     brig_call_leave(child);
 }
 
+/* The child makes its own walls meanwhile, of which the filter takes as long as all rules do. */
+static int finish(struct brig_call *call, struct brig_error *err)
+{
+    int result = caller_finish(call->caller, err);
+    gate_tell_rules(call->gate, result < 0 ? GATE_RULES_NONE : GATE_RULES_MADE);
+    return result;
+}
+
 static int start_by_fork(struct brig_call *call, brig_call_fn fn, void *argument,
                          struct brig_error *err)
 {
     pid_t pid = fork();
     if (pid == 0)
         call_run(brig_call_enter(call, 0), fn, argument);
-    return brig_call_started(call, pid, err);
+    int finished = pid > 0 && call->caller->once ? finish(call, err) : 0;
+    int started = brig_call_started(call, pid, err);
+    return finished < 0 ? finished : started;
 }
 
 static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument,
@@ -456,7 +466,7 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
 {
     struct brig_error local = {0};
     struct brig_caller *caller = NULL;
-    int result = brig_caller_new(policy, options, &caller, &local);
+    int result = caller_new(policy, options, true, &caller, &local);
     if (result < 0) {
         outcome_nothing_ran(ret_result, &local);
         if (err)

@@ -63,6 +63,8 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
     if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
         plan->seccomp = seccomp_program_alone(policy->seccomp, policy->network);
     int result = walls_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
+    if (result == 0 && caller->ruleset >= 0 && !caller->once)
+        result = walls_fill(policy, caller->ruleset, &caller->unenforced, err);
     if (result < 0)
         return result;
     walls_note_alone(policy, &caller->unenforced);
@@ -143,9 +145,11 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     if ((result = options_policy(policy, options, &caller->policy, err)) < 0)
         return result;
     caller->value_limit = choose_value_limit(caller);
-    caller->cores = count_cores();
     caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
     caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
+    caller->once = caller->once && !caller->full;
+    if (!caller->once)
+        caller->cores = count_cores();
     if ((result = gates_init(&caller->gates, err)) < 0)
         return result;
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -155,8 +159,8 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     return result < 0 ? result : try_group(caller, err);
 }
 
-int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
-                    struct brig_caller **ret_caller, struct brig_error *err)
+int caller_new(const struct brig_policy *policy, const struct brig_call_options *options, bool once,
+               struct brig_caller **ret_caller, struct brig_error *err)
 {
     struct brig_call_options standard;
     brig_call_options_init(&standard);
@@ -164,6 +168,7 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
     if (!caller)
         return brig_fail_nomem(err);
     caller->plan = PLAN_INIT;
+    caller->once = once;
     caller->ruleset = caller->null_fd = -1;
     caller->gates = GATES_INIT;
     (void)pthread_mutex_init(&caller->lock, NULL);
@@ -174,6 +179,20 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
     }
     *ret_caller = caller;
     return 0;
+}
+
+int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
+                    struct brig_caller **ret_caller, struct brig_error *err)
+{
+    return caller_new(policy, options, false, ret_caller, err);
+}
+
+int caller_finish(struct brig_caller *caller, struct brig_error *err)
+{
+    caller->cores = count_cores();
+    if (caller->ruleset < 0)
+        return 0;
+    return walls_fill(caller->policy, caller->ruleset, &caller->unenforced, err);
 }
 
 const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller)

@@ -111,15 +111,33 @@ static void join_group(struct brig_call *call)
         enter_failed(call, PLAN_STEP_CGROUP, result);
 }
 
+static void await_rules(const struct brig_call *call)
+{
+    if (call->caller->once && !gate_await_rules(call->gate))
+        _exit(125); /* and the caller knows why */
+}
+
 /* Apart from who calls it, as a plan is a page of the stack. */
 static __attribute__((noinline)) int raise_traced(struct brig_call *call, int *ret_error)
 {
     struct plan unfiltered = *call_plan(call);
     unfiltered.seccomp = NULL;
+    await_rules(call);
     int step = walls_raise(&unfiltered, call->caller->ruleset, ret_error);
     if (step == 0 && (*ret_error = trace_install(call)) < 0)
         step = PLAN_STEP_SECCOMP;
     return step;
+}
+
+/* The rules are still being made: they come last. */
+static int raise_early(struct brig_call *call, int *ret_error)
+{
+    int step = walls_raise(call_plan(call), -1, ret_error);
+    if (step != 0 || call->caller->ruleset < 0)
+        return step;
+    await_rules(call);
+    *ret_error = (int)SYS(landlock_restrict_self, call->caller->ruleset, 0);
+    return *ret_error < 0 ? PLAN_STEP_LANDLOCK : 0;
 }
 
 static void enter_alone(struct brig_call *call, unsigned flags)
@@ -140,8 +158,9 @@ static void enter_alone(struct brig_call *call, unsigned flags)
     int error = guard_terminal(call);
     if (error < 0)
         enter_failed(call, PLAN_STEP_SECCOMP, error);
-    int step = call->traced ? raise_traced(call, &error)
-                            : walls_raise(plan, call->caller->ruleset, &error);
+    int step = call->traced          ? raise_traced(call, &error)
+               : call->caller->once ? raise_early(call, &error)
+                                    : walls_raise(plan, call->caller->ruleset, &error);
     if (step != 0)
         enter_failed(call, step, error);
     close_others(call);

@@ -3,6 +3,7 @@
 #include "call/gate.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -58,6 +59,7 @@ struct gate *gate_take(const struct gates *gates, uint32_t *ret_turn)
         if (__atomic_exchange_n(&gate->taken, 1, __ATOMIC_ACQUIRE) != 0)
             continue;
         gate->step = gate->sys_errno = 0;
+        gate->rules = GATE_RULES_AWAITED;
         *ret_turn = (uint32_t)(__atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) >> TURN_SHIFT);
         return gate;
     }
@@ -85,6 +87,13 @@ void gate_return(struct gate *gate)
     __atomic_store_n(&gate->taken, 0, __ATOMIC_RELEASE);
 }
 
+/* Not private to a process: the two have their own mappings of one file. */
+void gate_tell_rules(struct gate *gate, enum gate_rules rules)
+{
+    __atomic_store_n(&gate->rules, rules, __ATOMIC_RELEASE);
+    (void)SYS(futex, &gate->rules, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
 /* ---- the child's side ---- */
 
 struct gate *gates_map(const struct gates *gates)
@@ -107,4 +116,12 @@ bool gate_pass(struct gate *gate, uint32_t turn)
         return false;
     return __atomic_compare_exchange_n(&gate->word, &word, word | PASSED, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE);
+}
+
+bool gate_await_rules(const struct gate *gate)
+{
+    uint32_t rules;
+    while ((rules = __atomic_load_n(&gate->rules, __ATOMIC_ACQUIRE)) == GATE_RULES_AWAITED)
+        (void)SYS(futex, &gate->rules, FUTEX_WAIT, GATE_RULES_AWAITED, 0, 0, 0);
+    return rules == GATE_RULES_MADE;
 }

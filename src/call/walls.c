@@ -141,12 +141,13 @@ static int add_grant(const struct ruleset *ruleset, const struct policy_grant *g
                       : 0;
 }
 
-static int fill(const struct ruleset *ruleset, const struct brig_policy *policy,
-                struct brig_unenforced *unenforced, struct brig_error *err)
+int walls_fill(const struct brig_policy *policy, int fd, struct brig_unenforced *unenforced,
+               struct brig_error *err)
 {
-    int result = add_system(ruleset, policy, err);
+    const struct ruleset ruleset = {.fd = fd, .abi = landlock_abi()};
+    int result = add_system(&ruleset, policy, err);
     for (size_t i = 0; i < policy->grant_count && result == 0; i++)
-        result = add_grant(ruleset, &policy->grants[i], unenforced, err);
+        result = add_grant(&ruleset, &policy->grants[i], unenforced, err);
     return result;
 }
 
@@ -173,13 +174,9 @@ int walls_ruleset(const struct brig_policy *policy, int *ret_ruleset,
     landlock_fill_attr(abi, policy->network, false, &attr, unenforced);
     landlock_stand_alone(abi, policy->network, &attr, unenforced);
     long made = SYS(landlock_create_ruleset, &attr, landlock_attr_size(abi), 0);
-    autoclose int fd = made < 0 ? -1 : (int)made; /* born close-on-exec */
-    if (fd < 0)
+    if (made < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-made, "cannot make a Landlock ruleset");
-    int result = fill(&(struct ruleset){.fd = fd, .abi = abi}, policy, unenforced, err);
-    if (result < 0)
-        return result;
-    *ret_ruleset = take_fd(&fd);
+    *ret_ruleset = (int)made; /* born close-on-exec */
     return 0;
 }
 
