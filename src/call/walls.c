@@ -71,6 +71,19 @@ static int add_rule(const struct ruleset *ruleset, int fd, enum landlock_grant g
     return (int)SYS(landlock_add_rule, ruleset->fd, 1 /* PATH_BENEATH */, &beneath, 0);
 }
 
+/* Of /bin, /lib and their kind most systems have made links into /usr, which has a rule: each rule less
+ * is one that no call has to copy. */
+static bool leads_into_usr(const char *path)
+{
+    char target[PATH_LENGTH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    const char *beneath = target[0] == '/' ? target + 1 : target;
+    return strncmp(beneath, "usr/", 4) == 0 && !strstr(beneath, "..");
+}
+
 /* What a system does not have is not missed. */
 static int add_system_path(const struct ruleset *ruleset, const char *path,
                            enum landlock_grant grant, struct brig_error *err)
@@ -93,7 +106,7 @@ static int add_system(const struct ruleset *ruleset, const struct brig_policy *p
     if (policy->view == BRIG_VIEW_HOST)
         result = add_system_path(ruleset, "/", LANDLOCK_GRANT_READ, err);
     for (size_t i = 0; i < ARRAY_LENGTH(readable) && result == 0; i++)
-        if (policy->view == BRIG_VIEW_SYSTEM)
+        if (policy->view == BRIG_VIEW_SYSTEM && !leads_into_usr(readable[i]))
             result = add_system_path(ruleset, readable[i], LANDLOCK_GRANT_READ, err);
     for (size_t i = 0; i < ARRAY_LENGTH(devices) && result == 0; i++)
         result = add_system_path(ruleset, devices[i], LANDLOCK_GRANT_DEVICE, err);
