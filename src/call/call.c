@@ -262,6 +262,7 @@ void call_conclude(struct brig_call *call)
     if (call->wire >= 0)
         call_read_wire(call);
     note_status(call, &info, &usage);
+    call->told = call->is_ours ? told_read(call->told_fd) : gate_read(call->gate);
     limits_usage(&call->limits, &call->group_usage);
     drain_captures(call);
     call->pid = 0;
@@ -415,7 +416,7 @@ void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
 static int finish(struct brig_call *call, struct brig_error *err)
 {
     int result = caller_finish(call->caller, err);
-    gate_tell_rules(call->gate, result < 0 ? GATE_RULES_NONE : GATE_RULES_MADE);
+    told_rules(call->rules_fd, result == 0);
     return result;
 }
 
@@ -434,7 +435,7 @@ static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument
                      struct brig_call_result *ret_result, struct brig_error *err)
 {
     struct brig_call *call = NULL;
-    int result = brig_call_begin(caller, &call, err);
+    int result = call_begin(caller, &call, err);
     if (result < 0)
         return result;
     result = call_can_fork(call) ? call_start(call, fn, argument, err)

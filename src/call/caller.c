@@ -144,14 +144,14 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     caller->keep_count = options->keep_fd_count;
     if ((result = options_policy(policy, options, &caller->policy, err)) < 0)
         return result;
+    if (!caller->once && (result = gates_init(&caller->gates, err)) < 0) /* or we fork */
+        return result;
     caller->value_limit = choose_value_limit(caller);
     caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
     caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
     caller->once = caller->once && !caller->full;
     if (!caller->once)
         caller->cores = count_cores();
-    if ((result = gates_init(&caller->gates, err)) < 0)
-        return result;
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (caller->null_fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");

@@ -3,7 +3,6 @@
 #include "call/gate.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -59,16 +58,16 @@ struct gate *gate_take(const struct gates *gates, uint32_t *ret_turn)
         if (__atomic_exchange_n(&gate->taken, 1, __ATOMIC_ACQUIRE) != 0)
             continue;
         gate->step = gate->sys_errno = 0;
-        gate->rules = GATE_RULES_AWAITED;
         *ret_turn = (uint32_t)(__atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) >> TURN_SHIFT);
         return gate;
     }
     return NULL;
 }
 
-bool gate_was_passed(const struct gate *gate)
+struct told gate_read(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) & PASSED;
+    bool passed = __atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) & PASSED;
+    return (struct told){.passed = passed, .step = gate->step, .sys_errno = gate->sys_errno};
 }
 
 pid_t gate_close(struct gate *gate)
@@ -85,13 +84,6 @@ pid_t gate_close(struct gate *gate)
 void gate_return(struct gate *gate)
 {
     __atomic_store_n(&gate->taken, 0, __ATOMIC_RELEASE);
-}
-
-/* Not private to a process: the two have their own mappings of one file. */
-void gate_tell_rules(struct gate *gate, enum gate_rules rules)
-{
-    __atomic_store_n(&gate->rules, rules, __ATOMIC_RELEASE);
-    (void)SYS(futex, &gate->rules, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
 /* ---- the child's side ---- */
@@ -116,12 +108,4 @@ bool gate_pass(struct gate *gate, uint32_t turn)
         return false;
     return __atomic_compare_exchange_n(&gate->word, &word, word | PASSED, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_ACQUIRE);
-}
-
-bool gate_await_rules(const struct gate *gate)
-{
-    uint32_t rules;
-    while ((rules = __atomic_load_n(&gate->rules, __ATOMIC_ACQUIRE)) == GATE_RULES_AWAITED)
-        (void)SYS(futex, &gate->rules, FUTEX_WAIT, GATE_RULES_AWAITED, 0, 0, 0);
-    return rules == GATE_RULES_MADE;
 }
