@@ -241,6 +241,33 @@ static void note_status(struct brig_call *call, const siginfo_t *info, const str
     call->peak_kb = (uint64_t)usage->ru_maxrss;
 }
 
+/* All it has started is dead. */
+static void settle(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
+{
+    call->ended_us = clock_now_us();
+    if (call->wire >= 0)
+        call_read_wire(call);
+    note_status(call, info, usage);
+    call->told = call->is_ours ? told_read(call->told_fd) : gate_read(call->gate);
+    limits_usage(&call->limits, &call->group_usage);
+    drain_captures(call);
+    call->pid = 0;
+    call->state = CALL_OVER;
+}
+
+/* Init says its last word when all others are dead and reaped. Then it has nothing left to do but to take
+ * the namespaces down, which nobody need wait for. */
+static bool has_last_word(const struct brig_call *call)
+{
+    return call->is_init && call->end.type == WIRE_ENDED && call->pidfd >= 0;
+}
+
+static void leave_init(struct brig_call *call)
+{
+    caller_reap_later(call->caller, take_fd(&call->pidfd));
+    settle(call, &(siginfo_t){0}, &(struct rusage){0});
+}
+
 /* What it has left is killed while its number is still taken. */
 void call_conclude(struct brig_call *call)
 {
@@ -257,16 +284,7 @@ void call_conclude(struct brig_call *call)
     do
         result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | __WALL, &usage);
     while (result == -EINTR);
-    /* If somebody else has reaped it, how it ended is not known. */
-    call->ended_us = clock_now_us();
-    if (call->wire >= 0)
-        call_read_wire(call);
-    note_status(call, &info, &usage);
-    call->told = call->is_ours ? told_read(call->told_fd) : gate_read(call->gate);
-    limits_usage(&call->limits, &call->group_usage);
-    drain_captures(call);
-    call->pid = 0;
-    call->state = CALL_OVER;
+    settle(call, &info, &usage); /* if somebody else has reaped it, how it ended is not known */
 }
 
 /* ---- the loop ---- */
@@ -283,6 +301,10 @@ static void step(struct brig_call *call, const struct timespec *patience)
         [WATCH_WIRE] = {.fd = call->wire, .events = POLLIN},
         [WATCH_TRACE] = {.fd = call->trace, .events = POLLIN},
     };
+    if (has_last_word(call)) {
+        leave_init(call);
+        return;
+    }
     if (ppoll(watches, WATCHES, patience, NULL) > 0) {
         if (watches[WATCH_OUT].revents)
             read_capture(call, &call->captures[0]);

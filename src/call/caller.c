@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "call/memory.h"
 #include "jail/seccomp.h"
+#include "jail/sys.h"
 #include "jail/unenforced.h"
 
 /* Limits for which each call gets a group, if somebody asked for them. */
@@ -169,7 +171,7 @@ int caller_new(const struct brig_policy *policy, const struct brig_call_options 
         return brig_fail_nomem(err);
     caller->plan = PLAN_INIT;
     caller->once = once;
-    caller->ruleset = caller->null_fd = -1;
+    caller->ruleset = caller->null_fd = caller->ending = -1;
     caller->gates = GATES_INIT;
     (void)pthread_mutex_init(&caller->lock, NULL);
     int result = prepare(caller, policy, options ? options : &standard, err);
@@ -195,6 +197,24 @@ int caller_finish(struct brig_caller *caller, struct brig_error *err)
     return walls_fill(caller->policy, caller->ruleset, &caller->unenforced, err);
 }
 
+static void reap(int pidfd)
+{
+    if (pidfd < 0)
+        return;
+    while (SYS(waitid, SYS_WAIT_PIDFD, pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+        ;
+    (void)close(pidfd);
+}
+
+void caller_reap_later(struct brig_caller *caller, int pidfd)
+{
+    (void)pthread_mutex_lock(&caller->lock);
+    int before = caller->ending;
+    caller->ending = pidfd;
+    (void)pthread_mutex_unlock(&caller->lock);
+    reap(before);
+}
+
 const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller)
 {
     return &caller->unenforced;
@@ -208,6 +228,7 @@ void brig_caller_free(struct brig_caller *caller)
         (void)close(caller->ruleset);
     if (caller->null_fd >= 0)
         (void)close(caller->null_fd);
+    reap(caller->ending);
     plan_done(&caller->plan);
     brig_template_free(caller->template);
     brig_policy_free(caller->policy);

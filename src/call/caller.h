@@ -27,6 +27,7 @@ struct brig_caller {
     uint64_t cores;   /* that may be used at a time */
     pthread_mutex_t lock;
     struct brig_template *template; /* full; guarded by the lock */
+    int ending;                     /* the same: of an init that is about to end, or -1 */
     struct gates gates;
     struct brig_unenforced unenforced;
 };
@@ -36,6 +37,10 @@ int caller_new(const struct brig_policy *policy, const struct brig_call_options 
                struct brig_caller **ret_caller, struct brig_error *err);
 /* The rules of the ruleset, which the child has open already, and the rest. */
 int caller_finish(struct brig_caller *caller, struct brig_error *err);
+
+/* Takes the pidfd of a process that ends by itself: it is reaped when there is another, or with the
+ * caller. */
+void caller_reap_later(struct brig_caller *caller, int pidfd);
 
 /* Lists the limits that have no group, and returns those that resource limits stand in for. */
 unsigned caller_note_limits(const struct brig_caller *caller, const struct limits *limits,
