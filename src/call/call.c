@@ -256,16 +256,15 @@ static void settle(struct brig_call *call, const siginfo_t *info, const struct r
 }
 
 /* Init says its last word when all others are dead and reaped. Then it has nothing left to do but to take
- * the namespaces down, which nobody need wait for. */
-static bool has_last_word(const struct brig_call *call)
+ * the namespaces down, and its keeper, if there is one, the memory of a caller: nobody need wait for
+ * that. But a group can only be removed when it is empty. */
+bool call_leave_init(struct brig_call *call)
 {
-    return call->is_init && call->end.type == WIRE_ENDED && call->pidfd >= 0;
-}
-
-static void leave_init(struct brig_call *call)
-{
+    if (call->end.type != WIRE_ENDED || call->pidfd < 0 || call->limits.group)
+        return false;
     caller_reap_later(call->caller, take_fd(&call->pidfd));
     settle(call, &(siginfo_t){0}, &(struct rusage){0});
+    return true;
 }
 
 /* What it has left is killed while its number is still taken. */
@@ -301,10 +300,6 @@ static void step(struct brig_call *call, const struct timespec *patience)
         [WATCH_WIRE] = {.fd = call->wire, .events = POLLIN},
         [WATCH_TRACE] = {.fd = call->trace, .events = POLLIN},
     };
-    if (has_last_word(call)) {
-        leave_init(call);
-        return;
-    }
     if (ppoll(watches, WATCHES, patience, NULL) > 0) {
         if (watches[WATCH_OUT].revents)
             read_capture(call, &call->captures[0]);
@@ -318,6 +313,8 @@ static void step(struct brig_call *call, const struct timespec *patience)
             call_conclude(call);
             return;
         }
+        if (call_leave_init(call))
+            return;
     }
     check_clocks(call);
 }

@@ -87,6 +87,8 @@ static inline const struct plan *call_plan(const struct brig_call *call)
 
 /* Takes what has come over the wire. */
 void call_read_wire(struct brig_call *call);
+/* Whether init has said its last word: then the call is over. */
+bool call_leave_init(struct brig_call *call);
 /* The call's process is over: reaps it and keeps all that is to be known of it. */
 void call_conclude(struct brig_call *call);
 

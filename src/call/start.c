@@ -333,6 +333,7 @@ int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct b
         call->ended_us = clock_now_us();
         call->state = CALL_OVER;
     }
+    (void)call_leave_init(call);
     return 0;
 }
 
