@@ -241,6 +241,32 @@ static void note_status(struct brig_call *call, const siginfo_t *info, const str
     call->peak_kb = (uint64_t)usage->ru_maxrss;
 }
 
+/* All it has started is dead. */
+static void settle(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
+{
+    call->ended_us = clock_now_us();
+    if (call->wire >= 0)
+        call_read_wire(call);
+    note_status(call, info, usage);
+    call->told = call->is_ours ? told_read(call->told_fd) : gate_read(call->gate);
+    limits_usage(&call->limits, &call->group_usage);
+    drain_captures(call);
+    call->pid = 0;
+    call->state = CALL_OVER;
+}
+
+/* Init says its last word when all others are dead and reaped. Then it has nothing left to do but to take
+ * the namespaces down, and its keeper, if there is one, the memory of a caller: nobody need wait for
+ * that. But a group can only be removed when it is empty. */
+bool call_leave_init(struct brig_call *call)
+{
+    if (call->end.type != WIRE_ENDED || call->pidfd < 0 || call->limits.group)
+        return false;
+    caller_reap_later(call->caller, take_fd(&call->pidfd));
+    settle(call, &(siginfo_t){0}, &(struct rusage){0});
+    return true;
+}
+
 /* What it has left is killed while its number is still taken. */
 void call_conclude(struct brig_call *call)
 {
@@ -257,15 +283,7 @@ void call_conclude(struct brig_call *call)
     do
         result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | __WALL, &usage);
     while (result == -EINTR);
-    /* If somebody else has reaped it, how it ended is not known. */
-    call->ended_us = clock_now_us();
-    if (call->wire >= 0)
-        call_read_wire(call);
-    note_status(call, &info, &usage);
-    limits_usage(&call->limits, &call->group_usage);
-    drain_captures(call);
-    call->pid = 0;
-    call->state = CALL_OVER;
+    settle(call, &info, &usage); /* if somebody else has reaped it, how it ended is not known */
 }
 
 /* ---- the loop ---- */
@@ -295,6 +313,8 @@ static void step(struct brig_call *call, const struct timespec *patience)
             call_conclude(call);
             return;
         }
+        if (call_leave_init(call))
+            return;
     }
     check_clocks(call);
 }
@@ -411,20 +431,30 @@ void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
     brig_call_leave(child);
 }
 
+/* The child makes its own walls meanwhile, of which the filter takes as long as all rules do. */
+static int finish(struct brig_call *call, struct brig_error *err)
+{
+    int result = caller_finish(call->caller, err);
+    told_rules(call->rules_fd, result == 0);
+    return result;
+}
+
 static int start_by_fork(struct brig_call *call, brig_call_fn fn, void *argument,
                          struct brig_error *err)
 {
     pid_t pid = fork();
     if (pid == 0)
         call_run(brig_call_enter(call, 0), fn, argument);
-    return brig_call_started(call, pid, err);
+    int finished = pid > 0 && call->caller->once ? finish(call, err) : 0;
+    int started = brig_call_started(call, pid, err);
+    return finished < 0 ? finished : started;
 }
 
 static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument,
                      struct brig_call_result *ret_result, struct brig_error *err)
 {
     struct brig_call *call = NULL;
-    int result = brig_call_begin(caller, &call, err);
+    int result = call_begin(caller, &call, err);
     if (result < 0)
         return result;
     result = call_can_fork(call) ? call_start(call, fn, argument, err)
@@ -456,7 +486,7 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
 {
     struct brig_error local = {0};
     struct brig_caller *caller = NULL;
-    int result = brig_caller_new(policy, options, &caller, &local);
+    int result = caller_new(policy, options, true, &caller, &local);
     if (result < 0) {
         outcome_nothing_ran(ret_result, &local);
         if (err)

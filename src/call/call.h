@@ -8,6 +8,7 @@
 #include "call/caller.h"
 #include "call/gate.h"
 #include "call/memory.h"
+#include "call/told.h"
 #include "jail/capture.h"
 #include "jail/child_start.h"
 #include "jail/limits.h"
@@ -36,7 +37,10 @@ enum call_state {
 struct brig_call {
     struct brig_caller *caller;
     enum call_state state;
-    struct gate *gate; /* and whose turn this is: */
+    bool is_ours; /* to fork */
+    /* How the child tells that it is confined: by an fd, if we fork; else by a gate, or NULL. */
+    int told_fd, rules_fd; /* and by the second it is told of its rules; or -1 */
+    struct gate *gate;     /* and whose turn this is: */
     uint32_t turn;
     int memory;       /* see memory.h */
     struct plan *own; /* in the full jail, or with a group; NULL: the plan is the caller's */
@@ -72,6 +76,7 @@ struct brig_call {
     uint64_t cpu_user_us, cpu_sys_us, peak_kb;
     struct cgroup_usage group_usage;
     int failed_step, failed_errno; /* full: said over the wire, before anything ran */
+    struct told told;
     struct brig_call_child child;
 };
 
@@ -82,9 +87,13 @@ static inline const struct plan *call_plan(const struct brig_call *call)
 
 /* Takes what has come over the wire. */
 void call_read_wire(struct brig_call *call);
+/* Whether init has said its last word: then the call is over. */
+bool call_leave_init(struct brig_call *call);
 /* The call's process is over: reaps it and keeps all that is to be known of it. */
 void call_conclude(struct brig_call *call);
 
+/* In start.c: brig_call_begin() for who forks by call_start() or by what is in call.c. */
+int call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err);
 /* In start.c: call_fork() in place of fork() and brig_call_started(). */
 bool call_can_fork(const struct brig_call *call);
 int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct brig_error *err);

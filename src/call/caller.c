@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "call/memory.h"
 #include "jail/seccomp.h"
+#include "jail/sys.h"
 #include "jail/unenforced.h"
 
 /* Limits for which each call gets a group, if somebody asked for them. */
@@ -63,6 +65,8 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
     if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
         plan->seccomp = seccomp_program_alone(policy->seccomp, policy->network);
     int result = walls_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
+    if (result == 0 && caller->ruleset >= 0 && !caller->once)
+        result = walls_fill(policy, caller->ruleset, &caller->unenforced, err);
     if (result < 0)
         return result;
     walls_note_alone(policy, &caller->unenforced);
@@ -142,12 +146,14 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     caller->keep_count = options->keep_fd_count;
     if ((result = options_policy(policy, options, &caller->policy, err)) < 0)
         return result;
+    if (!caller->once && (result = gates_init(&caller->gates, err)) < 0) /* or we fork */
+        return result;
     caller->value_limit = choose_value_limit(caller);
-    caller->cores = count_cores();
     caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
     caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
-    if ((result = gates_init(&caller->gates, err)) < 0)
-        return result;
+    caller->once = caller->once && !caller->full;
+    if (!caller->once)
+        caller->cores = count_cores();
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (caller->null_fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");
@@ -155,8 +161,8 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     return result < 0 ? result : try_group(caller, err);
 }
 
-int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
-                    struct brig_caller **ret_caller, struct brig_error *err)
+int caller_new(const struct brig_policy *policy, const struct brig_call_options *options, bool once,
+               struct brig_caller **ret_caller, struct brig_error *err)
 {
     struct brig_call_options standard;
     brig_call_options_init(&standard);
@@ -164,7 +170,8 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
     if (!caller)
         return brig_fail_nomem(err);
     caller->plan = PLAN_INIT;
-    caller->ruleset = caller->null_fd = -1;
+    caller->once = once;
+    caller->ruleset = caller->null_fd = caller->ending = -1;
     caller->gates = GATES_INIT;
     (void)pthread_mutex_init(&caller->lock, NULL);
     int result = prepare(caller, policy, options ? options : &standard, err);
@@ -174,6 +181,38 @@ int brig_caller_new(const struct brig_policy *policy, const struct brig_call_opt
     }
     *ret_caller = caller;
     return 0;
+}
+
+int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
+                    struct brig_caller **ret_caller, struct brig_error *err)
+{
+    return caller_new(policy, options, false, ret_caller, err);
+}
+
+int caller_finish(struct brig_caller *caller, struct brig_error *err)
+{
+    caller->cores = count_cores();
+    if (caller->ruleset < 0)
+        return 0;
+    return walls_fill(caller->policy, caller->ruleset, &caller->unenforced, err);
+}
+
+static void reap(int pidfd)
+{
+    if (pidfd < 0)
+        return;
+    while (SYS(waitid, SYS_WAIT_PIDFD, pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
+        ;
+    (void)close(pidfd);
+}
+
+void caller_reap_later(struct brig_caller *caller, int pidfd)
+{
+    (void)pthread_mutex_lock(&caller->lock);
+    int before = caller->ending;
+    caller->ending = pidfd;
+    (void)pthread_mutex_unlock(&caller->lock);
+    reap(before);
 }
 
 const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller)
@@ -189,6 +228,7 @@ void brig_caller_free(struct brig_caller *caller)
         (void)close(caller->ruleset);
     if (caller->null_fd >= 0)
         (void)close(caller->null_fd);
+    reap(caller->ending);
     plan_done(&caller->plan);
     brig_template_free(caller->template);
     brig_policy_free(caller->policy);

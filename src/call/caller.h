@@ -21,14 +21,26 @@ struct brig_caller {
     bool full;        /* the full jail, else Landlock and its kind */
     struct plan plan; /* not full: the limits and the filter */
     int ruleset;      /* Landlock's, made ahead; -1: there is none */
+    bool once;        /* for one call, which has begun when caller_finish() makes the rest */
     int null_fd;      /* /dev/null */
     bool has_group;   /* each call has a cgroup */
     uint64_t cores;   /* that may be used at a time */
     pthread_mutex_t lock;
     struct brig_template *template; /* full; guarded by the lock */
+    int ending;                     /* the same: of an init that is about to end, or -1 */
     struct gates gates;
     struct brig_unenforced unenforced;
 };
+
+/* For one call: what the child does not need at once is left for caller_finish(). */
+int caller_new(const struct brig_policy *policy, const struct brig_call_options *options, bool once,
+               struct brig_caller **ret_caller, struct brig_error *err);
+/* The rules of the ruleset, which the child has open already, and the rest. */
+int caller_finish(struct brig_caller *caller, struct brig_error *err);
+
+/* Takes the pidfd of a process that ends by itself: it is reaped when there is another, or with the
+ * caller. */
+void caller_reap_later(struct brig_caller *caller, int pidfd);
 
 /* Lists the limits that have no group, and returns those that resource limits stand in for. */
 unsigned caller_note_limits(const struct brig_caller *caller, const struct limits *limits,
@@ -45,10 +57,13 @@ int options_check(const struct brig_call_options *options, struct brig_call_opti
 
 /* ---- walls.c ---- */
 
-/* The Landlock ruleset of a policy without namespaces: an fd of the caller's, or -1 with *ret_abi
- * of 0 where the kernel has none; negative codes otherwise. */
+/* The Landlock ruleset of a policy without namespaces, without rules: an fd of the caller's, or -1
+ * where there is none. */
 int walls_ruleset(const struct brig_policy *policy, int *ret_ruleset,
                   struct brig_unenforced *unenforced, struct brig_error *err);
+/* The rules in it. */
+int walls_fill(const struct brig_policy *policy, int ruleset, struct brig_unenforced *unenforced,
+               struct brig_error *err);
 /* Whether a policy grants a path, which must be free of links, for reading or writing. */
 bool walls_cover(const struct brig_policy *policy, const char *real, bool write);
 /* Lists what a process in its caller's namespaces is not kept from. */

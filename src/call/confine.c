@@ -40,6 +40,8 @@ static int confine(const struct brig_policy *policy, struct brig_unenforced *une
     if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
         plan.seccomp = seccomp_program_alone(policy->seccomp, policy->network);
     int result = walls_ruleset(policy, &ruleset, unenforced, err);
+    if (result == 0 && ruleset >= 0)
+        result = walls_fill(policy, ruleset, unenforced, err);
     if (result < 0)
         return result;
     note_lost(policy, unenforced);

@@ -40,8 +40,13 @@
 
 void enter_failed(struct brig_call *call, int step, int error)
 {
-    call->gate->step = step;
-    call->gate->sys_errno = error < 0 ? -error : error;
+    int sys_errno = error < 0 ? -error : error;
+    if (call->is_ours) {
+        told_failed(call->told_fd, step, sys_errno);
+    } else {
+        call->gate->step = step;
+        call->gate->sys_errno = sys_errno;
+    }
     _exit(125);
 }
 
@@ -111,15 +116,33 @@ static void join_group(struct brig_call *call)
         enter_failed(call, PLAN_STEP_CGROUP, result);
 }
 
+static void await_rules(const struct brig_call *call)
+{
+    if (call->rules_fd >= 0 && !told_await_rules(call->rules_fd))
+        _exit(125); /* and the caller knows why */
+}
+
 /* Apart from who calls it, as a plan is a page of the stack. */
 static __attribute__((noinline)) int raise_traced(struct brig_call *call, int *ret_error)
 {
     struct plan unfiltered = *call_plan(call);
     unfiltered.seccomp = NULL;
+    await_rules(call);
     int step = walls_raise(&unfiltered, call->caller->ruleset, ret_error);
     if (step == 0 && (*ret_error = trace_install(call)) < 0)
         step = PLAN_STEP_SECCOMP;
     return step;
+}
+
+/* The rules are still being made: they come last. */
+static int raise_early(struct brig_call *call, int *ret_error)
+{
+    int step = walls_raise(call_plan(call), -1, ret_error);
+    if (step != 0 || call->caller->ruleset < 0)
+        return step;
+    await_rules(call);
+    *ret_error = (int)SYS(landlock_restrict_self, call->caller->ruleset, 0);
+    return *ret_error < 0 ? PLAN_STEP_LANDLOCK : 0;
 }
 
 static void enter_alone(struct brig_call *call, unsigned flags)
@@ -140,11 +163,11 @@ static void enter_alone(struct brig_call *call, unsigned flags)
     int error = guard_terminal(call);
     if (error < 0)
         enter_failed(call, PLAN_STEP_SECCOMP, error);
-    int step = call->traced ? raise_traced(call, &error)
-                            : walls_raise(plan, call->caller->ruleset, &error);
+    int step = call->traced         ? raise_traced(call, &error)
+               : call->caller->once ? raise_early(call, &error)
+                                    : walls_raise(plan, call->caller->ruleset, &error);
     if (step != 0)
         enter_failed(call, step, error);
-    close_others(call);
 }
 
 /* ---- the full jail ---- */
@@ -198,7 +221,6 @@ static void enter_walls(struct brig_call *call, const struct start *start)
         _exit(status);
     if (call->traced && (status = trace_install(call)) < 0)
         _exit(child_failed(start, PLAN_STEP_SECCOMP, status));
-    close_others(call);
 }
 
 static void enter_full(struct brig_call *call)
@@ -279,36 +301,40 @@ static void open_memory(struct brig_call *call)
                                            .limit = call->caller->value_limit};
 }
 
-/* The caller's own mapping is not ours; this one is until the function runs. `pid` is what the caller
- * knows us by, or 0. */
-static struct gate *enter_gate(struct brig_call *call, pid_t pid)
+/* The caller's own mapping is not ours; this one is until the function runs. */
+static struct gate *enter_gate(struct brig_call *call)
 {
     struct gate *gates = gates_map(&call->caller->gates);
     if (!gates)
         _exit(125); /* and no way to tell why */
     call->gate = gates + (call->gate - call->caller->gates.slots);
-    if (!gate_enter(call->gate, call->turn, pid))
+    if (!gate_enter(call->gate, call->turn, (pid_t)SYS(getpid)))
         _exit(125); /* nobody waits for us any more */
     return gates;
 }
 
-static void pass_gate(const struct brig_call *call, struct gate *gates)
+/* All walls stand. */
+static void pass(struct brig_call *call, struct gate *gates)
 {
-    if (!gate_pass(call->gate, call->turn))
+    if (!gates)
+        told_passed(call->told_fd);
+    else if (!gate_pass(call->gate, call->turn))
         _exit(125); /* nobody waits for us any more */
-    (void)SYS(munmap, gates, GATES_BYTES);
+    else
+        (void)SYS(munmap, gates, GATES_BYTES);
+    close_others(call);
 }
 
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
-    struct gate *gates = enter_gate(call, (pid_t)SYS(getpid));
+    struct gate *gates = call->is_ours ? NULL : enter_gate(call);
     open_memory(call); /* before the address space is limited */
     set_stdio();
     if (call->caller->full)
         enter_full(call);
     else
         enter_alone(call, flags);
-    pass_gate(call, gates);
+    pass(call, gates);
     return &call->child;
 }
 
@@ -325,12 +351,11 @@ struct birth {
 static __attribute__((noreturn)) void be_function(struct birth *birth)
 {
     struct brig_call *call = birth->call;
-    struct gate *gates = enter_gate(call, 0);
     open_memory(call);
     set_stdio();
     enter_walls(call, &birth->start);
     (void)sigprocmask(SIG_SETMASK, &birth->before, NULL);
-    pass_gate(call, gates);
+    pass(call, NULL);
     call_run(&call->child, birth->fn, birth->argument);
 }
 

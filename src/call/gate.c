@@ -64,9 +64,10 @@ struct gate *gate_take(const struct gates *gates, uint32_t *ret_turn)
     return NULL;
 }
 
-bool gate_was_passed(const struct gate *gate)
+struct told gate_read(const struct gate *gate)
 {
-    return __atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) & PASSED;
+    bool passed = __atomic_load_n(&gate->word, __ATOMIC_ACQUIRE) & PASSED;
+    return (struct told){.passed = passed, .step = gate->step, .sys_errno = gate->sys_errno};
 }
 
 pid_t gate_close(struct gate *gate)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct brig_error;
+#include "call/told.h"
 
 struct gate {
     uint32_t taken;    /* the caller's */
@@ -42,8 +42,8 @@ void gates_done(struct gates *gates);
 
 /* A free slot and its turn; NULL if all are taken. */
 struct gate *gate_take(const struct gates *gates, uint32_t *ret_turn);
-/* Whether the child was confined: what came after is the function's doing. */
-bool gate_was_passed(const struct gate *gate);
+/* How far the child came. */
+struct told gate_read(const struct gate *gate);
 /* Ends the turn. Returns the pid of who has come in, or 0: then nobody will any more. The slot stays
  * taken, so that who is there can be ended first. */
 pid_t gate_close(struct gate *gate);

@@ -27,7 +27,7 @@ void outcome_nothing_ran(struct brig_call_result *ret, const struct brig_error *
 
 static bool never_ran(const struct brig_call *call)
 {
-    return !gate_was_passed(call->gate);
+    return !call->told.passed;
 }
 
 /* The failing step in words; or that it was ended, by us or by somebody, on the way. */
@@ -35,8 +35,8 @@ static RARE int explain(struct brig_call *call, struct brig_call_result *ret,
                         struct brig_error *err)
 {
     struct brig_error local = {0};
-    int step = call->failed_step ? call->failed_step : call->gate->step;
-    int sys_errno = call->failed_step ? call->failed_errno : call->gate->sys_errno;
+    int step = call->failed_step ? call->failed_step : call->told.step;
+    int sys_errno = call->failed_step ? call->failed_errno : call->told.sys_errno;
     if (step != 0 || sys_errno != 0)
         (void)plan_explain_failure(call_plan(call), step, sys_errno, &local);
     else

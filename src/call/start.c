@@ -164,13 +164,29 @@ static int prepare_full(struct brig_call *call, struct brig_error *err)
     return 0;
 }
 
+static int take_gate(struct brig_call *call, struct brig_error *err)
+{
+    call->gate = gate_take(&call->caller->gates, &call->turn);
+    return call->gate ? 0
+                      : brig_fail(err, BRIG_E_STATE, 0,
+                                  "%d calls of one caller at a time are too many", GATES);
+}
+
+static int open_told(struct brig_call *call, struct brig_error *err)
+{
+    if ((call->told_fd = told_open(false, err)) < 0)
+        return call->told_fd;
+    if (call->caller->once && (call->rules_fd = told_open(true, err)) < 0)
+        return call->rules_fd;
+    return 0;
+}
+
 static int prepare(struct brig_call *call, struct brig_error *err)
 {
     struct brig_caller *caller = call->caller;
-    call->gate = gate_take(&caller->gates, &call->turn);
-    if (!call->gate)
-        return brig_fail(err, BRIG_E_STATE, 0, "%d calls of one caller at a time are too many",
-                         GATES);
+    int opened = call->is_ours ? open_told(call, err) : take_gate(call, err);
+    if (opened < 0)
+        return opened;
     call->memory = memory_open(caller->value_limit, err);
     if (call->memory < 0)
         return call->memory;
@@ -182,13 +198,15 @@ static int prepare(struct brig_call *call, struct brig_error *err)
     return result;
 }
 
-int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err)
+static int begin(struct brig_caller *caller, bool is_ours, struct brig_call **ret_call,
+                 struct brig_error *err)
 {
     /* Not calloc(), which never takes what was freed last: that is in fewer pages. */
     struct brig_call *call = malloc(sizeof *call);
     if (!call)
         return brig_fail_nomem(err);
-    *call = (struct brig_call){.caller = caller};
+    *call = (struct brig_call){.caller = caller, .is_ours = is_ours};
+    call->told_fd = call->rules_fd = -1;
     call->memory = call->network = call->wire = call->wire_child = -1;
     call->trace = call->trace_child = call->pidfd = call->init_pidfd = call->epoll = call->timer =
         -1;
@@ -205,6 +223,16 @@ int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call, str
     }
     *ret_call = call;
     return 0;
+}
+
+int call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err)
+{
+    return begin(caller, true, ret_call, err);
+}
+
+int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err)
+{
+    return begin(caller, false, ret_call, err);
 }
 
 int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err)
@@ -305,6 +333,7 @@ int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct b
         call->ended_us = clock_now_us();
         call->state = CALL_OVER;
     }
+    (void)call_leave_init(call);
     return 0;
 }
 
@@ -338,6 +367,8 @@ void brig_call_free(struct brig_call *call)
     if (call->gate && call->state == CALL_BEGUN)
         end_untold(call, gate_close(call->gate));
     close_child_side(call);
+    close_if_open(&call->told_fd);
+    close_if_open(&call->rules_fd);
     close_if_open(&call->memory);
     close_if_open(&call->wire);
     close_if_open(&call->trace);

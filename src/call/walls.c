@@ -71,6 +71,19 @@ static int add_rule(const struct ruleset *ruleset, int fd, enum landlock_grant g
     return (int)SYS(landlock_add_rule, ruleset->fd, 1 /* PATH_BENEATH */, &beneath, 0);
 }
 
+/* Of /bin, /lib and their kind most systems have made links into /usr, which has a rule: each rule less
+ * is one that no call has to copy. */
+static bool leads_into_usr(const char *path)
+{
+    char target[PATH_LENGTH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    const char *beneath = target[0] == '/' ? target + 1 : target;
+    return strncmp(beneath, "usr/", 4) == 0 && !strstr(beneath, "..");
+}
+
 /* What a system does not have is not missed. */
 static int add_system_path(const struct ruleset *ruleset, const char *path,
                            enum landlock_grant grant, struct brig_error *err)
@@ -93,7 +106,7 @@ static int add_system(const struct ruleset *ruleset, const struct brig_policy *p
     if (policy->view == BRIG_VIEW_HOST)
         result = add_system_path(ruleset, "/", LANDLOCK_GRANT_READ, err);
     for (size_t i = 0; i < ARRAY_LENGTH(readable) && result == 0; i++)
-        if (policy->view == BRIG_VIEW_SYSTEM)
+        if (policy->view == BRIG_VIEW_SYSTEM && !leads_into_usr(readable[i]))
             result = add_system_path(ruleset, readable[i], LANDLOCK_GRANT_READ, err);
     for (size_t i = 0; i < ARRAY_LENGTH(devices) && result == 0; i++)
         result = add_system_path(ruleset, devices[i], LANDLOCK_GRANT_DEVICE, err);
@@ -141,12 +154,13 @@ static int add_grant(const struct ruleset *ruleset, const struct policy_grant *g
                       : 0;
 }
 
-static int fill(const struct ruleset *ruleset, const struct brig_policy *policy,
-                struct brig_unenforced *unenforced, struct brig_error *err)
+int walls_fill(const struct brig_policy *policy, int fd, struct brig_unenforced *unenforced,
+               struct brig_error *err)
 {
-    int result = add_system(ruleset, policy, err);
+    const struct ruleset ruleset = {.fd = fd, .abi = landlock_abi()};
+    int result = add_system(&ruleset, policy, err);
     for (size_t i = 0; i < policy->grant_count && result == 0; i++)
-        result = add_grant(ruleset, &policy->grants[i], unenforced, err);
+        result = add_grant(&ruleset, &policy->grants[i], unenforced, err);
     return result;
 }
 
@@ -173,13 +187,9 @@ int walls_ruleset(const struct brig_policy *policy, int *ret_ruleset,
     landlock_fill_attr(abi, policy->network, false, &attr, unenforced);
     landlock_stand_alone(abi, policy->network, &attr, unenforced);
     long made = SYS(landlock_create_ruleset, &attr, landlock_attr_size(abi), 0);
-    autoclose int fd = made < 0 ? -1 : (int)made; /* born close-on-exec */
-    if (fd < 0)
+    if (made < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-made, "cannot make a Landlock ruleset");
-    int result = fill(&(struct ruleset){.fd = fd, .abi = abi}, policy, unenforced, err);
-    if (result < 0)
-        return result;
-    *ret_ruleset = take_fd(&fd);
+    *ret_ruleset = (int)made; /* born close-on-exec */
     return 0;
 }
 

@@ -119,16 +119,18 @@ static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
 int child_set_rlimits(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->rlimit_count; i++) {
+        int resource = plan->rlimits[i].resource;
         struct rlimit64 now, want = plan->rlimits[i].limit;
-        long result = SYS(prlimit64, 0, plan->rlimits[i].resource, 0, &now);
-        if (result < 0)
+        long result = SYS(prlimit64, 0, resource, &want, &now);
+        if (result >= 0 && want.rlim_max <= now.rlim_max)
+            continue;
+        if (result < 0 && (result = SYS(prlimit64, 0, resource, 0, &now)) < 0)
             return (int)result;
-        if (want.rlim_max > now.rlim_max)
+        if (want.rlim_max > now.rlim_max) /* which we may have raised, and take back */
             want.rlim_max = now.rlim_max;
         if (want.rlim_cur > want.rlim_max)
             want.rlim_cur = want.rlim_max;
-        result = SYS(prlimit64, 0, plan->rlimits[i].resource, &want, 0);
-        if (result < 0)
+        if ((result = SYS(prlimit64, 0, resource, &want, 0)) < 0)
             return (int)result;
     }
     return 0;

@@ -142,6 +142,38 @@ static void test_leaks(bool namespaces, unsigned count)
     tap_ok(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "nor a child");
 }
 
+static size_t count_children(void)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "re");
+    size_t count = 0;
+    int pid;
+    while (file && fscanf(file, "%d", &pid) == 1)
+        count++;
+    if (file)
+        (void)fclose(file);
+    return count;
+}
+
+/* An init may still be taking its namespaces down when a call has returned, but only the last one. */
+static void test_endings(void)
+{
+    struct brig_call_options options = new_options(true);
+    struct brig_caller *caller = NULL;
+    if (brig_caller_new(NULL, &options, &caller, NULL) < 0)
+        tap_bail("brig_caller_new");
+    size_t before = count_children();
+    for (unsigned i = 0; i < 20; i++) {
+        struct brig_call_result result;
+        (void)brig_caller_call(caller, compute, &i, &result, NULL);
+        brig_call_result_done(&result);
+    }
+    tap_ok(count_children() <= before + 1, "of 20 full jails at most one is about to end");
+    brig_caller_free(caller);
+    tap_is_int(count_children(), 0, "and none when their caller is gone");
+}
+
 /* ---- In parts ----------------------------------------------------------------------------- */
 
 static struct brig_caller *new_caller(struct brig_call_options *options)
@@ -306,6 +338,7 @@ int main(int argc, char **argv)
         test_parts(namespaces);
         test_event_loop(namespaces);
     }
+    test_endings();
     test_confine_self();
     test_leaks(false, leak_calls());
     test_leaks(true, LEAK_CALLS_FULL);
