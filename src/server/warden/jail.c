@@ -265,9 +265,11 @@ int warden_jail_make_late(const struct jail_ground *ground, const struct runtime
                                       .err = err,
                                       .host_uid = host_uid,
                                       .late = true});
-    if (result == 0)
-        ret_jail->policy->late_input = true;
-    return result;
+    if (result < 0)
+        return result;
+    ret_jail->policy->late_input = true;
+    ret_jail->policy->late_open = runtime->parking == PARKING_OPEN;
+    return 0;
 }
 
 bool warden_jail_fits_late(const struct execution_request *request)

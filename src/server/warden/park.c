@@ -83,6 +83,7 @@ static int build(struct run *run, const struct jail *jail, struct brig_error *er
     case PARKING_NODE:
         return build_node(run, jail, &command, err);
     case PARKING_EXEC:
+    case PARKING_OPEN:
     case PARKING_ZYGOTE:
         return job_start_held(jail->policy, &command, &run->job, err);
     case PARKING_NONE:
