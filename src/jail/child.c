@@ -100,13 +100,21 @@ static int keep_directory(const struct start *start, const struct plan_step *ste
     return result;
 }
 
+/* A lease: whoever opens the file waits until it is given back, or its fd is closed. Nobody wants to be
+ * told of him by a signal. Without one, before 5.3, nobody can be made to wait there. */
+static bool take_lease(long fd)
+{
+    return SYS(fcntl, fd, F_SETLEASE, F_WRLCK) >= 0 && SYS(fcntl, fd, F_SETOWN, 0) >= 0;
+}
+
 static int open_late(const struct start *start, const struct plan_step *step)
 {
     long fd = SYS(openat, start->plan->slots[step->slot], step->path,
                   O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (fd < 0)
         return (int)fd;
-    int result = child_say_fd(start->wire, WIRE_LATE, 0, (int)fd);
+    bool leased = step->flags & PLAN_LATE_AWAITED && take_lease(fd);
+    int result = child_say_fd(start->wire, WIRE_LATE, leased, (int)fd);
     (void)SYS(close, fd);
     return result;
 }

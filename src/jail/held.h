@@ -25,6 +25,11 @@ int job_start_held(const struct brig_policy *policy, const struct brig_command *
                    struct brig_job **ret_job, struct brig_error *err);
 /* Whether a held command waits, with everything in place. */
 bool job_is_waiting(const struct brig_job *job);
+/* Whether it runs as far as to its late file, and waits for that. So it is with policy->late_open where the
+ * kernel lets somebody wait for a file for long enough: it does for three quarters of a minute by default. What
+ * has waited longer than JOB_AT_FILE_MS must not be let go any more; job_release() sees to that. */
+#define JOB_AT_FILE_MS UINT64_C(30000)
+bool job_is_at_file(const struct brig_job *job);
 /* For who has others waiting: the result is there as soon as nobody is left in the jail; what remains of it
  * is cleared away by brig_job_free(), at once after job_is_gone(), of which brig_job_fd() tells. */
 void job_answer_early(struct brig_job *job);

@@ -41,7 +41,9 @@ struct brig_job {
     int kept;                      /* the directory of brig_policy_keep(), or -1 */
     int gate;                      /* lets a held command go, or -1 */
     int late, late_input;          /* what job_release() fills, or -1 */
-    bool waiting;                  /* the command is held until then */
+    bool waiting;                  /* the command is held until then, */
+    bool leased;                   /* or by the late file, */
+    bool at_file;                  /* and has been let go that far */
     struct job_building *building; /* by a zygote, until init says that it runs; or NULL */
     int entry_fd;                  /* what is published for job_enter(), or -1 */
     bool usage_known;              /* of the group, before init ended */
@@ -73,6 +75,8 @@ bool job_is_empty(const struct brig_job *job);
 bool job_is_awaited(const struct brig_job *job);
 /* Starts the clock for limits on time; job_arm_timer() is to follow. */
 void job_start_clock(struct brig_job *job, uint64_t wall_ms);
+/* Lets a held command begin, if it will wait again at the late file. In held.c. */
+void job_let_in(struct brig_job *job);
 /* Takes a message of a jail that is being built; 0, or what went wrong. In job_build.c. */
 int job_build(struct brig_job *job, const struct wire_message *message, int fd,
               struct brig_error *err);

@@ -94,6 +94,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->kept = fds_keep_high(spawned.kept);
     job->gate = fds_keep_high(spawned.gate);
     job->late = fds_keep_high(spawned.late);
+    job->leased = spawned.leased;
     job->denials.listener = fds_keep_high(spawned.listener);
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
         job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
@@ -502,6 +503,8 @@ static int start(const struct origin *origin, const struct brig_command *command
         cgroup_joined(job->limits.group);
     if (result == 0)
         result = supervise(job, origin->policy, err);
+    if (result == 0)
+        job_let_in(job);
     streams_done(&streams);
     if (result < 0) {
         brig_job_free(job);

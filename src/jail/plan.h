@@ -66,6 +66,9 @@ enum plan_attr {
     PLAN_ATTACH_NAME = 1 << 5,
 };
 
+/* Of PLAN_LATE: who opens the file to read it waits until its writer has let go of it. */
+#define PLAN_LATE_AWAITED 1U
+
 #define PLAN_NO_SLOT (-1)
 #define PLAN_PTY_SLOT 0 /* reserved in every plan */
 

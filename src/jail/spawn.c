@@ -170,6 +170,9 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
         case WIRE_PID:
             spawned->pid = message.a;
             break;
+        case WIRE_LATE:
+            spawned->leased = message.a != 0;
+            break;
         case WIRE_STARTED: /* may overtake the intermediate's word about the pid */
             spawned->started = true;
             break;

@@ -22,6 +22,7 @@ struct spawned {
     int tools;                /* the socket for tools, listening, or -1 */
     int listener;             /* for what the filter refuses, or -1 */
     struct door_sockets door; /* of the network door */
+    bool leased;              /* who opens the late file waits */
     bool started;             /* init was heard of */
     int stop_signal;          /* the command stopped already */
     struct wire_message end;  /* WIRE_ENDED, if it came already; else type 0 */

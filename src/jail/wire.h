@@ -12,7 +12,7 @@ enum wire_type {
     WIRE_PID,        /* a = pid of the jail's first process, where another process made it */
     WIRE_TERMINAL,   /* the pty's master comes with it */
     WIRE_KEPT,       /* a private directory of the jail's comes with it */
-    WIRE_LATE,       /* a file of the jail's that is to be filled comes with it */
+    WIRE_LATE,       /* a file of the jail's that is to be filled comes with it; a: with a lease */
     WIRE_GATE,    /* where the command is held, the end of the pipe that lets it go comes with it */
     WIRE_TOOLS,   /* the socket for tools comes with it */
     WIRE_DOOR,    /* a socket of the door comes with it; a = kind << 8 | index */

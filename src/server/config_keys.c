@@ -31,7 +31,7 @@ static const char *const stores[] = {"sqlite", "postgres", "none", NULL};
 static const char *const keeps[] = {"full", "hash", "nothing", NULL};
 static const char *const profiles[] = {"dev", "code", NULL};
 static const char *const inputs[] = {"file", "stdin", NULL};
-static const char *const parkings[] = {"exec", "node", "zygote", "none", NULL};
+static const char *const parkings[] = {"exec", "open", "node", "zygote", "none", NULL};
 
 const struct config_key config_keys[] = {
     {KEY("server.listen", CONFIG_TEXT, server.listen), .initial = "127.0.0.1:8080",
@@ -244,9 +244,10 @@ const struct config_key config_runtime_keys[] = {
     {RUNTIME_KEY("allow", CONFIG_WORDS, allow), .max = 7, .check = config_check_word,
      .doc = "Hosts that it always reaches."},
     {RUNTIME_KEY("parking", CONFIG_CHOICE, parking), .choices = parkings,
-     .doc = "How its jails wait for code: exec, before the program is started; node, with Node "
-            "running; zygote, forked from a running Python; or none. Node and zygote need the "
-            "program to be node or python3. Agents, and runtimes that have hosts to reach, do "
+     .doc = "How its jails wait for code: exec, before the program is started; open, with a shell "
+            "running that is about to open the file; node, with Node running; zygote, forked "
+            "from a running Python; or none. Open, node and zygote need the program to be sh, "
+            "dash or bash, node, or python3. Agents, and runtimes that have hosts to reach, do "
             "not wait."},
     {RUNTIME_KEY("pool_min", CONFIG_NUMBER, pool_min), .max = POOL_MAX,
      .doc = "Instead of sandbox.pool.min, if it is not 0."},

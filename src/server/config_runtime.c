@@ -115,6 +115,9 @@ static bool can_park(const struct runtime *runtime)
     const char *slash = strrchr(runtime->argv[0], '/');
     const char *name = slash ? slash + 1 : runtime->argv[0];
     bool plain = !runtime->compile[0] && runtime->input == RUNTIME_FILE;
+    if (runtime->parking == PARKING_OPEN)
+        return plain &&
+               (strcmp(name, "sh") == 0 || strcmp(name, "dash") == 0 || strcmp(name, "bash") == 0);
     if (runtime->parking == PARKING_NODE)
         return plain && (strcmp(name, "node") == 0 || strcmp(name, "nodejs") == 0);
     if (runtime->parking == PARKING_ZYGOTE)

@@ -51,6 +51,7 @@ const struct runtime runtime_table[] = {
         .package = "dash",
         .profile = BRIG_SECCOMP_CODE,
         .inside_uid = NOBODY,
+        .parking = PARKING_OPEN,
         .origin = "built in",
     },
     {

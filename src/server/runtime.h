@@ -21,6 +21,7 @@ enum runtime_input {
 /* How a jail waits for its code; see warden/pool.h. */
 enum runtime_parking {
     PARKING_EXEC,   /* all walls stand, the program is not started */
+    PARKING_OPEN,   /* a shell runs, and waits where it opens the file */
     PARKING_NODE,   /* Node runs, and waits before the file */
     PARKING_ZYGOTE, /* forked from a running Python of the same API key */
     PARKING_NONE,

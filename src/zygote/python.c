@@ -14,7 +14,7 @@
 
 typedef struct object object;
 
-#define FILE_INPUT 257 /* Py_file_input */
+#define FILE_INPUT 257  /* Py_file_input */
 #define AS_STARTED (-1) /* with the optimization of the command line */
 
 static struct {
@@ -186,7 +186,8 @@ static const char source[] =
     "        pass\n"
     "    return 0\n"
     "def rehearse():\n"
-    "    if getattr(sys, 'last_type', None) is KeyboardInterrupt or sys.modules.get('threading') is None:\n"
+    "    if getattr(sys, 'last_type', None) is KeyboardInterrupt or sys.modules.get('threading') "
+    "is None:\n"
     "        atexit._run_exitfuncs\n"
     "    flush()\n"
     "    for name in gone:\n"

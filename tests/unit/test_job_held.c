@@ -6,8 +6,12 @@
 #include <sys/stat.h>
 
 #include "jail/held.h"
+#include "jail/job.h"
 #include "job_support.h"
 #include "policy/policy.h"
+
+/* Where the command waits: before its exec, or where it opens its file. */
+static bool at_file;
 
 static struct brig_policy *held_policy(void)
 {
@@ -19,6 +23,7 @@ static struct brig_policy *held_policy(void)
     if (result == 0)
         result = brig_policy_workdir(policy, "/workspace", &err);
     policy->late_input = true;
+    policy->late_open = at_file;
     tap_is_int(result, 0, "a policy with something late: %s", err.message);
     return policy;
 }
@@ -64,13 +69,32 @@ static void wait_a_little(struct brig_job *job, int ms)
         ;
 }
 
+/* Whether the command's process is a shell already. */
+static bool is_shell(const struct brig_job *job)
+{
+    char path[64], text[64] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", job->pid, job->pid);
+    FILE *children = fopen(path, "re");
+    int pid = children && fgets(text, sizeof text, children) ? atoi(text) : 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    FILE *comm = fopen(path, "re");
+    bool shell_runs = comm && fgets(text, sizeof text, comm) && strcmp(text, "sh\n") == 0;
+    if (children)
+        (void)fclose(children);
+    if (comm)
+        (void)fclose(comm);
+    return shell_runs;
+}
+
 static void test_waits(void)
 {
     struct brig_policy *policy = held_policy();
     struct brig_result result;
     struct brig_job *job = start_held(policy, shell);
+    tap_ok(job_is_at_file(job) == at_file, "it waits %s", at_file ? "at its file" : "to begin");
     wait_a_little(job, 100);
     tap_ok(job_is_waiting(job), "it waits");
+    tap_ok(is_shell(job) == at_file, at_file ? "and is a shell" : "and is none yet");
     tap_is_int(release(job, "echo code $1; cat; pwd; ls /workspace; exit 7", "input\n", 0), 0,
                "it is let go");
     tap_ok(!job_is_waiting(job), "and waits no more");
@@ -218,6 +242,26 @@ static void test_late_only(void)
     brig_policy_free(policy);
 }
 
+/* The kernel gives up holding it after a while; it is not let go then as if it had its code. */
+static void test_too_long(void)
+{
+    struct brig_policy *policy = held_policy();
+    struct brig_job *job = start_held(policy, shell);
+    job->started_us -= (JOB_AT_FILE_MS + 10000) * 1000;
+    tap_is_int(release(job, "echo late", "", 0), BRIG_E_STATE,
+               "who has waited too long is not let go");
+    brig_job_free(job);
+    job = start_held(policy, shell);
+    job->started_us -= (JOB_AT_FILE_MS - 1000) * 1000;
+    struct brig_result result;
+    tap_is_int(release(job, "echo late", "", 30000), 0, "who has waited for long is");
+    finish_held(job, &result);
+    tap_is_str(result.out.data, "late\n", "with its code");
+    brig_result_done(&result);
+    brig_job_free(job);
+    brig_policy_free(policy);
+}
+
 static void test_refused(void)
 {
     struct brig_policy *policy = held_policy();
@@ -230,11 +274,16 @@ static void test_refused(void)
 
 int main(void)
 {
-    test_waits();
-    test_clock();
-    test_same();
-    test_programs();
-    test_given_up();
+    for (int i = 0; i < 2; i++) {
+        at_file = i == 1;
+        test_waits();
+        test_clock();
+        test_same();
+        test_programs();
+        test_given_up();
+    }
+    test_too_long();
+    at_file = false;
     test_late_only();
     test_refused();
     return tap_done();

@@ -266,9 +266,11 @@ int warden_jail_make_late(const struct jail_ground *ground, const struct runtime
                                       .err = err,
                                       .host_uid = host_uid,
                                       .late = true});
-    if (result == 0)
-        ret_jail->policy->late_input = true;
-    return result;
+    if (result < 0)
+        return result;
+    ret_jail->policy->late_input = true;
+    ret_jail->policy->late_open = runtime->parking == PARKING_OPEN;
+    return 0;
 }
 
 int warden_jail_make_common(const struct jail_ground *ground, const struct runtime *runtime,

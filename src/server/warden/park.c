@@ -19,12 +19,14 @@
 #include "jail/job.h"
 #include "jail/zygote.h"
 #include "server/config.h"
-#include "server/park_node.h" /* made from park_node.js */
+#include "server/park_leave.h" /* made from node/leave.c */
+#include "server/park_node.h"  /* made from park_node.js */
 #include "server/warden/jail_check.h"
 #include "server/warden/warden.h"
 
 /* In the jail's own /tmp: there is one in every view. */
 #define NODE_SCRIPT "/tmp/.brig-park.js"
+#define NODE_LIBRARY "/tmp/.brig-park.node"
 /* A number of which Node's own fds stay clear, so that they have the ones they always have. */
 #define NODE_GATE 200
 /* What the kernel keeps for a jail: namespaces, mounts, a network; see bench/memory. */
@@ -68,6 +70,9 @@ static int build_node(struct run *run, const struct jail *jail, const struct bri
     command.pass_fd_count = 1;
     int result = brig_policy_file(jail->policy, NODE_SCRIPT, park_node_script,
                                   sizeof park_node_script, 0444, err);
+    if (result == 0)
+        result = brig_policy_file(jail->policy, NODE_LIBRARY, park_leave_library,
+                                  sizeof park_leave_library, 0444, err);
     return result < 0 ? result : brig_start(jail->policy, &command, &run->job, err);
 }
 
@@ -83,6 +88,7 @@ static int build(struct run *run, const struct jail *jail, struct brig_error *er
     case PARKING_NODE:
         return build_node(run, jail, &command, err);
     case PARKING_EXEC:
+    case PARKING_OPEN:
     case PARKING_ZYGOTE:
         return job_start_held(jail->policy, &command, &run->job, err);
     case PARKING_NONE:

@@ -13,17 +13,31 @@ for (const key of Object.keys(Module._pathCache))
 const preloaded = process._preload_modules;
 if (Array.isArray(preloaded) && !Object.isFrozen(preloaded))
   preloaded.splice(0);
+// A function that ends the process and does nothing else; its file is needed only once. Or undefined.
+function loadLeave(fs) {
+  const file = __filename.replace(/js$/, 'node');
+  const loaded = { exports: {} };
+  try {
+    process.dlopen(loaded, file);
+    fs.unlinkSync(file);
+  } catch {
+    return undefined;
+  }
+  return typeof loaded.exports === 'function' ? loaded.exports : undefined;
+}
 // What ends by itself, and well, ends as by process.exit(): Node would take itself apart first, which takes
-// longer than most programs. An end with an error is left to Node, which has something to print then.
-function endQuickly() {
+// longer than most programs. An end with an error is left to Node, which has something to print then. So is that
+// of other libraries, which may have something to do.
+function endQuickly(leave) {
   const { emit, reallyExit } = process;
+  const hasLibraries = () => Object.keys(Module._cache).some((name) => name.endsWith('.node'));
   let mayEnd = false;
   const value = function (name, code) {
     if (name === 'beforeExit')
       mayEnd = true;
     const heard = Reflect.apply(emit, this, arguments);
     if (name === 'exit' && mayEnd && code === 0 && !process.exitCode)
-      Reflect.apply(reallyExit, process, [0]);
+      Reflect.apply(leave && !hasLibraries() ? leave : reallyExit, process, [0]);
     return heard;
   };
   Object.defineProperty(value, 'name', { value: 'emit' });
@@ -32,6 +46,7 @@ function endQuickly() {
 // Threads of the code's own load what the process was started with, and have nothing to wait for.
 if (require('worker_threads').isMainThread) {
   const fs = require('fs');
+  const leave = loadLeave(fs);
   const gate = 200;
   // Not process.stdout itself: that would make its pipe one that does not block, for fs.writeSync() too.
   new (require('net').Socket)({ readable: false, writable: true }).destroy();
@@ -44,5 +59,5 @@ if (require('worker_threads').isMainThread) {
   if (fs.readSync(gate, Buffer.alloc(1), 0, 1) !== 1)
     process.reallyExit(1);
   fs.closeSync(gate);
-  endQuickly();
+  endQuickly(leave);
 }

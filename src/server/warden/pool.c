@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/held.h"
 #include "server/config.h"
 #include "server/warden/pool_parts.h"
 #include "server/warden/warden.h"
@@ -209,6 +210,8 @@ struct run *warden_pool_take(struct warden *warden, const struct runtime *runtim
 static bool is_stale(const struct run *run, uint64_t now_ms)
 {
     uint64_t most = run->ready ? run->warden->config->sandbox.pool.age_ms : READY_MS;
+    if (job_is_at_file(run->job) && most > JOB_AT_FILE_MS)
+        most = JOB_AT_FILE_MS;
     return now_ms >= run->parked_ms + most;
 }
 
