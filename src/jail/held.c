@@ -17,6 +17,11 @@ bool job_is_waiting(const struct brig_job *job)
     return job->state == JOB_RUNNING && job->waiting && !job->building;
 }
 
+int job_take_kept(struct brig_job *job)
+{
+    return take_fd(&job->kept);
+}
+
 static int fill(struct brig_job *job, const struct job_late *late, struct brig_error *err)
 {
     int result = job->late < 0 ? 0 : write_all(job->late, late->code, late->code_length);

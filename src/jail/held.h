@@ -29,6 +29,8 @@ bool job_is_waiting(const struct brig_job *job);
  * is cleared away by brig_job_free(), at once after job_is_gone(), of which brig_job_fd() tells. */
 void job_answer_early(struct brig_job *job);
 bool job_is_gone(const struct brig_job *job);
+/* The directory of brig_job_kept_dir(), from now on the caller's to close; -1: there is none. */
+int job_take_kept(struct brig_job *job);
 /* Fills what is late, starts the clock and lets the command go. Also for a job of brig_start() with
  * something late, whose command knows by itself how to wait for it. Once is all. */
 int job_release(struct brig_job *job, const struct job_late *late, struct brig_error *err);

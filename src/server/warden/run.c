@@ -186,7 +186,9 @@ static void drop_job(struct run *run)
     if (!run->job)
         return;
     warden_unwatch(run->warden, &run->source); /* closing is not enough where a child has a copy */
+    int kept = job_take_kept(run->job);
     brig_job_free(take_ptr(&run->job));
+    warden_sweeper_take(&run->warden->sweeper, kept); /* ours is the last one of it now */
     warden_instance_note(&run->warden->instance, run->slot, 0);
     run->noted = false;
 }

@@ -16,6 +16,7 @@
 #include "server/warden/jail.h"
 #include "server/warden/ledger.h"
 #include "server/warden/pool.h"
+#include "server/warden/sweeper.h"
 
 struct brig_error;
 struct brig_job;
@@ -100,6 +101,7 @@ struct warden {
     bool *slots; /* which numbers are taken; as root, each is a host uid */
     size_t next_slot;
     struct pools pools;
+    struct sweeper sweeper;
     bool as_root;
     struct str runtimes; /* the JSON that was sent last */
     struct message_gauges gauges, gauges_sent;
