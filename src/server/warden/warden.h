@@ -139,6 +139,8 @@ void warden_run_bury(struct run *run);
 int warden_run_watch(struct run *run, struct brig_error *err);
 /* Reads again what was left unread for the front's sake. */
 void warden_runs_resume(struct warden *warden);
+/* Starts again what a zygote was to make and does not. */
+void warden_runs_hurry(struct warden *warden);
 /* Those that are over. */
 /* `all`: also those that would have to be waited for. */
 void warden_runs_clear(struct warden *warden, bool all);
