@@ -26,6 +26,11 @@ bool job_is_at_file(const struct brig_job *job)
     return job->at_file;
 }
 
+int job_take_kept(struct brig_job *job)
+{
+    return take_fd(&job->kept);
+}
+
 /* ---- at the file ---- */
 
 #define LEASE_FILE "/proc/sys/fs/lease-break-time"

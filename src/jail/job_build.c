@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/own.h"
@@ -75,6 +76,7 @@ static int finish(struct brig_job *job, struct brig_error *err)
     struct job_building *building = job->building;
     if (!building->started || job->pid <= 0)
         return 0;
+    building->zygote->answered_us = clock_now_us();
     struct job_late *late = take_ptr(&building->late);
     job_building_free(take_ptr(&job->building));
     /* What was given up meanwhile is not let go. */
@@ -117,6 +119,16 @@ int job_build(struct brig_job *job, const struct wire_message *message, int fd,
         break;
     }
     return result < 0 ? result : finish(job, err);
+}
+
+/* One that has many orders makes one after the other. */
+const struct zygote *job_stuck_zygote(const struct brig_job *job, uint64_t patience_us)
+{
+    const struct zygote *zygote = job->building ? job->building->zygote : NULL;
+    if (!zygote)
+        return NULL;
+    uint64_t since = zygote->answered_us > job->started_us ? zygote->answered_us : job->started_us;
+    return clock_now_us() >= since + patience_us ? zygote : NULL;
 }
 
 int job_build_lost(struct brig_job *job, struct brig_error *err)

@@ -78,6 +78,8 @@ enum {
     /* CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET */
     SECCOMP_CLONE_NEW = 0x7e020000,
     SECCOMP_CLONE_PARENT = 0x8000,
+    SECCOMP_SETLEASE = 1024, /* F_SETLEASE */
+    SECCOMP_SETDELEG = 1040, /* F_SETDELEG, of 6.19 */
     SECCOMP_CLONE_NEWTIME = 0x80,            /* in clone these bits are the exit signal */
     SECCOMP_OPEN_CREATES = 0100 | 020000000, /* O_CREAT, __O_TMPFILE: only then is there a mode */
     SECCOMP_MODE_SUID_SGID = 06000,
@@ -123,6 +125,11 @@ SECCOMP_RULE(IO_PRIORITY_OF_SELF, "allowed for the caller itself and its group, 
     SECCOMP_WHEN(0, SECCOMP_IS(1, 0), SECCOMP_RANGE(0, 1, 2)));
 SECCOMP_RULE(UNSHARE_PLAIN, "allowed without CLONE_NEW* flags, else EPERM", 0,
     SECCOMP_WHEN(EPERM, SECCOMP_ANY_BIT(0, SECCOMP_CLONE_NEW | SECCOMP_CLONE_NEWTIME)));
+
+/* As the kernel answers who does not own the file. Delegations are leases on directories. */
+SECCOMP_RULE(FCNTL_NO_LEASE, "allowed; F_SETLEASE and F_SETDELEG are EACCES", 0,
+    SECCOMP_WHEN(EACCES, SECCOMP_IS(1, SECCOMP_SETLEASE)),
+    SECCOMP_WHEN(EACCES, SECCOMP_IS(1, SECCOMP_SETDELEG)));
 
 /* Older kernels answer a flag they do not know with EINVAL. */
 SECCOMP_RULE(FILTER_WITHOUT_LISTENER, "allowed; SECCOMP_FILTER_FLAG_NEW_LISTENER is EINVAL", 0,
@@ -278,6 +285,7 @@ SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
     X(create_module, NOT_PERMITTED, "loads code into the kernel") \
     X(delete_module, NOT_PERMITTED, "unloads code from the kernel") \
     X(fanotify_init, NOT_PERMITTED, "watches whole filesystems") \
+    X(fcntl, FCNTL_NO_LEASE, "a lease makes whoever opens the file wait, another jail or the host") \
     X(finit_module, NOT_PERMITTED, "loads code into the kernel") \
     X(fsconfig, NOT_PERMITTED, "mounts") \
     X(fsmount, NOT_PERMITTED, "mounts") \
@@ -398,7 +406,6 @@ SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
     X(fchmodat2, CHMODAT_NO_SUID_SGID, "file modes; nothing may run as somebody else") \
     X(fchown, ALLOWED, "archives restore owners; only to ids the jail has") \
     X(fchownat, ALLOWED, "archives restore owners; only to ids the jail has") \
-    X(fcntl, ALLOWED, "files: flags, locks, duplicates") \
     X(fdatasync, ALLOWED, "databases") \
     X(fgetxattr, ALLOWED, "attributes, for copying files") \
     X(flistxattr, ALLOWED, "attributes, for copying files") \

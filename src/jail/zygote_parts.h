@@ -15,6 +15,7 @@ struct zygote {
     bool ready, gone;
     bool in_a_hurry; /* with what is ordered now */
     unsigned shares; /* besides its owner's */
+    uint64_t answered_us; /* when it last had made a jail */
 };
 
 /* One more to be freed. */

@@ -122,6 +122,10 @@ static int bind_listen(int fd, const union address *address, socklen_t size, con
                            "server.listen, --listen or PORT");
     if (err && err->sys_errno == EACCES && address->any.sa_family != AF_UNIX)
         return brig_advise(err, code, "Ports below 1024 are for root; choose one above");
+    if (err && err->sys_errno == EADDRNOTAVAIL)
+        return brig_advise(err, code,
+                           "No interface of this machine has that address; for all of them write "
+                           "0.0.0.0 or [::]");
     return code;
 }
 

@@ -222,6 +222,13 @@ static const struct expectation expectations[] = {
     { "seccomp with a listener and more", SYS_seccomp, { 1, 0x19 }, EVERYWHERE(EINVAL) },
     { "seccomp asking", SYS_seccomp, { 2, 0 }, EVERYWHERE(0) },
 
+    { "fcntl(F_SETFL)", SYS_fcntl, { 0, F_SETFL }, EVERYWHERE(0) },
+    { "fcntl(F_SETLK)", SYS_fcntl, { 0, F_SETLK }, EVERYWHERE(0) },
+    { "fcntl(F_GETLEASE)", SYS_fcntl, { 0, F_GETLEASE }, EVERYWHERE(0) },
+    { "fcntl(F_SETLEASE)", SYS_fcntl, { 0, F_SETLEASE }, EVERYWHERE(EACCES) },
+    { "fcntl(F_SETLEASE) with high bits", SYS_fcntl, { 0, UINT64_C(1) << 32 | F_SETLEASE },
+      EVERYWHERE(EACCES) },
+    { "fcntl(F_SETDELEG)", SYS_fcntl, { 0, 1040 }, EVERYWHERE(EACCES) },
     { "ioctl(TCGETS)", SYS_ioctl, { 0, TCGETS }, EVERYWHERE(0) },
     { "ioctl(TIOCGWINSZ)", SYS_ioctl, { 0, TIOCGWINSZ }, EVERYWHERE(0) },
     { "ioctl(TIOCSCTTY)", SYS_ioctl, { 0, TIOCSCTTY }, EVERYWHERE(0) },

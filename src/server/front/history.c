@@ -67,11 +67,19 @@ void history_kill(struct exchange *exchange)
         ask_for_id(exchange, TICKET_KILL, ROLE_WARDEN, MESSAGE_KILL, ERROR_EXECUTION_LOST);
 }
 
+static void answer_no_id(struct exchange *exchange, const char *what)
+{
+    char message[96];
+    (void)snprintf(message, sizeof message, "no execution with the id %s %s", exchange->path_id,
+                   what);
+    answer_error(exchange, ERROR_NOT_FOUND, message);
+}
+
 static void answer_killed(struct exchange *exchange, const struct message *message)
 {
     autostr struct str text = {0};
     if (message->length != 1 || message->bytes[0] != 1) {
-        answer_error(exchange, ERROR_NOT_FOUND, "no execution with this id is running");
+        answer_no_id(exchange, "is running");
         return;
     }
     str_appendf(&text, "{\"id\":\"%s\",\"status\":\"killed\"}", exchange->path_id);
@@ -101,7 +109,7 @@ void history_answer(struct front *front, const struct message *message)
     else if (message->type == MESSAGE_ROWS)
         answer_rows(exchange, message);
     else if (message->type == MESSAGE_MISSING)
-        answer_error(exchange, ERROR_NOT_FOUND, "there is no execution with this id");
+        answer_no_id(exchange, "is known");
     else
         answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, message->bytes);
     exchange_resume(exchange);

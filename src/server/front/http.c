@@ -155,6 +155,17 @@ static void answer_no_method(struct exchange *exchange)
     answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, message);
 }
 
+/* The last part of its path. */
+static void answer_bad_id(struct exchange *exchange)
+{
+    char message[STR_SHOWN_MAX + 96];
+    const char *slash = strrchr(exchange->path, '/');
+    (void)snprintf(message, sizeof message,
+                   "'%s' is no id: it is a UUID, as POST /execute and GET /executions tell it",
+                   str_shown(slash ? slash + 1 : exchange->path).text);
+    answer_error(exchange, ERROR_INVALID_ID, message);
+}
+
 static bool find_route(struct exchange *exchange)
 {
     switch (route_find(exchange->method, exchange->path, &exchange->route, exchange->path_id)) {
@@ -167,7 +178,7 @@ static bool find_route(struct exchange *exchange)
         answer_no_method(exchange);
         return false;
     case ROUTE_BAD_ID:
-        answer_error(exchange, ERROR_INVALID_ID, NULL);
+        answer_bad_id(exchange);
         return false;
     case ROUTE_OPTIONS:
         answer_empty(exchange, MHD_HTTP_NO_CONTENT);
@@ -208,7 +219,8 @@ static bool check_key(struct exchange *exchange)
     const char *key = given_key(exchange);
     if (keys_check(keys, key, strlen(key), exchange->domain, &exchange->key))
         return true;
-    answer_error(exchange, ERROR_UNAUTHORIZED, NULL);
+    answer_error(exchange, ERROR_UNAUTHORIZED,
+                 *key ? "this API key is none of security.allowed_keys" : NULL);
     return false;
 }
 

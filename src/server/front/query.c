@@ -106,10 +106,14 @@ static bool add_status(struct exchange *exchange, struct str *out)
     const char *value = parameter(exchange, "status");
     if (!value)
         return true;
-    if (execution_status_from_name(value) == EXECUTION_STATUSES_)
-        return refuse(exchange, "status",
-                      "status has to be running, ok, error, timeout, cpu_timeout, oom, killed, "
-                      "output_limit, setup_failed, lost or blocked");
+    if (execution_status_from_name(value) == EXECUTION_STATUSES_) {
+        char message[STR_SHOWN_MAX + 160];
+        (void)snprintf(message, sizeof message,
+                       "status: '%s' is none of running, ok, error, timeout, cpu_timeout, oom, "
+                       "killed, output_limit, setup_failed, lost or blocked",
+                       str_shown(value).text);
+        return refuse(exchange, "status", message);
+    }
     add(out, "status", value);
     return true;
 }

@@ -41,7 +41,7 @@ bool request_read_timeout(struct request_decoder *d, const char *field, const js
         return false;
     if (most && ms > most)
         return request_refuse(d, ERROR_INVALID_FIELD, field,
-                              "timeout is %.3gs, at most %.3gs are allowed for %s",
+                              "timeout is %.12gs, at most %.12gs are allowed for %s",
                               (double)ms / 1000, (double)most / 1000, d->runtime->name);
     d->out->timeout_ms = ms;
     return true;

@@ -260,6 +260,10 @@ static void count(struct warden *warden)
 void warden_pools_settle(struct warden *warden, uint64_t now_ms)
 {
     struct pools *pools = &warden->pools;
+    if (now_ms >= pools->due_ms) {
+        warden_runs_hurry(warden);
+        look_after_all(warden, now_ms);
+    }
     if (!pools->first)
         return;
     if (warden->draining) {
@@ -268,8 +272,6 @@ void warden_pools_settle(struct warden *warden, uint64_t now_ms)
         warden_zygotes_clear(warden);
         return;
     }
-    if (now_ms >= pools->due_ms)
-        look_after_all(warden, now_ms);
     pool_fill(warden, now_ms);
     count(warden);
 }
@@ -278,7 +280,7 @@ uint64_t warden_pools_due_ms(const struct warden *warden, uint64_t now_ms)
 {
     const struct pools *pools = &warden->pools;
     if (!pools->first)
-        return UINT64_MAX;
+        return warden->run_count > 0 && pools->builder.running ? pools->due_ms : UINT64_MAX;
     bool soon =
         pools->quiet_ms > now_ms && pools->quiet_ms < pools->due_ms && pool_lacks_any(warden);
     return soon ? pools->quiet_ms : pools->due_ms;

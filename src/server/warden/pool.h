@@ -19,6 +19,7 @@
 struct brig_error;
 struct run;
 struct warden;
+struct zygote;
 
 #define POOL_DOMAIN_MAX 128 /* with its NUL; as the codec has it */
 
@@ -65,6 +66,8 @@ void warden_pool_lost(struct run *run);
 void warden_pool_heard(struct run *run, int result, const struct brig_error *err);
 /* A zygote has ended, or could not be forked. */
 void warden_pools_zygote_lost(struct warden *warden, const struct brig_error *err);
+/* One was told to fork and does not. */
+void warden_pools_zygote_stuck(struct warden *warden, const struct zygote *zygote);
 /* Ends those that are too old or too many, has others made, and counts. */
 void warden_pools_settle(struct warden *warden, uint64_t now_ms);
 /* When to settle them although nothing happened; UINT64_MAX: never. */

@@ -37,6 +37,18 @@ void warden_pools_zygote_lost(struct warden *warden, const struct brig_error *er
     put_off(warden, &warden->pools.zygote_retry, "python is not forked but started", err);
 }
 
+void warden_pools_zygote_stuck(struct warden *warden, const struct zygote *zygote)
+{
+    struct brig_error err = {0};
+    for (struct pool *pool = warden->pools.first; pool; pool = pool->next) {
+        if (!pool->zygote || pool->zygote->gone || pool->zygote->zygote != zygote)
+            continue;
+        (void)brig_fail(&err, BRIG_E_STATE, 0, "the zygote does not answer");
+        warden_zygote_give_up(pool->zygote);
+        warden_pools_zygote_lost(warden, &err);
+    }
+}
+
 static void build_failed(struct warden *warden, struct run *run, const struct brig_error *err)
 {
     warden_run_bury(run);

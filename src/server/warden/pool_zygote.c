@@ -64,6 +64,12 @@ int warden_zygote_build(void *what, struct brig_error *err)
     return result;
 }
 
+void warden_zygote_give_up(struct pool_zygote *own)
+{
+    own->gone = true;
+    warden_unwatch(own->warden, &own->source);
+}
+
 static void heard(void *owner, uint32_t events)
 {
     struct pool_zygote *own = owner;
@@ -71,8 +77,7 @@ static void heard(void *owner, uint32_t events)
     (void)events;
     if (own->gone || zygote_process(own->zygote, &err) == 0)
         return;
-    own->gone = true;
-    warden_unwatch(own->warden, &own->source);
+    warden_zygote_give_up(own);
     warden_pools_zygote_lost(own->warden, &err);
 }
 

@@ -32,6 +32,8 @@ int warden_zygote_adopt(struct pool_zygote *own, struct brig_error *err);
 bool warden_zygote_is_ready(const struct pool_zygote *own);
 /* Whether there should be another; accepts NULL. */
 bool warden_zygote_is_worn(const struct pool_zygote *own, uint64_t now_ms);
+/* It is asked for nothing any more. */
+void warden_zygote_give_up(struct pool_zygote *own);
 /* After this round of the loop it is gone; what was forked from it is not. Accepts NULL. */
 void warden_zygote_bury(struct pool_zygote *own);
 /* Those that were buried. */

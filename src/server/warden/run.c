@@ -20,6 +20,9 @@
 /* How long what is over may take to be cleared up before it is waited for. */
 #define LINGER_US 2000000
 
+/* How long a zygote may make none of the jails it was asked for; each takes some milliseconds. */
+#define BUILD_US 3000000
+
 /* ---- the list ---- */
 
 static void add_run(struct run *run)
@@ -187,7 +190,9 @@ static void drop_job(struct run *run)
     if (!run->job)
         return;
     warden_unwatch(run->warden, &run->source); /* closing is not enough where a child has a copy */
+    int kept = job_take_kept(run->job);
     brig_job_free(take_ptr(&run->job));
+    warden_sweeper_take(&run->warden->sweeper, kept); /* ours is the last one of it now */
     warden_instance_note(&run->warden->instance, run->slot, 0);
     run->noted = false;
 }
@@ -452,6 +457,18 @@ static void start_again(struct run *run)
         return;
     warden_output_close(run);
     fail(run, err.message[0] ? err.message : "it was ended before it began");
+}
+
+void warden_runs_hurry(struct warden *warden)
+{
+    for (struct run *run = warden->runs, *next; run; run = next) {
+        next = run->next;
+        const struct zygote *stuck = run->job ? job_stuck_zygote(run->job, BUILD_US) : NULL;
+        if (!stuck)
+            continue;
+        warden_pools_zygote_stuck(warden, stuck);
+        start_again(run);
+    }
 }
 
 void warden_run_begin(struct warden *warden, struct execution_request *request, uint64_t tag)

@@ -510,7 +510,8 @@ static int set_up(struct warden *warden, struct channel *control, struct brig_er
         (struct warden_source){.ready = peer_ready, .owner = keeper, .fd = channel_fd(control)};
     find_zygotes(warden);
     if ((result = warden_watch(warden, &keeper->source, EPOLLIN, err)) < 0 ||
-        (result = warden_pools_begin(warden, err)) < 0)
+        (result = warden_pools_begin(warden, err)) < 0 ||
+        (result = warden_sweeper_begin(&warden->sweeper, err)) < 0)
         return result;
     return channel_send(control, MESSAGE_READY, 0, NULL, 0, err);
 }
@@ -520,6 +521,7 @@ static void clear_up(struct warden *warden)
     warden_pools_end(warden);
     warden_runs_abandon(warden);
     warden_frames_end(warden);
+    warden_sweeper_end(&warden->sweeper);
     for (int i = 0; i < ROLES_; i++)
         lose_peer(&warden->peers[i]);
     warden_instance_close(&warden->instance);

@@ -17,6 +17,7 @@
 #include "server/warden/jail.h"
 #include "server/warden/ledger.h"
 #include "server/warden/pool.h"
+#include "server/warden/sweeper.h"
 
 struct brig_error;
 struct brig_job;
@@ -102,6 +103,7 @@ struct warden {
     size_t next_slot;
     struct pools pools;
     struct frames frames;
+    struct sweeper sweeper;
     bool as_root;
     bool has_spare_id;   /* as root: one behind those of the slots, for what they share */
     struct str runtimes; /* the JSON that was sent last */
@@ -140,6 +142,8 @@ void warden_run_bury(struct run *run);
 int warden_run_watch(struct run *run, struct brig_error *err);
 /* Reads again what was left unread for the front's sake. */
 void warden_runs_resume(struct warden *warden);
+/* Starts again what a zygote was to make and does not. */
+void warden_runs_hurry(struct warden *warden);
 /* Those that are over. */
 /* `all`: also those that would have to be waited for. */
 void warden_runs_clear(struct warden *warden, bool all);
