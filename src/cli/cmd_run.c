@@ -267,8 +267,9 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     setup->lease = mounts.lease;
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
-    const struct placeholders *held = &setup->protect.held;
+    struct placeholders *held = &setup->protect.held;
     home_leave_behind(&mounts, held->removed, held->removed_count);
+    placeholders_let_go(held); /* while the holder, who looks at it when we are gone, has them */
     home_leave(settings, &mounts);
     free((void *)(uintptr_t)words);
     return status;
