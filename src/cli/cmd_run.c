@@ -30,6 +30,7 @@
 #include "cli/settings.h"
 #include "cli/setup.h"
 #include "cli/starter.h"
+#include "jail/begun.h"
 #include "jail/cgroup.h"
 #include "policy/policy.h"
 
@@ -127,7 +128,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
     if (status == 0 && relayed)
         status = open_relays(policy, relays, command.stdio, err);
     if (status == 0)
-        status = brig_start(policy, &command, &job, err);
+        status = job_start_begun(take_ptr(&setup->begun), policy, &command, &job, err);
     policy_forget_secrets(settings->policy);
     for (int i = 1; i < 3; i++)
         if (command.stdio[i].kind == BRIG_STDIO_FD)
@@ -262,12 +263,13 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     settings->policy->jail_name = settings->jail;
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
-        status = home_enter(settings, identity, &mounts, &setup->live, err);
+        status = home_enter(settings, identity, &mounts, &setup->live, &setup->begun, err);
     setup->lease = mounts.lease;
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
-    const struct placeholders *held = &setup->protect.held;
+    struct placeholders *held = &setup->protect.held;
     home_leave_behind(&mounts, held->removed, held->removed_count);
+    placeholders_let_go(held); /* while the holder, who looks at it when we are gone, has them */
     home_leave(settings, &mounts);
     free((void *)(uintptr_t)words);
     return status;

@@ -25,6 +25,7 @@
 #include "cli/message.h"
 #include "cli/settings.h"
 #include "cli/sightings.h"
+#include "jail/begun.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
 
@@ -509,8 +510,18 @@ int home_foresee(const struct settings *settings, const struct identity *identit
     return status < 0 ? status : hide_as_user(settings, identity, true, &hidden, err);
 }
 
-int home_enter(const struct settings *settings, const struct identity *identity,
-               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_error *err)
+/* The namespaces need nothing of what is found out here. What runs before the command is started has
+ * the machine to itself; and where streams pass through here, they are not ours. */
+static struct brig_job *begin(const struct settings *settings)
+{
+    const struct brig_policy *policy = settings->policy;
+    bool relayed = policy->limits_asked & 1U << BRIG_LIMIT_OUTPUT_BYTES;
+    return relayed || settings->initjails.count > 0 ? NULL : job_begin(policy);
+}
+
+static int enter(const struct settings *settings, const struct identity *identity,
+                 struct home_mounts *ret_mounts, struct live_masks *live,
+                 struct brig_job **ret_begun, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     const char *home = identity->host_home;
@@ -521,6 +532,8 @@ int home_enter(const struct settings *settings, const struct identity *identity,
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "this user has no home directory; use -m sealed, which needs none");
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
+    if (kept && status == 0)
+        *ret_begun = begin(settings);
     /* While it is found out what is to be hidden, the holder sees who it is that calls. */
     autoclose int called =
         kept && status == 0 ? home_call(settings->storage, settings->jail, jail_uid(policy, owner))
@@ -552,4 +565,16 @@ int home_enter(const struct settings *settings, const struct identity *identity,
         message_warning("%s", mounts.notice);
     *ret_mounts = mounts;
     return 0;
+}
+
+int home_enter(const struct settings *settings, const struct identity *identity,
+               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_job **ret_begun,
+               struct brig_error *err)
+{
+    struct brig_job *begun = NULL;
+    int status = enter(settings, identity, ret_mounts, live, &begun, err);
+    if (status < 0)
+        job_abandon(take_ptr(&begun));
+    *ret_begun = begun;
+    return status;
 }

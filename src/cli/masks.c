@@ -83,10 +83,19 @@ void masks_done(struct masks *masks)
     *masks = (struct masks){0};
 }
 
+/* Whether a pattern can have to do with a path at all: of hundreds most begin with another character. */
+static bool begins_alike(const char *pattern, const char *path)
+{
+    char first = pattern[0];
+    return first == path[0] || first == '*' || first == '?' || first == '[' || first == '\\';
+}
+
 /* Whether a pattern is for a path or for something above it, as glob() would have it. */
 static bool covers(const char *pattern, const char *path)
 {
     char part[PATH_LENGTH_MAX + 1];
+    if (!begins_alike(pattern, path))
+        return false;
     for (size_t length = 1; length <= PATH_LENGTH_MAX; length++) {
         if (path[length] == '/' || path[length] == '\0') {
             memcpy(part, path, length);
@@ -217,9 +226,9 @@ static int relevant_init(struct relevant *relevant, const struct sightings *sigh
 
 static bool matters(const struct relevant *relevant, const char *mask)
 {
-    size_t length = relevant->all || relevant->count == 0 ? 0 : fixed_length(mask);
     for (size_t i = 0; i < relevant->count && !relevant->all; i++)
-        if (may_hold(relevant->inside[i], mask, length))
+        if (begins_alike(mask, relevant->inside[i]) &&
+            may_hold(relevant->inside[i], mask, fixed_length(mask)))
             return true;
     return relevant->all;
 }

@@ -286,11 +286,17 @@ void placeholders_remove(struct placeholders *placeholders)
     *placeholders = rest;
 }
 
+void placeholders_let_go(struct placeholders *placeholders)
+{
+    for (size_t i = 0; i < placeholders->removed_count; i++)
+        (void)close(placeholders->removed[i]);
+    placeholders->removed_count = 0;
+}
+
 void placeholders_done(struct placeholders *placeholders)
 {
     placeholders_remove(placeholders);
-    for (size_t i = 0; i < placeholders->removed_count; i++)
-        (void)close(placeholders->removed[i]);
+    placeholders_let_go(placeholders);
     free(placeholders->removed);
     *placeholders = PLACEHOLDERS_INIT;
 }

@@ -88,5 +88,8 @@ int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
  * those on the filesystem of the journal stay open in `removed`, for who has time for it. */
 void placeholders_remove(struct placeholders *placeholders);
 
-/* The same, and lets go of all. */
+/* Closes those that stay open. Of who has them too, the last has the work of it. */
+void placeholders_let_go(struct placeholders *placeholders);
+
+/* Removes what is left, and lets go of all. */
 void placeholders_done(struct placeholders *placeholders);

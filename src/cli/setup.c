@@ -13,6 +13,7 @@
 #include "cli/script.h"
 #include "cli/variables.h"
 #include "cli/workdir.h"
+#include "jail/begun.h"
 #include "policy/policy.h"
 
 static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct brig_error *err)
@@ -103,6 +104,7 @@ void setup_tidy(struct setup *setup)
 
 void setup_done(struct setup *setup)
 {
+    job_abandon(take_ptr(&setup->begun));
     setup_tidy(setup);
     protect_done(&setup->protect);
     settings_done(&setup->settings);

@@ -21,6 +21,7 @@ struct setup {
     struct protect protect;
     struct live_masks live; /* of a run */
     int lease;              /* in its jail, or -1; see home_mounts */
+    struct brig_job *begun; /* by home_enter(), until it is started; or NULL */
 };
 
 /* Builds all of it. argc counts what belongs to it: the words of a command at argv[scan->command] say

@@ -174,6 +174,21 @@ static __attribute__((noreturn)) void become_holder(const struct home_spec *spec
     _exit(1);
 }
 
+/* The process that makes the holder and is gone at once. Its memory is ours, as is the holder's until its
+ * exec: to copy it would take longer, and a jail that is begun with has it too. But not where ids are
+ * taken, which makes a memory undumpable. */
+static pid_t clone_holder(const struct home_spec *spec, int program, int socket)
+{
+    bool shared = geteuid() == spec->uid;
+    pid_t pid = shared ? vfork() : fork();
+    if (pid != 0)
+        return pid;
+    pid_t holder = shared ? vfork() : fork();
+    if (holder == 0)
+        become_holder(spec, program, socket);
+    _exit(0);
+}
+
 /* What a run asks for. */
 struct asking {
     struct home_request head;
@@ -191,12 +206,7 @@ static int start_holder(const struct home_spec *spec, struct asking *asking, str
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
     autoclose int ours = pair[0];
     autoclose int theirs = pair[1];
-    pid_t pid = fork();
-    if (pid == 0) {
-        if (fork() == 0)
-            become_holder(spec, program, theirs);
-        _exit(0);
-    }
+    pid_t pid = clone_holder(spec, program, theirs);
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

@@ -279,7 +279,7 @@ static void serve_some(struct holder *holder, struct pollfd *fds, bool gone)
         short events = fds[i + 1].revents;
         if (events == 0 || ((events & POLLHUP) != 0) != gone)
             continue;
-        bool stays = (events & POLLIN) && serve(holder, &holder->runs[i]);
+        bool stays = (gone || events & POLLIN) && serve(holder, &holder->runs[i]);
         for (int more = 0; gone && stays && more < LAST_WORDS; more++)
             stays = serve(holder, &holder->runs[i]);
         if (stays)
@@ -295,8 +295,9 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
     for (;;) {
         size_t count = holder->run_count, events = count + 1;
         fds[0] = (struct pollfd){.fd = holder->listener, .events = POLLIN};
-        for (size_t i = 0; i < count; i++)
-            fds[i + 1] = (struct pollfd){.fd = holder->runs[i].socket, .events = POLLIN};
+        for (size_t i = 0; i < count; i++) /* who has joined says only last words, which can wait */
+            fds[i + 1] = (struct pollfd){.fd = holder->runs[i].socket,
+                                         .events = holder->runs[i].joined ? 0 : POLLIN};
         fds[events] =
             (struct pollfd){.fd = count > 0 ? holder->masking.inotify : -1, .events = POLLIN};
         int ready = poll(fds, count + 2, patience_ms(holder));

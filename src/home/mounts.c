@@ -61,7 +61,17 @@ static struct {
     int root;            /* of the layer of masks, or -1 */
     bool known, mounted; /* whether the overlay is */
     bool fuse;           /* fuse-overlayfs does it, and not the kernel */
-} layer = {.root = -1};
+    /* Until it is mounted: where in the layer the last one was put, as many are in few directories. */
+    char above[PATH_SIZE];
+    int place; /* or -1 */
+} layer = {.root = -1, .place = -1};
+
+static void forget_place(void)
+{
+    if (layer.place >= 0)
+        (void)close(layer.place);
+    layer.place = -1;
+}
 
 static int write_text(const char *path, const char *text)
 {
@@ -122,6 +132,7 @@ static int new_filesystem(const char *type, const struct option *options, size_t
 static int attach(int mount, const char *path, struct brig_error *err)
 {
     layer.known = false;
+    forget_place();
     long result = SYS(move_mount, mount, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot mount at '%s'", path)
                       : 0;
@@ -177,6 +188,7 @@ void mounts_drop_overlay(void)
         (void)close(layer.root);
     layer.root = -1;
     layer.known = layer.fuse = false;
+    forget_place();
 }
 
 void mounts_end(void)
@@ -259,6 +271,7 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
 {
     layer.known = false;
     layer.fuse = true;
+    forget_place();
     char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     name_of(changes, path);
@@ -388,13 +401,18 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+static bool is_last_place(const char *path, size_t length)
+{
+    return layer.place >= 0 && strncmp(layer.above, path, length) == 0 && !layer.above[length];
+}
+
 /* Most masks are for what most people do not have. */
 static bool has_directory_for(int home, const char *path)
 {
     char above[LINKS_PATH_MAX];
     const char *slash = strrchr(path, '/');
     struct stat info;
-    if (!slash)
+    if (!slash || is_last_place(path, (size_t)(slash - path)))
         return true;
     int length = snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
     return length > 0 && (size_t)length < sizeof above &&
@@ -423,6 +441,37 @@ static int descend(int *masks, int *real, const char **rest, bool *ret_hidden)
     return *masks < 0 || *real < 0 ? -errno : 1;
 }
 
+/* The directory of the layer that a path's last name is in, and that name; 0 where there is none, and
+ * then *ret_hidden says whether because all of it is hidden. It is the layer's, or *ret_owned. */
+static int find_place(int home, const char *path, int *ret_place, const char **ret_name,
+                      bool *ret_hidden, int *ret_owned)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    *ret_name = slash ? slash + 1 : path;
+    *ret_place = layer.root;
+    if (!slash)
+        return 1;
+    *ret_place = layer.place;
+    if (is_last_place(path, length))
+        return 1;
+    const char *rest = path;
+    autoclose int masks = fcntl(layer.root, F_DUPFD_CLOEXEC, 0);
+    autoclose int real = open_directory(home, ".");
+    int result = descend(&masks, &real, &rest, ret_hidden);
+    if (result <= 0)
+        return result;
+    *ret_place = *ret_owned = take_fd(&masks);
+    if (is_mounted() || length >= sizeof layer.above)
+        return 1;
+    forget_place();
+    memcpy(layer.above, path, length);
+    layer.above[length] = '\0';
+    layer.place = *ret_owned;
+    *ret_owned = -1;
+    return 1;
+}
+
 static int mask(int home, const char *path, int (*hide_name)(int, const char *),
                 struct brig_error *err)
 {
@@ -430,20 +479,15 @@ static int mask(int home, const char *path, int (*hide_name)(int, const char *),
         return 0;
     if (!open_layer())
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", MASKS);
-    int result = 1;
-    autoclose int masks = -1;
-    autoclose int real = -1;
-    const char *rest = path;
-    if (strchr(path, '/')) {
-        bool hidden = false;
-        masks = fcntl(layer.root, F_DUPFD_CLOEXEC, 0);
-        real = open_directory(home, ".");
-        result = descend(&masks, &real, &rest, &hidden);
-        if (result == 0)
-            return hidden;
-    }
+    bool hidden = false;
+    int place = -1;
+    const char *name = NULL;
+    autoclose int owned = -1;
+    int result = find_place(home, path, &place, &name, &hidden, &owned);
+    if (result == 0)
+        return hidden;
     if (result > 0)
-        result = hide_name(masks >= 0 ? masks : layer.root, rest);
+        result = hide_name(place, name);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
 }
 

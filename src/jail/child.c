@@ -141,10 +141,11 @@ static int take_step(const struct start *start, const struct plan_step *step)
 }
 
 /* The steps from `from` to before `to`. 0, or the exit status after the failure was reported. */
-static int take_steps(const struct start *start, size_t from, size_t to)
+static int take_steps(const struct start *start, const struct plan_step *steps, size_t from,
+                      size_t to)
 {
     for (size_t i = from; i < to; i++) {
-        const struct plan_step *step = &start->plan->steps[i];
+        const struct plan_step *step = &steps[i];
         int result = take_step(start, step);
         if (result >= 0 || (step->if_reachable && result == -ERR_EACCES))
             continue;
@@ -157,7 +158,7 @@ static int take_steps(const struct start *start, size_t from, size_t to)
 
 static int build(const struct start *start)
 {
-    return take_steps(start, 0, start->plan->step_count);
+    return take_steps(start, start->plan->steps, 0, start->plan->step_count);
 }
 
 static char *put_number(char *end, unsigned value)
@@ -217,7 +218,7 @@ static size_t steps_beside(const struct plan *plan)
 static int let_go(const struct plan *plan)
 {
     const struct start own = {.plan = plan, .wire = WIRE_INIT_FD};
-    return take_steps(&own, steps_beside(plan), plan->step_count);
+    return take_steps(&own, plan->steps, steps_beside(plan), plan->step_count);
 }
 
 static int become_init(struct start *start, long command)
@@ -380,7 +381,8 @@ int child_make_network(const struct start *start)
  * for it: it looks up paths from the new root only, and will wait until we are init. */
 static int build_for_two(struct start *start)
 {
-    int result = take_steps(start, 0, steps_beside(start->plan));
+    const struct plan *plan = start->plan;
+    int result = take_steps(start, plan->steps, start->first_count, steps_beside(plan));
     if (result == 0)
         child_tell(&start->built);
     return result;
@@ -392,10 +394,23 @@ static bool await_go(const struct start *start)
     return SYS(read, start->wire, &message, sizeof message) == (long)sizeof message;
 }
 
+/* What is to be mounted may have been opened after we were cloned: then it comes with the word that the
+ * plan is whole, in the order of its steps, and has other numbers here. */
+static bool take_mounts(const struct plan *plan, const int *fds, size_t count)
+{
+    size_t taken = 0;
+    for (size_t i = 0; i < plan->step_count && taken < count; i++)
+        if (plan->steps[i].op == PLAN_PREPARED)
+            plan->steps[i].fd = fds[taken++];
+    return taken == count;
+}
+
 /* Until the plan is whole. */
 static bool await_plan(struct start *start)
 {
-    if (!await_go(start))
+    int fds[CHILD_GIVEN_MAX];
+    int count = child_take(start->wire, fds);
+    if (count < 0 || !take_mounts(start->plan, fds, (size_t)count))
         return false;
     child_tell(&start->planned);
     child_go_anywhere(start);
@@ -444,6 +459,8 @@ static long build_apart(struct start *start)
     if ((result = SYS(setpgid, command, command)) < 0)
         return -child_failed(start, PLAN_STEP_SESSION, result);
     child_tell(&start->begun);
+    if ((result = take_steps(start, start->first_steps, 0, start->first_count)) != 0)
+        return -result;
     if (start->early && !await_plan(start))
         return -125;
     if ((result = build_for_two(start)) != 0)
@@ -663,6 +680,8 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
                             .command_pidfd = -1,
                             .gate = {-1, -1},
                             .early = true,
+                            .first_steps = plan->steps,
+                            .first_count = plan->first_steps,
                             .no_fallback = true,
                             .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
     /* Whether it binds itself or child_go_on() does, these it may run on afterwards. */
@@ -692,7 +711,7 @@ static void await_begun(const struct start *start)
         (void)SYS(futex, &start->begun, 0 /* FUTEX_WAIT */, 0, &patience, 0, 0);
 }
 
-void child_go_on(void *memory, int wire_fd)
+void child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
 {
     struct start *start = start_in(memory);
     await_begun(start);
@@ -704,7 +723,10 @@ void child_go_on(void *memory, int wire_fd)
         here[cpu / 64] = 1UL << cpu % 64;
         (void)SYS(sched_setaffinity, start->first, sizeof here, here);
     }
-    child_say(wire_fd, WIRE_GO, 0, 0);
+    if (count == 0)
+        child_say(wire_fd, WIRE_GO, 0, 0);
+    else if (child_give(wire_fd, WIRE_GO, fds, count) < 0)
+        (void)SYS(kill, start->first, SIGNAL_KILL); /* it would wait for ever */
     /* The command's leaves last, if it is there. To be woken before would hold up the first. */
     child_wait_until_gone(&start->command_here);
     child_wait_until_gone(&start->first_here);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The host terminal as the kernel described it: struct termios and struct winsize as bytes. */
 struct child_terminal {
@@ -16,3 +17,9 @@ struct child_terminal {
 void child_say(int wire, int type, int a, int b);
 /* The same with an fd; 0 or -errno. */
 int child_say_fd(int wire, int type, int a, int fd);
+
+/* At most so many come with a message to the child. */
+#define CHILD_GIVEN_MAX 16
+/* Says it with that many fds, and hears a message with them: how many came, or negative. */
+int child_give(int wire, int type, const int *fds, size_t count);
+int child_take(int wire, int ret_fds[CHILD_GIVEN_MAX]);

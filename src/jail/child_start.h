@@ -17,6 +17,7 @@ enum {
     ERR_ENOTDIR = 20,
     ERR_ENOSYS = 38,
     ERR_EPROTO = 71,
+    SIGNAL_KILL = 9,
     SIGNAL_PIPE = 13,
     SIGNAL_CHILD = 17,
     SIGNAL_FILE_SIZE = 25,
@@ -53,10 +54,12 @@ struct start {
     struct child_hold hold; /* of the first process: the command waits with its exec; */
     int gate[2];            /* or, where that cannot be used, a pipe: init writes */
     bool early;             /* begun with before the plan was whole: */
-    int parent_wire;        /* the caller's end, which must not stay open with its death; */
-    int first;              /* the first process, outside; if early, it waits for WIRE_GO, */
-    bool pinned;            /* to one CPU meanwhile, */
-    long cpus_size;         /* and then may run on these again */
+    const struct plan_step *first_steps; /* what of it was known by then, */
+    size_t first_count;                  /* as the list may be another one later; */
+    int parent_wire; /* the caller's end, which must not stay open with its death; */
+    int first;       /* the first process, outside; if early, it waits for WIRE_GO, */
+    bool pinned;     /* to one CPU meanwhile, */
+    long cpus_size;  /* and then may run on these again */
     unsigned long cpus[CPU_WORDS];
     bool apart; /* the command's process makes the network while the first one builds; */
     int begun, planned, built, networked, joined; /* what they tell each other then */

@@ -13,12 +13,11 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/own.h"
+#include "jail/begun_parts.h"
 #include "jail/entry.h"
 #include "jail/held.h"
 #include "jail/job.h"
 #include "jail/limits.h"
-#include "jail/spawn.h"
-#include "jail/streams.h"
 #include "jail/template.h"
 #include "jail/unenforced.h"
 #include "jail/zygote_parts.h"
@@ -77,7 +76,10 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         .host_terminal = streams->terminal,
         .pty_fd = job->plan.rung == PLAN_FULL ? -1 : streams->pty_slave,
     };
+    const int *slots = job->plan.slots;
     int result = plan_add_command(&job->plan, &input, err);
+    if (slots && slots != job->plan.slots) /* they were too few, and some are filled */
+        spawn_abandon(early);
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
     if (policy->trace && (result = denials_prepare(&job->denials, &job->plan, err)) < 0)
@@ -170,17 +172,25 @@ static void use_group(struct brig_job *job, const struct brig_policy *policy)
 }
 
 /* Most users have no group at hand for what are only defaults. That is found out while the kernel
- * makes the namespaces; if there is one, they are made again, in it. */
+ * makes the namespaces. */
 static int find_default_group(struct brig_job *job, const struct brig_policy *policy,
-                              const struct brig_command *command, const struct streams *streams,
-                              struct spawn_early *early, struct brig_error *err)
+                              struct brig_error *err)
 {
-    int result = 0;
+    if (!job->limits_deferred)
+        return 0;
     job->limits_deferred = false;
     if (cgroup_is_ours() || tools_are_near())
-        result = limits_init(&job->limits, policy, err);
-    else
-        limits_skip(&job->limits, policy);
+        return limits_init(&job->limits, policy, err);
+    limits_skip(&job->limits, policy);
+    return 0;
+}
+
+/* If there is a group after all, the namespaces are made again, in it. */
+static int use_late_group(struct brig_job *job, const struct brig_policy *policy,
+                          const struct brig_command *command, const struct streams *streams,
+                          struct spawn_early *early, struct brig_error *err)
+{
+    int result = find_default_group(job, policy, err);
     if (result == 0 && limits_hold(&job->limits))
         spawn_abandon(early);
     use_group(job, policy);
@@ -188,6 +198,25 @@ static int find_default_group(struct brig_job *job, const struct brig_policy *po
     if (result == 0 && limits_hold(&job->limits))
         spawn_begin(&job->plan, streams_want_pty(streams), early);
     return result;
+}
+
+/* The first half of job->plan, and the namespaces; nothing if these are begun with already. */
+static int begin_rung(struct brig_job *job, const struct brig_policy *policy,
+                      const struct brig_command *command, const struct streams *streams,
+                      enum plan_rung rung, unsigned missing, struct job_begun *begun,
+                      struct brig_error *err)
+{
+    if (begun->early.begun)
+        return 0;
+    int result = plan_begin(policy, rung, missing, &job->plan, &begun->identity, err);
+    if (result < 0)
+        return result;
+    job->plan.held = job->waiting;
+    if (!job->limits_deferred)
+        use_group(job, policy);
+    bound_fds(&job->plan, policy, command, streams);
+    spawn_begin(&job->plan, streams_want_pty(streams), &begun->early);
+    return 0;
 }
 
 static int try_rung(struct brig_job *job, const struct brig_policy *policy,
@@ -204,25 +233,22 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
         if (result < 0)
             return result;
     }
-    struct identity identity;
-    int result = plan_begin(policy, rung, missing, &job->plan, &identity, err);
+    struct job_begun own = {0};
+    autofree struct job_begun *before = take_ptr(&job->begun);
+    struct job_begun *begun = before ? before : &own;
+    struct spawn_early *early = &begun->early;
+    int result = begin_rung(job, policy, command, streams, rung, missing, begun, err);
     if (result < 0)
         return result;
-    job->plan.held = job->waiting;
-    if (!job->limits_deferred)
-        use_group(job, policy);
-    struct spawn_early early = {0};
-    bound_fds(&job->plan, policy, command, streams);
-    spawn_begin(&job->plan, streams_want_pty(streams), &early);
-    if (job->limits_deferred)
-        result = find_default_group(job, policy, command, streams, &early, err);
+    if (job->limits_deferred || before)
+        result = use_late_group(job, policy, command, streams, early, err);
     note_rung(&job->plan, policy);
     if (result == 0)
-        result = plan_finish(&job->plan, policy, &identity, err);
+        result = plan_finish(&job->plan, policy, &begun->identity, err);
     bound_fds(&job->plan, policy, command, streams);
     if (result == 0)
-        result = launch(job, policy, command, streams, &early, err);
-    spawn_abandon(&early); /* nothing, where it was started */
+        result = launch(job, policy, command, streams, early, err);
+    spawn_abandon(early); /* nothing, where it was started */
     return result;
 }
 
@@ -433,9 +459,10 @@ struct origin {
     const struct brig_policy *policy;
     struct brig_template *template;
     const struct entry *entry;
-    struct zygote *zygote; /* who forks it, */
-    uint32_t host_id;      /* as this */
-    bool held;             /* the command waits for job_release() */
+    struct zygote *zygote;  /* who forks it, */
+    uint32_t host_id;       /* as this */
+    struct brig_job *begun; /* by job_begin(), or NULL */
+    bool held;              /* the command waits for job_release() */
 };
 
 static int make_jail(struct brig_job *job, const struct origin *origin,
@@ -459,7 +486,7 @@ static int make_jail(struct brig_job *job, const struct origin *origin,
     return climb_down(job, origin->policy, command, streams, err);
 }
 
-static struct brig_job *new_job(bool held)
+struct brig_job *job_at_rest(bool held)
 {
     struct brig_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -479,23 +506,30 @@ static struct brig_job *new_job(bool held)
                              .captures = {{.fd = -1}, {.fd = -1}},
                              .denials = DENIALS_INIT,
                              .watch = WATCH_INIT};
+    return job;
+}
+
+static void note_own_peak(struct brig_job *job)
+{
     struct rusage own;
     if (getrusage(RUSAGE_SELF, &own) == 0)
         job->own_peak_kb = (uint64_t)own.ru_maxrss;
-    return job;
 }
 
 static int start(const struct origin *origin, const struct brig_command *command,
                  struct brig_job **ret_job, struct brig_error *err)
 {
     int result = streams_check(command, err);
-    if (result < 0)
+    if (result < 0) {
+        job_abandon(origin->begun);
         return result;
-    struct brig_job *job = new_job(origin->held);
+    }
+    struct brig_job *job = origin->begun ? origin->begun : job_at_rest(origin->held);
     if (!job)
         return brig_fail_nomem(err);
-    struct streams streams = STREAMS_NONE;
-    for (int i = 0; i < 3 && result == 0; i++)
+    note_own_peak(job);
+    struct streams streams = job->begun ? job->begun->streams : STREAMS_NONE;
+    for (int i = 0; i < 3 && result == 0 && !job->begun; i++)
         result = streams_open(job, origin->policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
         result = make_jail(job, origin, command, &streams, err);
@@ -507,7 +541,7 @@ static int start(const struct origin *origin, const struct brig_command *command
         job_let_in(job);
     streams_done(&streams);
     if (result < 0) {
-        brig_job_free(job);
+        job_abandon(job);
         return result;
     }
     *ret_job = job;
@@ -517,9 +551,20 @@ static int start(const struct origin *origin, const struct brig_command *command
 int brig_start(const struct brig_policy *policy, const struct brig_command *command,
                struct brig_job **ret_job, struct brig_error *err)
 {
+    return job_start_begun(NULL, policy, command, ret_job, err);
+}
+
+int job_start_begun(struct brig_job *begun, const struct brig_policy *policy,
+                    const struct brig_command *command, struct brig_job **ret_job,
+                    struct brig_error *err)
+{
     int result = policy_validate(policy, err);
-    struct origin origin = {.policy = policy};
-    return result < 0 ? result : start(&origin, command, ret_job, err);
+    if (result < 0) {
+        job_abandon(begun);
+        return result;
+    }
+    struct origin origin = {.policy = policy, .begun = begun};
+    return start(&origin, command, ret_job, err);
 }
 
 int job_start_held(const struct brig_policy *policy, const struct brig_command *command,

@@ -152,6 +152,12 @@ bool limits_are_defaults(const struct brig_policy *policy)
     return takes_group(&want) && !(policy->limits_asked & all_limits());
 }
 
+bool limits_are_asked(const struct brig_policy *policy)
+{
+    struct cgroup_limits want = wanted(policy, false);
+    return takes_group(&want) && policy->limits_asked & all_limits();
+}
+
 void limits_skip(struct limits *limits, const struct brig_policy *policy)
 {
     struct cgroup_limits want = wanted(policy, limits->shared);

@@ -21,6 +21,8 @@ int limits_init(struct limits *limits, const struct brig_policy *policy, struct 
 /* Whether the policy has limits that take a group, but only as defaults. For these nobody searches
  * far: if our own group is none to make others in (cgroup_is_ours()), limits_skip() it is. */
 bool limits_are_defaults(const struct brig_policy *policy);
+/* Whether it has such limits, and not only as defaults. */
+bool limits_are_asked(const struct brig_policy *policy);
 void limits_skip(struct limits *limits, const struct brig_policy *policy);
 void limits_done(struct limits *limits);
 

@@ -20,6 +20,9 @@
 #include "jail/unenforced.h"
 #include "jail/view.h"
 
+/* Where the child fills them before it is known how many there are: most plans have a fifth. */
+#define FIRST_SLOTS 512
+
 struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what)
 {
     if (!plan_reserve(plan, (void **)&plan->steps, plan->step_count, &plan->step_room,
@@ -164,7 +167,14 @@ static bool has_inet(const struct brig_policy *policy)
 static bool has_two_cpus(void)
 {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+    unsigned long words[sizeof set / sizeof(unsigned long)];
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return false;
+    memcpy(words, &set, sizeof words);
+    int count = 0; /* CPU_COUNT() looks at each bit */
+    for (size_t i = 0; i < ARRAY_LENGTH(words) && count < 2; i++)
+        count += __builtin_popcountl(words[i]);
+    return count > 1;
 }
 
 static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
@@ -402,6 +412,12 @@ static int plan_walls(struct plan *plan, const struct brig_policy *policy, int a
     return 0;
 }
 
+static void make_slots(struct plan *plan, int room)
+{
+    plan->slots = arena_alloc(&plan->arena, (size_t)room * sizeof *plan->slots);
+    plan->slot_room = plan->slots ? room : 0;
+}
+
 int plan_add_command(struct plan *plan, const struct plan_input *input, struct brig_error *err)
 {
     plan->wants_pty = input->wants_pty && plan->rung == PLAN_FULL;
@@ -421,7 +437,8 @@ int plan_add_command(struct plan *plan, const struct plan_input *input, struct b
     if (plan->held && (result = plan_waiter(plan, err)) < 0)
         return result;
     plan_rlimits(plan, input->policy);
-    plan->slots = arena_alloc(&plan->arena, ((size_t)plan->slot_count + 1) * sizeof *plan->slots);
+    if (plan->slot_count >= plan->slot_room)
+        make_slots(plan, plan->slot_count + 1);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
@@ -466,13 +483,30 @@ int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned m
     return 0;
 }
 
+static int find_abi(const struct brig_policy *policy)
+{
+    return policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
+}
+
+int plan_begin_view(struct plan *plan, const struct brig_policy *policy,
+                    const struct identity *identity, struct brig_error *err)
+{
+    int result = view_begin(plan, policy, identity, find_abi(policy), err);
+    if (result < 0)
+        return result;
+    make_slots(plan, FIRST_SLOTS);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
 int plan_finish(struct plan *plan, const struct brig_policy *policy,
                 const struct identity *identity, struct brig_error *err)
 {
-    int abi = policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
+    int abi = find_abi(policy);
     int result = 0;
-    if (plan->rung == PLAN_FULL)
-        result = view_plan(plan, policy, identity, abi, err);
+    if (plan->rung == PLAN_FULL && !plan->view)
+        result = view_begin(plan, policy, identity, abi, err);
+    if (result == 0 && plan->rung == PLAN_FULL)
+        result = view_finish(plan, err);
     else if (plan->rung == PLAN_LANDLOCK)
         result = view_plan_landlock_only(plan, policy, identity, abi, err);
     if (result < 0 || (result = plan_walls(plan, policy, abi, err)) < 0)

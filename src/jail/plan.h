@@ -144,6 +144,8 @@ struct plan_place {
 /* Besides enum brig_layer: in a jail there can be no more cgroup namespaces. */
 #define PLAN_NO_CGROUP_NAMESPACE (1U << 31)
 
+struct view;
+
 struct plan {
     struct arena arena;
     enum plan_rung rung;
@@ -178,7 +180,9 @@ struct plan {
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
     size_t step_count, step_room;
-    int slot_count;
+    size_t first_steps; /* so many can be taken before the rest is known: see plan_begin_view() */
+    struct view *view;  /* what the view has so far, until plan_finish() */
+    int slot_count, slot_room;
     int *slots; /* filled by the child */
     /* The command: */
     struct plan_fd fds[PLAN_FD_MAX];
@@ -254,6 +258,11 @@ int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned m
                struct plan *ret_plan, struct identity *ret_identity, struct brig_error *err);
 int plan_finish(struct plan *plan, const struct brig_policy *policy,
                 const struct identity *identity, struct brig_error *err);
+/* Between the two, where there is much to think about before the second: adds what no grant or mask can
+ * change of the view, the root, /dev and /proc, so that the child need not wait with it. The policy
+ * may get grants and masks afterwards, and nothing else; `identity` must stay where it is. */
+int plan_begin_view(struct plan *plan, const struct brig_policy *policy,
+                    const struct identity *identity, struct brig_error *err);
 /* Makes the fd of the init program, unless there is one. */
 int plan_open_init(struct plan *plan, struct brig_error *err);
 void plan_done(struct plan *plan);

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/child.h"
+#include "jail/child_say.h"
 #include "jail/sys.h"
 
 int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
@@ -359,13 +360,28 @@ void spawn_abandon(struct spawn_early *early)
     (void)close(early->wire_child);
 }
 
+/* What the first process has to be given, as it was begun with before that was there. */
+static size_t find_mounts(const struct plan *plan, const struct spawn_early *early,
+                          int ret_fds[CHILD_GIVEN_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < plan->step_count && early->gives_mounts; i++)
+        if (plan->steps[i].op == PLAN_PREPARED && count++ < CHILD_GIVEN_MAX)
+            ret_fds[count - 1] = plan->steps[i].fd;
+    return count;
+}
+
 /* Lets what was begun with go on. */
 static int finish_early(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
                         struct brig_error *err)
 {
     sigset_t before;
+    int mounts[CHILD_GIVEN_MAX];
+    size_t mount_count = find_mounts(plan, early, mounts);
+    if (mount_count > CHILD_GIVEN_MAX)
+        return brig_fail(err, BRIG_E_SETUP, 0, "more than %d mounts of a jail", CHILD_GIVEN_MAX);
     block_signals(&before);
-    child_go_on(early->memory, early->wire);
+    child_go_on(early->memory, early->wire, mounts, mount_count);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     end_early(early);
     (void)close(early->wire_child);

@@ -38,6 +38,7 @@ struct spawned {
 /* A jail begun with; zero-initialise. */
 struct spawn_early {
     bool begun;
+    bool gives_mounts; /* what the plan has for its mounts was opened later, and is sent along */
     int wire, wire_child, pidfd;
     pid_t pid;
     void *memory;

@@ -425,27 +425,43 @@ static void keep_places(const struct view *view)
             view->places[i].dest, view->places[i].host, view->places[i].writable};
 }
 
-int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
-              int landlock_abi, struct brig_error *err)
+int view_begin(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
+               int landlock_abi, struct brig_error *err)
 {
-    struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
-    int result = policy->errand.run ? policy->errand.run(policy->errand.arg, err) : 0;
-    if (result < 0 || (result = add_root(&view, err)) < 0)
+    struct view *view = arena_alloc(&plan->arena, sizeof *view);
+    if (!view)
+        return brig_fail_nomem(err);
+    *view =
+        (struct view){.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    int result = add_root(view, err);
+    plan->first_steps = plan->step_count;
+    if (result < 0 || (result = add_scratch(view, err)) < 0)
         return result;
-    if ((result = add_scratch(&view, err)) < 0)
+    view_add_dev(view);
+    view_add_proc(view);
+    if (policy->view == BRIG_VIEW_SYSTEM && (result = view_add_system(view, err)) < 0)
         return result;
-    view_add_dev(&view);
-    view_add_proc(&view);
-    if (policy->view == BRIG_VIEW_SYSTEM && (result = view_add_system(&view, err)) < 0)
-        return result;
-    if (!view.frame)
-        view_add_identity_files(&view);
+    if (!view->frame)
+        view_add_identity_files(view);
     if (policy_has_door(policy))
-        view_add_door(&view);
-    if ((result = view_add_entries(&view, err)) < 0 || (result = add_file(&view, err)) < 0 ||
-        (result = view_add_files(&view, err)) < 0)
+        view_add_door(view);
+    /* The network waits for who takes these: with more to think about for the caller, it can. */
+    if (policy->errand.run)
+        plan->first_steps = plan->step_count;
+    plan->view = view;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+int view_finish(struct plan *plan, struct brig_error *err)
+{
+    struct view *view = plan->view;
+    const struct policy_errand *errand = &view->policy->errand;
+    int result = errand->run ? errand->run(errand->arg, err) : 0;
+    if (result < 0 || (result = view_add_entries(view, err)) < 0 ||
+        (result = add_file(view, err)) < 0 || (result = view_add_files(view, err)) < 0)
         return result;
-    finish(&view);
-    keep_places(&view);
+    finish(view);
+    keep_places(view);
+    plan->view = NULL;
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

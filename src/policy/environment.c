@@ -2,6 +2,7 @@
 /* The environment a command gets, from the caller's and the policy's rules. Three layers, each
  * over the one before: what the mode lets pass of the caller's, what follows from the jail itself
  * (PATH, HOME, USER, LOGNAME, TMPDIR), and the rules in their order. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,7 @@ struct variable {
     const char *name; /* name_length bytes, then '=' or the end */
     size_t name_length;
     const char *value; /* NULL: not in the environment */
+    uint32_t letters;  /* of the name: letter_of() */
 };
 
 struct variables {
@@ -133,13 +135,22 @@ static struct variable *find(const struct variables *all, const char *name, size
     return NULL;
 }
 
+/* A bit for each letter, whatever its case; others may share it. */
+static uint32_t letter_of(char c)
+{
+    return UINT32_C(1) << ((unsigned char)c & 31);
+}
+
 /* The room for it was counted before. */
 static void set(struct variables *all, const char *name, size_t length, const char *value)
 {
     struct variable *found = find(all, name, length);
+    uint32_t letters = 0;
+    for (size_t i = 0; i < length; i++)
+        letters |= letter_of(name[i]);
     if (!found)
         found = &all->items[all->count++];
-    *found = (struct variable){name, length, value};
+    *found = (struct variable){name, length, value, letters};
 }
 
 /* The caller's variables, each once with its last value. */
@@ -218,14 +229,39 @@ static void apply_network(const struct brig_policy *policy, struct variables *al
     }
 }
 
+/* What a name must have to match a pattern, so that most need not be compared: there are a hundred
+ * patterns, and people have as many variables. */
+struct mark {
+    size_t length; /* at least */
+    uint32_t letters;
+};
+
+static struct mark find_mark(const char *pattern)
+{
+    struct mark mark = {0};
+    for (; *pattern; pattern++)
+        if (*pattern != '*' && *pattern != '\\') {
+            mark.length++;
+            mark.letters |= letter_of(*pattern);
+        }
+    return mark;
+}
+
+static bool has_mark(const struct variable *variable, const struct mark *mark)
+{
+    return variable->name_length >= mark->length && !(mark->letters & ~variable->letters);
+}
+
 static void apply_filter(const char *pattern, struct variables *all)
 {
     bool address = strstr(pattern, SCHEME_MARK);
+    struct mark mark = find_mark(pattern);
     for (size_t i = 0; i < all->count; i++) {
         struct variable *variable = &all->items[i];
         if (variable->value &&
             (address ? has_address(pattern, variable->value)
-                     : matches_text(pattern, variable->name, variable->name_length, true)))
+                     : has_mark(variable, &mark) &&
+                           matches_text(pattern, variable->name, variable->name_length, true)))
             variable->value = NULL;
     }
 }
