@@ -24,6 +24,8 @@
  *  - Of the caller's threads only the calling one exists in the child. What another thread had
  *    locked stays locked for ever, unless its library has fork handlers (libc's malloc and stdio
  *    have). A function that takes no lock of the program's own is safe.
+ *  - In the full jail it is the jail's first process that forks, in the caller's memory and on its stack,
+ *    while the calling thread waits: handlers of pthread_atfork() for the parent run there, once.
  *  - Every fd of the caller from 3 on is closed in the child unless it is in keep_fds, so that no
  *    connection can be used, or corrupted, from there.
  *  - A stream that is inherited is the caller's own: what the function does to it, to its position or
@@ -193,7 +195,9 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
 
 /* Defaults, thought through once: for those who call more than once. Policy and options are copied,
  * paths are looked up now (a grant is the file or directory that is there now), and every call is
- * as brig_call() with them, only faster. */
+ * as brig_call() with them, only faster. With namespaces, a jail's init may still be about to end when
+ * its call has returned, though nothing else of the jail is left: the next call reaps it, or
+ * brig_caller_free(). */
 struct brig_caller;
 int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
                     struct brig_caller **ret_caller, struct brig_error *err);

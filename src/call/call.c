@@ -24,6 +24,8 @@
 #include "jail/spawn.h"
 #include "jail/sys.h"
 
+#define SIGNAL_PROCESS_GROUP (1U << 2) /* PIDFD_SIGNAL_PROCESS_GROUP */
+
 #define CPU_CHECK_MIN_US 20000
 #define CPU_CHECK_MAX_US 500000
 #define KILL_PATIENCE_US 1000000
@@ -267,19 +269,26 @@ bool call_leave_init(struct brig_call *call)
     return true;
 }
 
-/* What it has left is killed while its number is still taken. */
+/* What a dead leader has left of its group. Before 6.9 it goes by number, while that is still taken. */
+static void kill_rest(const struct brig_call *call)
+{
+    siginfo_t info = {0};
+    if (SYS(pidfd_send_signal, call->pidfd, SIGKILL, 0, SIGNAL_PROCESS_GROUP) != -EINVAL)
+        return;
+    if (SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | WNOWAIT | WNOHANG, 0) == 0 &&
+        info.si_pid != 0)
+        (void)kill(-call->pid, SIGKILL);
+}
+
 void call_conclude(struct brig_call *call)
 {
     siginfo_t info = {0};
     struct rusage usage = {0};
     long result;
-    if (!call->caller->full &&
-        SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | WNOWAIT | WNOHANG, 0) == 0 &&
-        info.si_pid != 0)
-        (void)kill(-call->pid, SIGKILL);
+    if (!call->caller->full)
+        kill_rest(call);
     if (call->limits.group && !call->caller->full)
         (void)cgroup_kill(call->limits.group);
-    info = (siginfo_t){0};
     do
         result = SYS(waitid, SYS_WAIT_PIDFD, call->pidfd, &info, WEXITED | __WALL, &usage);
     while (result == -EINTR);
@@ -453,17 +462,17 @@ static int start_by_fork(struct brig_call *call, brig_call_fn fn, void *argument
 static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument,
                      struct brig_call_result *ret_result, struct brig_error *err)
 {
-    struct brig_call *call = NULL;
-    int result = call_begin(caller, &call, err);
+    struct brig_call call; /* in a page that each fork touches anyway */
+    int result = call_init(&call, caller, err);
     if (result < 0)
         return result;
-    result = call_can_fork(call) ? call_start(call, fn, argument, err)
-                                 : start_by_fork(call, fn, argument, err);
+    result = call_can_fork(&call) ? call_start(&call, fn, argument, err)
+                                  : start_by_fork(&call, fn, argument, err);
     if (result == 0)
-        result = brig_call_wait(call, err);
+        result = brig_call_wait(&call, err);
     if (result == 0)
-        result = brig_call_result(call, ret_result, err);
-    brig_call_free(call);
+        result = brig_call_result(&call, ret_result, err);
+    call_done(&call);
     return result;
 }
 

@@ -92,8 +92,10 @@ bool call_leave_init(struct brig_call *call);
 /* The call's process is over: reaps it and keeps all that is to be known of it. */
 void call_conclude(struct brig_call *call);
 
-/* In start.c: brig_call_begin() for who forks by call_start() or by what is in call.c. */
-int call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err);
+/* In start.c: brig_call_begin() and brig_call_free() for who forks by call_start(), or by what is in
+ * call.c. On failure there is nothing to be done with. */
+int call_init(struct brig_call *call, struct brig_caller *caller, struct brig_error *err);
+void call_done(struct brig_call *call);
 /* In start.c: call_fork() in place of fork() and brig_call_started(). */
 bool call_can_fork(const struct brig_call *call);
 int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct brig_error *err);

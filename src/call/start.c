@@ -198,13 +198,9 @@ static int prepare(struct brig_call *call, struct brig_error *err)
     return result;
 }
 
-static int begin(struct brig_caller *caller, bool is_ours, struct brig_call **ret_call,
-                 struct brig_error *err)
+static int init(struct brig_call *call, struct brig_caller *caller, bool is_ours,
+                struct brig_error *err)
 {
-    /* Not calloc(), which never takes what was freed last: that is in fewer pages. */
-    struct brig_call *call = malloc(sizeof *call);
-    if (!call)
-        return brig_fail_nomem(err);
     *call = (struct brig_call){.caller = caller, .is_ours = is_ours};
     call->told_fd = call->rules_fd = -1;
     call->memory = call->network = call->wire = call->wire_child = -1;
@@ -217,22 +213,28 @@ static int begin(struct brig_caller *caller, bool is_ours, struct brig_call **re
     memcpy(call->keep_fds, caller->keep_fds, caller->keep_count * sizeof(int));
     call->parent = getpid();
     int result = prepare(call, err);
-    if (result < 0) {
-        brig_call_free(call);
-        return result;
-    }
-    *ret_call = call;
-    return 0;
+    if (result < 0)
+        call_done(call);
+    return result;
 }
 
-int call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err)
+int call_init(struct brig_call *call, struct brig_caller *caller, struct brig_error *err)
 {
-    return begin(caller, true, ret_call, err);
+    return init(call, caller, true, err);
 }
 
 int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err)
 {
-    return begin(caller, false, ret_call, err);
+    struct brig_call *call = malloc(sizeof *call);
+    if (!call)
+        return brig_fail_nomem(err);
+    int result = init(call, caller, false, err);
+    if (result < 0) {
+        free(call);
+        return result;
+    }
+    *ret_call = call;
+    return 0;
 }
 
 int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err)
@@ -356,10 +358,8 @@ static void end_untold(const struct brig_call *call, pid_t pid)
         ;
 }
 
-void brig_call_free(struct brig_call *call)
+void call_done(struct brig_call *call)
 {
-    if (!call)
-        return;
     if (call->state == CALL_RUNNING || call->state == CALL_ENDING || call->state == CALL_KILLED) {
         (void)brig_call_cancel(call, NULL);
         (void)brig_call_wait(call, NULL);
@@ -388,5 +388,11 @@ void brig_call_free(struct brig_call *call)
     }
     trace_done(call);
     free(call->denials);
+}
+
+void brig_call_free(struct brig_call *call)
+{
+    if (call)
+        call_done(call);
     free(call);
 }

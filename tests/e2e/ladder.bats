@@ -116,6 +116,15 @@ refuses() { # refuses FEATURES
     done
 }
 
+# Before 5.3, 4.18 and 6.9: a function has its whole process, and nothing of it is left.
+@test "without clone3, restartable sequences or signals to groups, a function is called as ever" {
+    for who in $(each_user); do
+        prepare "$who"
+        must as "$who" "$WITHOUT" clone3,rseq -- "$BUILD_DIR/tests/unit/test_call_whole"
+        must as "$who" "$WITHOUT" groupsignals -- "$BUILD_DIR/tests/unit/test_call_hostile"
+    done
+}
+
 # The command's process is there long before init, and waits for it.
 @test "where init cannot be executed, or the host's tree stays, the command never runs" {
     for who in $(each_user); do

@@ -54,6 +54,8 @@ static const struct feature features[] = {
       {"getsockopt", ENOPROTOOPT, 2, 0xffffffff, 77}}},
     /* Sockets of NETLINK_NETFILTER, by their protocol. */
     {"netfilter", {{"socket", EPROTONOSUPPORT, 2, 0xffffffff, 12}}},
+    /* Signals to a process group by a pidfd: a flag of 6.9. */
+    {"groupsignals", {{"pidfd_send_signal", EINVAL, 3, 4, 4}}},
     {"seccomp", {{"seccomp", ENOSYS, 0, 0, 0}, {"prctl", EINVAL, 0, 0xffffffff, PR_SET_SECCOMP}}},
 };
 
