@@ -2,6 +2,7 @@
 /* What the child says on its socket. */
 #include "jail/child_say.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -31,4 +32,29 @@ int child_say_fd(int wire, int type, int a, int fd)
                             .msg_controllen = sizeof control.space};
     long result = SYS(sendmsg, wire, &header, MSG_NOSIGNAL);
     return result < 0 ? (int)result : 0;
+}
+
+int child_hear_fds(int wire, int type, int *ret_fds, size_t count)
+{
+    struct wire_message message = {0};
+    struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(CHILD_HEAR_MAX * sizeof(int))];
+    } control;
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control.space};
+    long result = SYS(recvmsg, wire, &header, MSG_CMSG_CLOEXEC);
+    if (result < 0)
+        return (int)result;
+    if (result != (long)sizeof message || message.type != type || count > CHILD_HEAR_MAX ||
+        header.msg_controllen < CMSG_LEN(count * sizeof(int)) ||
+        control.header.cmsg_len != CMSG_LEN(count * sizeof(int)))
+        return -EPROTO;
+    const int *fds = (const int *)(void *)CMSG_DATA(&control.header);
+    for (size_t i = 0; i < count; i++)
+        ret_fds[i] = fds[i];
+    return 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The host terminal as the kernel described it: struct termios and struct winsize as bytes. */
 struct child_terminal {
@@ -16,3 +17,6 @@ struct child_terminal {
 void child_say(int wire, int type, int a, int b);
 /* The same with an fd; 0 or -errno. */
 int child_say_fd(int wire, int type, int a, int fd);
+/* Waits for a message that has this many fds with it; 0 or -errno. They are close-on-exec. */
+#define CHILD_HEAR_MAX 8
+int child_hear_fds(int wire, int type, int *ret_fds, size_t count);
