@@ -29,9 +29,12 @@ enum cgroup_tree {
 #define CGROUP_LEFT "left"    /* a leaf that marks a group as given up by its brig */
 #define CGROUP_CPU_PERIOD_US 100000
 
+struct cgroup_site;
+
 struct cgroup {
     enum cgroup_kind kind;
-    struct cgroup *parent; /* of a leaf, borrowed; else NULL */
+    struct cgroup_site *site; /* where it is to be made, until it is; ours */
+    struct cgroup *parent;    /* of a leaf, borrowed; else NULL */
     char name[CGROUP_NAME_MAX];
     /* The group's directories, locked; -1 where it has none. Of hierarchies that are one, only the
      * first has a directory: ask with cgroup_dir(). */
@@ -134,6 +137,12 @@ struct cgroup_bases {
  * those are left out that a unified hierarchy makes unnecessary. */
 void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases);
 void cgroup_bases_done(struct cgroup_bases *bases);
+
+/* What the second half of a group's birth needs of the first. */
+struct cgroup_site {
+    struct cgroup_bases bases;
+    struct cgroup_limits limits;
+};
 #define autobases __attribute__((cleanup(cgroup_bases_done)))
 
 /* ---- cgroup_v2.c, cgroup_v1.c ---- */

@@ -409,7 +409,7 @@ static bool take_mounts(const struct plan *plan, const int *fds, size_t count)
 static bool await_plan(struct start *start)
 {
     int fds[CHILD_GIVEN_MAX];
-    int count = child_take(start->wire, fds);
+    int count = child_take(start->wire, WIRE_GO, fds);
     if (count < 0 || !take_mounts(start->plan, fds, (size_t)count))
         return false;
     child_tell(&start->planned);
@@ -444,6 +444,12 @@ static void make_room_for_fds(const struct start *start)
         (void)SYS(close, high);
 }
 
+/* What is seen of groups begins where the command is, if only that is in them. */
+static unsigned long late_view(const struct plan *plan)
+{
+    return plan->late_groups.make ? CLONE_NEWCGROUP : 0;
+}
+
 static long build_apart(struct start *start)
 {
     long result = SYS(setsid);
@@ -467,8 +473,9 @@ static long build_apart(struct start *start)
         return -result; /* and with this process ends the other */
     if (!child_await(&start->networked))
         return -125; /* it has said why */
-    if (start->plan->clone_flags & CLONE_NEWNET)
-        result = SYS(setns, start->command_pidfd, CLONE_NEWNET);
+    unsigned long others = start->plan->clone_flags & (CLONE_NEWNET | late_view(start->plan));
+    if (others)
+        result = SYS(setns, start->command_pidfd, others);
     if (result >= 0)
         child_tell(&start->joined);
     if (result >= 0)
@@ -537,6 +544,15 @@ static int take_ids(const struct plan *plan)
     return (int)result;
 }
 
+/* Those that are late the command joins, if it is there early. */
+static int join_groups(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    if (!plan->late_groups.make)
+        return child_join_groups(plan, plan->join_fds);
+    return is_apart(start) ? 0 : child_join_late_groups(start);
+}
+
 static int first_main(void *argument)
 {
     struct start *start = argument;
@@ -548,7 +564,7 @@ static int first_main(void *argument)
         (void)SYS(close, start->parent_wire);
     clear_handlers(start);
     result = has_intermediate(plan) ? 0 : child_enter_group(start);
-    if (result < 0 || (result = child_join_groups(plan)) < 0)
+    if (result < 0 || (result = join_groups(start)) < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if ((result = make_other_namespaces(start)) < 0)
         return child_failed(start, PLAN_STEP_CLONE, result);
@@ -598,6 +614,8 @@ static int intermediate_main(void *argument)
     int result = leave_fds(start);
     if (result < 0)
         return child_failed(start, PLAN_STEP_CLONE, result);
+    if (plan->late_groups.make) /* or a caller that is killed would be waited for */
+        (void)SYS(close, start->parent_wire);
     clear_handlers(start);
     if ((result = child_enter_group(start)) < 0) /* while we may */
         return child_failed(start, PLAN_STEP_CGROUP, result);
@@ -634,27 +652,31 @@ static bool may_share_memory(const struct plan *plan)
     return !plan->become_joined || SYS(prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 1;
 }
 
-long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd, int *ret_first)
+int child_first(void *memory)
+{
+    return start_in(memory)->first;
+}
+
+long child_start(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
 {
     struct start *start = start_in(memory);
     *start = (struct start){.plan = plan,
-                            .wire = wire_fd,
+                            .parent_wire = wire[0],
+                            .wire = wire[1],
                             .stack = memory,
                             .pidfd = -1,
                             .command_pidfd = -1,
                             .gate = {-1, -1},
-                            .fds_below = fds_to_leave(plan, wire_fd)};
+                            .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (has_intermediate(plan)) {
-        if (!may_share_memory(plan))
-            clone.flags = CLONE_VFORK;
+        if (!may_share_memory(plan)) /* with a copy, it need not be waited for */
+            clone.flags = plan->late_groups.make ? 0 : CLONE_VFORK;
         if (plan->enters) /* what it clones ends like it: see job_enter() */
             clone.exit_signal = SIGNAL_CHILD;
         clone.flags |= sharing_flag(start);
         clone.function = intermediate_main;
-        long intermediate = child_clone(start, &clone);
-        *ret_first = start->first;
-        return intermediate;
+        return child_clone(start, &clone);
     }
     if (plan->parent_maps) /* it must wait for us, so we cannot wait for it */
         clone.flags = 0;
@@ -755,7 +777,7 @@ int child_call_outside(struct start *start)
 
 int child_call_build(struct start *start)
 {
-    long result = child_join_groups(start->plan);
+    long result = child_join_groups(start->plan, start->plan->join_fds);
     if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     start->umask = (unsigned)SYS(umask, 0);

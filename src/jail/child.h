@@ -13,12 +13,13 @@
 
 /* Starts the jail's first process and returns its pid in the caller's namespace, or -errno, and a
  * pidfd of it; with an intermediate, that one's pid, and pid and pidfd come as WIRE_PID; if they
- * should not, *ret_first is the pid (and 0 before clone3), for which `memory` must be shared. On
- * return with VFORK semantics it has executed init or is gone; failures come as WIRE_FAILED on the
- * other end of wire_fd. `memory` is CHILD_MEMORY_BYTES, the caller's until then. The caller
- * blocks all signals around the call. */
-long child_start(const struct plan *plan, int wire_fd, void *memory, int *ret_pidfd,
-                 int *ret_first);
+ * should not, child_first() is the pid (and 0 before clone3), for which `memory` must be shared. On
+ * return with VFORK semantics it has executed init or is gone; not so with plan->late_groups, which the
+ * first process waits for: then when the intermediate is gone. Failures come as WIRE_FAILED on wire[0],
+ * the caller's end; wire[1] is the child's, and to be closed when all that is over. `memory` is
+ * CHILD_MEMORY_BYTES, the caller's until then. The caller blocks all signals around the call. */
+long child_start(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd);
+int child_first(void *memory);
 
 /* The same in two halves, for a plan of which only the first half is there (plan_begin()): the
  * first process makes namespaces and network meanwhile, the command's waits. wire[0] is the

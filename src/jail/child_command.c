@@ -252,10 +252,13 @@ static int join_keyring(void)
     return result < 0 ? (int)result : 0;
 }
 
-/* Makes the network, while the first process builds. */
+/* Makes the network, while the first process builds; by then there are the groups, too. */
 static int make_network(struct start *start)
 {
     int status = child_make_network(start);
+    int result = status == 0 && start->plan->late_groups.make ? child_join_late_groups(start) : 0;
+    if (result < 0)
+        status = child_failed(start, PLAN_STEP_CGROUP, result);
     if (status == 0)
         child_tell(&start->networked);
     else

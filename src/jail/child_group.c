@@ -4,9 +4,11 @@
 #include <linux/sched.h>
 #include <linux/time_types.h>
 
+#include "jail/child_say.h"
 #include "jail/child_start.h"
 #include "jail/sys.h"
 #include "jail/tools_wire.h"
+#include "jail/wire.h"
 
 /* Of sockets; the system's headers for them need libc. */
 enum {
@@ -67,11 +69,24 @@ static long join_tool(uint64_t token)
     return result;
 }
 
-int child_join_groups(const struct plan *plan)
+int child_join_late_groups(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    int fds[CHILD_GIVEN_MAX];
+    int count = child_take(start->wire, WIRE_GROUPS, fds);
+    int result = count < 0 || count == (int)plan->join_count ? count : -ERR_EPROTO;
+    if (result >= 0)
+        result = child_join_groups(plan, fds);
+    for (int i = 0; i < count; i++)
+        (void)SYS(close, fds[i]);
+    return result;
+}
+
+int child_join_groups(const struct plan *plan, const int *fds)
 {
     long result = plan->tool_token != 0 ? join_tool(plan->tool_token) : 0;
     for (size_t i = 0; i < plan->join_count && result >= 0; i++)
-        result = SYS(write, plan->join_fds[i], "0", 1);
+        result = SYS(write, fds[i], "0", 1);
     if (result >= 0 && child_is_grouped(plan) && plan->clone_flags & CLONE_NEWCGROUP)
         result = SYS(unshare, CLONE_NEWCGROUP);
     if (result == -ERR_ENOSPC && plan->tool_token != 0) /* the jail we are in allows no more */

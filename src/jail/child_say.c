@@ -2,6 +2,7 @@
 /* What the child says on its socket. */
 #include "jail/child_say.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -54,9 +55,9 @@ int child_give(int wire, int type, const int *fds, size_t count)
     return result < 0 ? (int)result : 0;
 }
 
-int child_take(int wire, int ret_fds[CHILD_GIVEN_MAX])
+int child_take(int wire, int type, int ret_fds[CHILD_GIVEN_MAX])
 {
-    struct wire_message message;
+    struct wire_message message = {0};
     struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
     union {
         struct cmsghdr header;
@@ -67,8 +68,10 @@ int child_take(int wire, int ret_fds[CHILD_GIVEN_MAX])
                             .msg_control = &control,
                             .msg_controllen = sizeof control.space};
     long result = SYS(recvmsg, wire, &header, MSG_CMSG_CLOEXEC);
-    if (result != (long)sizeof message)
-        return -1;
+    if (result < 0)
+        return (int)result;
+    if (result != (long)sizeof message || message.type != type)
+        return -EPROTO;
     if (header.msg_controllen < CMSG_LEN(sizeof(int)))
         return 0;
     const int *given = (const int *)(void *)CMSG_DATA(&control.header);

@@ -56,7 +56,7 @@ struct start {
     bool early;             /* begun with before the plan was whole: */
     const struct plan_step *first_steps; /* what of it was known by then, */
     size_t first_count;                  /* as the list may be another one later; */
-    int parent_wire; /* the caller's end, which must not stay open with its death; */
+    int parent_wire; /* the caller's end, which must not stay open with its death, or -1; */
     int first;       /* the first process, outside; if early, it waits for WIRE_GO, */
     bool pinned;     /* to one CPU meanwhile, */
     long cpus_size;  /* and then may run on these again */
@@ -122,9 +122,11 @@ int child_open_door(const struct start *start);
 bool child_is_grouped(const struct plan *plan);
 /* Enters the group of v2 where clone could not put us there, which takes longer. 0 or -errno. */
 int child_enter_group(const struct start *start);
-/* Joins the groups of v1, or the leaf of a tool; then what the jail sees of groups begins where it
+/* Joins the groups of v1 by these fds, or the leaf of a tool; then what the jail sees of groups begins where it
  * is. 0 or -errno. */
-int child_join_groups(const struct plan *plan);
+int child_join_groups(const struct plan *plan, const int *fds);
+/* Waits for the groups that the caller makes meanwhile, and joins them. 0 or -errno. */
+int child_join_late_groups(const struct start *start);
 
 /* ---- child_enter.c ---- */
 

@@ -272,6 +272,7 @@ static void note_end(struct brig_job *job, const struct wire_message *message)
     job->entry_fd = -1;
     limits_usage(&job->limits, &job->group_usage); /* of all but init */
     job->usage_known = true;
+    limits_vacate(&job->limits);
 }
 
 static void handle_wire(struct brig_job *job)
@@ -513,11 +514,13 @@ int brig_job_wait(struct brig_job *job, struct brig_error *err)
 /* ---- the result ---- */
 
 /* The group saw all of the jail, whatever init was told. */
-static void fill_group_usage(const struct cgroup_usage *group, struct brig_usage *usage)
+static void fill_group_usage(const struct cgroup_usage *group, bool without_init,
+                             struct brig_usage *usage)
 {
+    uint64_t init = without_init ? 0 : 1;
     if (group->peak_memory_bytes > 0)
         usage->peak_memory_bytes = group->peak_memory_bytes;
-    usage->peak_pids = group->peak_pids > 1 ? group->peak_pids - 1 : 0; /* without init */
+    usage->peak_pids = group->peak_pids > init ? group->peak_pids - init : 0;
     if (group->cpu_user_us + group->cpu_sys_us > usage->cpu_user_us + usage->cpu_sys_us) {
         usage->cpu_user_us = group->cpu_user_us;
         usage->cpu_sys_us = group->cpu_sys_us;
@@ -538,7 +541,7 @@ static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
     usage->peak_memory_bytes = peak_kb > job->own_peak_kb ? peak_kb * 1024 : 0;
     for (int i = 0; i < 2; i++)
         usage->out_bytes[i] = job->captures[i].seen;
-    fill_group_usage(&job->group_usage, usage);
+    fill_group_usage(&job->group_usage, job->limits.without_init, usage);
     usage->stuck_pid = job->stuck_pid;
 }
 

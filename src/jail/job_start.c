@@ -156,6 +156,29 @@ static void bound_fds(struct plan *plan, const struct brig_policy *policy,
     plan->fds_below = low ? FDS_HIGH : 0;
 }
 
+static int make_groups(void *context, int fds[CGROUP_JOIN_MAX], struct brig_error *err)
+{
+    struct brig_job *job = context;
+    int result = limits_finish(&job->limits, err);
+    return result < 0 ? result : (int)cgroup_join_fds(job->limits.group, fds);
+}
+
+/* Groups that are still to be made can be, while an intermediate with a copy of our memory, for which
+ * nobody waits, makes the first process. Not where tools have parts of them: who they are is compared
+ * with init. */
+static int settle_groups(struct brig_job *job, const struct brig_policy *policy, bool wants_pty,
+                         struct brig_error *err)
+{
+    struct plan *plan = &job->plan;
+    bool beside = plan->rung == PLAN_FULL && plan->become && plan->two_cpus && !wants_pty &&
+                  policy->seccomp == BRIG_SECCOMP_CODE;
+    if (!job->limits.waits || !beside)
+        return limits_finish(&job->limits, err);
+    limits_leave_out_init(&job->limits, policy);
+    plan->late_groups = (struct plan_groups){.make = make_groups, .context = job};
+    return 0;
+}
+
 /* What the child has to know of the job's group, and the result of what it cannot do. */
 static void use_group(struct brig_job *job, const struct brig_policy *policy)
 {
@@ -191,6 +214,8 @@ static int use_late_group(struct brig_job *job, const struct brig_policy *policy
                           struct spawn_early *early, struct brig_error *err)
 {
     int result = find_default_group(job, policy, err);
+    if (result == 0)
+        result = limits_finish(&job->limits, err);
     if (result == 0 && limits_hold(&job->limits))
         spawn_abandon(early);
     use_group(job, policy);
@@ -212,6 +237,8 @@ static int begin_rung(struct brig_job *job, const struct brig_policy *policy,
     if (result < 0)
         return result;
     job->plan.held = job->waiting;
+    if ((result = settle_groups(job, policy, streams_want_pty(streams), err)) < 0)
+        return result;
     if (!job->limits_deferred)
         use_group(job, policy);
     bound_fds(&job->plan, policy, command, streams);
@@ -384,6 +411,8 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
         limits_skip(&job->limits, policy);
     else if (!prepared && geteuid() != 0 && limits_are_defaults(policy))
         job->limits_deferred = true;
+    else if (!prepared)
+        return limits_begin(&job->limits, policy, err);
     else
         return limits_init(&job->limits, policy, err);
     return 0;

@@ -125,25 +125,70 @@ static int refuse(const char *asked, struct brig_error *err)
                        "With --on-unsupported warn the run goes on with weaker limits");
 }
 
-int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
+/* Inside a jail its supervisor may have a group for us. Then whether it is enough. */
+static int settle(struct limits *limits, const struct brig_policy *policy,
+                  const struct cgroup_limits *want, struct brig_error *err)
+{
+    unsigned time = limits->missing & CGROUP_TIME;
+    bool alone = cgroup_kind(limits->group) == CGROUP_NONE;
+    if (alone && limits->missing != time &&
+        tools_lease_new(want, &limits->lease, &limits->missing, NULL) == 0)
+        limits->missing |= time;
+    const char *asked = first_asked(policy, limits->missing);
+    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        return refuse(asked, err);
+    return 0;
+}
+
+static int begin(struct limits *limits, const struct brig_policy *policy, bool may_wait,
+                 struct brig_error *err)
 {
     struct cgroup_limits want = wanted(policy, limits->shared);
     if (!takes_group(&want)) {
         limits->missing = resources_of(&want);
         return 0;
     }
-    int result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
-    if (result < 0)
-        return result;
-    unsigned time = limits->missing & CGROUP_TIME;
-    bool alone = cgroup_kind(limits->group) == CGROUP_NONE;
-    if (alone && limits->missing != time &&
-        tools_lease_new(&want, &limits->lease, &limits->missing, NULL) == 0)
-        limits->missing |= time;
-    const char *asked = first_asked(policy, limits->missing);
-    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
-        return refuse(asked, err);
-    return 0;
+    int result = cgroup_begin(&want, &limits->group, &limits->missing, err);
+    limits->waits = result == 0 && may_wait && cgroup_can_wait(limits->group);
+    if (result == 0 && !limits->waits)
+        result = cgroup_finish(limits->group, &limits->missing, err);
+    return result < 0 ? result : settle(limits, policy, &want, err);
+}
+
+int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
+{
+    return begin(limits, policy, false, err);
+}
+
+/* What turns out only later not to be had cannot be told of any more. */
+int limits_begin(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
+{
+    return begin(limits, policy, policy->on_unsupported == BRIG_UNSUPPORTED_FAIL, err);
+}
+
+int limits_finish(struct limits *limits, struct brig_error *err)
+{
+    unsigned missing = limits->missing;
+    if (!limits->waits)
+        return 0;
+    limits->waits = false;
+    int result = cgroup_finish(limits->group, &missing, err);
+    if (result == 0 && missing & ~limits->missing)
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "the jail's cgroups cannot be made where they should");
+    return result;
+}
+
+void limits_leave_out_init(struct limits *limits, const struct brig_policy *policy)
+{
+    limits->without_init = true;
+    cgroup_set_pids(limits->group, policy->limits[BRIG_LIMIT_PROCESSES]);
+}
+
+void limits_vacate(struct limits *limits)
+{
+    if (limits->without_init)
+        cgroup_vacate(limits->group);
 }
 
 bool limits_are_defaults(const struct brig_policy *policy)

@@ -12,12 +12,22 @@ struct limits {
     struct tools_lease *lease; /* or, inside a jail, what its supervisor gave us */
     unsigned missing;          /* enum cgroup_resource bits that are wanted and cannot be had */
     bool shared;               /* the jail's user namespace is that of others, too: a template's */
+    bool waits;                /* the group is found, and still to be made by limits_finish() */
+    bool without_init;         /* the command alone is in it */
 };
 
 /* Makes the group, or asks the supervisor of the jail we are in for one. What was asked for and is
  * missing fails with BRIG_E_UNSUPPORTED if the policy says so; what is only the mode's default never
  * does. */
 int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
+/* The same, with a group that is made by limits_finish() where it can be: while the jail's first process
+ * is. */
+int limits_begin(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
+int limits_finish(struct limits *limits, struct brig_error *err);
+/* Init will not be in the group that is still to be made. */
+void limits_leave_out_init(struct limits *limits, const struct brig_policy *policy);
+/* Nobody is left but init: a group that it is not in goes. */
+void limits_vacate(struct limits *limits);
 /* Whether the policy has limits that take a group, but only as defaults. For these nobody searches
  * far: if our own group is none to make others in (cgroup_is_ours()), limits_skip() it is. */
 bool limits_are_defaults(const struct brig_policy *policy);

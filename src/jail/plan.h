@@ -141,6 +141,14 @@ struct plan_place {
     bool writable;    /* the command can change it */
 };
 
+/* Groups that are made by the parent while the jail is built: gives what they are joined by, and how many
+ * there are, or a negative code. The command alone is in them, so that they can be removed while the
+ * first process ends; without clone3, or with a terminal, that one is too. */
+struct plan_groups {
+    int (*make)(void *context, int fds[CGROUP_JOIN_MAX], struct brig_error *err); /* or NULL */
+    void *context;
+};
+
 /* Besides enum brig_layer: in a jail there can be no more cgroup namespaces. */
 #define PLAN_NO_CGROUP_NAMESPACE (1U << 31)
 
@@ -158,8 +166,9 @@ struct plan {
     int cgroup_fd; /* or -1 */
     int join_fds[CGROUP_JOIN_MAX];
     size_t join_count;
-    uint64_t tool_token;     /* or 0: the leaf it joins, of the jail we are in */
-    unsigned limits_missing; /* enum cgroup_resource: resource limits have to do */
+    struct plan_groups late_groups; /* these are sent to the first process instead */
+    uint64_t tool_token;            /* or 0: the leaf it joins, of the jail we are in */
+    unsigned limits_missing;        /* enum cgroup_resource: resource limits have to do */
     /* Before the namespaces are made: */
     bool become;        /* as root: take these ids first, */
     bool become_joined; /* or, of a range that is mapped, once the user namespace was joined */

@@ -102,10 +102,37 @@ static void block_signals(sigset_t *ret_before)
     (void)pthread_sigmask(SIG_BLOCK, &all, ret_before);
 }
 
+static void reap(pid_t pid)
+{
+    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+        ;
+}
+
+/* An intermediate is ours to reap at once; the jail's first process says its pid. */
+static bool has_intermediate(const struct plan *plan)
+{
+    return plan->become || plan->join_userns >= 0;
+}
+
+/* The first process waits for them, or for the end of its socket. */
+static int send_groups(const struct plan *plan, int wire, struct brig_error *err)
+{
+    int fds[CGROUP_JOIN_MAX];
+    int count = plan->late_groups.make(plan->late_groups.context, fds, err);
+    int sent = count < 0 ? 0 : child_give(wire, WIRE_GROUPS, fds, (size_t)count);
+    if (count >= 0 && sent == 0)
+        return 0;
+    (void)shutdown(wire, SHUT_WR);
+    if (sent == -EPIPE) /* who is gone has said why */
+        return 0;
+    return count < 0 ? count
+                     : brig_fail(err, BRIG_E_SETUP, -sent, "cannot give the jail its cgroups");
+}
+
 /* The clone itself, with every signal blocked: a handler of the caller's must not run in the child,
- * which may share its memory. */
-static long clone_jail(const struct plan *plan, int wire, int *ret_pidfd, pid_t *ret_first,
-                       struct brig_error *err)
+ * which may share its memory. On failure there may be something to undo. */
+static int clone_jail(const struct plan *plan, const int wire[2], struct spawned *spawned,
+                      struct brig_error *err)
 {
     /* With who enters a jail nothing is shared at all. */
     void *memory = map_memory(plan->become && !plan->enters ? MAP_SHARED : MAP_PRIVATE);
@@ -113,18 +140,19 @@ static long clone_jail(const struct plan *plan, int wire, int *ret_pidfd, pid_t 
         return brig_fail(err, BRIG_E_NOMEM, errno, "cannot allocate a stack");
     sigset_t before;
     block_signals(&before);
-    long pid = child_start(plan, wire, memory, ret_pidfd, ret_first);
+    long pid = child_start(plan, wire, memory, &spawned->pidfd);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int result = pid < 0 ? plan_explain_failure(plan, PLAN_STEP_CLONE, (int)-pid, err) : 0;
+    if (pid >= 0 && plan->late_groups.make)
+        result = send_groups(plan, wire[0], err);
+    if (pid >= 0 && has_intermediate(plan)) {
+        reap((pid_t)pid);
+        spawned->first = child_first(memory);
+    } else if (pid >= 0) {
+        spawned->pid = (pid_t)pid;
+    }
     (void)munmap(memory, CHILD_MEMORY_BYTES);
-    if (pid < 0)
-        return plan_explain_failure(plan, PLAN_STEP_CLONE, (int)-pid, err);
-    return pid;
-}
-
-static void reap(pid_t pid)
-{
-    while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-        ;
+    return result;
 }
 
 /* An fd that came with a message goes where the message says. */
@@ -187,12 +215,6 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
             break;
         }
     }
-}
-
-/* An intermediate is ours to reap at once; the jail's first process says its pid. */
-static bool has_intermediate(const struct plan *plan)
-{
-    return plan->become || plan->join_userns >= 0;
 }
 
 static void undo(struct spawned *spawned)
@@ -286,15 +308,11 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
     autoclose int wire = pair[0];
     autoclose int wire_child = pair[1];
-    int pidfd = -1; /* of the intermediate there is none */
-    pid_t first = 0;
-    long cloned = clone_jail(plan, wire_child, &pidfd, &first, err);
-    if (cloned < 0)
-        return (int)cloned;
-    reap((pid_t)cloned);
-    struct spawned spawned = SPAWNED_NONE;
+    (void)wire_child;                      /* open until all is done */
+    struct spawned spawned = SPAWNED_NONE; /* of the intermediate there is no pidfd */
     spawned.wire = wire;
-    return take_messages(plan, &spawned, err);
+    int result = clone_jail(plan, pair, &spawned, err);
+    return result < 0 ? result : take_messages(plan, &spawned, err);
 }
 
 /* It gains something where the first process has something to do meanwhile, and needs nothing from
@@ -416,17 +434,12 @@ int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret
     autoclose int done_write = done[1];
     struct spawned spawned = SPAWNED_NONE;
     spawned.wire = wire;
-    long cloned = clone_jail(plan, wire_child, &spawned.pidfd, &spawned.first, err);
-    if (cloned < 0)
-        return (int)cloned;
+    int result = clone_jail(plan, pair, &spawned, err);
     (void)close(take_fd(&wire_child));
     if (done_write >= 0)
         (void)close(take_fd(&done_write));
-    if (has_intermediate(plan))
-        reap((pid_t)cloned);
-    else
-        spawned.pid = (pid_t)cloned;
-    int result = settle(plan, &spawned, done_read, err);
+    if (result == 0)
+        result = settle(plan, &spawned, done_read, err);
     if (result < 0) {
         undo(&spawned);
         return result;

@@ -25,6 +25,7 @@ enum wire_type {
     WIRE_SIGNAL,  /* a = signal for the command's process group */
     WIRE_KILL,    /* end everything at once */
     WIRE_GO,      /* to the child: the id maps are written */
+    WIRE_GROUPS,  /* to the child: what it joins its groups by comes with it */
     WIRE_NETWORK, /* to a maker: one more network namespace; it answers with the same and an fd */
 };
 
