@@ -296,7 +296,7 @@ struct action {
  * stay so, as nohup wants it. */
 static void clear_handlers(const struct start *start)
 {
-    struct action standard = {0}, now;
+    struct action standard = {0}, now = {0};
     (void)SYS(rt_sigaction, SIGNAL_CHILD, &standard, 0, sizeof now.mask);
     (void)SYS(rt_sigaction, SIGNAL_PIPE, &standard, 0, sizeof now.mask);
     (void)SYS(rt_sigaction, SIGNAL_FILE_SIZE, &standard, 0, sizeof now.mask);

@@ -232,6 +232,8 @@ static bool fork_jail(const struct order *order, const char *file)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     if (setjmp(zygote.child) != 0) {
+        if (!start) /* it was there before the fork */
+            _exit(125);
         be_command(start, order, file);
         return true;
     }

@@ -31,6 +31,7 @@ function loadLeave(fs) {
 function endQuickly(leave) {
   const { emit, reallyExit } = process;
   const hasLibraries = () => Object.keys(Module._cache).some((name) => name.endsWith('.node'));
+  hasLibraries();
   let mayEnd = false;
   const value = function (name, code) {
     if (name === 'beforeExit')
@@ -43,21 +44,37 @@ function endQuickly(leave) {
   Object.defineProperty(value, 'name', { value: 'emit' });
   Object.defineProperty(process, 'emit', { value, writable: true, configurable: true, enumerable: false });
 }
+// What every program makes Node do is compiled by its engine when it is first done: so it is done now, as far as
+// nothing of it can be seen later.
+function rehearse(fs) {
+  // Not process.stdout itself: that would make its pipe one that does not block, for fs.writeSync() too.
+  const { Socket } = require('net');
+  new Socket({ readable: false, writable: true }).destroy();
+  const written = () => 0;
+  const handle = { writeUtf8String: written, writeLatin1String: written, close() {}, unref() {}, getAsyncId: written };
+  const socket = new Socket({ handle, readable: false, writable: true });
+  new (require('console').Console)({ stdout: socket, colorMode: false }).log(1, 'a', { a: [1] });
+  new (require('vm').Script)('0').runInThisContext();
+  fs.closeSync(fs.openSync('/dev/null'));
+  try {
+    Module.runMain('/dev/null/none.js'); // which is not there, and cannot be
+  } catch { /* but was looked for */ }
+  process.nextTick(() => {});
+  Promise.resolve().then(() => {});
+  process._tickCallback?.(); // what is due after a program, now
+  process.emit(''); // a name without listeners
+}
 // Threads of the code's own load what the process was started with, and have nothing to wait for.
 if (require('worker_threads').isMainThread) {
   const fs = require('fs');
-  const leave = loadLeave(fs);
   const gate = 200;
-  // Not process.stdout itself: that would make its pipe one that does not block, for fs.writeSync() too.
-  new (require('net').Socket)({ readable: false, writable: true }).destroy();
-  const { Writable } = require('stream');
-  const nowhere = new Writable({ write(bytes, encoding, done) { done(); } });
-  new (require('console').Console)({ stdout: nowhere, colorMode: false }).log(1, 'a', { a: [1] });
-  new (require('vm').Script)('0').runInThisContext();
+  endQuickly(loadLeave(fs));
+  try {
+    rehearse(fs);
+  } catch { /* then it is compiled later */ }
   fs.writeSync(gate, 'r');
   // Without a byte there is nobody any more who could want this.
   if (fs.readSync(gate, Buffer.alloc(1), 0, 1) !== 1)
     process.reallyExit(1);
   fs.closeSync(gate);
-  endQuickly(leave);
 }
