@@ -472,7 +472,8 @@ static struct brig_job *new_job(bool held)
                              .timer = -1,
                              .captures = {{.fd = -1}, {.fd = -1}},
                              .denials = DENIALS_INIT,
-                             .watch = WATCH_INIT};
+                             .watch = WATCH_INIT,
+                             .limits = {.settled_later = true}};
     struct rusage own;
     if (getrusage(RUSAGE_SELF, &own) == 0)
         job->own_peak_kb = (uint64_t)own.ru_maxrss;
@@ -493,6 +494,8 @@ static int start(const struct origin *origin, const struct brig_command *command
         result = streams_open(job, origin->policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
         result = make_jail(job, origin, command, &streams, err);
+    if (result == 0)
+        result = limits_settle(&job->limits, err);
     if (result == 0 && job->limits.group)
         cgroup_joined(job->limits.group);
     if (result == 0)

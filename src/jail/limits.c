@@ -57,6 +57,9 @@ static bool is_pids_spare(const struct brig_policy *policy, bool shared)
            !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES) && counts_by_namespace();
 }
 
+/* With as much as this of a core, a jail is built within the first period of the kernel's clock. */
+#define BUILD_PERCENT 20
+
 /* Whether the command can make TCP sockets. */
 static bool has_tcp(const struct brig_policy *policy)
 {
@@ -131,7 +134,12 @@ int limits_init(struct limits *limits, const struct brig_policy *policy, struct 
         limits->missing = resources_of(&want);
         return 0;
     }
-    int result = cgroup_new(&want, policy->host_uid, &limits->group, &limits->missing, err);
+    struct cgroup_limits first = want;
+    if (limits->settled_later && want.cpu_percent > 0 && want.cpu_percent < BUILD_PERCENT) {
+        first.cpu_percent = BUILD_PERCENT;
+        limits->cpu_percent = want.cpu_percent;
+    }
+    int result = cgroup_new(&first, policy->host_uid, &limits->group, &limits->missing, err);
     if (result < 0)
         return result;
     unsigned time = limits->missing & CGROUP_TIME;
@@ -176,6 +184,15 @@ void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage)
         tools_lease_usage(limits->lease, ret_usage);
     else if (limits->group)
         cgroup_usage(limits->group, ret_usage);
+}
+
+int limits_settle(struct limits *limits, struct brig_error *err)
+{
+    unsigned percent = limits->cpu_percent;
+    limits->cpu_percent = 0;
+    if (percent == 0 || !limits->group || limits->missing & CGROUP_CPU)
+        return 0;
+    return cgroup_set_cpu(limits->group, percent, err);
 }
 
 void limits_unthrottle(const struct limits *limits)

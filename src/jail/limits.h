@@ -12,12 +12,17 @@ struct limits {
     struct tools_lease *lease; /* or, inside a jail, what its supervisor gave us */
     unsigned missing;          /* enum cgroup_resource bits that are wanted and cannot be had */
     bool shared;               /* the jail's user namespace is that of others, too: a template's */
+    bool settled_later;        /* limits_settle() will be called once the jail is built */
+    unsigned cpu_percent;      /* the CPU limit that then comes, if it has to; else 0 */
 };
 
 /* Makes the group, or asks the supervisor of the jail we are in for one. What was asked for and is
  * missing fails with BRIG_E_UNSUPPORTED if the policy says so; what is only the mode's default never
  * does. */
 int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
+/* The build of a jail is in its group already, and who starts it waits for that: a small share of the
+ * CPU is set only now. */
+int limits_settle(struct limits *limits, struct brig_error *err);
 /* Whether the policy has limits that take a group, but only as defaults. For these nobody searches
  * far: if our own group is none to make others in (cgroup_is_ours()), limits_skip() it is. */
 bool limits_are_defaults(const struct brig_policy *policy);
