@@ -90,7 +90,8 @@ static void add_broker(struct probe_report *report)
                               .meaning = "--net allow and open"};
     (void)snprintf(row->detail, sizeof row->detail, "%s", path);
     if (!found)
-        (void)snprintf(row->remedy, sizeof row->remedy, "build it with `make` in the source tree, or `make install`");
+        (void)snprintf(row->remedy, sizeof row->remedy,
+                       "build it with `make` in the source tree, or `make install`");
 }
 
 static struct verdict decide(const struct probe_report *report)

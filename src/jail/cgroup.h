@@ -155,6 +155,8 @@ void cgroup_usage(const struct cgroup *group, struct cgroup_usage *ret_usage);
 /* CPU time used so far, in microseconds; false where it is not counted. Cheap. */
 bool cgroup_cpu_us(const struct cgroup *group, uint64_t *ret_us);
 
+/* Sets another CPU limit than the group was made with. */
+int cgroup_set_cpu(const struct cgroup *group, unsigned percent, struct brig_error *err);
 /* Takes the CPU limit off, for those who are to die: they need CPU time for it, and since 6.18 the
  * kernel lets a process that has used up its share wait before it looks at signals. */
 void cgroup_unthrottle(const struct cgroup *group);

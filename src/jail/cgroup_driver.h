@@ -173,6 +173,7 @@ bool cgroup_v2_cpu(int dir_fd, struct cgroup_usage *usage);
 unsigned cgroup_v1_trees(const struct cgroup_limits *limits);
 int cgroup_v1_limit(struct cgroup *group, const struct cgroup_limits *limits, unsigned *missing,
                     struct brig_error *err);
+int cgroup_v1_write_cpu(int dir_fd, unsigned percent, struct brig_error *err);
 /* Opens what the child joins by. */
 int cgroup_v1_open_joins(struct cgroup *group, struct brig_error *err);
 void cgroup_v1_usage(const struct cgroup *group, struct cgroup_usage *ret_usage);

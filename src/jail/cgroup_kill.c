@@ -100,6 +100,20 @@ static void freeze(const struct cgroup *group, bool on)
         (void)cgroup_write(freezer, "freezer.state", on ? "FROZEN" : "THAWED");
 }
 
+int cgroup_set_cpu(const struct cgroup *group, unsigned percent, struct brig_error *err)
+{
+    const struct cgroup_limits limits = {.cpu_percent = percent};
+    switch (group->kind) {
+    case CGROUP_V2:
+        return cgroup_v2_write(cgroup_dir(group, CGROUP_TREE_UNIFIED), &limits, CGROUP_CPU, err);
+    case CGROUP_V1:
+        return cgroup_v1_write_cpu(cgroup_dir(group, CGROUP_TREE_CPU), percent, err);
+    case CGROUP_NONE:
+        break;
+    }
+    return 0;
+}
+
 void cgroup_unthrottle(const struct cgroup *group)
 {
     bool v2 = group->kind == CGROUP_V2;

@@ -49,7 +49,7 @@ static int write_memory(int dir_fd, uint64_t bytes, bool tcp, struct brig_error 
 }
 
 /* The period is as the kernel sets it: 100 ms. */
-static int write_cpu(int dir_fd, unsigned percent, struct brig_error *err)
+int cgroup_v1_write_cpu(int dir_fd, unsigned percent, struct brig_error *err)
 {
     uint64_t quota = (uint64_t)percent * (CGROUP_CPU_PERIOD_US / 100);
     int result = cgroup_write_number(dir_fd, "cpu.cfs_quota_us", quota);
@@ -74,7 +74,7 @@ int cgroup_v1_limit(struct cgroup *group, const struct cgroup_limits *limits, un
     if (wanted & CGROUP_CPU && cpu < 0)
         *missing |= CGROUP_CPU;
     else if (wanted & CGROUP_CPU && result == 0)
-        result = write_cpu(cpu, limits->cpu_percent, err);
+        result = cgroup_v1_write_cpu(cpu, limits->cpu_percent, err);
     if (wanted & CGROUP_PIDS && pids < 0)
         *missing |= CGROUP_PIDS;
     else if (wanted & CGROUP_PIDS && result == 0)

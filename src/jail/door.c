@@ -58,9 +58,10 @@ static int open_program(const struct brig_policy *policy, struct brig_error *err
         return fd;
     (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot open the broker of the network door '%s'",
                     path);
-    return brig_advise(err, BRIG_E_SETUP,
-                       "Build it with `make` in the source tree, or install it with `make install`; "
-                       "or run with --net none (no network) or --net host (no door)");
+    return brig_advise(
+        err, BRIG_E_SETUP,
+        "Build it with `make` in the source tree, or install it with `make install`; "
+        "or run with --net none (no network) or --net host (no door)");
 }
 
 static socklen_t host_address(const struct policy_publish *publish,

@@ -534,7 +534,8 @@ struct brig_job *job_at_rest(bool held)
                              .timer = -1,
                              .captures = {{.fd = -1}, {.fd = -1}},
                              .denials = DENIALS_INIT,
-                             .watch = WATCH_INIT};
+                             .watch = WATCH_INIT,
+                             .limits = {.settled_later = true}};
     return job;
 }
 
@@ -562,6 +563,8 @@ static int start(const struct origin *origin, const struct brig_command *command
         result = streams_open(job, origin->policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
         result = make_jail(job, origin, command, &streams, err);
+    if (result == 0)
+        result = limits_settle(&job->limits, err);
     if (result == 0 && job->limits.group)
         cgroup_joined(job->limits.group);
     if (result == 0)

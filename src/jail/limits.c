@@ -57,6 +57,9 @@ static bool is_pids_spare(const struct brig_policy *policy, bool shared)
            !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES) && counts_by_namespace();
 }
 
+/* With as much as this of a core, a jail is built within the first period of the kernel's clock. */
+#define BUILD_PERCENT 20
+
 /* Whether the command can make TCP sockets. */
 static bool has_tcp(const struct brig_policy *policy)
 {
@@ -148,7 +151,12 @@ static int begin(struct limits *limits, const struct brig_policy *policy, bool m
         limits->missing = resources_of(&want);
         return 0;
     }
-    int result = cgroup_begin(&want, &limits->group, &limits->missing, err);
+    struct cgroup_limits first = want;
+    if (limits->settled_later && want.cpu_percent > 0 && want.cpu_percent < BUILD_PERCENT) {
+        first.cpu_percent = BUILD_PERCENT;
+        limits->cpu_percent = want.cpu_percent;
+    }
+    int result = cgroup_begin(&first, &limits->group, &limits->missing, err);
     limits->waits = result == 0 && may_wait && cgroup_can_wait(limits->group);
     if (result == 0 && !limits->waits)
         result = cgroup_finish(limits->group, &limits->missing, err);
@@ -228,6 +236,15 @@ void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage)
         tools_lease_usage(limits->lease, ret_usage);
     else if (limits->group)
         cgroup_usage(limits->group, ret_usage);
+}
+
+int limits_settle(struct limits *limits, struct brig_error *err)
+{
+    unsigned percent = limits->cpu_percent;
+    limits->cpu_percent = 0;
+    if (percent == 0 || !limits->group || limits->missing & CGROUP_CPU)
+        return 0;
+    return cgroup_set_cpu(limits->group, percent, err);
 }
 
 void limits_unthrottle(const struct limits *limits)

@@ -14,6 +14,8 @@ struct limits {
     bool shared;               /* the jail's user namespace is that of others, too: a template's */
     bool waits;                /* the group is found, and still to be made by limits_finish() */
     bool without_init;         /* the command alone is in it */
+    bool settled_later;        /* limits_settle() will be called once the jail is built */
+    unsigned cpu_percent;      /* the CPU limit that then comes, if it has to; else 0 */
 };
 
 /* Makes the group, or asks the supervisor of the jail we are in for one. What was asked for and is
@@ -28,6 +30,9 @@ int limits_finish(struct limits *limits, struct brig_error *err);
 void limits_leave_out_init(struct limits *limits, const struct brig_policy *policy);
 /* Nobody is left but init: a group that it is not in goes. */
 void limits_vacate(struct limits *limits);
+/* The build of a jail is in its group already, and who starts it waits for that: a small share of the
+ * CPU is set only now. */
+int limits_settle(struct limits *limits, struct brig_error *err);
 /* Whether the policy has limits that take a group, but only as defaults. For these nobody searches
  * far: if our own group is none to make others in (cgroup_is_ours()), limits_skip() it is. */
 bool limits_are_defaults(const struct brig_policy *policy);

@@ -78,8 +78,8 @@ enum {
     /* CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET */
     SECCOMP_CLONE_NEW = 0x7e020000,
     SECCOMP_CLONE_PARENT = 0x8000,
-    SECCOMP_SETLEASE = 1024, /* F_SETLEASE */
-    SECCOMP_SETDELEG = 1040, /* F_SETDELEG, of 6.19 */
+    SECCOMP_SETLEASE = 1024,                 /* F_SETLEASE */
+    SECCOMP_SETDELEG = 1040,                 /* F_SETDELEG, of 6.19 */
     SECCOMP_CLONE_NEWTIME = 0x80,            /* in clone these bits are the exit signal */
     SECCOMP_OPEN_CREATES = 0100 | 020000000, /* O_CREAT, __O_TMPFILE: only then is there a mode */
     SECCOMP_MODE_SUID_SGID = 06000,

@@ -13,8 +13,8 @@ struct zygote {
     int socket;
     int words; /* what it writes, for when it fails */
     bool ready, gone;
-    bool in_a_hurry; /* with what is ordered now */
-    unsigned shares; /* besides its owner's */
+    bool in_a_hurry;      /* with what is ordered now */
+    unsigned shares;      /* besides its owner's */
     uint64_t answered_us; /* when it last had made a jail */
 };
 

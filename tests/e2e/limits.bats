@@ -155,6 +155,19 @@ uses_a_fifth() {
     for_each_limited check
 }
 
+# What a jail is built with is more than that, so that its start does not take half a second.
+@test "cpu: a hundredth of a core holds once the jail is built" {
+    check() {
+        must_exit 124 limited "$who" "$BRIG" -m sealed --cpu 1% --timeout 3s --grace 0 --result result.json -- \
+            sh -c 'while :; do :; done'
+        used=$(($(value cpu_user_us) + $(value cpu_sys_us)))
+        echo "used $used of 3000000 us"
+        [ "$used" -lt 200000 ]
+        [ "$(value cpu_throttled_us)" -gt 0 ]
+    }
+    for_each_limited check
+}
+
 @test "cpu time: children that nobody waits for count" {
     check() {
         must_exit 124 limited "$who" "$BRIG" -m sealed --cpu none --cpu-time 300ms --timeout 30s --grace 0 \

@@ -198,6 +198,16 @@ static int hooks_move_parent_away(void)
     return hooks_write();
 }
 
+/* Whoever opens it outside would wait. */
+static int lease_in_grant(void)
+{
+    int fd = open(arg_path("work", "leased"), O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
+    int answer = judge("lease", fd < 0 ? -1 : fcntl(fd, F_SETLEASE, F_WRLCK));
+    if (fd >= 0)
+        (void)close(fd);
+    return answer;
+}
+
 const struct attempt attempts_grants[] = {
     {"write-read-only", write_read_only},
     {"reopen-read-only", reopen_read_only},
@@ -217,5 +227,6 @@ const struct attempt attempts_grants[] = {
     {"hooks-write", hooks_write},
     {"hooks-move-away", hooks_move_away},
     {"hooks-move-parent-away", hooks_move_parent_away},
+    {"lease-in-grant", lease_in_grant},
     {NULL, NULL},
 };

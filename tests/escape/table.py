@@ -51,6 +51,7 @@ THEMES = {
         Row("move-out-of-read-only", "move it into a writable grant", "read_only_changed"),
         Row("link-out-of-read-only", "write it by a hard link in a writable grant", "read_only_changed"),
         Row("exchange-with-read-only", "exchange it with a file of a writable grant", "read_only_changed"),
+        Row("lease-in-grant", "take a lease on a file of a writable grant", open=(S,)),
         Row("masked-read", "read a masked file", "leak", open=(N,)),
         Row("masked-read-by-link", "read it by a hard link", "leak", open=(N,)),
         Row("masked-move", "move the masked file away and read it", "leak", open=(N,)),

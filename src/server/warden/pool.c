@@ -260,11 +260,12 @@ static void count(struct warden *warden)
 void warden_pools_settle(struct warden *warden, uint64_t now_ms)
 {
     struct pools *pools = &warden->pools;
+    bool any = pools->first != NULL;
     if (now_ms >= pools->due_ms) {
         warden_runs_hurry(warden);
         look_after_all(warden, now_ms);
     }
-    if (!pools->first)
+    if (!any)
         return;
     if (warden->draining) {
         while (pools->first)
