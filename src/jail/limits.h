@@ -32,6 +32,8 @@ void limits_vacate(struct limits *limits);
  * far: if our own group is none to make others in (cgroup_is_ours()), limits_skip() it is. */
 bool limits_are_defaults(const struct brig_policy *policy);
 void limits_skip(struct limits *limits, const struct brig_policy *policy);
+/* Whether a group that was made for one policy is what the other wants. */
+bool limits_are_same(const struct brig_policy *one, const struct brig_policy *other);
 void limits_done(struct limits *limits);
 
 /* Whether there is a group, so that the policy's limits are those of the whole jail. */
