@@ -293,6 +293,8 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
         (void)close(network);
         template_refill(template);
     }
+    if (policy != template->policy)
+        template_make_group(template);
     return result;
 }
 
@@ -403,7 +405,7 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
 }
 
 static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
-                         const struct brig_template *template, struct brig_error *err)
+                         struct brig_template *template, struct brig_error *err)
 {
     bool prepared = template && template->ready;
     job->limits.shared = prepared && !template->nested;
@@ -413,7 +415,7 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
         job->limits_deferred = true;
     else if (!prepared)
         return limits_begin(&job->limits, policy, err);
-    else
+    else if (!template_take_group(template, policy, &job->limits))
         return limits_init(&job->limits, policy, err);
     return 0;
 }

@@ -211,6 +211,15 @@ bool limits_are_asked(const struct brig_policy *policy)
     return takes_group(&want) && policy->limits_asked & all_limits();
 }
 
+bool limits_are_same(const struct brig_policy *one, const struct brig_policy *other)
+{
+    unsigned all = all_limits();
+    for (int limit = 0; limit < BRIG_LIMIT_COUNT_; limit++)
+        if (all & 1U << limit && one->limits[limit] != other->limits[limit])
+            return false;
+    return ((one->limits_asked ^ other->limits_asked) & all) == 0 && has_tcp(one) == has_tcp(other);
+}
+
 void limits_skip(struct limits *limits, const struct brig_policy *policy)
 {
     struct cgroup_limits want = wanted(policy, limits->shared);

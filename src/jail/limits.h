@@ -39,6 +39,8 @@ bool limits_are_defaults(const struct brig_policy *policy);
 /* Whether it has such limits, and not only as defaults. */
 bool limits_are_asked(const struct brig_policy *policy);
 void limits_skip(struct limits *limits, const struct brig_policy *policy);
+/* Whether a group that was made for one policy is what the other wants. */
+bool limits_are_same(const struct brig_policy *one, const struct brig_policy *other);
 void limits_done(struct limits *limits);
 
 /* Whether there is a group, so that the policy's limits are those of the whole jail. */

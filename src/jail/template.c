@@ -239,6 +239,7 @@ void brig_template_free(struct brig_template *template)
 {
     if (!template)
         return;
+    limits_done(&template->spare);
     spawn_end(&template->maker);
     spawn_end(&template->holder);
     if (template->fresh.join_userns >= 0)

@@ -180,10 +180,8 @@ static void test_same(void)
 /* As whom its processes are on the host, and that ours is as it was. */
 static void test_ids(void)
 {
-    if (geteuid() != 0) {
-        tap_skip("only root can give them", "a run with an id of its own");
+    if (geteuid() != 0) /* who cannot give ids */
         return;
-    }
     struct brig_template *template = common_template();
     struct brig_policy *policy = policy_of("echo; sleep 100", FIRST_ID + 5);
     struct brig_job *job = start_prepared(template, policy);
@@ -208,6 +206,50 @@ static void test_ids(void)
     brig_result_done(&result);
     brig_policy_free(policy);
     brig_template_free(template);
+}
+
+#define MIB ((uint64_t)1 << 20)
+#define EAT "x=$(head -c %dM /dev/zero | tr '\\0' x); echo ${#x}"
+
+static void eat(struct brig_template *template, int mebibytes, uint64_t limit_mib,
+                struct brig_result *ret_result)
+{
+    char code[128];
+    (void)snprintf(code, sizeof code, EAT, mebibytes);
+    struct brig_policy *policy = policy_of(code, FIRST_ID + 7);
+    set_limit(policy, BRIG_LIMIT_MEMORY_BYTES, limit_mib * MIB);
+    (void)finish(start_prepared(template, policy), ret_result);
+    brig_policy_free(policy);
+}
+
+/* The group of the next run is there before it, and is as new as any. */
+static void test_group(void)
+{
+    struct cgroup_support support;
+    cgroup_probe(false, &support);
+    if (support.kind == CGROUP_NONE)
+        return;
+    struct brig_policy *policy = policy_of("x", FIRST_ID);
+    set_limit(policy, BRIG_LIMIT_MEMORY_BYTES, 100 * MIB);
+    struct brig_template *template = new_template(policy);
+    struct brig_result result;
+    tap_ok(!template->spare.group, "there is none before the first run");
+    eat(template, 20, 100, &result);
+    is_exit(&result, 0, "a run with a group of its own");
+    uint64_t peak = result.usage.peak_memory_bytes;
+    brig_result_done(&result);
+    tap_ok(template->spare.group, "then one waits");
+    eat(template, 1, 100, &result);
+    is_exit(&result, 0, "and is used");
+    tap_ok(peak > 20 * MIB && result.usage.peak_memory_bytes < peak / 2, "nobody was in it before");
+    brig_result_done(&result);
+    eat(template, 40, 16, &result);
+    tap_ok(result.outcome != BRIG_EXITED || result.exit_code != 0, "who wants less has less");
+    tap_ok(result.usage.oom_kills > 0, "in a group of its own");
+    brig_result_done(&result);
+    tap_ok(template->spare.group, "and the other waits on");
+    brig_template_free(template);
+    brig_policy_free(policy);
 }
 
 /* Whoever has made its memory undumpable finds it so. */
@@ -309,6 +351,7 @@ int main(void)
     test_nothing_shared();
     test_same();
     test_ids();
+    test_group();
     test_undumpable();
     test_fits();
     test_is_current();
