@@ -24,12 +24,21 @@ struct listing {
     struct str names; /* each ended by a NUL */
 };
 
+/* What is in the directory that the last path was in: many are in few, and most are not there. */
+struct neighbours {
+    char directory[PATH_SIZE];
+    bool looked; /* not for one path alone */
+    bool plain;  /* no link leads there, and these are its names */
+    struct names names;
+};
+
 struct hiding {
     const struct links_home *home;
     const struct hide_rules *rules;
     hide_visit visit;
     void *context;
     struct names top; /* of the home itself */
+    struct neighbours last;
     struct listing listings[LISTINGS];
     size_t listed;
 };
@@ -68,12 +77,40 @@ static int tell(struct hiding *hiding, size_t rule, const char *path, enum links
     return hiding->visit(hiding->context, &place, err);
 }
 
+static void look_around(struct neighbours *last, const struct links_home *home)
+{
+    autoclose int fd = links_open_plain(home, last->directory);
+    last->looked = true;
+    last->plain = fd >= 0;
+    if (fd >= 0)
+        names_read(&last->names, fd);
+}
+
+/* Whether a path is in a directory that no link leads to, and not there: then there is none. */
+static bool is_missing(struct hiding *hiding, const char *path)
+{
+    struct neighbours *last = &hiding->last;
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    if (length == 0 || length >= sizeof last->directory)
+        return false;
+    if (strncmp(last->directory, path, length) != 0 || last->directory[length]) {
+        memcpy(last->directory, path, length);
+        last->directory[length] = '\0';
+        last->looked = last->plain = false;
+        return false;
+    }
+    if (!last->looked)
+        look_around(last, hiding->home);
+    return last->plain && !names_may_have(&last->names, slash + 1);
+}
+
 /* The path, where it really is, and what it points to if it is a link itself. */
 static int tell_all(struct hiding *hiding, size_t rule, const char *path, struct brig_error *err)
 {
     char real[PATH_SIZE], target[PATH_SIZE];
     int status = tell(hiding, rule, path, LINKS_NONE, err);
-    if (hiding->home->ignore || !names_may_have(&hiding->top, path) ||
+    if (hiding->home->ignore || !names_may_have(&hiding->top, path) || is_missing(hiding, path) ||
         links_are_none(hiding->home, path))
         return status;
     enum links_found found = links_follow(hiding->home, path, false, real);

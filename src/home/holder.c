@@ -219,25 +219,28 @@ static bool is_nested(pid_t pid)
     return true; /* it is gone, or cannot be seen */
 }
 
-static bool is_welcome(int socket, pid_t *ret_pid)
+/* The first run has started us, through a socket that nobody else could have. */
+static bool is_welcome(int socket, bool first, pid_t *ret_pid)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-        return false;
+        return first;
     *ret_pid = peer.pid;
+    if (first)
+        return true;
     /* Root, acting for the user, is nobody in our user namespace. Others than these two cannot come
      * here at all: the directory of the socket is the user's alone. */
     return peer.pid > 0 &&
            (peer.uid == OVERFLOW_UID || (peer.uid == geteuid() && !is_nested(peer.pid)));
 }
 
-/* The first run has started us, through a socket that nobody else could have. Who is not welcome is
- * told so when he has asked: of a socket that is closed with something unread nothing can be read. */
+/* Who is not welcome is told so when he has asked: of a socket that is closed with something unread
+ * nothing can be read. */
 static void add_run(struct holder *holder, int socket, bool first)
 {
     pid_t pid = 0;
-    bool welcome = is_welcome(socket, &pid) || first;
+    bool welcome = is_welcome(socket, first, &pid);
     if (holder->run_count == HOLDER_RUNS_MAX)
         (void)close(socket);
     else

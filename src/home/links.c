@@ -123,6 +123,14 @@ static bool make_real(const char *path, char ret_path[LINKS_PATH_MAX])
     return length > 0 && length < LINKS_PATH_MAX;
 }
 
+int links_open_plain(const struct links_home *home, const char *path)
+{
+    struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_SYMLINKS};
+    long fd = SYS(openat2, home->fd, path, &how, sizeof how);
+    return fd < 0 ? -1 : (int)fd;
+}
+
 bool links_are_none(const struct links_home *home, const char *path)
 {
     struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};

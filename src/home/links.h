@@ -24,6 +24,8 @@ enum links_found {
 
 /* Whether there is no link on the way, nor at its end: one question for most paths. */
 bool links_are_none(const struct links_home *home, const char *path);
+/* Opens a directory that no link leads to; else -1. */
+int links_open_plain(const struct links_home *home, const char *path);
 /* Follows the links on the way to `path`, relative to the home directory, and with `last` also one
  * at its very end. What is missing at the end is kept as it is spelt, so that it can be hidden before
  * it is there. */

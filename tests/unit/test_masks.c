@@ -274,11 +274,50 @@ static void exceptions(void)
     brig_policy_free(policy);
 }
 
+/* ---- many in one directory ---- */
+
+struct told {
+    const char *const *expected;
+    size_t found, others;
+};
+
+static int note_linked(void *context, const struct hide_place *place, struct brig_error *err)
+{
+    struct told *told = context;
+    (void)err;
+    if (!place->linked)
+        return 0;
+    bool known = false;
+    for (const char *const *path = told->expected; *path; path++)
+        known = known || strcmp(*path, place->path) == 0;
+    told->found += known;
+    told->others += !known;
+    return 0;
+}
+
+/* Of a directory whose names are read, those that are links are followed all the same. */
+static void neighbours(void)
+{
+    static const char *const hidden[] = {"deep/none", "deep/more",   "deep/up",   "deep/last",
+                                         "deep/up/a", "deep/up/key", ".linked/a", ".linked/gh"};
+    static const char *const expected[] = {".ssh",       ".ssh/a",      ".ssh/key",
+                                           "dotfiles/a", "dotfiles/gh", NULL};
+    const struct hide_rules all = {.hidden = hidden, .hidden_count = ARRAY_LENGTH(hidden)};
+    struct told told = {.expected = expected};
+    autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofree char *real = realpath(home, NULL);
+    const struct links_home where = {.fd = fd, .path = home, .real = real};
+    tap_is_int(hide_each(&where, &all, note_linked, &told, NULL), 0, "all are looked at");
+    tap_is_int(told.found, 5, "where links lead is found among many of one directory");
+    tap_is_int(told.others, 0, "and nothing else");
+}
+
 int main(void)
 {
     rules();
     make_home();
     links();
+    neighbours();
     patterns();
     grants();
     exceptions();
