@@ -717,26 +717,26 @@ elsewhere() {
 # ---- the environment ---------------------------------------------------------------------------------
 
 @test "variables with a secret are not passed on, by name in any case or by value, and explain says so" {
-    local secrets=(SSHPASS=1s BW_SESSION=2s npm_config__auth=3s my_api_key=4s "HTTPS_PROXY=http://me:5s@proxy:1"
-        "PIP_INDEX_URL=https://me:6s@pypi.example/simple")
-    local plain=(GIT_AUTHOR_NAME=7p MAX_THINKING_TOKENS=8p "SERVICE_URL=http://service:1/9p")
+    local secrets=(SSHPASS=1-secret BW_SESSION=2-secret npm_config__auth=3-secret my_api_key=4-secret "HTTPS_PROXY=http://me:5-secret@proxy:1"
+        "PIP_INDEX_URL=https://me:6-secret@pypi.example/simple")
+    local plain=(GIT_AUTHOR_NAME=7-plain MAX_THINKING_TOKENS=8-plain "SERVICE_URL=http://service:1/9-plain")
     jail environment
     must run_as_user env "${secrets[@]}" "${plain[@]}" "$BRIG" -m bare -j environment -- env
-    for i in 1s 2s 3s 4s 5s 6s; do
+    for i in 1-secret 2-secret 3-secret 4-secret 5-secret 6-secret; do
         output_lacks "$i"
     done
-    for i in 7p 8p 9p; do
+    for i in 7-plain 8-plain 9-plain; do
         output_has "$i"
     done
     # The twin.
     must run_as_user env "${secrets[@]}" "$BRIG" -m bare -j environment --setenv HTTPS_PROXY --setenv my_api_key -- env
-    output_has 5s
-    output_has 4s
-    output_lacks 6s
+    output_has 5-secret
+    output_has 4-secret
+    output_lacks 6-secret
     must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment
     output_has "HTTPS_PROXY: its value has an address with a password"
     output_has "PIP_INDEX_URL: its value"
-    output_lacks 5s
+    output_lacks 5-secret
     must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment --setenv HTTPS_PROXY
     output_lacks "HTTPS_PROXY: its value"
     must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment --json
