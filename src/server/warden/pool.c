@@ -16,9 +16,10 @@
 #include "server/warden/pool_parts.h"
 #include "server/warden/warden.h"
 
-#define QUIET_MS 3                      /* after a request, before there is time for others */
-#define LOOK_MS 1000                    /* between looks at what waits */
-#define READY_MS 10000                  /* what is not ready by then never is */
+#define QUIET_MS 3      /* after a request, before there is time for others */
+#define LOOK_MS 1000    /* between looks at what waits */
+#define READY_MS 10000  /* what is not ready by then never is */
+#define AT_FILE_APART 4 /* times, at which those that stand at a file are replaced */
 #define BYTES_NODE ((uint64_t)64 << 20) /* of one, until one was measured */
 #define BYTES_OTHER ((uint64_t)1 << 20)
 
@@ -210,8 +211,10 @@ struct run *warden_pool_take(struct warden *warden, const struct runtime *runtim
 static bool is_stale(const struct run *run, uint64_t now_ms)
 {
     uint64_t most = run->ready ? run->warden->config->sandbox.pool.age_ms : READY_MS;
-    if (job_is_at_file(run->job) && most > JOB_AT_FILE_MS)
-        most = JOB_AT_FILE_MS;
+    /* Not all of a pool at once: one that comes then finds another. */
+    uint64_t at_file = JOB_AT_FILE_MS - run->slot % AT_FILE_APART * 2 * LOOK_MS;
+    if (job_is_at_file(run->job) && most > at_file)
+        most = at_file;
     return now_ms >= run->parked_ms + most;
 }
 
