@@ -276,7 +276,7 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
     }
     int over;
     bool empty = false;
-    if (brig_job_take_stop(job) != 0) /* heard of while it was started: nothing will wake us for it */
+    if (brig_job_take_stop(job) != 0) /* heard of at its start: nothing will wake us for it */
         handle_stop(&state);
     do {
         over = turn(&state, loop->signal_fd, err);
