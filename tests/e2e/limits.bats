@@ -401,11 +401,22 @@ stale_groups() {
 
 @test "two hundred jails leave no group behind" {
     check() {
-        must limited "$who" sh -c 'i=0; while [ $i -lt "$1" ]; do
-            "$0" -m sealed -D --memory 64M --pids 30 -- true & "$0" -m sealed -D --memory 64M -- true || exit; wait; i=$((i + 1)); done' \
-            "$BRIG" $((100 / ${BRIG_SLOW:-1}))
+        local pid pids
+        # Each says who it is: other tests beside this one may kill theirs.
+        must limited "$who" sh -c '
+            brig=$0 i=0
+            one() { sh -c "echo \$\$; exec \"\$@\"" - "$brig" -m sealed -D --memory 64M "$@" -- true; }
+            while [ $i -lt "$1" ]; do
+                one --pids 30 & one || exit
+                wait
+                i=$((i + 1))
+            done' "$BRIG" $((100 / ${BRIG_SLOW:-1}))
+        pids=$output
+        [ "$(wc -w <<< "$pids")" -eq $((100 / ${BRIG_SLOW:-1} * 2)) ]
         run stale_groups
-        output_lacks brig-
+        for pid in $pids; do
+            output_lacks "brig-$pid-"
+        done
     }
     for_each_limited check
 }
