@@ -26,6 +26,7 @@
 #include "base/own.h"
 #include "call/call.h"
 #include "jail/child_say.h"
+#include "jail/closing.h"
 #include "jail/sys.h"
 
 /* glibc's, from 2.35 on; it registers them with this size. */
@@ -36,7 +37,6 @@
 #endif
 
 #define FIRST_FD 3
-#define LAST_FD_GUESS 65536
 
 void enter_failed(struct brig_call *call, int step, int error)
 {
@@ -51,14 +51,6 @@ void enter_failed(struct brig_call *call, int step, int error)
 }
 
 /* ---- descriptors ---- */
-
-static void close_between(unsigned first, unsigned last)
-{
-    if (first > last || SYS(close_range, first, last, 0) == 0)
-        return;
-    for (unsigned fd = first; fd <= last && fd < LAST_FD_GUESS; fd++)
-        (void)close((int)fd);
-}
 
 /* They are few, and often one. */
 static void sort_numbers(int *numbers, size_t count)
@@ -83,10 +75,10 @@ static void close_others(struct brig_call *call)
     unsigned next = FIRST_FD;
     for (size_t i = 0; i < count; i++) {
         if ((unsigned)keep[i] > next)
-            close_between(next, (unsigned)keep[i] - 1);
+            sys_close_between(next, (unsigned)keep[i] - 1);
         next = (unsigned)keep[i] + 1;
     }
-    close_between(next, ~0U);
+    sys_close_between(next, ~0U);
 }
 
 /* 0 to 2 are always open, so that nothing else gets these numbers. */
@@ -178,7 +170,7 @@ static __attribute__((noreturn)) void wait_outside(const struct brig_call *call,
     int pidfd = (int)SYS(pidfd_open, first, 0);
     if (pidfd >= 0)
         (void)child_say_fd(call->wire_child, WIRE_PID, first, pidfd);
-    close_between(0, ~0U);
+    sys_close_between(0, ~0U);
     int status = 0;
     while (waitpid(first, &status, 0) < 0 && errno == EINTR)
         ;

@@ -22,8 +22,8 @@
 #include "home/mounts.h"
 #include "home/sockets.h"
 
-/* How long it stays after the last run: the jail's /tmp lives as long. */
 #define LAST_WORDS 8 /* of who has gone, taken at a time */
+/* How long it stays after the last run: the jail's /tmp lives as long. */
 #define LINGER_MS (60 * 60 * 1000)
 
 #define OVERFLOW_UID 65534
@@ -315,8 +315,8 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         }
         if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
             masking_process(&holder->masking);
-        serve_some(holder, fds,
-                   true); /* who joins now may be alone then, and have masks of its own */
+        /* Who has gone first: who joins now may be alone then, and have masks of its own. */
+        serve_some(holder, fds, true);
         serve_some(holder, fds, false);
         if (fds[0].revents & POLLIN)
             accept_run(holder);

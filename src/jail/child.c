@@ -21,7 +21,7 @@
 
 #define ROOM_FOR_FDS 1000
 
-static bool has_intermediate(const struct plan *plan)
+bool child_has_intermediate(const struct plan *plan)
 {
     return plan->become || plan->join_userns >= 0;
 }
@@ -557,13 +557,13 @@ static int first_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
-    int result = has_intermediate(plan) ? 0 : leave_fds(start);
+    int result = child_has_intermediate(plan) ? 0 : leave_fds(start);
     if (result < 0)
         return child_failed(start, PLAN_STEP_CLONE, result);
     if (start->early)
         (void)SYS(close, start->parent_wire);
     clear_handlers(start);
-    result = has_intermediate(plan) ? 0 : child_enter_group(start);
+    result = child_has_intermediate(plan) ? 0 : child_enter_group(start);
     if (result < 0 || (result = join_groups(start)) < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if ((result = make_other_namespaces(start)) < 0)
@@ -669,7 +669,7 @@ long child_start(const struct plan *plan, const int wire[2], void *memory, int *
                             .gate = {-1, -1},
                             .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
-    if (has_intermediate(plan)) {
+    if (child_has_intermediate(plan)) {
         if (!may_share_memory(plan)) /* with a copy, it need not be waited for */
             clone.flags = plan->late_groups.make ? 0 : CLONE_VFORK;
         if (plan->enters) /* what it clones ends like it: see job_enter() */

@@ -11,6 +11,9 @@
 #define CHILD_STACKS 3
 #define CHILD_MEMORY_BYTES ((size_t)CHILD_STACKS * CHILD_STACK_BYTES + 4096)
 
+/* Whether another process makes the first one: it is ours to reap at once, and says the pid of that. */
+bool child_has_intermediate(const struct plan *plan);
+
 /* Starts the jail's first process and returns its pid in the caller's namespace, or -errno, and a
  * pidfd of it; with an intermediate, that one's pid, and pid and pidfd come as WIRE_PID; if they
  * should not, child_first() is the pid (and 0 before clone3), for which `memory` must be shared. On

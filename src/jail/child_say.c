@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the child says on its socket. */
+/* What the child says on its socket, and what it is given there. */
 #include "jail/child_say.h"
 
 #include <errno.h>
@@ -15,28 +15,8 @@ void child_say(int wire, int type, int a, int b)
     (void)SYS(write, wire, &message, sizeof message);
 }
 
-int child_say_fd(int wire, int type, int a, int fd)
+static int send_fds(int wire, struct wire_message message, const int *fds, size_t count)
 {
-    struct wire_message message = {.type = type, .a = a};
-    struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
-    *(int *)(void *)CMSG_DATA(&control.header) = fd;
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof control.space};
-    long result = SYS(sendmsg, wire, &header, MSG_NOSIGNAL);
-    return result < 0 ? (int)result : 0;
-}
-
-int child_give(int wire, int type, const int *fds, size_t count)
-{
-    struct wire_message message = {.type = type};
     struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
     union {
         struct cmsghdr header;
@@ -53,6 +33,16 @@ int child_give(int wire, int type, const int *fds, size_t count)
                             .msg_controllen = CMSG_SPACE(count * sizeof(int))};
     long result = SYS(sendmsg, wire, &header, MSG_NOSIGNAL);
     return result < 0 ? (int)result : 0;
+}
+
+int child_say_fd(int wire, int type, int a, int fd)
+{
+    return send_fds(wire, (struct wire_message){.type = type, .a = a}, &fd, 1);
+}
+
+int child_give(int wire, int type, const int *fds, size_t count)
+{
+    return send_fds(wire, (struct wire_message){.type = type}, fds, count);
 }
 
 int child_take(int wire, int type, int ret_fds[CHILD_GIVEN_MAX])

@@ -108,12 +108,6 @@ static void reap(pid_t pid)
         ;
 }
 
-/* An intermediate is ours to reap at once; the jail's first process says its pid. */
-static bool has_intermediate(const struct plan *plan)
-{
-    return plan->become || plan->join_userns >= 0;
-}
-
 /* The first process waits for them, or for the end of its socket. */
 static int send_groups(const struct plan *plan, int wire, struct brig_error *err)
 {
@@ -145,7 +139,7 @@ static int clone_jail(const struct plan *plan, const int wire[2], struct spawned
     int result = pid < 0 ? plan_explain_failure(plan, PLAN_STEP_CLONE, (int)-pid, err) : 0;
     if (pid >= 0 && plan->late_groups.make)
         result = send_groups(plan, wire[0], err);
-    if (pid >= 0 && has_intermediate(plan)) {
+    if (pid >= 0 && child_has_intermediate(plan)) {
         reap((pid_t)pid);
         spawned->first = child_first(memory);
     } else if (pid >= 0) {

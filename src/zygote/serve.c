@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "jail/child_start.h"
+#include "jail/closing.h"
 #include "jail/init_image.h"
 #include "jail/plan_flat.h"
 #include "jail/sys.h"
@@ -21,8 +22,7 @@
 #include "zygote/zygote.h"
 
 #define SIGNALS 65
-#define FIRST_FD 3   /* that is not the command's */
-#define FD_END 65536 /* where close_range() is missing */
+#define FIRST_FD 3 /* that is not the command's */
 
 /* The program of init comes with the plan. */
 const unsigned char *const init_image = NULL;
@@ -167,22 +167,14 @@ static void restore_signals(void)
         (void)sigaction(i, &zygote.actions[i], NULL);
 }
 
-static void close_from_to(unsigned from, unsigned to)
-{
-    if (from > to || SYS(close_range, from, to, 0) >= 0)
-        return;
-    for (unsigned fd = from; fd <= to && fd < FD_END; fd++)
-        (void)close((int)fd);
-}
-
 /* Before it waits, as the kernel has work to do with some of them. Two it needs until then. */
 static void close_others(const struct start *start)
 {
     unsigned wire = (unsigned)start->wire, gate = (unsigned)start->gate[0];
     unsigned low = wire < gate ? wire : gate, high = wire < gate ? gate : wire;
-    close_from_to(FIRST_FD, low - 1);
-    close_from_to(low + 1, high - 1);
-    close_from_to(high + 1, ~0U);
+    sys_close_between(FIRST_FD, low - 1);
+    sys_close_between(low + 1, high - 1);
+    sys_close_between(high + 1, ~0U);
 }
 
 static void be_command(const struct start *start, const struct order *order, const char *file)
@@ -202,7 +194,7 @@ static void be_command(const struct start *start, const struct order *order, con
         python_touch(file);
     if ((status = child_call_wait(start)) != 0)
         _exit(status);
-    close_from_to(FIRST_FD, ~0U);
+    sys_close_between(FIRST_FD, ~0U);
     (void)pthread_sigmask(SIG_SETMASK, &zygote.mask, NULL);
 }
 

@@ -204,3 +204,14 @@ static inline int job_main(const struct job_test *tests, size_t count, int argc,
     }
     return tap_done();
 }
+
+/* Both are too long to be shown: what is the same at their beginning is left out. */
+static inline void is_same_text(const char *got, const char *wanted, const char *what)
+{
+    size_t same = 0;
+    while (got[same] && got[same] == wanted[same])
+        same++;
+    while (same > 0 && got[same - 1] != '\n')
+        same--;
+    tap_is_str(got + same, wanted + same, "%s", what);
+}
