@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parser knows of options and verbs, as JSON: the manual and the completions are made of it. */
+#include "tables.h"
+
+#include <stddef.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "base/write.h"
+#include "cli/command.h"
+#include "cli/options.h"
+
+static const char *name_of_kind(enum option_kind kind)
+{
+    static const char *const names[] = {
+#define NAME(id, expands) #id,
+        OPTION_KINDS(NAME)
+#undef NAME
+    };
+    return names[kind];
+}
+
+static const char *name_of_words(enum command_words words)
+{
+    static const char *const names[] = {
+        [COMMAND_WORDS_NONE] = "NONE",
+        [COMMAND_WORDS_RUN] = "RUN",
+        [COMMAND_WORDS_PATHS] = "PATHS",
+        [COMMAND_WORDS_JAILS] = "JAILS",
+        [COMMAND_WORDS_JAIL_COMMAND] = "JAIL_COMMAND",
+        [COMMAND_WORDS_MASKS] = "MASKS",
+    };
+    return names[words];
+}
+
+static void write_option(struct json *j, const struct option_row *row)
+{
+    const char short_name[] = {row->short_name, '\0'};
+    json_open_object(j, NULL);
+    json_text(j, "short", short_name);
+    json_text(j, "long", row->long_name);
+    json_text(j, "metavar", row->metavar);
+    json_text(j, "kind", name_of_kind(row->kind));
+    json_text(j, "group", option_headings[row->group]);
+    json_text(j, "help", row->help);
+    json_text(j, "more", row->more);
+    json_close_object(j);
+}
+
+static void write_verb(struct json *j, const struct command *command)
+{
+    json_open_object(j, NULL);
+    json_text(j, "name", command->name);
+    json_text(j, "summary", command->summary);
+    json_text(j, "words", name_of_words(command->words));
+    json_close_object(j);
+}
+
+int tables_print(void)
+{
+    autostr struct str out = {0};
+    struct json j;
+    json_init(&j, &out);
+    json_open_object(&j, NULL);
+    json_open_array(&j, "groups");
+    for (int group = 0; group < OPTION_GROUP_COUNT_; group++)
+        json_text(&j, NULL, option_headings[group]);
+    json_close_array(&j);
+    json_text(&j, "run_group", option_headings[OPTION_GROUP_RUN]);
+    json_open_array(&j, "verbs");
+    for (const struct command *const *command = commands; *command; command++)
+        write_verb(&j, *command);
+    json_close_array(&j);
+    json_open_array(&j, "options");
+    for (int i = 0; i < OPTION_COUNT_; i++)
+        write_option(&j, &option_rows[i]);
+    json_close_array(&j);
+    json_close_object(&j);
+    str_append_char(&out, '\n');
+    bool written = !out.failed && write_all(STDOUT_FILENO, out.data, out.length) == 0;
+    return written ? 0 : APP_FAILED;
+}
