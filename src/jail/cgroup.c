@@ -324,10 +324,9 @@ int cgroup_finish(struct cgroup *group, unsigned *ret_missing, struct brig_error
     return 0;
 }
 
-int cgroup_new(const struct cgroup_limits *limits, uid_t jail_uid, struct cgroup **ret_group,
-               unsigned *ret_missing, struct brig_error *err)
+int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, unsigned *ret_missing,
+               struct brig_error *err)
 {
-    (void)jail_uid; /* nothing is looked up or opened as that user */
     struct cgroup *group = NULL;
     unsigned missing = 0;
     int result = cgroup_begin(limits, &group, &missing, err);
@@ -585,7 +584,7 @@ static void try_out(struct cgroup_support *support)
     struct brig_error err = {0};
     struct cgroup *group = NULL;
     unsigned missing = 0;
-    if (cgroup_new(&limits, geteuid(), &group, &missing, &err) < 0) {
+    if (cgroup_new(&limits, &group, &missing, &err) < 0) {
         support->kind = CGROUP_NONE;
         support->resources = 0;
         (void)snprintf(support->reason, sizeof support->reason, "%s", err.message);

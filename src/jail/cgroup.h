@@ -83,13 +83,13 @@ void cgroup_probe(bool try, struct cgroup_support *ret_support);
  * above it, which takes longer to find out. */
 bool cgroup_is_ours(void);
 
-/* Makes the group of a jail. `jail_uid` is who the jail's processes are on the host; nothing has to
- * be given to them, as joining is done with what the caller has opened. `ret_missing` gets the bits
- * of what `limits` asks for and this system cannot give; such a group may be of kind CGROUP_NONE, on
- * which everything below works and does nothing. Fails (BRIG_E_SETUP) only where something that
- * should work did not. Sweeps stale groups of dead brigs now and then. */
-int cgroup_new(const struct cgroup_limits *limits, uid_t jail_uid, struct cgroup **ret_group,
-               unsigned *ret_missing, struct brig_error *err);
+/* Makes the group of a jail. Nothing of it is the jail's processes', whoever they are: joining is done
+ * with what the caller has opened. `ret_missing` gets the bits of what `limits` asks for and this system
+ * cannot give; such a group may be of kind CGROUP_NONE, on which everything below works and does
+ * nothing. Fails (BRIG_E_SETUP) only where something that should work did not. Sweeps stale groups of
+ * dead brigs now and then. */
+int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, unsigned *ret_missing,
+               struct brig_error *err);
 
 /* The same in two halves: cgroup_begin() finds the place, and *ret_missing is what will be missing; with
  * cgroup_finish() the group is there. Where cgroup_can_wait(), the second half can be left for later,

@@ -249,7 +249,7 @@ static int make_group(struct door *door, struct brig_error *err)
     unsigned missing;
     if (door->limits.memory_bytes == 0 && door->limits.cpu_percent == 0)
         return 0;
-    return cgroup_new(&door->limits, door->uid, &door->group, &missing, err);
+    return cgroup_new(&door->limits, &door->group, &missing, err);
 }
 
 static int start_broker(struct door *door, struct brig_error *err)

@@ -7,7 +7,7 @@
 load lib
 load limited
 
-export GIVEN=brigtest-hostile
+export GIVEN=brigtest-hostile-$$ # other checkouts may be tested at the same time
 
 setup() {
     needs python3

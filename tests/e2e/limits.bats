@@ -8,7 +8,7 @@
 load lib
 load limited
 
-export GIVEN=brigtest-given
+export GIVEN=brigtest-given-$$ # other checkouts may be tested at the same time
 
 setup() {
     needs python3

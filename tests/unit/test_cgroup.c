@@ -113,7 +113,7 @@ static struct cgroup *new_group(const struct cgroup_limits *limits)
     unsigned missing = 0;
     struct cgroup_limits all = *limits;
     all.kill = all.cpu_time = true;
-    if (cgroup_new(&all, geteuid(), &group, &missing, &err) < 0)
+    if (cgroup_new(&all, &group, &missing, &err) < 0)
         tap_bail("cgroup_new: %s", err.message);
     if (missing & ~(unsigned)CGROUP_IO)
         tap_bail("cgroup_new: %u are missing", missing);
@@ -761,7 +761,7 @@ static void test_one_limit(void)
     struct cgroup *group = NULL;
     unsigned missing = 1;
     int wanted = 12;
-    if (cgroup_new(&(struct cgroup_limits){.pids = 8}, geteuid(), &group, &missing, &err) < 0)
+    if (cgroup_new(&(struct cgroup_limits){.pids = 8}, &group, &missing, &err) < 0)
         tap_bail("cgroup_new: %s", err.message);
     tap_is_int(missing, 0, "%sa group can be for one limit alone", who);
     tap_is_int(end_of(start_in(group, fork_often, &wanted)), 7, "%swhich holds", who);
@@ -846,7 +846,7 @@ static void test_nothing_given(void)
     tap_ok(support.reason[0] != '\0', "and is told why: %s", support.reason);
     const struct cgroup_limits limits = {.memory_bytes = 1, .pids = 1, .io_read_bytes = 1};
     const unsigned all = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_IO;
-    tap_is_int(cgroup_new(&limits, getuid(), &group, &missing, NULL), 0, "it is no failure");
+    tap_is_int(cgroup_new(&limits, &group, &missing, NULL), 0, "it is no failure");
     tap_is_int(missing, all, "but everything is missing");
     tap_is_int(cgroup_kind(group), CGROUP_NONE, "from a group that is none");
     tap_is_int(cgroup_new_leaf(group, &limits, &leaf, &missing, NULL), 0, "it has leaves");
