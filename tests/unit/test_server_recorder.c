@@ -21,6 +21,7 @@
 #include "server/execution.h"
 #include "server/message.h"
 #include "server/recorder/confine.h"
+#include "server/recorder/recorder.h"
 #include "server/role.h"
 #include "tap.h"
 
@@ -324,6 +325,37 @@ static void test_killed(void)
     tap_ok(drain_recorder(), "it ends");
 }
 
+/* Rows lie together for a while before they are brought to the database. */
+static void test_gathered(void)
+{
+    const unsigned first = 700000, count = 40;
+    unsigned missing = 0, tag = 0;
+    struct stat info = {.st_size = 1};
+    char path[128];
+    tap_ok(start_recorder(NULL), "it starts");
+    uint64_t began_ms = clock_now_ms();
+    for (unsigned i = first; i < first + count; i++) {
+        (void)send_begin(i, ++tag);
+        missing += !strstr(get(i), "\"status\":\"running\"");
+        (void)send_end(i, ++tag);
+        missing += !strstr(get(i), "\"status\":\"ok\"");
+    }
+    tap_is_int(missing, 0, "who asks is told what was said before, stored or not");
+    tap_ok(clock_now_ms() - began_ms < 2 * count * RECORDER_FRESH_MS / 4,
+           "and does not wait for it");
+    (void)send_begin(first + count, ++tag);
+    (void)send_end(first + count, ++tag);
+    tap_ok(wait_stored(tag), "rows nobody asks for are stored");
+    (void)snprintf(path, sizeof path, "%s/%020d.spool", config.database.spool_dir, 1);
+    for (uint64_t end_ms = clock_now_ms() + 10000; info.st_size > 0 && clock_now_ms() < end_ms;) {
+        (void)poll(NULL, 0, 10);
+        if (stat(path, &info) < 0)
+            break;
+    }
+    tap_is_int(info.st_size, 0, "and leave the spool for the database by themselves");
+    tap_ok(drain_recorder(), "it ends");
+}
+
 static void test_two(void)
 {
     char error[BRIG_MESSAGE_MAX] = "";
@@ -586,6 +618,7 @@ int main(void)
     config.database.spool_dir = spool;
     config.database.spool_max_bytes = 1 << 30;
     test_rows();
+    test_gathered();
     test_killed();
     test_two();
     test_hashes();

@@ -227,6 +227,57 @@ static void test_foreign(void)
     tap_is_str(status_of(31), "timeout", "as runs do");
 }
 
+static void apply_all(struct row *rows, size_t count, const char *what)
+{
+    struct brig_error err = {0};
+    tap_is_int(store_of->apply(store, rows, count, &err), 0, "%s %s", what, err.message);
+    for (size_t i = 0; i < count; i++)
+        row_done(&rows[i]);
+}
+
+/* In one batch as one after the other. */
+static void test_together(void)
+{
+    struct row row, lost;
+    struct row pair[] = {begin_row(400, "python"), end_row(400, EXECUTION_ERROR)};
+    pair[1].created_ns++;
+    apply_all(pair, 2, "a beginning and its end");
+    tap_is_int(store_of->get(store, id_of(400), &row, NULL), 1, "are one row");
+    tap_ok(strcmp(row.status, "error") == 0 && strcmp(row.language, "python") == 0 &&
+               row.created_ns == FIRST_NS + 400 && row.started_ns == FIRST_NS &&
+               row.code.length == 10 && row.output.length == 8 &&
+               strstr(row.events, "network_denied"),
+           "with the parts of both");
+    row_done(&row);
+
+    apply(begin_row(410, "python"), "what has begun already");
+    apply_all((struct row[]){begin_row(410, "bash"), end_row(410, EXECUTION_OK)}, 2, "comes whole");
+    tap_is_str(status_of(410), "ok", "and has ended");
+    (void)row_lost(SERVER, FIRST_NS + 500, &lost, NULL);
+    apply_all((struct row[]){begin_row(420, "python"), lost, end_row(420, EXECUTION_OK)}, 3,
+              "a new warden between the two");
+    tap_is_str(status_of(420), "ok", "changes nothing");
+    struct row blocked = begin_row(430, "bash");
+    blocked.kind = ROW_BLOCKED;
+    blocked.status = "blocked";
+    apply_all((struct row[]){blocked, begin_row(430, "python"), end_row(430, EXECUTION_OK)}, 3,
+              "a refusal before them");
+    tap_is_int(store_of->get(store, id_of(430), &row, NULL), 1, "leaves a row");
+    tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0, "of the run");
+    row_done(&row);
+    struct row other = end_row(440, EXECUTION_ERROR);
+    other.started_ns++;
+    apply_all((struct row[]){begin_row(440, "python"), end_row(440, EXECUTION_OK),
+                             begin_row(440, "bash"), other},
+              4, "two runs with one id");
+    tap_is_int(store_of->get(store, id_of(440), &row, NULL), 1, "leave a row");
+    tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0, "of the first");
+    row_done(&row);
+    apply_all((struct row[]){end_row(450, EXECUTION_TIMEOUT), begin_row(450, "node")}, 2,
+              "an end before its beginning");
+    tap_is_str(status_of(450), "timeout", "is an end");
+}
+
 static void test_list(void)
 {
     tap_is_str(found(""), "13 12 11 10 2 1 ", "a list has the newest first");
@@ -391,6 +442,7 @@ static void test_all(const char *name)
     test_list();
     test_refused();
     test_foreign();
+    test_together();
     test_hostile();
     test_forget();
     store_of->close(store);

@@ -3,7 +3,8 @@
  *
  * The recorder owns the history and nothing else. What the warden tells it is appended to the spool and
  * only then called stored; a thread of its own brings it from there to the database, in batches, and
- * again after a failure. So a database that is slow, stopped or gone slows no run and loses no row: rows
+ * again after a failure; it lets rows lie for a moment, so that they are brought together, unless somebody
+ * asks for them. So a database that is slow, stopped or gone slows no run and loses no row: rows
  * wait on disk, up to database.spool_max. Killing this process at any moment loses nothing that was
  * called stored; records that were on their way are brought once more, which databases bear, as every
  * row has its id.
@@ -132,9 +133,20 @@ static void watch(struct pollfd *poll, const struct channel *channel, bool reads
     poll->revents = 0;
 }
 
+/* Whoever is woken by every message spends more on waking than on the rows. Until they are read they
+ * are in the socket, which outlives the warden, and the warden keeps what it was not told of. */
+static bool naps(struct recorder *r)
+{
+    if (r->nap_until_ms && clock_now_ms() >= r->nap_until_ms)
+        r->nap_until_ms = 0;
+    return r->nap_until_ms != 0;
+}
+
 static int timeout_of(const struct recorder *r)
 {
     uint64_t due = recorder_next_due(r), now = clock_now_ms();
+    if (r->nap_until_ms && (!due || r->nap_until_ms < due))
+        due = r->nap_until_ms;
     /* Numbers that were held back for a while. */
     uint64_t status = r->status_ms + RECORDER_STATUS_MS;
     if (r->front && status > now && (!due || status < due))
@@ -163,7 +175,7 @@ static int serve_once(struct recorder *r, struct brig_error *err)
 {
     struct pollfd polls[POLLS_];
     watch(&polls[POLL_CONTROL], r->control, true);
-    watch(&polls[POLL_WARDEN], r->warden, !r->held_until_ms);
+    watch(&polls[POLL_WARDEN], r->warden, !r->held_until_ms && !naps(r));
     watch(&polls[POLL_FRONT], r->front, true);
     polls[POLL_WORKER] =
         (struct pollfd){.fd = r->worker ? worker_fd(r->worker) : -1, .events = POLLIN};

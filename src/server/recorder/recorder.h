@@ -26,6 +26,9 @@ struct worker;
 #define RECORDER_STATUS_MS 1000         /* numbers for /health at most so often */
 #define RECORDER_HOLD_MS 500            /* how soon a full disk is tried again */
 #define RECORDER_STOP_MS 5000           /* at the end, for what waits */
+#define RECORDER_NAP_MS 20              /* the warden's messages are read together, so often */
+#define RECORDER_GATHER_MS 100          /* and rows brought to the database together */
+#define RECORDER_GATHER_MAX 128         /* or when so many wait */
 
 struct recorder {
     const struct server_config *config;
@@ -38,6 +41,7 @@ struct recorder {
     int64_t last_ns;     /* no two rows have the same time */
     uint64_t stored_tag; /* to be told to the warden */
     bool has_stored;
+    uint64_t nap_until_ms;  /* until then the warden is read only if something else comes; or 0 */
     struct message held;    /* a row that the spool did not take; nothing else is read meanwhile */
     uint64_t held_until_ms; /* 0: none is held */
     uint64_t thinned, dropped, refused;
@@ -51,6 +55,7 @@ struct recorder {
     bool asked;                 /* and has been asked whether it does */
     char problem[BRIG_MESSAGE_MAX];
     uint64_t retry_ms, retry_delay_ms, forget_ms;
+    uint64_t gather_ms; /* when rows that wait are brought; 0: at once */
 
     char status[BRIG_MESSAGE_MAX]; /* what the front was told */
     uint64_t status_ms;

@@ -193,23 +193,44 @@ void recorder_take_done(struct recorder *r)
 
 /* ---- What is due ---- */
 
+static bool is_question_behind(const struct recorder *r)
+{
+    for (size_t i = 0; i < r->job_count; i++)
+        if (!r->jobs[i]->submitted && r->jobs[i]->behind > r->brought)
+            return true;
+    return false;
+}
+
+/* When the rows that wait are brought, if nothing else happens; 0: there is nothing to bring. They are
+ * safe where they are, so they wait for more of their kind, unless somebody asks. */
+static uint64_t apply_due(const struct recorder *r, uint64_t now)
+{
+    uint64_t waiting = r->spool ? spool_waiting_records(r->spool) : 0;
+    if (r->applying || waiting == 0 || (r->asked && !r->answers))
+        return 0;
+    bool at_once = waiting >= RECORDER_GATHER_MAX || r->draining || is_question_behind(r);
+    return at_once || !r->gather_ms ? now : r->gather_ms;
+}
+
 /* An empty one, where the database did not answer, asks whether it does again. */
 static void begin_apply(struct recorder *r)
 {
     struct brig_error err = {0};
-    bool probe = !r->asked || (r->retry_ms && clock_now_ms() >= r->retry_ms);
-    bool waits = spool_waiting_records(r->spool) > 0 && (r->answers || !r->asked);
-    if (r->applying || !(probe || waits))
+    uint64_t now = clock_now_ms(), due = apply_due(r, now);
+    bool probe = !r->asked || (r->retry_ms && now >= r->retry_ms);
+    if (r->applying || !(probe || (due && due <= now)))
         return;
     struct job *job = job_new(JOB_APPLY);
-    if (!job)
+    if (!job) {
+        r->gather_ms = now + RECORDER_GATHER_MS;
         return;
+    }
     if (spool_read(r->spool, &job->batch, &err) < 0) {
         job_free(job);
         note_failure(r, err.message);
         return;
     }
-    r->retry_ms = 0;
+    r->retry_ms = r->gather_ms = 0;
     r->applying = true;
     r->brought += job->batch.count;
     worker_submit(r->worker, job);
@@ -278,6 +299,7 @@ uint64_t recorder_next_due(const struct recorder *r)
 {
     uint64_t due = 0;
     sooner(&due, r->retry_ms);
+    sooner(&due, apply_due(r, clock_now_ms()));
     sooner(&due, r->held_until_ms);
     sooner(&due, r->stop_ms);
     if (r->config->database.retention_ms && r->answers && !r->forgetting)

@@ -138,6 +138,8 @@ static int store_message(struct recorder *r, const struct message *message, stru
     }
     if (result == 0) {
         r->appended++;
+        if (!r->gather_ms)
+            r->gather_ms = clock_now_ms() + RECORDER_GATHER_MS;
         note_room(r, room);
     }
     return result;
@@ -216,6 +218,8 @@ void recorder_read_warden(struct recorder *r)
     int result = 1;
     while (r->warden && !r->held_until_ms && result > 0)
         result = read_one(r);
+    if (r->has_stored)
+        r->nap_until_ms = clock_now_ms() + RECORDER_NAP_MS;
     tell_stored(r);
     if (result < 0)
         channel_free(take_ptr(&r->warden));

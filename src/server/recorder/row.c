@@ -69,9 +69,9 @@ bool row_has_column(enum row_kind kind, const struct row_column *column)
     case PART_STATE:
         return kind != ROW_LOST || column->part == PART_KEY;
     case PART_BEGIN:
-        return kind == ROW_BEGIN || kind == ROW_BLOCKED;
+        return kind == ROW_BEGIN || kind == ROW_BLOCKED || kind == ROW_WHOLE;
     case PART_END:
-        return kind == ROW_END;
+        return kind == ROW_END || kind == ROW_WHOLE;
     }
     return false;
 }
@@ -291,6 +291,46 @@ int row_lost(const char *server, int64_t created_ns, struct row *ret_row, struct
     struct row row;
     begin_row(&row, ROW_LOST, "", server, created_ns);
     return finish_row(&row, ret_row, err);
+}
+
+/* ---- Two as one ---- */
+
+static void borrow_column(const struct row_column *column, const struct row *from, struct row *to)
+{
+    switch (column->type) {
+    case ROW_TEXT:
+        *row_text(column, to) = *row_text(column, from);
+        return;
+    case ROW_BYTES:
+        *row_bytes(column, to) = *row_bytes(column, from);
+        return;
+    case ROW_NUMBER:
+        *row_number(column, to) = *row_number(column, from);
+        return;
+    }
+}
+
+void row_join(const struct row *begin, const struct row *end, struct row *ret_whole)
+{
+    *ret_whole = (struct row){.kind = ROW_WHOLE};
+    for (size_t i = 0; i < row_column_count; i++) {
+        enum row_part part = row_columns[i].part;
+        bool from_begin = part == PART_KEY || part == PART_BEGIN;
+        borrow_column(&row_columns[i], from_begin ? begin : end, ret_whole);
+    }
+}
+
+const struct row *row_partner(const struct row *rows, size_t count, size_t index)
+{
+    const struct row *row = &rows[index];
+    if (row->kind != ROW_BEGIN && row->kind != ROW_END)
+        return NULL;
+    /* Below the first, the index wraps to more than there are. */
+    size_t step = row->kind == ROW_BEGIN ? 1 : SIZE_MAX;
+    for (size_t i = index + step; i < count; i += step)
+        if (rows[i].kind != ROW_LOST && strcmp(rows[i].id, row->id) == 0)
+            return rows[i].kind == (row->kind == ROW_BEGIN ? ROW_END : ROW_BEGIN) ? &rows[i] : NULL;
+    return NULL;
 }
 
 /* ---- As bytes ---- */

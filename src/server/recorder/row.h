@@ -19,6 +19,7 @@ enum row_kind {
     ROW_END,       /* and ended; may come twice, or first */
     ROW_BLOCKED,   /* it was refused */
     ROW_LOST,      /* a new warden: what ran before created_ns, of this server, runs no more */
+    ROW_WHOLE,     /* a beginning and its end in one; never in the spool */
 };
 
 #define ROW_NO_NUMBER INT64_MIN /* NULL */
@@ -85,6 +86,11 @@ int row_from_request(enum row_kind kind, const struct execution_request *request
 int row_from_result(const struct execution_result *result, struct row_keep keep, const char *server,
                     int64_t created_ns, struct row *ret_row, struct brig_error *err);
 int row_lost(const char *server, int64_t created_ns, struct row *ret_row, struct brig_error *err);
+/* Both as one row of kind ROW_WHOLE, which borrows from them and needs no row_done(). */
+void row_join(const struct row *begin, const struct row *end, struct row *ret_whole);
+/* Of rows in their order: the end of this beginning, or the beginning of this end, if no other row of the
+ * same execution is between the two; else NULL. */
+const struct row *row_partner(const struct row *rows, size_t count, size_t index);
 void row_init(struct row *row, enum row_kind kind); /* every number is ROW_NO_NUMBER */
 void row_done(struct row *row);
 

@@ -30,7 +30,9 @@ static void add_conflict(enum row_kind kind, struct str *out)
 {
     bool any = false;
     str_append(out, " ON CONFLICT (id) DO ");
-    if (kind == ROW_BLOCKED) { /* of what was refused nothing can be known already */
+    /* Of what was refused nothing can be known already; of what began and ended, the parts can be
+     * stored one by one. */
+    if (kind == ROW_BLOCKED || kind == ROW_WHOLE) {
         str_append(out, "NOTHING");
         return;
     }

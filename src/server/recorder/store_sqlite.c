@@ -23,7 +23,7 @@
 struct store {
     sqlite3 *db;
     int lock;
-    sqlite3_stmt *insert[ROW_LOST + 1];
+    sqlite3_stmt *insert[ROW_WHOLE + 1];
 };
 
 /* Each is run once, in order; user_version says how many were. Never changed, only added to. */
@@ -113,8 +113,10 @@ static int migrate(struct store *store, const char *path, struct brig_error *err
 
 static int prepare_inserts(struct store *store, struct brig_error *err)
 {
-    for (int kind = ROW_BEGIN; kind < ROW_LOST; kind++) {
+    for (int kind = ROW_BEGIN; kind <= ROW_WHOLE; kind++) {
         autostr struct str sql = {0};
+        if (kind == ROW_LOST)
+            continue;
         store_sql_insert(kind, '?', &sql);
         if (sql.failed)
             return brig_fail_nomem(err);
@@ -232,13 +234,37 @@ static int apply_row(struct store *store, const struct row *row, struct brig_err
     return result;
 }
 
+/* In one piece if nothing is known of it yet, which takes half as long as a row that is made and then
+ * changed. */
+static int apply_whole(struct store *store, const struct row *begin, const struct row *end,
+                       struct brig_error *err)
+{
+    struct row whole;
+    row_join(begin, end, &whole);
+    int result = apply_row(store, &whole, err);
+    if (result < 0 || sqlite3_changes(store->db) > 0)
+        return result;
+    result = apply_row(store, begin, err);
+    return result < 0 ? result : apply_row(store, end, err);
+}
+
+static int apply_one(struct store *store, const struct row *rows, size_t count, size_t index,
+                     struct brig_error *err)
+{
+    const struct row *row = &rows[index], *partner = row_partner(rows, count, index);
+    if (!partner)
+        return apply_row(store, row, err);
+    /* An end whose beginning is here has come with it. */
+    return row->kind == ROW_BEGIN ? apply_whole(store, row, partner, err) : 0;
+}
+
 static int apply(struct store *store, const struct row *rows, size_t count, struct brig_error *err)
 {
     int result = run(store, "BEGIN IMMEDIATE", "begin to write", err);
     if (result < 0)
         return result;
     for (size_t i = 0; i < count && result == 0; i++)
-        result = apply_row(store, &rows[i], err);
+        result = apply_one(store, rows, count, i, err);
     if (result == 0)
         result = run(store, "COMMIT", "write", err);
     if (result < 0)
