@@ -2,6 +2,7 @@
 /* Waiting for orders, and carrying one out. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,8 +32,10 @@ const size_t init_image_size = 0;
 /* Of the one process there is; its children have copies. */
 static struct {
     struct plan plan;
-    void *memory;     /* for the stacks of who makes a jail */
-    char maps[2][48]; /* of the ids of the next run */
+    unsigned long flags; /* of the plan, and whether its loopback is to be set up, */
+    bool loopback;       /* where a run is not given a network */
+    void *memory;        /* for the stacks of who makes a jail */
+    char maps[2][48];    /* of the ids of the next run */
     struct sigaction actions[SIGNALS];
     sigset_t mask;
     jmp_buf child; /* where a child goes on */
@@ -107,6 +110,8 @@ static bool take_plan(char *room)
     if (order.fd_count != 1 || !plan_unflatten(bytes, have, &zygote.plan))
         return false;
     zygote.plan.init_fd = order.fds[0];
+    zygote.flags = zygote.plan.clone_flags;
+    zygote.loopback = zygote.plan.loopback;
     zygote.plan.slots = calloc((size_t)zygote.plan.slot_count + 1, sizeof *zygote.plan.slots);
     open_rules(&zygote.plan);
     return zygote.plan.slots != NULL;
@@ -131,6 +136,8 @@ static void set_plan(const struct order *order)
     const struct zygote_message *message = &order->message;
     size_t next = 4;
     plan->join_netns = message->has_network ? order->fds[next++] : -1;
+    plan->clone_flags = zygote.flags & ~(message->has_network ? (unsigned long)CLONE_NEWNET : 0UL);
+    plan->loopback = zygote.loopback && !message->has_network; /* that one is up */
     plan->cgroup_fd = message->has_cgroup ? order->fds[next++] : -1;
     plan->join_count = message->join_count;
     for (size_t i = 0; i < plan->join_count; i++)

@@ -3,7 +3,10 @@
  * end as a Python of their own would. Works as root and as an ordinary user. */
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/nsfs.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include "jail/held.h"
 #include "jail/identity.h"
@@ -314,6 +317,14 @@ static void test_random(struct zygote *zygote)
         brig_result_done(&results[i]);
 }
 
+static bool await_made(struct brig_job *job)
+{
+    struct pollfd waiting = {.fd = brig_job_fd(job), .events = POLLIN};
+    while (!job_is_waiting(job) && poll(&waiting, 1, 10000) > 0 && brig_job_process(job, NULL) == 0)
+        ;
+    return job_is_waiting(job);
+}
+
 /* Many at a time, parked, and released in another order. */
 static void test_parked(struct zygote *zygote)
 {
@@ -321,13 +332,8 @@ static void test_parked(struct zygote *zygote)
     struct brig_result result;
     for (int i = 0; i < 6; i++)
         jobs[i] = fork_run(zygote);
-    for (int i = 0; i < 6; i++) {
-        struct pollfd waiting = {.fd = brig_job_fd(jobs[i]), .events = POLLIN};
-        while (!job_is_waiting(jobs[i]) && poll(&waiting, 1, 10000) > 0 &&
-               brig_job_process(jobs[i], NULL) == 0)
-            ;
-        tap_ok(job_is_waiting(jobs[i]), "run %d waits", i);
-    }
+    for (int i = 0; i < 6; i++)
+        tap_ok(await_made(jobs[i]), "run %d waits", i);
     for (int i = 5; i >= 0; i--) {
         char code[64];
         (void)snprintf(code, sizeof code, "open('/tmp/x', 'x').close()\nprint(%d, input())", i);
@@ -376,6 +382,39 @@ static void test_limits(struct zygote *zygote)
     brig_result_done(&result);
 }
 
+static ino_t namespace_of(pid_t pid, const char *which, int *ret_fd)
+{
+    char path[64];
+    struct stat info = {0};
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, which);
+    *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+    tap_ok(*ret_fd >= 0 && fstat(*ret_fd, &info) == 0, "%s can be looked at", path);
+    return info.st_ino;
+}
+
+/* One is made ahead for each, and who makes it is not of the jail: to make another for each run would take as
+ * long as half of the rest. */
+static void test_network(struct zygote *zygote)
+{
+    ino_t seen[2];
+    for (int i = 0; i < 2; i++) {
+        struct brig_job *job = fork_run(zygote);
+        struct stat info = {0};
+        int network = -1, user = -1;
+        tap_ok(await_made(job), "a run waits");
+        seen[i] = namespace_of(brig_job_pid(job), "net", &network);
+        ino_t own = namespace_of(brig_job_pid(job), "user", &user);
+        int maker = ioctl(network, NS_GET_USERNS);
+        tap_ok(maker >= 0 && fstat(maker, &info) == 0 && info.st_ino != own,
+               "it has the network that was made ahead");
+        (void)close(network);
+        (void)close(user);
+        (void)close(maker);
+        brig_job_free(job);
+    }
+    tap_ok(seen[0] != seen[1], "each run has one of its own");
+}
+
 int main(void)
 {
     struct brig_policy *policy = late_policy();
@@ -385,6 +424,7 @@ int main(void)
         test_random(zygote);
         test_parked(zygote);
         test_limits(zygote);
+        test_network(zygote);
         zygote_free(zygote);
         test_ends(policy);
     }
