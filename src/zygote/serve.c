@@ -32,11 +32,13 @@ const size_t init_image_size = 0;
 /* Of the one process there is; its children have copies. */
 static struct {
     struct plan plan;
-    unsigned long flags; /* of the plan, and whether its loopback is to be set up, */
-    bool loopback;       /* where a run is not given a network */
-    void *memory;        /* for the stacks of who makes a jail */
-    char maps[2][48];    /* of the ids of the next run */
+    unsigned long flags;  /* of the plan, and whether its loopback is to be set up, */
+    bool loopback;        /* where a run is not given a network */
+    void *memory;         /* for the stacks of who makes a jail */
+    char maps[2][48];     /* of the ids of the next run */
+    int signals[SIGNALS]; /* those that the interpreter has set, and how */
     struct sigaction actions[SIGNALS];
+    size_t signal_count;
     sigset_t mask;
     jmp_buf child; /* where a child goes on */
 } zygote;
@@ -161,17 +163,26 @@ static long fork_interpreter(void *unused)
     return pid < 0 ? -errno : pid;
 }
 
+/* Those that are not as every process has them: the others need not be set again. */
 static void remember_signals(void)
 {
-    for (int i = 1; i < SIGNALS; i++)
-        (void)sigaction(i, NULL, &zygote.actions[i]);
+    struct sigaction now;
+    for (int i = 1; i < SIGNALS; i++) {
+        if (sigaction(i, NULL, &now) < 0 || now.sa_handler == SIG_DFL)
+            continue;
+        zygote.signals[zygote.signal_count] = i;
+        zygote.actions[zygote.signal_count++] = now;
+    }
 }
 
-/* Its makers have cleared what the interpreter had set. */
+/* Its makers have cleared what the interpreter had set; and what is ignored here (leave_children()) must
+ * not be there. */
 static void restore_signals(void)
 {
-    for (int i = 1; i < SIGNALS; i++)
-        (void)sigaction(i, &zygote.actions[i], NULL);
+    const struct sigaction standard = {.sa_handler = SIG_DFL};
+    (void)sigaction(SIGCHLD, &standard, NULL);
+    for (size_t i = 0; i < zygote.signal_count; i++)
+        (void)sigaction(zygote.signals[i], &zygote.actions[i], NULL);
 }
 
 /* Before it waits, as the kernel has work to do with some of them. Two it needs until then. */
