@@ -66,10 +66,20 @@ void cgroup_rest_put(struct cgroup_rest *rest, struct cgroup *group,
 
 /* ---- as good as new ---- */
 
-static bool is_empty(int dir_fd)
+/* Who is in one hierarchy is in all. The number is had more cheaply than a list, which v1 keeps for a
+ * while. */
+static bool is_empty(const struct cgroup *group)
 {
     char text[CGROUP_TEXT_MAX];
-    return cgroup_read(dir_fd, "cgroup.procs", text, sizeof text) == 0;
+    uint64_t count = 0;
+    int pids = cgroup_dir(group, CGROUP_TREE_PIDS);
+    if (pids >= 0 && cgroup_read_number(pids, "pids.current", &count))
+        return count == 0;
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (group->dirs[tree] >= 0 &&
+            cgroup_read(group->dirs[tree], "cgroup.procs", text, sizeof text) != 0)
+            return false;
+    return true;
 }
 
 static bool renew_memory(struct cgroup *group)
@@ -96,10 +106,8 @@ static bool renew_cpu(const struct cgroup *group)
 
 static bool renew(struct cgroup *group)
 {
-    for (int tree = 0; tree < CGROUP_TREES; tree++)
-        if (group->dirs[tree] >= 0 && !is_empty(group->dirs[tree]))
-            return false;
-    return renew_memory(group) && renew_cpu(group) && cgroup_v1_open_joins(group, NULL) == 0;
+    return is_empty(group) && renew_memory(group) && renew_cpu(group) &&
+           cgroup_v1_open_joins(group, NULL) == 0;
 }
 
 static bool same_limits(const struct cgroup_limits *one, const struct cgroup_limits *other)
