@@ -267,6 +267,7 @@ void serve(const char *file, const char *modules)
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
     if (!room || zygote.memory == MAP_FAILED || !take_plan(room) || !python_prepare(modules))
         _exit(125);
+    python_practise(file);
     remember_signals();
     leave_children();
     end_with_parent();
