@@ -317,6 +317,8 @@ int cgroup_finish(struct cgroup *group, unsigned *ret_missing, struct brig_error
         cgroup_sweep_rarely(&site->bases, (unsigned)now.tv_nsec);
     if (site->limits.cpu_time && !has_time(group))
         missing |= CGROUP_TIME;
+    group->limits = site->limits;
+    group->missing = missing;
     drop_site(group);
     if (result < 0)
         return result;

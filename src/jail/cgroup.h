@@ -172,6 +172,20 @@ void cgroup_vacate(struct cgroup *group);
 /* Removes the group if it is empty; else it is left for cgroup_sweep(). Accepts NULL. */
 void cgroup_free(struct cgroup *group);
 
+/* Groups that are used again, by one thread: see cgroup_rest.c. cgroup_rest_put() takes a group whose jail
+ * is over, with what was counted in it; one that is not fit to be used again is freed. cgroup_rest_take()
+ * gives one with these limits that is as good as new, or NULL. */
+struct cgroup_rest;
+struct cgroup_rest *cgroup_rest_new(void);
+void cgroup_rest_put(struct cgroup_rest *rest, struct cgroup *group,
+                     const struct cgroup_usage *usage);
+struct cgroup *cgroup_rest_take(struct cgroup_rest *rest, const struct cgroup_limits *limits,
+                                unsigned *ret_missing);
+/* Now and then: removes as many as were never needed since the last time. */
+void cgroup_rest_settle(struct cgroup_rest *rest);
+/* Accepts NULL. */
+void cgroup_rest_free(struct cgroup_rest *rest);
+
 /* Removes groups whose brig is gone or has given them up, killing what is left in them. Returns how
  * many. */
 int cgroup_sweep(void);

@@ -48,7 +48,10 @@ struct cgroup {
     unsigned late;    /* v2: resources that were counted only once a leaf wanted them */
     unsigned enabled; /* v2: what subtree_control hands on to the leaves */
     unsigned leaf_count, leaf_next;
-    struct cgroup_usage past; /* events in leaves that are gone */
+    struct cgroup_usage past;    /* events in leaves that are gone */
+    struct cgroup_limits limits; /* it was made with, */
+    unsigned missing;            /* and what of them it lacks */
+    uint64_t charged;            /* memory of who was in it before: see cgroup_rest.c */
 };
 
 /* ---- cgroup_text.c: pure ---- */

@@ -463,6 +463,7 @@ static int start_from_zygote(struct brig_job *job, struct zygote *zygote, uint32
     for (int i = 0; i < 3; i++)
         if (streams->fds[i] < 0)
             return brig_fail(err, BRIG_E_INVALID, 0, "stdio %d must be an fd or bytes", i);
+    job->limits.rest = zygote->groups;
     int result = limits_init(&job->limits, template->policy, err);
     if (result < 0)
         return result;

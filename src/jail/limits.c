@@ -156,6 +156,10 @@ static int begin(struct limits *limits, const struct brig_policy *policy, bool m
         first.cpu_percent = BUILD_PERCENT;
         limits->cpu_percent = want.cpu_percent;
     }
+    if (limits->rest)
+        limits->group = cgroup_rest_take(limits->rest, &first, &limits->missing);
+    if (limits->group)
+        return settle(limits, policy, &want, err);
     int result = cgroup_begin(&first, &limits->group, &limits->missing, err);
     limits->waits = result == 0 && may_wait && cgroup_can_wait(limits->group);
     if (result == 0 && !limits->waits)
@@ -229,7 +233,10 @@ void limits_skip(struct limits *limits, const struct brig_policy *policy)
 void limits_done(struct limits *limits)
 {
     tools_lease_free(limits->lease);
-    cgroup_free(limits->group);
+    if (limits->rest && limits->group && limits->is_counted)
+        cgroup_rest_put(limits->rest, limits->group, &limits->used);
+    else
+        cgroup_free(limits->group);
     *limits = (struct limits){0};
 }
 
@@ -238,13 +245,15 @@ bool limits_hold(const struct limits *limits)
     return limits->lease || (limits->group && cgroup_kind(limits->group) != CGROUP_NONE);
 }
 
-void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage)
+void limits_usage(struct limits *limits, struct cgroup_usage *ret_usage)
 {
     *ret_usage = (struct cgroup_usage){0};
     if (limits->lease)
         tools_lease_usage(limits->lease, ret_usage);
     else if (limits->group)
         cgroup_usage(limits->group, ret_usage);
+    limits->used = *ret_usage;
+    limits->is_counted = true;
 }
 
 int limits_settle(struct limits *limits, struct brig_error *err)

@@ -16,6 +16,9 @@ struct limits {
     bool without_init;         /* the command alone is in it */
     bool settled_later;        /* limits_settle() will be called once the jail is built */
     unsigned cpu_percent;      /* the CPU limit that then comes, if it has to; else 0 */
+    struct cgroup_rest *rest;  /* where the group may come from and goes to, borrowed; or NULL */
+    struct cgroup_usage used;  /* what was counted, once somebody asked */
+    bool is_counted;           /* and somebody has */
 };
 
 /* Makes the group, or asks the supervisor of the jail we are in for one. What was asked for and is
@@ -45,7 +48,7 @@ void limits_done(struct limits *limits);
 
 /* Whether there is a group, so that the policy's limits are those of the whole jail. */
 bool limits_hold(const struct limits *limits);
-void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage);
+void limits_usage(struct limits *limits, struct cgroup_usage *ret_usage);
 /* Before everything is killed: see cgroup_unthrottle(). */
 void limits_unthrottle(const struct limits *limits);
 /* Lists what is missing, and what is done instead. Returns the bits of that for which resource

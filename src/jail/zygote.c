@@ -290,6 +290,7 @@ int zygote_new(const struct zygote_config *config, struct zygote **ret_zygote,
     if (!zygote)
         return brig_fail_nomem(err);
     zygote->socket = zygote->words = -1;
+    zygote->groups = config->groups;
     const struct template_ids ids = {.first = config->first_id, .count = config->id_count};
     int result = template_new(config->policy, PLAN_NESTED, &ids, &zygote->template, err);
     if (result == 0)

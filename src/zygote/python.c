@@ -15,6 +15,7 @@
 typedef struct object object;
 
 #define FILE_INPUT 257  /* Py_file_input */
+#define PRACTICE 32     /* after so many turns the interpreter has settled on how to do things */
 #define AS_STARTED (-1) /* with the optimization of the command line */
 
 static struct {
@@ -81,7 +82,7 @@ static const struct {
 };
 
 /* Functions of the Python part, below, and what it has found. */
-static object *renew, *exit_code, *finish, *rehearse, *loaded, *system_exit;
+static object *renew, *exit_code, *finish, *rehearse, *settle, *loaded, *system_exit;
 static ssize_t known; /* modules that were loaded before the fork: the first of them */
 
 /* What it answers where it has done nothing. */
@@ -202,8 +203,10 @@ static const char source[] =
     "        if isinstance(left(), type(sys)):\n"
     "            clear({'_': None, 'a': None})\n"
     "    gc.collect()\n"
-    "gc.collect()\n"
-    "gc.freeze()\n";
+    "def settle():\n"
+    "    gc.collect()\n"
+    "    gc.freeze()\n"
+    "settle()\n";
 
 bool python_prepare(const char *modules)
 {
@@ -221,10 +224,11 @@ bool python_prepare(const char *modules)
     exit_code = api.dict_get(names_here, "exit_code");
     finish = api.dict_get(names_here, "finish");
     rehearse = api.dict_get(names_here, "rehearse");
+    settle = api.dict_get(names_here, "settle");
     loaded = api.dict_get(names_here, "loaded");
     system_exit = api.dict_get(names_here, "SystemExit");
     known = loaded ? api.dict_size(loaded) : 0;
-    return renew && exit_code && finish && rehearse && loaded && system_exit;
+    return renew && exit_code && finish && rehearse && settle && loaded && system_exit;
 }
 
 void python_before_fork(void)
@@ -267,6 +271,17 @@ void python_touch(const char *file)
 {
     object *code = code_of("print('', end='')\n", file);
     if (!code || !run_code(code) || !api.call_one(rehearse, NULL))
+        api.clear();
+}
+
+void python_practise(const char *file)
+{
+    for (int i = 0; i < PRACTICE; i++) {
+        if (python_renew(file))
+            python_touch(file);
+        api.let_go(main_names);
+    }
+    if (!api.call_one(settle, NULL))
         api.clear();
 }
 

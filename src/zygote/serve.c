@@ -2,6 +2,7 @@
 /* Waiting for orders, and carrying one out. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -31,9 +32,13 @@ const size_t init_image_size = 0;
 /* Of the one process there is; its children have copies. */
 static struct {
     struct plan plan;
-    void *memory;     /* for the stacks of who makes a jail */
-    char maps[2][48]; /* of the ids of the next run */
+    unsigned long flags;  /* of the plan, and whether its loopback is to be set up, */
+    bool loopback;        /* where a run is not given a network */
+    void *memory;         /* for the stacks of who makes a jail */
+    char maps[2][48];     /* of the ids of the next run */
+    int signals[SIGNALS]; /* those that the interpreter has set, and how */
     struct sigaction actions[SIGNALS];
+    size_t signal_count;
     sigset_t mask;
     jmp_buf child; /* where a child goes on */
 } zygote;
@@ -107,6 +112,8 @@ static bool take_plan(char *room)
     if (order.fd_count != 1 || !plan_unflatten(bytes, have, &zygote.plan))
         return false;
     zygote.plan.init_fd = order.fds[0];
+    zygote.flags = zygote.plan.clone_flags;
+    zygote.loopback = zygote.plan.loopback;
     zygote.plan.slots = calloc((size_t)zygote.plan.slot_count + 1, sizeof *zygote.plan.slots);
     open_rules(&zygote.plan);
     return zygote.plan.slots != NULL;
@@ -131,6 +138,8 @@ static void set_plan(const struct order *order)
     const struct zygote_message *message = &order->message;
     size_t next = 4;
     plan->join_netns = message->has_network ? order->fds[next++] : -1;
+    plan->clone_flags = zygote.flags & ~(message->has_network ? (unsigned long)CLONE_NEWNET : 0UL);
+    plan->loopback = zygote.loopback && !message->has_network; /* that one is up */
     plan->cgroup_fd = message->has_cgroup ? order->fds[next++] : -1;
     plan->join_count = message->join_count;
     for (size_t i = 0; i < plan->join_count; i++)
@@ -154,17 +163,26 @@ static long fork_interpreter(void *unused)
     return pid < 0 ? -errno : pid;
 }
 
+/* Those that are not as every process has them: the others need not be set again. */
 static void remember_signals(void)
 {
-    for (int i = 1; i < SIGNALS; i++)
-        (void)sigaction(i, NULL, &zygote.actions[i]);
+    struct sigaction now;
+    for (int i = 1; i < SIGNALS; i++) {
+        if (sigaction(i, NULL, &now) < 0 || now.sa_handler == SIG_DFL)
+            continue;
+        zygote.signals[zygote.signal_count] = i;
+        zygote.actions[zygote.signal_count++] = now;
+    }
 }
 
-/* Its makers have cleared what the interpreter had set. */
+/* Its makers have cleared what the interpreter had set; and what is ignored here (leave_children()) must
+ * not be there. */
 static void restore_signals(void)
 {
-    for (int i = 1; i < SIGNALS; i++)
-        (void)sigaction(i, &zygote.actions[i], NULL);
+    const struct sigaction standard = {.sa_handler = SIG_DFL};
+    (void)sigaction(SIGCHLD, &standard, NULL);
+    for (size_t i = 0; i < zygote.signal_count; i++)
+        (void)sigaction(zygote.signals[i], &zygote.actions[i], NULL);
 }
 
 /* Before it waits, as the kernel has work to do with some of them. Two it needs until then. */
@@ -249,6 +267,7 @@ void serve(const char *file, const char *modules)
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
     if (!room || zygote.memory == MAP_FAILED || !take_plan(room) || !python_prepare(modules))
         _exit(125);
+    python_practise(file);
     remember_signals();
     leave_children();
     end_with_parent();

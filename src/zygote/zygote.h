@@ -23,6 +23,9 @@ void serve(const char *file, const char *modules);
 bool python_is_here(void);
 /* Imports what is wanted and makes the rest fit to be forked. */
 bool python_prepare(const char *modules);
+/* Does what every run does, before any is forked: what the interpreter then finds in its caches and has adapted
+ * in its code, no run has to write. */
+void python_practise(const char *file);
 void python_before_fork(void);
 void python_after_fork(bool child);
 /* In the child: what each has for itself. */

@@ -3,8 +3,12 @@
  * end as a Python of their own would. Works as root and as an ordinary user. */
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/nsfs.h>
 #include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
+#include "jail/cgroup_driver.h"
 #include "jail/held.h"
 #include "jail/identity.h"
 #include "jail/zygote.h"
@@ -64,7 +68,8 @@ static int open_library(void)
     return fd;
 }
 
-static struct zygote *start_zygote(const struct brig_policy *policy, const char *modules)
+static struct zygote *start_with_groups(const struct brig_policy *policy, const char *modules,
+                                        struct cgroup_rest *groups)
 {
     struct zygote *zygote = NULL;
     struct brig_error err = {0};
@@ -73,7 +78,8 @@ static struct zygote *start_zygote(const struct brig_policy *policy, const char 
                                    .argv = argv,
                                    .file = "/workspace/main.py",
                                    .modules = modules,
-                                   .library = library};
+                                   .library = library,
+                                   .groups = groups};
     if (identity_is_root()) {
         config.first_id = FIRST_ID;
         config.id_count = ID_COUNT + 1;
@@ -87,6 +93,11 @@ static struct zygote *start_zygote(const struct brig_policy *policy, const char 
     tap_is_int(zygote_process(zygote, &err), 0, "it is there: %s", err.message);
     tap_ok(zygote_is_ready(zygote), "and ready");
     return zygote;
+}
+
+static struct zygote *start_zygote(const struct brig_policy *policy, const char *modules)
+{
+    return start_with_groups(policy, modules, NULL);
 }
 
 static struct brig_job *fork_run(struct zygote *zygote)
@@ -314,6 +325,14 @@ static void test_random(struct zygote *zygote)
         brig_result_done(&results[i]);
 }
 
+static bool await_made(struct brig_job *job)
+{
+    struct pollfd waiting = {.fd = brig_job_fd(job), .events = POLLIN};
+    while (!job_is_waiting(job) && poll(&waiting, 1, 10000) > 0 && brig_job_process(job, NULL) == 0)
+        ;
+    return job_is_waiting(job);
+}
+
 /* Many at a time, parked, and released in another order. */
 static void test_parked(struct zygote *zygote)
 {
@@ -321,13 +340,8 @@ static void test_parked(struct zygote *zygote)
     struct brig_result result;
     for (int i = 0; i < 6; i++)
         jobs[i] = fork_run(zygote);
-    for (int i = 0; i < 6; i++) {
-        struct pollfd waiting = {.fd = brig_job_fd(jobs[i]), .events = POLLIN};
-        while (!job_is_waiting(jobs[i]) && poll(&waiting, 1, 10000) > 0 &&
-               brig_job_process(jobs[i], NULL) == 0)
-            ;
-        tap_ok(job_is_waiting(jobs[i]), "run %d waits", i);
-    }
+    for (int i = 0; i < 6; i++)
+        tap_ok(await_made(jobs[i]), "run %d waits", i);
     for (int i = 5; i >= 0; i--) {
         char code[64];
         (void)snprintf(code, sizeof code, "open('/tmp/x', 'x').close()\nprint(%d, input())", i);
@@ -376,6 +390,167 @@ static void test_limits(struct zygote *zygote)
     brig_result_done(&result);
 }
 
+static ino_t namespace_of(pid_t pid, const char *which, int *ret_fd)
+{
+    char path[64];
+    struct stat info = {0};
+    (void)snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)pid, which);
+    *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+    tap_ok(*ret_fd >= 0 && fstat(*ret_fd, &info) == 0, "%s can be looked at", path);
+    return info.st_ino;
+}
+
+/* One is made ahead for each, and who makes it is not of the jail: to make another for each run would take as
+ * long as half of the rest. */
+static void test_network(struct zygote *zygote)
+{
+    ino_t seen[2];
+    for (int i = 0; i < 2; i++) {
+        struct brig_job *job = fork_run(zygote);
+        struct stat info = {0};
+        int network = -1, user = -1;
+        tap_ok(await_made(job), "a run waits");
+        seen[i] = namespace_of(brig_job_pid(job), "net", &network);
+        ino_t own = namespace_of(brig_job_pid(job), "user", &user);
+        int maker = ioctl(network, NS_GET_USERNS);
+        tap_ok(maker >= 0 && fstat(maker, &info) == 0 && info.st_ino != own,
+               "it has the network that was made ahead");
+        (void)close(network);
+        (void)close(user);
+        (void)close(maker);
+        brig_job_free(job);
+    }
+    tap_ok(seen[0] != seen[1], "each run has one of its own");
+}
+
+/* ---- groups that are used again ---- */
+
+#define MIB ((uint64_t)1 << 20)
+#define GROUP_LIMIT (96 * MIB)
+#define GROUP_RUNS 40
+#define GROUP_NAME 64
+
+/* Ours, of those that limit memory. */
+static size_t count_groups(void)
+{
+    static struct cgroup_part parts[64];
+    char prefix[32];
+    autobases struct cgroup_bases bases;
+    cgroup_find(CGROUP_ALL_TREES, &bases);
+    (void)snprintf(prefix, sizeof prefix, "brig-%d-", (int)getpid());
+    int dir = bases.dirs[CGROUP_TREE_MEMORY];
+    return dir < 0 ? 0 : cgroup_list(dir, prefix, parts, 64);
+}
+
+enum use { SMALL, LARGE, HUNGRY, FILES, TOO_MUCH, THREADS, USES };
+
+static const char *const use_code[USES] = {
+    [SMALL] = "print(1)",
+    [LARGE] = "len(bytearray(60 << 20))",
+    [HUNGRY] = "len(bytearray(80 << 20))", /* nearly all there is */
+    [FILES] = "open('/tmp/a', 'wb').write(bytes(16 << 20))",
+    [TOO_MUCH] = "len(bytearray(200 << 20))",
+    [THREADS] = "import threading, time\n"
+                "own = [threading.Thread(target=time.sleep, args=(0.05,)) for _ in range(4)]\n"
+                "[thread.start() for thread in own]\n",
+};
+
+/* The name of the group with the run's limit on memory. */
+static void group_of(pid_t pid, char name[GROUP_NAME])
+{
+    char path[64], text[4096] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    FILE *file = fopen(path, "re");
+    name[0] = '\0';
+    while (file && fgets(text, sizeof text, file)) {
+        const char *found = strstr(text, ":memory:") ? strstr(text, "/brig-") : NULL;
+        if (found)
+            (void)snprintf(name, GROUP_NAME, "%.*s", (int)strcspn(found + 1, "\n"), found + 1);
+    }
+    if (file)
+        (void)fclose(file);
+}
+
+static void check_use(enum use use, const struct brig_result *result, int turn)
+{
+    const struct brig_usage *usage = &result->usage;
+    if (use == TOO_MUCH) {
+        is_outcome(result, BRIG_OOM, "a run that wants too much");
+        tap_ok(usage->oom_kills > 0, "run %d: the kernel's kill is told", turn);
+        return;
+    }
+    is_exit(result, 0, "a run in a group of others");
+    tap_is_int(usage->oom_kills, 0, "run %d: nobody was killed", turn);
+    uint64_t least = use == LARGE    ? 60 * MIB
+                     : use == HUNGRY ? 80 * MIB
+                     : use == FILES  ? 16 * MIB
+                                     : 0;
+    uint64_t most = least + 12 * MIB;
+    tap_ok(usage->peak_memory_bytes >= least && usage->peak_memory_bytes < most,
+           "run %d: its peak is its own: %llu", turn, (unsigned long long)usage->peak_memory_bytes);
+    tap_ok(use == THREADS ? usage->peak_pids >= 4 : usage->peak_pids <= 1,
+           "run %d: so are its processes: %llu", turn, (unsigned long long)usage->peak_pids);
+}
+
+struct group_use {
+    char name[GROUP_NAME];
+    enum use use;
+};
+
+/* How the group was used last, or USES. */
+static enum use use_before(const struct group_use *uses, int turn, const char *name)
+{
+    for (int i = turn - 1; i >= 0; i--)
+        if (strcmp(uses[i].name, name) == 0)
+            return uses[i].use;
+    return USES;
+}
+
+static void use_groups(struct zygote *zygote)
+{
+    static const enum use order[] = {SMALL, LARGE, HUNGRY, FILES,   HUNGRY, TOO_MUCH,
+                                     SMALL, LARGE, SMALL,  THREADS, SMALL};
+    static struct group_use uses[GROUP_RUNS];
+    int again = 0;
+    for (int i = 0; i < GROUP_RUNS; i++) {
+        struct brig_result result;
+        struct brig_job *job = fork_run(zygote);
+        tap_ok(await_made(job), "a run waits");
+        group_of(brig_job_pid(job), uses[i].name);
+        uses[i].use = order[(size_t)i % (sizeof order / sizeof order[0])];
+        enum use before = use_before(uses, i, uses[i].name);
+        tap_ok(before != TOO_MUCH && before != THREADS, "a group with something to tell is gone");
+        again += before != USES;
+        (void)release(job, use_code[uses[i].use], "");
+        finish_run(job, &result);
+        check_use(uses[i].use, &result, i);
+        brig_result_done(&result);
+    }
+    tap_ok(again >= GROUP_RUNS / 4, "groups are used again: %d times", again);
+}
+
+static void test_groups(void)
+{
+    struct cgroup_support support;
+    cgroup_probe(false, &support);
+    unsigned wanted = CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU;
+    if (support.kind != CGROUP_V1 || (support.resources & wanted) != wanted)
+        return; /* none are kept */
+    struct brig_policy *policy = late_policy();
+    (void)brig_policy_limit(policy, BRIG_LIMIT_MEMORY_BYTES, GROUP_LIMIT, NULL);
+    (void)brig_policy_limit(policy, BRIG_LIMIT_PROCESSES, 20, NULL);
+    (void)brig_policy_limit(policy, BRIG_LIMIT_CPU_PERCENT, 200, NULL);
+    struct cgroup_rest *groups = cgroup_rest_new();
+    struct zygote *zygote = start_with_groups(policy, NULL, groups);
+    if (zygote)
+        use_groups(zygote);
+    zygote_free(zygote);
+    tap_ok(count_groups() > 0, "some rest");
+    cgroup_rest_free(groups);
+    tap_is_int(count_groups(), 0, "and with who keeps them they go");
+    brig_policy_free(policy);
+}
+
 int main(void)
 {
     struct brig_policy *policy = late_policy();
@@ -385,8 +560,10 @@ int main(void)
         test_random(zygote);
         test_parked(zygote);
         test_limits(zygote);
+        test_network(zygote);
         zygote_free(zygote);
         test_ends(policy);
+        test_groups();
     }
     brig_policy_free(policy);
     return tap_done();

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/cgroup.h"
 #include "jail/held.h"
 #include "server/config.h"
 #include "server/warden/pool_parts.h"
@@ -267,6 +268,8 @@ void warden_pools_settle(struct warden *warden, uint64_t now_ms)
     if (now_ms >= pools->due_ms) {
         warden_runs_hurry(warden);
         look_after_all(warden, now_ms);
+        if (pools->groups)
+            cgroup_rest_settle(pools->groups);
     }
     if (!any)
         return;
@@ -297,6 +300,7 @@ int warden_pools_begin(struct warden *warden, struct brig_error *err)
     struct pools *pools = &warden->pools;
     if (!warden->config->sandbox.pool.enabled)
         return 0;
+    pools->groups = cgroup_rest_new(); /* without memory for it, each has its own */
     int result = warden_builder_begin(&pools->builder, err);
     if (result < 0)
         return result;

@@ -37,7 +37,8 @@ static int start(struct pool_zygote *own, const struct jail *jail, const char *m
                                    .argv = jail->argv,
                                    .file = file,
                                    .modules = modules,
-                                   .library = warden->pools.library};
+                                   .library = warden->pools.library,
+                                   .groups = warden->pools.groups};
     if (warden->as_root) { /* each slot's, and the one behind them */
         config.first_id = warden->config->sandbox.uid_first;
         config.id_count = (uint32_t)warden->slot_count + 1;

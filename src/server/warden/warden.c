@@ -26,6 +26,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "jail/cgroup.h"
 #include "jail/identity.h"
 #include "server/config.h"
 #include "server/role.h"
@@ -520,6 +521,7 @@ static void clear_up(struct warden *warden)
 {
     warden_pools_end(warden);
     warden_runs_abandon(warden);
+    cgroup_rest_free(warden->pools.groups); /* which all of these have used */
     warden_frames_end(warden);
     warden_sweeper_end(&warden->sweeper);
     for (int i = 0; i < ROLES_; i++)
