@@ -20,6 +20,7 @@
 #include "jail/wire.h"
 
 #define ROOM_FOR_FDS 1000
+#define ROOM_BESIDE_SLOTS 64 /* for what is open only for a while, and rules */
 
 bool child_has_intermediate(const struct plan *plan)
 {
@@ -436,10 +437,14 @@ void child_go_anywhere(const struct start *start)
 }
 
 /* The kernel lets a table of fds that is shared grow only after a grace period, some milliseconds
- * later. It begins with 64; a view with many grants holds more. */
+ * later. It begins with 64; a view with many grants holds more. One of the two processes keeps the table as
+ * long as it lives, so it is as large as the plan needs, if that is known. */
 static void make_room_for_fds(const struct start *start)
 {
-    long high = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, ROOM_FOR_FDS - 1);
+    long room = start->wire + start->plan->slot_count + ROOM_BESIDE_SLOTS;
+    if (start->early || room > ROOM_FOR_FDS)
+        room = ROOM_FOR_FDS;
+    long high = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, room - 1);
     if (high >= 0)
         (void)SYS(close, high);
 }

@@ -123,6 +123,7 @@ static const char source[] =
     "    if name not in before:\n"
     "        del sys.modules[name]\n"
     "loaded = sys.modules\n"
+    "main = dict(vars(loaded['__main__']))\n"
     "gone = ('path', 'argv', 'ps1', 'ps2', 'last_type', 'last_value', 'last_traceback',\n"
     "        'path_hooks', 'path_importer_cache', 'meta_path')\n"
     "def clear(names):\n"
@@ -136,11 +137,10 @@ static const char source[] =
     "        if stream is not None and not stream.closed:\n"
     "            stream.flush()\n"
     "def renew(file):\n"
-    "    old = sys.modules['__main__']\n"
     "    new = type(sys)('__main__')\n"
     "    names = vars(new)\n"
     "    names.clear()\n"
-    "    names.update(vars(old))\n"
+    "    names.update(main)\n"
     "    sys.modules['__main__'] = new\n"
     "    names['__file__'] = file\n"
     "    names['__cached__'] = None\n"
@@ -154,10 +154,11 @@ static const char source[] =
     "        return code & 255\n"
     "    sys.stderr.write(str(code) + '\\n')\n"
     "    return 1\n"
-    "def let_go(names):\n"
+    "def let_go(names, last):\n"
     "    own = []\n"
     "    for name in gone:\n"
-    "        setattr(sys, name, None)\n"
+    "        if last or hasattr(sys, name):\n"
+    "            setattr(sys, name, None if last else getattr(sys, name))\n"
     "    names.append('__main__')\n"
     "    for name in names:\n"
     "        try:\n"
@@ -170,39 +171,25 @@ static const char source[] =
     "        if isinstance(left(), type(sys)):\n"
     "            clear(vars(left()))\n"
     "    gc.collect()\n"
-    "def finish(names):\n"
+    "def finish(names, last=True):\n"
     "    if getattr(sys, 'last_type', None) is KeyboardInterrupt:\n"
     "        return 2\n"
     "    if sys.stdout is not sys.__stdout__ or sys.stderr is not sys.__stderr__:\n"
     "        return 1\n"
     "    threading = sys.modules.get('threading')\n"
-    "    if threading is not None:\n"
+    "    if threading is not None and last:\n"
     "        threading._shutdown()\n"
-    "    atexit._run_exitfuncs()\n"
+    "    if last or not atexit._ncallbacks():\n"
+    "        atexit._run_exitfuncs()\n"
     "    flush()\n"
     "    try:\n"
-    "        let_go(names)\n"
+    "        let_go(names, last)\n"
     "        flush()\n"
     "    except BaseException:\n"
     "        pass\n"
     "    return 0\n"
-    "def rehearse():\n"
-    "    if getattr(sys, 'last_type', None) is KeyboardInterrupt or sys.modules.get('threading') "
-    "is None:\n"
-    "        atexit._run_exitfuncs\n"
-    "    flush()\n"
-    "    for name in gone:\n"
-    "        if hasattr(sys, name):\n"
-    "            setattr(sys, name, getattr(sys, name))\n"
-    "    own, names = [], ['__main__']\n"
-    "    for name in names:\n"
-    "        own.append(ref(sys.modules[name]))\n"
-    "        sys.modules[name] = sys.modules[name]\n"
-    "    gc.collect()\n"
-    "    for left in own:\n"
-    "        if isinstance(left(), type(sys)):\n"
-    "            clear({'_': None, 'a': None})\n"
-    "    gc.collect()\n"
+    "def rehearse(names):\n"
+    "    finish(names, False)\n"
     "def settle():\n"
     "    gc.collect()\n"
     "    gc.freeze()\n"
@@ -267,20 +254,44 @@ static bool run_code(object *code)
     return result != NULL;
 }
 
+/* Some of what most programs do. It writes nothing. What more would be done here would be copied for each,
+ * whether it needs it or not. */
+static const char sample[] = "for i in range(2):\n"
+                             "    print('', end='')\n";
+
+/* The names of modules that the program has loaded. To look at one of the others, even to count that,
+ * would write to its page. */
+static object *own_modules(void)
+{
+    object *names_found = api.list_new(0), *name, *module;
+    ssize_t at = 0;
+    for (ssize_t i = 0; names_found && api.dict_next(loaded, &at, &name, &module); i++)
+        if (i >= known)
+            (void)api.list_append(names_found, name);
+    return names_found;
+}
+
+static object *end_by(object *function)
+{
+    object *own = own_modules();
+    object *answer = api.call_one(function, own, NULL);
+    api.let_go(own);
+    return answer;
+}
+
 void python_touch(const char *file)
 {
-    object *code = code_of("print('', end='')\n", file);
-    if (!code || !run_code(code) || !api.call_one(rehearse, NULL))
+    object *code = python_renew(file) ? code_of(sample, file) : NULL;
+    bool done = code && run_code(code);
+    api.let_go(main_names);
+    if (!done || !end_by(rehearse))
         api.clear();
 }
 
 void python_practise(const char *file)
 {
-    for (int i = 0; i < PRACTICE; i++) {
-        if (python_renew(file))
-            python_touch(file);
-        api.let_go(main_names);
-    }
+    for (int i = 0; i < PRACTICE; i++)
+        python_touch(file);
     if (!api.call_one(settle, NULL))
         api.clear();
 }
@@ -294,18 +305,6 @@ static __attribute__((noreturn)) void end_slowly(int status, bool interrupted)
         (void)kill(getpid(), SIGINT);
     }
     exit(status);
-}
-
-/* The names of modules that the program has loaded. To look at one of the others, even to count that,
- * would write to its page. */
-static object *own_modules(void)
-{
-    object *names_found = api.list_new(0), *name, *module;
-    ssize_t at = 0;
-    for (ssize_t i = 0; names_found && api.dict_next(loaded, &at, &name, &module); i++)
-        if (i >= known)
-            (void)api.list_append(names_found, name);
-    return names_found;
 }
 
 /* Of a program that did not run to its end. */
@@ -364,7 +363,7 @@ void python_run(const char *file)
     free(text);
     int status = code ? (run_code(code) ? 0 : status_of_error()) : run_bad_code(file);
     api.let_go(main_names);
-    object *answer = api.call_one(finish, own_modules(), NULL);
+    object *answer = end_by(finish);
     long left = answer ? api.as_long(answer) : LEFT_TO_PYTHON;
     if (left != 0)
         end_slowly(status, left == INTERRUPTED);

@@ -205,11 +205,11 @@ static void be_command(const struct start *start, const struct order *order, con
     int status = child_call_walls(start);
     if (status != 0)
         _exit(status);
-    if (!python_renew(file))
-        _exit(125);
     close_others(start);
     if (!order->message.in_a_hurry)
         python_touch(file);
+    if (!python_renew(file))
+        _exit(125);
     if ((status = child_call_wait(start)) != 0)
         _exit(status);
     sys_close_between(FIRST_FD, ~0U);

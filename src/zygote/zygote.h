@@ -28,10 +28,10 @@ bool python_prepare(const char *modules);
 void python_practise(const char *file);
 void python_before_fork(void);
 void python_after_fork(bool child);
-/* In the child: what each has for itself. */
-bool python_renew(const char *file);
-/* Before it waits: writes to what any program writes to, so that the kernel has made the
- * copies of these pages when the code comes. */
+/* In the child: runs a program of ours from its beginning to its end, so that the kernel has made the copies
+ * of the pages that any program writes to when the code comes. */
 void python_touch(const char *file);
+/* And then: what each has for itself. */
+bool python_renew(const char *file);
 /* Runs the file as `python3 FILE` does, and ends. */
 __attribute__((noreturn)) void python_run(const char *file);
