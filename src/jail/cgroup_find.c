@@ -37,6 +37,8 @@ struct climb {
     int fd;
     size_t length; /* of the path so far */
     unsigned left; /* levels above */
+    bool kept;     /* the fd is somebody else's by now */
+    bool is_bounded, bounded_known;
 };
 
 static bool climb_begin(const struct cgroup_place *place, long magic, struct climb *ret_climb)
@@ -80,10 +82,14 @@ static bool climb_up(struct climb *climb)
     pid_t pid;
     uint64_t start;
     bool top = climb->left == 0 || cgroup_text_name(climb_name(climb, name), &pid, &start);
-    autoclose int below = take_fd(&climb->fd);
+    int below = take_fd(&climb->fd);
+    if (!top)
+        climb->fd = openat(below, "..", OPEN_DIR | O_CLOEXEC);
+    if (!climb->kept)
+        (void)close(below);
     if (top)
         return false;
-    climb->fd = openat(below, "..", OPEN_DIR | O_CLOEXEC);
+    climb->kept = climb->bounded_known = false;
     climb->left--;
     while (climb->length > 0 && climb->place->path[climb->length - 1] != '/')
         climb->length--;
@@ -113,20 +119,26 @@ static bool is_alone(const char *procs)
     return cgroup_text_next_pid(&procs, &pid) && pid == getpid() && *procs == '\0';
 }
 
-/* Whoever set this limit meant it for what we start, too: we do not leave such a group. That of tasks
- * is not looked at, as systemd sets one everywhere. */
-static bool is_bounded(int dir_fd)
+static bool has_limit(int dir_fd, const char *file)
 {
     char text[64];
-    return (cgroup_read(dir_fd, "memory.max", text, sizeof text) > 0 &&
-            !str_starts_with(text, "max")) ||
-           (cgroup_read(dir_fd, "cpu.max", text, sizeof text) > 0 && !str_starts_with(text, "max"));
+    return cgroup_read(dir_fd, file, text, sizeof text) > 0 && !str_starts_with(text, "max");
+}
+
+/* Whoever set this limit meant it for what we start, too: we do not leave such a group. That of tasks
+ * is not looked at, as systemd sets one everywhere. */
+static bool is_bounded(struct climb *climb)
+{
+    if (!climb->bounded_known)
+        climb->is_bounded = has_limit(climb->fd, "memory.max") || has_limit(climb->fd, "cpu.max");
+    climb->bounded_known = true;
+    return climb->is_bounded;
 }
 
 /* Our own group has processes in it, at least this one. Moving them within what is ours harms
  * nobody: where it belongs to this user, where it is all a container can see, where there are no
  * others, or where there is no leaving it. Not so a session of systemd's, seen by root. */
-static enum fitness judge_crowded(const struct climb *climb, const char *procs)
+static enum fitness judge_crowded(struct climb *climb, const char *procs)
 {
     if (climb->length != strlen(climb->place->path))
         return UNFIT;
@@ -134,23 +146,24 @@ static enum fitness judge_crowded(const struct climb *climb, const char *procs)
         return FIT_BEST;
     struct stat status;
     bool ours = fstat(climb->fd, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
-    return ours || climb->left == 0 || is_alone(procs) || is_bounded(climb->fd) ? FIT_IF_EMPTIED
-                                                                                : UNFIT;
+    return ours || climb->left == 0 || is_alone(procs) || is_bounded(climb) ? FIT_IF_EMPTIED
+                                                                            : UNFIT;
 }
 
-static enum fitness judge(const struct climb *climb, bool *ret_crowded)
+static enum fitness judge(struct climb *climb, bool *ret_crowded)
 {
     char text[CGROUP_TEXT_MAX], name[CGROUP_NAME_MAX];
     int fd = climb->fd;
     *ret_crowded = false;
+    if (strcmp(climb_name(climb, name), CGROUP_OWN) == 0) /* we were moved here: it is above */
+        return UNFIT;
     if (!may_write(fd, ".") || !may_write(fd, "cgroup.procs") ||
         !may_write(fd, "cgroup.subtree_control"))
         return UNFIT;
     int length = cgroup_read(fd, "cgroup.type", text, sizeof text);
     if (length == -ENOENT) /* the real root, to which no rule applies */
         return climb->length == strlen(climb->place->path) ? FIT_BEST : FIT;
-    if (length < 0 || strcmp(text, "domain\n") != 0 ||
-        strcmp(climb_name(climb, name), CGROUP_OWN) == 0) /* we were moved here: it is above */
+    if (length < 0 || strcmp(text, "domain\n") != 0)
         return UNFIT;
     length = cgroup_read(fd, "cgroup.procs", text, sizeof text);
     if (length < 0)
@@ -191,12 +204,10 @@ static void find_v2(const struct cgroup_place *place, struct cgroup_bases *bases
         int score = (int)fitness + (FIT_BEST + 1) * count_bits(controllers & all);
         if (fitness == UNFIT || score <= best)
             continue;
-        int copy = openat(climb.fd, ".", OPEN_DIR | O_CLOEXEC);
-        if (copy < 0)
-            continue;
         if (*base >= 0)
             (void)close(*base);
-        *base = copy;
+        *base = climb.fd;
+        climb.kept = true;
         best = score;
         bases->kind = CGROUP_V2;
         bases->resources = controllers;
@@ -205,8 +216,8 @@ static void find_v2(const struct cgroup_place *place, struct cgroup_bases *bases
         note_where(bases, place, climb.length);
         if (fitness >= FIT && (controllers & all) == all)
             break;
-    } while (!is_bounded(climb.fd) && climb_up(&climb));
-    if (climb.fd >= 0)
+    } while (!is_bounded(&climb) && climb_up(&climb));
+    if (climb.fd >= 0 && !climb.kept)
         (void)close(climb.fd);
     /* What systemd runs and has not handed over it may change. */
     bases->pin = bases->pin && access("/run/systemd/system", F_OK) == 0;
@@ -381,4 +392,11 @@ bool cgroup_is_ours(void)
     memcpy(path + root_length, own, own_length);
     path[root_length + own_length] = '\0';
     return access(path, W_OK) == 0;
+}
+
+bool cgroup_is_unified(void)
+{
+    struct statfs system;
+    return statfs("/sys/fs/cgroup", &system) == 0 &&
+           system.f_type == (typeof(system.f_type))CGROUP2_SUPER_MAGIC;
 }

@@ -213,7 +213,7 @@ int cgroup_v2_limit(struct cgroup *group, const struct cgroup_bases *bases,
     /* With the controller of disks too, the kernel writes back what a group has made dirty before it
      * kills for it; see "Writeback" in its cgroup-v2 document. */
     unsigned wish = wanted | (wanted & CGROUP_MEMORY ? CGROUP_IO : 0);
-    if (wish & ~have) {
+    if (wish & ~have & bases->resources) {
         bring_down(bases, wish & ~have);
         have = controllers_in(dir, "cgroup.controllers");
     }
@@ -255,6 +255,14 @@ bool cgroup_v2_cpu(int dir_fd, struct cgroup_usage *usage)
     return true;
 }
 
+/* What happened below a group and is not counted in it. Where a controller is not handed on, all
+ * processes are the group's own to it. */
+static uint64_t count_below(const struct cgroup *group, unsigned controller, const char *file,
+                            const char *key)
+{
+    return group->enabled & controller ? cgroup_sum_key(group, CGROUP_TREE_UNIFIED, file, key) : 0;
+}
+
 void cgroup_v2_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
 {
     struct cgroup_usage usage = {0};
@@ -271,8 +279,8 @@ void cgroup_v2_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
         }
         /* With the mount option memory_localevents it counts only where it happened. */
         if (usage.oom_kills == 0)
-            usage.oom_kills = group->past.oom_kills + cgroup_sum_key(group, CGROUP_TREE_UNIFIED,
-                                                                     "memory.events", "oom_kill");
+            usage.oom_kills = group->past.oom_kills +
+                              count_below(group, CGROUP_MEMORY, "memory.events", "oom_kill");
     }
     if (cgroup_read(dir, "pids.events", text, sizeof text) > 0) {
         (void)cgroup_text_number(text, "max", &usage.pids_refused);
@@ -282,8 +290,8 @@ void cgroup_v2_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
         }
         /* Before 6.11 a refusal counts only where the process is that wanted to fork. */
         if (usage.pids_refused == 0)
-            usage.pids_refused = group->past.pids_refused +
-                                 cgroup_sum_key(group, CGROUP_TREE_UNIFIED, "pids.events", "max");
+            usage.pids_refused =
+                group->past.pids_refused + count_below(group, CGROUP_PIDS, "pids.events", "max");
     }
     *ret_usage = usage;
 }

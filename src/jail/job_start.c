@@ -194,8 +194,8 @@ static void use_group(struct brig_job *job, const struct brig_policy *policy)
     }
 }
 
-/* Most users have no group at hand for what are only defaults. That is found out while the kernel
- * makes the namespaces. */
+/* On v1, most users have no group at hand for what are only defaults. That is found out while the
+ * kernel makes the namespaces. */
 static int find_default_group(struct brig_job *job, const struct brig_policy *policy,
                               struct brig_error *err)
 {
@@ -404,6 +404,14 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     return job_arm_timer(job, err);
 }
 
+/* On v2 many do have a group, and would have the namespaces made twice. */
+static int defer_limits(struct brig_job *job, const struct brig_policy *policy,
+                        struct brig_error *err)
+{
+    job->limits_deferred = true;
+    return cgroup_is_unified() ? find_default_group(job, policy, err) : 0;
+}
+
 static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
                          struct brig_template *template, struct brig_error *err)
 {
@@ -412,7 +420,7 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
     if (prepared && template->no_group)
         limits_skip(&job->limits, policy);
     else if (!prepared && geteuid() != 0 && limits_are_defaults(policy))
-        job->limits_deferred = true;
+        return defer_limits(job, policy, err);
     else if (!prepared)
         return limits_begin(&job->limits, policy, err);
     else if (!template_take_group(template, policy, &job->limits))
