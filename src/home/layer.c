@@ -29,9 +29,14 @@ static struct part next_part(const char **path)
 {
     struct part part = {0};
     do {
-        part.text = *path + strspn(*path, "/");
-        part.length = strcspn(part.text, "/");
-        *path = part.text + part.length;
+        const char *end = *path;
+        while (*end == '/')
+            end++;
+        part.text = end;
+        while (*end && *end != '/')
+            end++;
+        part.length = (size_t)(end - part.text);
+        *path = end;
     } while (part.length == 1 && part.text[0] == '.');
     return part;
 }

@@ -435,10 +435,10 @@ static int hide_late(int home, const char *path, int (*hide_name)(int, const cha
 static int mask(int home, const char *path, enum layer_kind kind, struct brig_error *err)
 {
     layer.used = true;
-    if (layer_hides(&layer.early, path))
-        return 1;
-    int result = !is_mounted() ? layer_hide(&layer.early, home, path, kind)
-                               : hide_late(home, path, kind == LAYER_OPAQUE ? hide_own : hide);
+    int result = !is_mounted()                     ? layer_hide(&layer.early, home, path, kind)
+                 : layer_hides(&layer.early, path) ? 1
+                 : kind == LAYER_OPAQUE            ? hide_late(home, path, hide_own)
+                                                   : hide_late(home, path, hide);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
 }
 
