@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/mount.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -158,9 +159,6 @@ static __attribute__((noreturn)) void become_holder(const struct home_spec *spec
 {
     char *const argv[] = {(char *)(uintptr_t)HOME_HOLDER_NAME, NULL};
     char *const envp[] = {NULL};
-    sigset_t none;
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
     if (geteuid() != spec->uid &&
         (setgroups(0, NULL) < 0 || setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
          setresuid(spec->uid, spec->uid, spec->uid) < 0))
@@ -174,19 +172,52 @@ static __attribute__((noreturn)) void become_holder(const struct home_spec *spec
     _exit(1);
 }
 
-/* The process that makes the holder and is gone at once. Its memory is ours, as is the holder's until its
- * exec: to copy it would take longer, and a jail that is begun with has it too. But not where ids are
- * taken, which makes a memory undumpable. */
-static pid_t clone_holder(const struct home_spec *spec, int program, int socket)
+#define STARTER_STACK 16384
+
+/* The process that makes the holder and is gone when that has executed its program. */
+struct starter {
+    const struct home_spec *spec;
+    int program, socket;
+    pid_t pid;
+    _Alignas(16) char stack[STARTER_STACK];
+};
+
+static int starter_main(void *arg)
 {
-    bool shared = geteuid() == spec->uid;
-    pid_t pid = shared ? vfork() : fork();
-    if (pid != 0)
-        return pid;
-    pid_t holder = shared ? vfork() : fork();
-    if (holder == 0)
-        become_holder(spec, program, socket);
+    const struct starter *starter = arg;
+    if (vfork() == 0)
+        become_holder(starter->spec, starter->program, starter->socket);
     _exit(0);
+}
+
+/* Its memory is ours, as is the holder's until its exec: to copy it would take longer, and a jail that is
+ * begun with has it too. It has a stack of its own, so that we can go on meanwhile, and all signals
+ * blocked, as a handler would be ours; the holder lifts that. But no memory is shared where ids are
+ * taken, which makes it undumpable. */
+static int start_starter(struct starter *starter)
+{
+    if (geteuid() == starter->spec->uid) {
+        sigset_t all, before;
+        (void)sigfillset(&all);
+        (void)sigprocmask(SIG_SETMASK, &all, &before);
+        starter->pid =
+            clone(starter_main, starter->stack + STARTER_STACK, CLONE_VM | SIGCHLD, starter);
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        return starter->pid < 0 ? -errno : 0;
+    }
+    starter->pid = fork();
+    if (starter->pid == 0) {
+        if (fork() == 0)
+            become_holder(starter->spec, starter->program, starter->socket);
+        _exit(0);
+    }
+    return starter->pid < 0 ? -errno : 0;
+}
+
+static void await_starter(const struct starter *starter)
+{
+    while (starter->pid > 0 && waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
 }
 
 /* What a run asks for. */
@@ -196,22 +227,10 @@ struct asking {
     bool sent; /* to a holder that is being started, which will find it when it has */
 };
 
-/* A holder of our own making, and a socket to it; its parent is gone at once, so that nobody has to
- * wait for it. */
-static int start_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
+/* Tells a new holder which jail it is for, and what we want of it; returns when it is ready. */
+static int greet_holder(const struct home_spec *spec, struct asking *asking, int socket,
+                        struct brig_error *err)
 {
-    int pair[2];
-    autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
-    autoclose int ours = pair[0];
-    autoclose int theirs = pair[1];
-    pid_t pid = clone_holder(spec, program, theirs);
-    if (pid < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    (void)close(take_fd(&theirs));
     autostr struct str text = {0};
     char key[STORAGE_KEY_MAX] = "";
     int status = 0;
@@ -226,14 +245,35 @@ static int start_holder(const struct home_spec *spec, struct asking *asking, str
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
     if (status == 0)
-        status = talk_send(ours, (struct home_request){.op = HOME_JOIN}, &text, NULL, 0, err);
+        status = talk_send(socket, (struct home_request){.op = HOME_JOIN}, &text, NULL, 0, err);
     /* If more has to be given, or that fails, it is asked later. */
     asking->sent = status == 0 && spec->owner == spec->uid &&
-                   talk_send(ours, asking->head, asking->text, NULL, 0, NULL) == 0;
+                   talk_send(socket, asking->head, asking->text, NULL, 0, NULL) == 0;
     if (status == 0 && asking->sent && spec->meanwhile)
         spec->meanwhile(spec->meanwhile_arg);
-    if (status == 0)
-        status = talk_receive(ours, &reply, NULL, fds, err);
+    return status < 0 ? status : talk_receive(socket, &reply, NULL, fds, err);
+}
+
+/* A holder of our own making, and a socket to it; its parent is gone at once, so that nobody has to
+ * wait for it. */
+static int start_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
+{
+    int pair[2];
+    autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
+    autoclose int ours = pair[0];
+    autoclose int theirs = pair[1];
+    struct starter starter;
+    starter.spec = spec;
+    starter.program = program;
+    starter.socket = theirs;
+    int status = start_starter(&starter);
+    if (status < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -status, "cannot start the jail's holder");
+    (void)close(take_fd(&theirs));
+    status = greet_holder(spec, asking, ours, err);
+    await_starter(&starter);
     return status < 0 ? status : take_fd(&ours);
 }
 

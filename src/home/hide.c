@@ -24,9 +24,10 @@ struct listing {
     struct str names; /* each ended by a NUL */
 };
 
-/* What is in the directory that the last path was in: many are in few, and most are not there. */
+/* What is in a directory that paths are in: many are in few, and most are not there. */
+#define NEIGHBOURS 8
 struct neighbours {
-    char directory[PATH_SIZE];
+    char directory[256];
     bool looked; /* not for one path alone */
     bool plain;  /* no link leads there, and these are its names */
     struct names names;
@@ -38,7 +39,8 @@ struct hiding {
     hide_visit visit;
     void *context;
     struct names top; /* of the home itself */
-    struct neighbours last;
+    struct neighbours around[NEIGHBOURS];
+    size_t around_count;
     struct listing listings[LISTINGS];
     size_t listed;
 };
@@ -77,32 +79,44 @@ static int tell(struct hiding *hiding, size_t rule, const char *path, enum links
     return hiding->visit(hiding->context, &place, err);
 }
 
-static void look_around(struct neighbours *last, const struct links_home *home)
+static void look_around(struct neighbours *around, const struct links_home *home)
 {
-    autoclose int fd = links_open_plain(home, last->directory);
-    last->looked = true;
-    last->plain = fd >= 0;
+    autoclose int fd = links_open_plain(home, around->directory);
+    around->looked = true;
+    around->plain = fd >= 0;
     if (fd >= 0)
-        names_read(&last->names, fd);
+        names_read(&around->names, fd);
+}
+
+/* Those of a directory; NULL for one that nobody has asked for before. */
+static struct neighbours *find_neighbours(struct hiding *hiding, const char *path, size_t length)
+{
+    size_t count = hiding->around_count < NEIGHBOURS ? hiding->around_count : NEIGHBOURS;
+    for (size_t i = 0; i < count; i++) {
+        struct neighbours *around = &hiding->around[i];
+        if (strncmp(around->directory, path, length) == 0 && !around->directory[length])
+            return around;
+    }
+    struct neighbours *around = &hiding->around[hiding->around_count++ % NEIGHBOURS];
+    memcpy(around->directory, path, length);
+    around->directory[length] = '\0';
+    around->looked = around->plain = false;
+    return NULL;
 }
 
 /* Whether a path is in a directory that no link leads to, and not there: then there is none. */
 static bool is_missing(struct hiding *hiding, const char *path)
 {
-    struct neighbours *last = &hiding->last;
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) : 0;
-    if (length == 0 || length >= sizeof last->directory)
+    if (length == 0 || length >= sizeof hiding->around->directory)
         return false;
-    if (strncmp(last->directory, path, length) != 0 || last->directory[length]) {
-        memcpy(last->directory, path, length);
-        last->directory[length] = '\0';
-        last->looked = last->plain = false;
+    struct neighbours *around = find_neighbours(hiding, path, length);
+    if (!around)
         return false;
-    }
-    if (!last->looked)
-        look_around(last, hiding->home);
-    return last->plain && !names_may_have(&last->names, slash + 1);
+    if (!around->looked)
+        look_around(around, hiding->home);
+    return around->plain && !names_may_have(&around->names, slash + 1);
 }
 
 /* The path, where it really is, and what it points to if it is a link itself. */
@@ -239,6 +253,14 @@ static int expand(struct hiding *hiding, size_t rule, const char *above, const c
     return expand_names(hiding, rule, path, part, wild + size + (wild[size] == '/'), depth, err);
 }
 
+/* By its first name, if that is not a pattern. */
+static bool is_passed_over(const struct hide_rules *rules, const char *rule)
+{
+    size_t length = strcspn(rule, "/");
+    return rules->only && length > 0 && strcspn(rule, WILDCARDS) >= length &&
+           !names_may_have(rules->only, rule);
+}
+
 int hide_each(const struct links_home *home, const struct hide_rules *rules, hide_visit visit,
               void *context, struct brig_error *err)
 {
@@ -247,9 +269,10 @@ int hide_each(const struct links_home *home, const struct hide_rules *rules, hid
     if (rules->hidden_count > 0)
         names_read(&hiding.top, home->fd);
     for (size_t i = 0; i < rules->hidden_count && status == 0; i++)
-        status = strpbrk(rules->hidden[i], WILDCARDS)
-                     ? expand(&hiding, i, "", rules->hidden[i], 0, err)
-                     : hide_path(&hiding, i, rules->hidden[i], 0, err);
+        if (!is_passed_over(rules, rules->hidden[i]))
+            status = strpbrk(rules->hidden[i], WILDCARDS)
+                         ? expand(&hiding, i, "", rules->hidden[i], 0, err)
+                         : hide_path(&hiding, i, rules->hidden[i], 0, err);
     for (size_t i = 0; i < LISTINGS; i++)
         str_done(&hiding.listings[i].names);
     return status;

@@ -9,6 +9,8 @@
 
 #include "home/links.h"
 
+struct names;
+
 /* Paths relative to the home directory. */
 struct hide_rules {
     const char *const *hidden; /* '*', '?' and '[…]' stand for what there is now */
@@ -17,6 +19,7 @@ struct hide_rules {
     size_t shown_count;
     const char *const *own; /* hidden for good, and never shown */
     size_t own_count;
+    const struct names *only; /* rules for other names than these are passed over; NULL: none */
 };
 
 /* Something to hide. */

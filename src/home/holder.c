@@ -73,6 +73,17 @@ static void send_reply(int socket, const struct home_reply *reply, const char *t
     (void)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* Who starts a holder hears that it is there, and then what it asked for. If it has asked already, both
+ * come together: to be woken for the first alone would only take its time, and ours. */
+static void answer_run(struct holder *holder, int socket, const struct home_reply *reply,
+                       const char *text, const int *fds, size_t count)
+{
+    if (holder->greets)
+        send_reply(socket, &(struct home_reply){0}, NULL, NULL, 0);
+    holder->greets = false;
+    send_reply(socket, reply, text, fds, count);
+}
+
 static void join(struct holder *holder, struct holder_run *run, const struct home_message *request,
                  const struct holder_given *given)
 {
@@ -102,7 +113,7 @@ static void join(struct holder *holder, struct holder_run *run, const struct hom
     reply.length = status == 0 && answer.set ? (uint32_t)answer.set->places.length : 0;
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, status < 0 ? err.message : answer.notice, sizeof reply.message);
-    send_reply(run->socket, &reply, reply.length > 0 ? answer.set->places.data : NULL, fds,
+    answer_run(holder, run->socket, &reply, reply.length > 0 ? answer.set->places.data : NULL, fds,
                status == 0 ? HOME_FD_COUNT : 0);
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
         if (fds[i] >= 0)
@@ -126,6 +137,7 @@ static void list(const struct holder *holder, const struct holder_run *asking,
 static void leave(struct holder *holder, int status)
 {
     (void)unlinkat(holder->sockets, holder->socket_name, 0);
+    holder_remove_leavings(holder);
     mounts_end(); /* before the lock is gone: who has it next may mount the same again */
     _exit(status);
 }
@@ -194,7 +206,7 @@ static bool serve(struct holder *holder, struct holder_run *run)
         memcpy(reply.message, err.message, sizeof reply.message);
         break;
     }
-    send_reply(run->socket, &reply, NULL, NULL, 0);
+    answer_run(holder, run->socket, &reply, NULL, NULL, 0);
     if (request.head.op == HOME_STOP && reply.code == 0)
         leave(holder, 0);
     return true;
@@ -292,6 +304,13 @@ static void serve_some(struct holder *holder, struct pollfd *fds, bool gone)
     }
 }
 
+static void leave_session(struct holder *holder)
+{
+    if (!holder->apart)
+        (void)setsid();
+    holder->apart = true;
+}
+
 static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
     static struct pollfd fds[HOLDER_RUNS_MAX + 2];
@@ -310,6 +329,7 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         if (holder->watch_due_ms != 0 && clock_now_ms() >= holder->watch_due_ms) {
             holder->watch_due_ms = 0;
             masking_watch(&holder->masking);
+            holder_remove_leavings(holder);
         } else if (ready == 0) {
             masking_refresh(&holder->masking);
         }
@@ -320,6 +340,7 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         serve_some(holder, fds, false);
         if (fds[0].revents & POLLIN)
             accept_run(holder);
+        leave_session(holder);
     }
 }
 
@@ -355,10 +376,11 @@ static int start_listening(struct holder *holder, struct brig_error *err)
     return 0;
 }
 
-/* Out of the caller's session, and with nothing of it. */
+/* With nothing of the caller's. Its session is left after the first answer: that is a scheduling group of
+ * its own, which comes after those that wait for a CPU already. */
 static void settle_down(void)
 {
-    (void)setsid();
+    sigset_t none;
     if (chdir("/") < 0)
         _exit(1);
     (void)umask(077);
@@ -366,9 +388,11 @@ static void settle_down(void)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
         (void)dup2(null, fd);
-    const int ignored[] = {SIGHUP, SIGINT, SIGPIPE, SIGTSTP};
+    const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTSTP};
     for (size_t i = 0; i < ARRAY_LENGTH(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* who started us has blocked all */
 }
 
 static int open_sockets(struct holder *holder, const char *storage, struct brig_error *err)
@@ -421,7 +445,7 @@ int home_holder_main(void)
     static struct holder holder; /* large, and all zeros in the program's file */
     static struct home_message request;
     const int first = 3;
-    holder.sockets = holder.storage = holder.listener = holder.lock = -1;
+    holder.sockets = holder.storage = holder.listener = holder.lock = holder.leavings = -1;
     holder.masking = holder.links = MASKING_INIT;
     settle_down();
     ssize_t length = recv(first, &request, sizeof request - 1, 0);
@@ -434,7 +458,10 @@ int home_holder_main(void)
     reply.code = begin(&holder, &request, &err);
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, err.message, sizeof reply.message);
-    send_reply(first, &reply, NULL, NULL, 0);
+    char byte;
+    holder.greets = reply.code == 0 && recv(first, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+    if (!holder.greets)
+        send_reply(first, &reply, NULL, NULL, 0);
     if (reply.code < 0)
         return 1;
     add_run(&holder, first, true);

@@ -46,6 +46,21 @@ static int find_changes(struct holder *holder, enum storage_layers layers,
     return 0;
 }
 
+static void move_leavings(struct holder *holder, int work)
+{
+    holder_remove_leavings(holder);
+    storage_move_leavings(work);
+    holder->leavings = fcntl(work, F_DUPFD_CLOEXEC, 0);
+}
+
+void holder_remove_leavings(struct holder *holder)
+{
+    if (holder->leavings < 0)
+        return;
+    storage_remove_leavings(holder->leavings);
+    (void)close(take_fd(&holder->leavings));
+}
+
 static int refuse_mount(const char *point, struct brig_error *err)
 {
     (void)brig_fail(err, BRIG_E_SETUP, 0,
@@ -71,7 +86,11 @@ static int own_overlay(struct holder *holder, int home, const char *label,
     autoclose int work = storage_work(changes, holder->name, err);
     if (work < 0)
         return work;
+    if (below) /* what is started then is for good, too */
+        (void)setsid();
     status = storage_check_upper(changes, holder->name, err);
+    if (status == 0 && !below)
+        move_leavings(holder, work);
     if (status == 0)
         status = below ? mounts_fuse_overlay(home, changes, holder->name, holder->lock, err)
                        : mounts_overlay(home, changes, work, label, err);

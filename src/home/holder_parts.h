@@ -24,7 +24,10 @@ struct holder {
     char key[STORAGE_KEY_MAX]; /* of its socket and its lock */
     char socket_name[STORAGE_KEY_MAX + 8];
     int sockets, storage, listener, lock;
+    int leavings; /* a work directory with what is to be removed in it; or -1 */
     bool has_overlay, has_home;
+    bool greets;                /* who started it has still to be told that it is there */
+    bool apart;                 /* it has left the session of who started it */
     struct masking masking;     /* of the overlay */
     struct masking links;       /* of the home that a private one stands for: where masks lead */
     struct private_limits disk; /* as it is now */
@@ -57,6 +60,9 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
 int holder_need_home(struct holder *holder, const struct home_message *request,
                      const struct holder_given *given, struct holder_answer *answer,
                      struct brig_error *err);
+
+/* When there is time for it. */
+void holder_remove_leavings(struct holder *holder);
 
 /* All runs have the same private directories, so the least that one of them asks for holds for all.
  * What a run asks for, and what came of it; and after one is gone. */

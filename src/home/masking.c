@@ -344,7 +344,11 @@ static int cover_copies(struct masking *masking, const struct masking_set *set,
     home.ignore = true; /* where links lead is known */
     struct copies copies = {.masking = masking};
     names_read(&copies.top, masking->changes);
-    int status = hide_each(&home, &set->rules, cover_copy, &copies, err);
+    if (copies.top.empty)
+        return 0;
+    struct hide_rules rules = set->rules;
+    rules.only = &copies.top;
+    int status = hide_each(&home, &rules, cover_copy, &copies, err);
     for (size_t at = 0; at < set->places.length && status == 0;
          at += strlen(set->places.data + at) + 1) {
         const struct hide_place place = {.path = set->places.data + at};

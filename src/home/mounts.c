@@ -22,6 +22,7 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "home/fuse.h"
+#include "home/layer.h"
 #include "home/links.h"
 #include "home/private.h"
 #include "home/tree.h"
@@ -44,7 +45,7 @@
 #define STORE BASE "/store"
 #define PATH_SIZE 4096
 #define NOTHING BASE "/nothing"
-#define WHITEOUT BASE "/whiteout"
+#define WHITEOUT "whiteout"
 #define EMPTY BASE "/empty"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 #define PROPAGATION_SLAVE (1U << 19)   /* MS_SLAVE */
@@ -60,18 +61,10 @@ static const char *const parts[] = {
 static struct {
     int root;            /* of the layer of masks, or -1 */
     bool known, mounted; /* whether the overlay is */
+    bool used;           /* there is something to clear away */
     bool fuse;           /* fuse-overlayfs does it, and not the kernel */
-    /* Until it is mounted: where in the layer the last one was put, as many are in few directories. */
-    char above[PATH_SIZE];
-    int place; /* or -1 */
-} layer = {.root = -1, .place = -1};
-
-static void forget_place(void)
-{
-    if (layer.place >= 0)
-        (void)close(layer.place);
-    layer.place = -1;
-}
+    struct layer early;  /* what was hidden before it was mounted, and is for certain */
+} layer = {.root = -1};
 
 static int write_text(const char *path, const char *text)
 {
@@ -132,7 +125,6 @@ static int new_filesystem(const char *type, const struct option *options, size_t
 static int attach(int mount, const char *path, struct brig_error *err)
 {
     layer.known = false;
-    forget_place();
     long result = SYS(move_mount, mount, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot mount at '%s'", path)
                       : 0;
@@ -178,6 +170,8 @@ int mounts_begin(struct brig_error *err)
 void mounts_drop_overlay(void)
 {
     static const char *const places[] = {BASE "/overlay", LOWER, STORE};
+    if (!layer.used)
+        return;
     for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
         (void)SYS(umount2, places[i], 2 /* MNT_DETACH */);
     fuse_wait();
@@ -187,8 +181,8 @@ void mounts_drop_overlay(void)
     if (layer.root >= 0)
         (void)close(layer.root);
     layer.root = -1;
-    layer.known = layer.fuse = false;
-    forget_place();
+    layer.known = layer.fuse = layer.used = false;
+    layer_done(&layer.early);
 }
 
 void mounts_end(void)
@@ -232,6 +226,17 @@ static int share_overlay(struct brig_error *err)
                       : 0;
 }
 
+/* In a tmpfs of the holder's own, which nobody else can reach: what is mounted must not change. */
+static int make_layer(struct brig_error *err)
+{
+    layer.used = true;
+    autoclose int base = open(BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int masks = openat(base, "masks", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (masks < 0 || (mknodat(base, WHITEOUT, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST))
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot hide anything in '%s'", MASKS);
+    return layer_make(&layer.early, masks, base, WHITEOUT, err);
+}
+
 static int new_overlay(const char *lower, int changes, int work, const char *label,
                        struct brig_error *err)
 {
@@ -251,7 +256,10 @@ int mounts_overlay(int home, int changes, int work, const char *label, struct br
 {
     char lower[96], path[PATH_SIZE];
     (void)snprintf(lower, sizeof lower, MASKS ":/proc/self/fd/%d", home);
-    int status = new_overlay(lower, changes, work, label, err);
+    int status = make_layer(err);
+    if (status < 0)
+        return status;
+    status = new_overlay(lower, changes, work, label, err);
     name_of(home, path);
     return status == 0 ? 0
                        : brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
@@ -271,7 +279,6 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
 {
     layer.known = false;
     layer.fuse = true;
-    forget_place();
     char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     name_of(changes, path);
@@ -283,7 +290,9 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
                          path);
     (void)snprintf(upper, sizeof upper, STORE "%s", last);
     (void)snprintf(work, sizeof work, STORE "/%s.work", name);
-    int status = attach_clone(home, LOWER, err);
+    int status = make_layer(err);
+    if (status == 0)
+        status = attach_clone(home, LOWER, err);
     if (status == 0)
         status = attach_clone(above, STORE, err);
     if (status == 0)
@@ -294,7 +303,9 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
 int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
                          struct brig_error *err)
 {
-    int status = attach(lower, LOWER, err);
+    int status = make_layer(err);
+    if (status == 0)
+        status = attach(lower, LOWER, err);
     if (status == 0)
         status = attach(store, STORE, err);
     return status < 0 ? status : new_overlay(MASKS ":" LOWER, changes, work, label, err);
@@ -320,10 +331,6 @@ int mounts_private_home(int home, struct brig_error *err)
 
 /* ---- masks ---- */
 
-/* A whiteout is a device that no driver has. Its mode says whether it was there when the overlay was
- * mounted. */
-enum { WHITEOUT_EARLY = 0400, WHITEOUT_LATE = 0 };
-
 static bool is_mounted(void)
 {
     struct statfs system;
@@ -340,31 +347,10 @@ static bool open_layer(void)
     return layer.root >= 0;
 }
 
-static bool is_early(int above, const char *name)
-{
-    struct stat info;
-    return fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(info.st_mode) &&
-           (info.st_mode & WHITEOUT_EARLY);
-}
-
-/* One more name for the whiteout that all masks from the beginning share: quicker than to make another. */
-static bool link_whiteout(int above, const char *name)
-{
-    return linkat(AT_FDCWD, WHITEOUT, above, name, 0) == 0 ||
-           (errno == ENOENT &&
-            mknodat(AT_FDCWD, WHITEOUT, S_IFCHR | WHITEOUT_EARLY, makedev(0, 0)) == 0 &&
-            linkat(AT_FDCWD, WHITEOUT, above, name, 0) == 0);
-}
-
-/* 1 if it has been there from the beginning. */
+/* A whiteout is a device that no driver has. */
 static int hide(int above, const char *name)
 {
-    mode_t mode = is_mounted() ? WHITEOUT_LATE : WHITEOUT_EARLY;
-    if (mode == WHITEOUT_EARLY && link_whiteout(above, name))
-        return 1;
-    if (mknodat(above, name, S_IFCHR | mode, makedev(0, 0)) == 0)
-        return mode == WHITEOUT_EARLY;
-    return errno == EEXIST ? is_early(above, name) : -errno;
+    return mknodat(above, name, S_IFCHR, makedev(0, 0)) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
 /* A directory that hides the one below it is marked. */
@@ -401,27 +387,21 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static bool is_last_place(const char *path, size_t length)
-{
-    return layer.place >= 0 && strncmp(layer.above, path, length) == 0 && !layer.above[length];
-}
-
 /* Most masks are for what most people do not have. */
 static bool has_directory_for(int home, const char *path)
 {
     char above[LINKS_PATH_MAX];
     const char *slash = strrchr(path, '/');
     struct stat info;
-    if (!slash || is_last_place(path, (size_t)(slash - path)))
+    if (!slash)
         return true;
     int length = snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
     return length > 0 && (size_t)length < sizeof above &&
            fstatat(home, above, &info, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-/* Goes down to the directory of the last name, in both; 0 where that ends before, and then
- * *ret_hidden says whether because all of it is hidden. */
-static int descend(int *masks, int *real, const char **rest, bool *ret_hidden)
+/* Goes down to the directory of the last name, in both; 0 where that ends before. */
+static int descend(int *masks, int *real, const char **rest)
 {
     for (const char *slash; *masks >= 0 && *real >= 0 && (slash = strchr(*rest, '/'));
          *rest = slash + 1) {
@@ -430,7 +410,6 @@ static int descend(int *masks, int *real, const char **rest, bool *ret_hidden)
         if (copy_directory(*masks, *real, name) < 0)
             return 0; /* there is nothing below what is not there, or is a link to elsewhere */
         int next = open_directory(*masks, name), next_real = open_directory(*real, name);
-        *ret_hidden = next < 0 && errno == ENOTDIR && is_early(*masks, name);
         (void)close(*masks);
         (void)close(*real);
         *masks = next;
@@ -441,64 +420,36 @@ static int descend(int *masks, int *real, const char **rest, bool *ret_hidden)
     return *masks < 0 || *real < 0 ? -errno : 1;
 }
 
-/* The directory of the layer that a path's last name is in, and that name; 0 where there is none, and
- * then *ret_hidden says whether because all of it is hidden. It is the layer's, or *ret_owned. */
-static int find_place(int home, const char *path, int *ret_place, const char **ret_name,
-                      bool *ret_hidden, int *ret_owned)
-{
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) : 0;
-    *ret_name = slash ? slash + 1 : path;
-    *ret_place = layer.root;
-    if (!slash)
-        return 1;
-    *ret_place = layer.place;
-    if (is_last_place(path, length))
-        return 1;
-    const char *rest = path;
-    autoclose int masks = fcntl(layer.root, F_DUPFD_CLOEXEC, 0);
-    autoclose int real = open_directory(home, ".");
-    int result = descend(&masks, &real, &rest, ret_hidden);
-    if (result <= 0)
-        return result;
-    *ret_place = *ret_owned = take_fd(&masks);
-    if (is_mounted() || length >= sizeof layer.above)
-        return 1;
-    forget_place();
-    memcpy(layer.above, path, length);
-    layer.above[length] = '\0';
-    layer.place = *ret_owned;
-    *ret_owned = -1;
-    return 1;
-}
-
-static int mask(int home, const char *path, int (*hide_name)(int, const char *),
-                struct brig_error *err)
+/* In the layer of what is mounted: whoever has not looked there yet will not see it. */
+static int hide_late(int home, const char *path, int (*hide_name)(int, const char *))
 {
     if (!has_directory_for(home, path))
         return 0;
-    if (!open_layer())
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", MASKS);
-    bool hidden = false;
-    int place = -1;
-    const char *name = NULL;
-    autoclose int owned = -1;
-    int result = find_place(home, path, &place, &name, &hidden, &owned);
-    if (result == 0)
-        return hidden;
-    if (result > 0)
-        result = hide_name(place, name);
+    const char *rest = path;
+    autoclose int masks = open_layer() ? fcntl(layer.root, F_DUPFD_CLOEXEC, 0) : -1;
+    autoclose int real = open_directory(home, ".");
+    int result = descend(&masks, &real, &rest);
+    return result > 0 ? hide_name(masks, rest) : result;
+}
+
+static int mask(int home, const char *path, enum layer_kind kind, struct brig_error *err)
+{
+    layer.used = true;
+    int result = !is_mounted()                     ? layer_hide(&layer.early, home, path, kind)
+                 : layer_hides(&layer.early, path) ? 1
+                 : kind == LAYER_OPAQUE            ? hide_late(home, path, hide_own)
+                                                   : hide_late(home, path, hide);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
 }
 
 int mounts_mask(int home, const char *path, struct brig_error *err)
 {
-    return mask(home, path, hide, err);
+    return mask(home, path, LAYER_WHITEOUT, err);
 }
 
 int mounts_mask_own(int home, const char *path, struct brig_error *err)
 {
-    return mask(home, path, hide_own, err);
+    return mask(home, path, LAYER_OPAQUE, err);
 }
 
 /* ---- masks in what is mounted already ---- */

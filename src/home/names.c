@@ -53,15 +53,18 @@ void names_read(struct names *ret_names, int dir_fd)
     autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *item;
     char other[NAME_MAX + 1] = "";
+    size_t count = 0;
     if (!dir)
         return;
     for (errno = 0; (item = readdir(dir)); errno = 0) {
         unsigned place = place_of(item->d_name);
+        count += strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0;
         ret_names->bits[place / 64] |= UINT64_C(1) << place % 64;
         if (!*other)
             (void)flip_case(item->d_name, other);
     }
     ret_names->known = errno == 0 && !is_folding(ret_names, dir_fd, other);
+    ret_names->empty = ret_names->known && count == 0;
 }
 
 bool names_may_have(const struct names *names, const char *path)

@@ -10,6 +10,7 @@
 
 struct names {
     bool known; /* if not, anything may be there */
+    bool empty; /* nothing is */
     uint64_t bits[NAMES_WORDS];
 };
 

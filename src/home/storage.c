@@ -213,6 +213,18 @@ void storage_mark(int work, enum storage_layers layers)
         (void)fremovexattr(work, MARK);
 }
 
+#define LEAVINGS "old"
+
+void storage_move_leavings(int work)
+{
+    (void)SYS(renameat2, work, "work", work, LEAVINGS, RENAME_NOREPLACE);
+}
+
+void storage_remove_leavings(int work)
+{
+    (void)tree_remove(work, LEAVINGS, NULL);
+}
+
 int storage_set_aside(int changes, char ret_name[STORAGE_NAME_MAX], struct brig_error *err)
 {
     char link[64], path[STORAGE_NAME_MAX], aside[STORAGE_NAME_MAX + 32];
