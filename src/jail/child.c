@@ -20,6 +20,7 @@
 #include "jail/wire.h"
 
 #define ROOM_FOR_FDS 1000
+#define WAIT_ALL 0x40000000 /* __WALL */
 
 bool child_has_intermediate(const struct plan *plan)
 {
@@ -146,7 +147,7 @@ static int take_steps(const struct start *start, const struct plan_step *steps, 
 {
     for (size_t i = from; i < to; i++) {
         const struct plan_step *step = &steps[i];
-        int result = take_step(start, step);
+        int result = step->done ? 0 : take_step(start, step);
         if (result >= 0 || (step->if_reachable && result == -ERR_EACCES))
             continue;
         if (!step->soft)
@@ -591,6 +592,8 @@ static int join_namespaces(const struct plan *plan)
         result = SYS(setns, plan->join_mntns, CLONE_NEWNS);
     if (result >= 0 && plan->join_netns >= 0)
         result = SYS(setns, plan->join_netns, CLONE_NEWNET);
+    for (size_t i = 0; i < plan->join_more_count && result >= 0; i++)
+        result = SYS(setns, plan->join_more[i], 0);
     return (int)result;
 }
 
@@ -632,6 +635,45 @@ static int intermediate_main(void *argument)
         return child_failed(start, PLAN_STEP_CLONE, pid);
     child_wait_until_gone(&start->command_here);
     return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
+}
+
+/* The first process of a jail that is begun with early. */
+static long clone_early(struct start *start, unsigned long flags, const int *cgroup)
+{
+    return child_clone(start, &(struct child_clone){
+                                  .flags = birth_flags(start->plan) | flags | CLONE_VM | CLONE_PIDFD,
+                                  .stack = 1,
+                                  .here = &start->first_here,
+                                  .cgroup = cgroup,
+                                  .function = first_main,
+                              });
+}
+
+/* Joins what was made ahead for the first process, as a pid namespace belongs to the user namespace of who
+ * clones it. Its fds are the caller's, who is to have the pidfd. */
+static int joiner_main(void *argument)
+{
+    struct start *start = argument;
+    int result = child_enter_group(start); /* while we may */
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
+    if ((result = join_namespaces(start->plan)) < 0)
+        return child_failed(start, PLAN_STEP_JOIN, result);
+    start->first = (int)clone_early(start, CLONE_PARENT, 0);
+    return start->first < 0 ? child_failed(start, PLAN_STEP_CLONE, start->first) : 0;
+}
+
+static long begin_given(struct start *start)
+{
+    start->first = -ERR_EPERM;
+    long joiner =
+        child_clone(start, &(struct child_clone){.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES,
+                                                 .cgroup = group_of(start->plan),
+                                                 .function = joiner_main});
+    if (joiner < 0)
+        return joiner;
+    (void)SYS(wait4, joiner, 0, WAIT_ALL, 0);
+    return start->first;
 }
 
 /* What a start is kept in, above the stacks. */
@@ -709,14 +751,8 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
     /* Whether it binds itself or child_go_on() does, these it may run on afterwards. */
     start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
     start->pinned = start->cpus_size > 0;
-    long pid = child_clone(
-        start, &(struct child_clone){
-                   .flags = birth_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),
-                   .stack = 1,
-                   .here = &start->first_here,
-                   .cgroup = group_of(plan),
-                   .function = first_main,
-               });
+    long pid = plan->given ? begin_given(start)
+                           : clone_early(start, sharing_flag(start), group_of(plan));
     start->first = (int)pid;
     if (pid >= 0)
         *ret_pidfd = start->pidfd;

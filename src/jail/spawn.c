@@ -314,7 +314,7 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
 static bool can_begin(const struct plan *plan, bool wants_pty)
 {
     return plan->rung == PLAN_FULL && plan->two_cpus && !wants_pty && !plan->become &&
-           !plan->parent_maps && plan->join_userns < 0;
+           !plan->parent_maps && (plan->join_userns < 0 || plan->given);
 }
 
 static void end_early(struct spawn_early *early)
