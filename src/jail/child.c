@@ -637,6 +637,12 @@ static int intermediate_main(void *argument)
     return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
 }
 
+/* What a start is kept in, above the stacks. */
+static struct start *start_in(void *memory)
+{
+    return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
+}
+
 /* The first process of a jail that is begun with early. */
 static long clone_early(struct start *start, unsigned long flags, const int *cgroup)
 {
@@ -659,27 +665,33 @@ static int joiner_main(void *argument)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if ((result = join_namespaces(start->plan)) < 0)
         return child_failed(start, PLAN_STEP_JOIN, result);
-    start->first = (int)clone_early(start, CLONE_PARENT, 0);
-    return start->first < 0 ? child_failed(start, PLAN_STEP_CLONE, start->first) : 0;
+    stay_here(start); /* the caller goes on where it is */
+    long first = clone_early(start, CLONE_PARENT, 0);
+    start->first = (int)first;
+    return first < 0 ? child_failed(start, PLAN_STEP_CLONE, first) : 0;
 }
 
 static long begin_given(struct start *start)
 {
-    start->first = -ERR_EPERM;
-    long joiner =
-        child_clone(start, &(struct child_clone){.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES,
-                                                 .cgroup = group_of(start->plan),
-                                                 .function = joiner_main});
-    if (joiner < 0)
-        return joiner;
-    (void)SYS(wait4, joiner, 0, WAIT_ALL, 0);
-    return start->first;
+    long joiner = child_clone(start, &(struct child_clone){.flags = CLONE_VM | CLONE_FILES,
+                                                           .here = &start->joiner_here,
+                                                           .cgroup = group_of(start->plan),
+                                                           .function = joiner_main});
+    start->joiner = joiner < 0 ? 0 : (int)joiner;
+    return joiner < 0 ? joiner : 0;
 }
 
-/* What a start is kept in, above the stacks. */
-static struct start *start_in(void *memory)
+long child_settle(void *memory, int *ret_pidfd)
 {
-    return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
+    struct start *start = start_in(memory);
+    child_wait_until_gone(&start->joiner_here);
+    if (start->joiner > 0)
+        (void)SYS(wait4, start->joiner, 0, WAIT_ALL, 0);
+    start->joiner = 0;
+    if (start->first <= 0)
+        return -ERR_EPERM; /* it has said why */
+    *ret_pidfd = start->pidfd;
+    return start->first;
 }
 
 /* Whether an intermediate can have the caller's memory and not a copy, which is most of what it costs.
@@ -751,8 +763,9 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
     /* Whether it binds itself or child_go_on() does, these it may run on afterwards. */
     start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
     start->pinned = start->cpus_size > 0;
-    long pid = plan->given ? begin_given(start)
-                           : clone_early(start, sharing_flag(start), group_of(plan));
+    if (plan->given)
+        return begin_given(start);
+    long pid = clone_early(start, sharing_flag(start), group_of(plan));
     start->first = (int)pid;
     if (pid >= 0)
         *ret_pidfd = start->pidfd;
@@ -774,10 +787,11 @@ void child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
     struct start *start = start_in(memory);
     await_begun(start);
     /* Left to itself the kernel would wake it on the CPU where it cloned who makes the network now,
-     * to wait for the end of that. Ours is about to be free. */
+     * to wait for the end of that. Ours is about to be free. Where there is no network to be made, it is
+     * busy where it is, and to be moved takes longer. */
     unsigned cpu = 0;
     unsigned long here[CPU_WORDS] = {0};
-    if (SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
+    if (!start->plan->given && SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
         here[cpu / 64] = 1UL << cpu % 64;
         (void)SYS(sched_setaffinity, start->first, sizeof here, here);
     }

@@ -604,6 +604,15 @@ int brig_start(const struct brig_policy *policy, const struct brig_command *comm
     return job_start_begun(NULL, policy, command, ret_job, err);
 }
 
+/* What could not join what was made ahead for it is made from scratch. */
+static struct brig_job *still_there(struct brig_job *begun)
+{
+    if (!begun || spawn_settle(&begun->begun->early))
+        return begun;
+    job_abandon(begun);
+    return NULL;
+}
+
 int job_start_begun(struct brig_job *begun, const struct brig_policy *policy,
                     const struct brig_command *command, struct brig_job **ret_job,
                     struct brig_error *err)
@@ -613,7 +622,7 @@ int job_start_begun(struct brig_job *begun, const struct brig_policy *policy,
         job_abandon(begun);
         return result;
     }
-    struct origin origin = {.policy = policy, .begun = begun};
+    struct origin origin = {.policy = policy, .begun = still_there(begun)};
     return start(&origin, command, ret_job, err);
 }
 

@@ -359,4 +359,5 @@ void ready_use(struct plan *plan, size_t described, struct ready_set *set)
     plan->door = NULL;
     for (size_t i = 0; i < described; i++)
         plan->steps[i].done = is_ahead(&plan->steps[i]);
+    plan->first_steps = plan->step_count; /* with no network to be made, all that is known can be built */
 }
