@@ -25,6 +25,7 @@
 #include "cli/message.h"
 #include "cli/settings.h"
 #include "cli/sightings.h"
+#include "home/ready.h"
 #include "jail/begun.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
@@ -375,6 +376,8 @@ void home_leave(const struct settings *settings, struct home_mounts *mounts)
 {
     if (settings->script && mounts->tmp >= 0) /* the mount is gone, but its filesystem is not */
         (void)unlinkat(mounts->tmp, strrchr(settings->script_path, '/') + 1, 0);
+    if (mounts->wants_preparer && mounts->lease >= 0)
+        home_start_preparer(mounts->lease);
     home_mounts_done(mounts);
 }
 
@@ -510,13 +513,34 @@ int home_foresee(const struct settings *settings, const struct identity *identit
     return status < 0 ? status : hide_as_user(settings, identity, true, &hidden, err);
 }
 
+/* The holder, who may have namespaces that were made ahead. */
+struct source {
+    int called;
+    bool wants_preparer;
+};
+
+static void ask_holder(void *arg, const char *shape, size_t length)
+{
+    const struct source *source = arg;
+    home_ask_ready(source->called, shape, length);
+}
+
+static bool take_from_holder(void *arg, struct ready_set *ret_set)
+{
+    struct source *source = arg;
+    return home_take_ready(source->called, ret_set, &source->wants_preparer);
+}
+
 /* The namespaces need nothing of what is found out here. What runs before the command is started has
  * the machine to itself; and where streams pass through here, they are not ours. */
-static struct brig_job *begin(const struct settings *settings)
+static struct brig_job *begin(const struct settings *settings, struct source *source)
 {
     const struct brig_policy *policy = settings->policy;
     bool relayed = policy->limits_asked & 1U << BRIG_LIMIT_OUTPUT_BYTES;
-    return relayed || settings->initjails.count > 0 ? NULL : job_begin(policy);
+    const struct job_source from = {.ask = ask_holder, .take = take_from_holder, .arg = source};
+    if (relayed || settings->initjails.count > 0)
+        return NULL;
+    return job_begin(policy, source->called >= 0 ? &from : NULL);
 }
 
 static int enter(const struct settings *settings, const struct identity *identity,
@@ -532,12 +556,13 @@ static int enter(const struct settings *settings, const struct identity *identit
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "this user has no home directory; use -m sealed, which needs none");
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
-    if (kept && status == 0)
-        *ret_begun = begin(settings);
-    /* While it is found out what is to be hidden, the holder sees who it is that calls. */
+    /* While the jail is begun with, the holder sees who it is that calls. */
     autoclose int called =
         kept && status == 0 ? home_call(settings->storage, settings->jail, jail_uid(policy, owner))
                             : -1;
+    struct source source = {.called = called};
+    if (kept && status == 0)
+        *ret_begun = begin(settings, &source);
     if (status == 0 && (kept || shows_host(policy)))
         status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);
@@ -560,6 +585,7 @@ static int enter(const struct settings *settings, const struct identity *identit
         home_mounts_done(&mounts);
         return status;
     }
+    mounts.wants_preparer = source.wants_preparer;
     remember_jail(settings, identity);
     if (*mounts.notice)
         message_warning("%s", mounts.notice);

@@ -189,6 +189,11 @@ static bool serve(struct holder *holder, struct holder_run *run)
     case HOME_JOIN:
         join(holder, run, &request, &given);
         return true;
+    case HOME_READY:
+        return holder_ready_give(holder, run, &request);
+    case HOME_PREPARER:
+        holder_ready_adopt(holder, &given);
+        return true;
     case HOME_LIST:
         list(holder, run, &reply);
         break;
@@ -275,16 +280,23 @@ static void drop_run(struct holder *holder, size_t which)
     (void)close(holder->runs[which].socket);
     holder->runs[which] = holder->runs[--holder->run_count];
     holder_relax_disk(holder);
+    holder_ready_after(holder);
 }
 
-/* How long to wait for something to happen. */
-static int patience_ms(const struct holder *holder)
+/* How long to wait for something to happen, but for what is to be made ready. */
+static int usual_patience_ms(const struct holder *holder)
 {
     if (holder->watch_due_ms != 0)
         return WATCH_DELAY_MS;
     if (holder->run_count == 0)
         return LINGER_MS;
     return holder->masking.blind ? BLIND_MS : -1;
+}
+
+static int patience_ms(const struct holder *holder)
+{
+    int usual = usual_patience_ms(holder), ready = holder_ready_patience_ms(holder);
+    return ready >= 0 && (usual < 0 || ready < usual) ? ready : usual;
 }
 
 /* Those that have gone, or those that have not. From the end: dropping moves the last one here. */
@@ -313,7 +325,7 @@ static void leave_session(struct holder *holder)
 
 static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
-    static struct pollfd fds[HOLDER_RUNS_MAX + 2];
+    static struct pollfd fds[HOLDER_RUNS_MAX + 3];
     for (;;) {
         size_t count = holder->run_count, events = count + 1;
         fds[0] = (struct pollfd){.fd = holder->listener, .events = POLLIN};
@@ -322,7 +334,10 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
                                          .events = holder->runs[i].joined ? 0 : POLLIN};
         fds[events] =
             (struct pollfd){.fd = count > 0 ? holder->masking.inotify : -1, .events = POLLIN};
-        int ready = poll(fds, count + 2, patience_ms(holder));
+        fds[events + 1] = (struct pollfd){.fd = holder->ready.preparer, .events = POLLIN};
+        int ready = poll(fds, count + 3, patience_ms(holder));
+        if (ready == 0 && holder_ready_prepare(holder))
+            continue;
         if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
             (ready < 0 && errno != EINTR))
             leave(holder, 0);
@@ -335,6 +350,8 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         }
         if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
             masking_process(&holder->masking);
+        if (fds[events + 1].revents != 0)
+            holder_ready_take(holder);
         /* Who has gone first: who joins now may be alone then, and have masks of its own. */
         serve_some(holder, fds, true);
         serve_some(holder, fds, false);
@@ -376,15 +393,15 @@ static int start_listening(struct holder *holder, struct brig_error *err)
     return 0;
 }
 
-/* With nothing of the caller's. Its session is left after the first answer: that is a scheduling group of
- * its own, which comes after those that wait for a CPU already. */
-static void settle_down(void)
+/* Its session is left after the first answer: that is a scheduling group of its own, which comes after
+ * those that wait for a CPU already. */
+void holder_settle_down(const char *name)
 {
     sigset_t none;
     if (chdir("/") < 0)
         _exit(1);
     (void)umask(077);
-    (void)prctl(PR_SET_NAME, HOME_HOLDER_NAME);
+    (void)prctl(PR_SET_NAME, name);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
         (void)dup2(null, fd);
@@ -447,7 +464,8 @@ int home_holder_main(void)
     const int first = 3;
     holder.sockets = holder.storage = holder.listener = holder.lock = holder.leavings = -1;
     holder.masking = holder.links = MASKING_INIT;
-    settle_down();
+    holder_ready_init(&holder.ready);
+    holder_settle_down(HOME_HOLDER_NAME);
     ssize_t length = recv(first, &request, sizeof request - 1, 0);
     if (length < (ssize_t)sizeof request.head || request.head.version != HOME_WIRE_VERSION ||
         request.head.length != (size_t)length - sizeof request.head)

@@ -50,6 +50,7 @@ struct home_mounts {
     int lease;    /* the connection: the holder counts it as a run while it is open */
     int lock;     /* keeps others from mounting the same again, should the holder die */
     bool created; /* the home is new */
+    bool wants_preparer; /* see ready.h */
     /* What masks lead to by symbolic links, each ended by a NUL: relative to the home, or absolute if
      * it is not in it. The home has it hidden; grants and the host's view have not. */
     char *places;

@@ -8,7 +8,7 @@
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 4
+#define HOME_WIRE_VERSION 5
 #define HOME_TEXT_MAX 65536   /* of a request's strings */
 #define HOME_RULES_MAX 4096   /* masks and the like */
 #define HOME_PLACES_MAX 16384 /* bytes of places that masks lead to by links */
@@ -19,6 +19,8 @@ enum home_op {
     HOME_LIST, /* who is */
     HOME_LEFT, /* what comes with it is to be closed; there is no answer */
     HOME_MASK, /* hide more, now; with the end of a pipe, for who has done so to close */
+    HOME_READY,    /* namespaces of the shape that follows, if there are any: see ready.h */
+    HOME_PREPARER, /* the socket to who makes them comes with it; there is no answer */
 };
 
 /* Followed by `length` bytes of strings, each ended by a NUL: the user's home, then the masks, then

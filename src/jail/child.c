@@ -21,6 +21,7 @@
 
 #define ROOM_FOR_FDS 1000
 #define ROOM_BESIDE_SLOTS 64 /* for what is open only for a while, and rules */
+#define WAIT_ALL 0x40000000  /* __WALL */
 
 bool child_has_intermediate(const struct plan *plan)
 {
@@ -147,7 +148,7 @@ static int take_steps(const struct start *start, const struct plan_step *steps, 
 {
     for (size_t i = from; i < to; i++) {
         const struct plan_step *step = &steps[i];
-        int result = take_step(start, step);
+        int result = step->done ? 0 : take_step(start, step);
         if (result >= 0 || (step->if_reachable && result == -ERR_EACCES))
             continue;
         if (!step->soft)
@@ -596,6 +597,8 @@ static int join_namespaces(const struct plan *plan)
         result = SYS(setns, plan->join_mntns, CLONE_NEWNS);
     if (result >= 0 && plan->join_netns >= 0)
         result = SYS(setns, plan->join_netns, CLONE_NEWNET);
+    for (size_t i = 0; i < plan->join_more_count && result >= 0; i++)
+        result = SYS(setns, plan->join_more[i], 0);
     return (int)result;
 }
 
@@ -643,6 +646,57 @@ static int intermediate_main(void *argument)
 static struct start *start_in(void *memory)
 {
     return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
+}
+
+/* The first process of a jail that is begun with early. */
+static long clone_early(struct start *start, unsigned long flags, const int *cgroup)
+{
+    return child_clone(start, &(struct child_clone){
+                                  .flags = birth_flags(start->plan) | flags | CLONE_VM | CLONE_PIDFD,
+                                  .stack = 1,
+                                  .here = &start->first_here,
+                                  .cgroup = cgroup,
+                                  .function = first_main,
+                              });
+}
+
+/* Joins what was made ahead for the first process, as a pid namespace belongs to the user namespace of who
+ * clones it. Its fds are the caller's, who is to have the pidfd. */
+static int joiner_main(void *argument)
+{
+    struct start *start = argument;
+    int result = child_enter_group(start); /* while we may */
+    if (result < 0)
+        return child_failed(start, PLAN_STEP_CGROUP, result);
+    if ((result = join_namespaces(start->plan)) < 0)
+        return child_failed(start, PLAN_STEP_JOIN, result);
+    stay_here(start); /* the caller goes on where it is */
+    long first = clone_early(start, CLONE_PARENT, 0);
+    start->first = (int)first;
+    return first < 0 ? child_failed(start, PLAN_STEP_CLONE, first) : 0;
+}
+
+static long begin_given(struct start *start)
+{
+    long joiner = child_clone(start, &(struct child_clone){.flags = CLONE_VM | CLONE_FILES,
+                                                           .here = &start->joiner_here,
+                                                           .cgroup = group_of(start->plan),
+                                                           .function = joiner_main});
+    start->joiner = joiner < 0 ? 0 : (int)joiner;
+    return joiner < 0 ? joiner : 0;
+}
+
+long child_settle(void *memory, int *ret_pidfd)
+{
+    struct start *start = start_in(memory);
+    child_wait_until_gone(&start->joiner_here);
+    if (start->joiner > 0)
+        (void)SYS(wait4, start->joiner, 0, WAIT_ALL, 0);
+    start->joiner = 0;
+    if (start->first <= 0)
+        return -ERR_EPERM; /* it has said why */
+    *ret_pidfd = start->pidfd;
+    return start->first;
 }
 
 /* Whether an intermediate can have the caller's memory and not a copy, which is most of what it costs.
@@ -714,14 +768,9 @@ long child_begin(const struct plan *plan, const int wire[2], void *memory, int *
     /* Whether it binds itself or child_go_on() does, these it may run on afterwards. */
     start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
     start->pinned = start->cpus_size > 0;
-    long pid = child_clone(
-        start, &(struct child_clone){
-                   .flags = birth_flags(plan) | CLONE_VM | CLONE_PIDFD | sharing_flag(start),
-                   .stack = 1,
-                   .here = &start->first_here,
-                   .cgroup = group_of(plan),
-                   .function = first_main,
-               });
+    if (plan->given)
+        return begin_given(start);
+    long pid = clone_early(start, sharing_flag(start), group_of(plan));
     start->first = (int)pid;
     if (pid >= 0)
         *ret_pidfd = start->pidfd;
@@ -743,10 +792,11 @@ void child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
     struct start *start = start_in(memory);
     await_begun(start);
     /* Left to itself the kernel would wake it on the CPU where it cloned who makes the network now,
-     * to wait for the end of that. Ours is about to be free. */
+     * to wait for the end of that. Ours is about to be free. Where there is no network to be made, it is
+     * busy where it is, and to be moved takes longer. */
     unsigned cpu = 0;
     unsigned long here[CPU_WORDS] = {0};
-    if (SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
+    if (!start->plan->given && SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
         here[cpu / 64] = 1UL << cpu % 64;
         (void)SYS(sched_setaffinity, start->first, sizeof here, here);
     }

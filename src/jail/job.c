@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "jail/held.h"
+#include "jail/ready.h"
 #include "jail/spawn.h"
 #include "jail/sys.h"
 
@@ -638,6 +639,9 @@ void brig_job_free(struct brig_job *job)
     capture_done(&job->captures[1]);
     watch_done(&job->watch);
     plan_done(&job->plan);
+    if (job->given)
+        ready_set_done(job->given);
+    free(job->given);
     limits_done(&job->limits);
     free(job);
 }

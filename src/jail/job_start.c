@@ -18,6 +18,7 @@
 #include "jail/held.h"
 #include "jail/job.h"
 #include "jail/limits.h"
+#include "jail/ready.h"
 #include "jail/template.h"
 #include "jail/unenforced.h"
 #include "jail/zygote_parts.h"
@@ -63,6 +64,18 @@ static int take_door(struct brig_job *job, const struct brig_policy *policy,
     return 0;
 }
 
+/* The door's sockets were made ahead, and are not the child's to send. */
+static void take_given_sockets(struct brig_job *job, struct door_sockets *sockets)
+{
+    struct ready_set *given = job->given;
+    if (!given || !job->plan.given)
+        return;
+    for (size_t i = 0; i < given->socket_count; i++)
+        door_sockets_add(sockets, given->sockets[i].kind, given->sockets[i].index,
+                         given->sockets[i].fd);
+    given->socket_count = 0;
+}
+
 /* Completes job->plan with the command, starts it, and takes what came of it. */
 static int launch(struct brig_job *job, const struct brig_policy *policy,
                   const struct brig_command *command, struct streams *streams,
@@ -100,6 +113,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->denials.listener = fds_keep_high(spawned.listener);
     if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
         job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
+    take_given_sockets(job, &spawned.door);
     result = take_door(job, policy, &spawned.door, err);
     job->end = spawned.end;
     job->stop_signal = spawned.stop_signal;
@@ -142,6 +156,8 @@ static bool has_low_fds(const struct plan *plan)
         low = low && is_low(plan->steps[i].fd);
     for (size_t i = 0; i < plan->rule_count; i++)
         low = low && is_low(plan->rules[i].fd);
+    for (size_t i = 0; i < plan->join_more_count; i++)
+        low = low && is_low(plan->join_more[i]);
     return low && is_low(plan->join_userns) && is_low(plan->join_mntns) && is_low(plan->join_netns);
 }
 
@@ -597,6 +613,15 @@ int brig_start(const struct brig_policy *policy, const struct brig_command *comm
     return job_start_begun(NULL, policy, command, ret_job, err);
 }
 
+/* What could not join what was made ahead for it is made from scratch. */
+static struct brig_job *still_there(struct brig_job *begun)
+{
+    if (!begun || spawn_settle(&begun->begun->early))
+        return begun;
+    job_abandon(begun);
+    return NULL;
+}
+
 int job_start_begun(struct brig_job *begun, const struct brig_policy *policy,
                     const struct brig_command *command, struct brig_job **ret_job,
                     struct brig_error *err)
@@ -606,7 +631,7 @@ int job_start_begun(struct brig_job *begun, const struct brig_policy *policy,
         job_abandon(begun);
         return result;
     }
-    struct origin origin = {.policy = policy, .begun = begun};
+    struct origin origin = {.policy = policy, .begun = still_there(begun)};
     return start(&origin, command, ret_job, err);
 }
 

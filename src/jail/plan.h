@@ -78,6 +78,7 @@ struct plan_step {
     bool if_reachable; /* what we are not let to, nobody in the jail is */
     bool fresh;        /* made anew for each run of a template, see plan_template.c */
     bool alone;        /* left out of templates, whose runs share a user namespace */
+    bool done;         /* ahead, with the namespaces that are joined: see ready.h */
     int slot, from;
     int fd;
     unsigned flags;
@@ -178,6 +179,7 @@ struct plan {
     gid_t inside_gid;
     uint32_t range_first, range_count; /* instead: ids the parent maps to themselves, as root */
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
+    bool given;                              /* made ahead for this run alone; those, and join_more */
     bool enters;                             /* a jail that runs already; those, and: */
     int join_more[PLAN_JOIN_MAX];
     size_t join_more_count;

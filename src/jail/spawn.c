@@ -314,7 +314,7 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
 static bool can_begin(const struct plan *plan, bool wants_pty)
 {
     return plan->rung == PLAN_FULL && plan->two_cpus && !wants_pty && !plan->become &&
-           !plan->parent_maps && plan->join_userns < 0;
+           !plan->parent_maps && (plan->join_userns < 0 || plan->given);
 }
 
 static void end_early(struct spawn_early *early)
@@ -347,9 +347,18 @@ void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *re
         (void)close(early.wire_child);
         return;
     }
-    early.pid = (pid_t)pid;
+    early.pid = (pid_t)pid; /* 0: spawn_settle() is to come */
     early.begun = true;
     *ret_early = early;
+}
+
+bool spawn_settle(struct spawn_early *early)
+{
+    if (!early->begun || early->pid > 0)
+        return early->begun;
+    long pid = child_settle(early->memory, &early->pidfd);
+    early->pid = pid < 0 ? 0 : (pid_t)pid;
+    return pid > 0;
 }
 
 static struct spawned begun(const struct spawn_early *early)
@@ -365,6 +374,7 @@ void spawn_abandon(struct spawn_early *early)
 {
     if (!early->begun)
         return;
+    (void)spawn_settle(early);
     struct spawned spawned = begun(early);
     undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
     end_early(early);
@@ -392,6 +402,8 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
     size_t mount_count = find_mounts(plan, early, mounts);
     if (mount_count > CHILD_GIVEN_MAX)
         return brig_fail(err, BRIG_E_SETUP, 0, "more than %d mounts of a jail", CHILD_GIVEN_MAX);
+    if (!spawn_settle(early))
+        return plan_explain_failure(plan, PLAN_STEP_JOIN, EPERM, err);
     block_signals(&before);
     child_go_on(early->memory, early->wire, mounts, mount_count);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);

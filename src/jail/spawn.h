@@ -49,6 +49,8 @@ struct spawn_early {
  * either spawn_jail() or spawn_abandon() must follow, by the same thread. */
 void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *ret_early);
 void spawn_abandon(struct spawn_early *early);
+/* Whether what was begun with is there: where namespaces are joined, that is known only later. */
+bool spawn_settle(struct spawn_early *early);
 
 /* `early` is what was begun with, or NULL. On failure nothing is left behind, and the code is as
  * plan_explain_failure() says. */

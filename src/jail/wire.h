@@ -27,6 +27,8 @@ enum wire_type {
     WIRE_GO,      /* to the child: the id maps are written */
     WIRE_GROUPS,  /* to the child: what it joins its groups by comes with it */
     WIRE_NETWORK, /* to a maker: one more network namespace; it answers with the same and an fd */
+    /* of who makes namespaces ahead */
+    WIRE_READY, /* one comes with it; a = enum ready_namespace */
 };
 
 struct wire_message {

@@ -48,7 +48,7 @@ static int go_on(struct brig_job *begun, const struct brig_policy *policy, const
 static void test_abandoned(void)
 {
     struct brig_policy *policy = new_policy();
-    struct brig_job *begun = job_begin(policy);
+    struct brig_job *begun = job_begin(policy, NULL);
     tap_ok(begun != NULL, "a jail is begun with");
     job_abandon(begun);
     tap_ok(!has_children(), "and nothing of it is left when it is abandoned");
@@ -60,12 +60,12 @@ static void test_grants(void)
 {
     struct brig_result result;
     struct brig_policy *policy = new_policy();
-    struct brig_job *begun = job_begin(policy);
+    struct brig_job *begun = job_begin(policy, NULL);
     tap_ok(begun != NULL, "a jail is begun with without grants");
     (void)go_on(begun, policy, "test ! -e /begun/there", &result);
     is_exit(&result, 0, "what is not granted is not there");
     brig_result_done(&result);
-    begun = job_begin(policy);
+    begun = job_begin(policy, NULL);
     grant(policy, "/begun");
     (void)go_on(begun, policy, "test -e /begun/there && ! touch /begun/new 2>/dev/null", &result);
     is_exit(&result, 0, "what is granted afterwards is there, and read-only");
@@ -81,7 +81,7 @@ static void test_many(void)
 {
     struct brig_result result;
     struct brig_policy *policy = new_policy();
-    struct brig_job *begun = job_begin(policy);
+    struct brig_job *begun = job_begin(policy, NULL);
     for (int i = 0; i < MANY; i++) {
         char dest[32];
         (void)snprintf(dest, sizeof dest, "/begun/%d", i);
@@ -114,14 +114,14 @@ static void test_errand(void)
     struct brig_result result;
     struct brig_policy *policy = new_policy();
     policy->errand = (struct policy_errand){.run = count_errand, .arg = &count};
-    struct brig_job *begun = job_begin(policy);
+    struct brig_job *begun = job_begin(policy, NULL);
     tap_is_int(count, 0, "the errand is not run when a jail is begun with");
     (void)go_on(begun, policy, "exit 3", &result);
     is_exit(&result, 3, "the command runs");
     tap_is_int(count, 1, "and the errand was run before");
     brig_result_done(&result);
     policy->errand = (struct policy_errand){.run = fail_errand};
-    begun = job_begin(policy);
+    begun = job_begin(policy, NULL);
     tap_is_int(go_on(begun, policy, "exit 3", &result), BRIG_E_SETUP,
                "without its errand nothing is started");
     brig_result_done(&result);
@@ -134,7 +134,7 @@ static void test_refused(void)
 {
     struct brig_policy *policy = new_policy();
     set_limit(policy, BRIG_LIMIT_MEMORY_BYTES, 64 << 20);
-    tap_ok(job_begin(policy) == NULL, "a jail with a limit that takes a group is not begun with");
+    tap_ok(job_begin(policy, NULL) == NULL, "a jail with a limit that takes a group is not begun with");
     brig_policy_free(policy);
     tap_ok(!has_children(), "nor is anything of it there");
 }
@@ -146,7 +146,7 @@ static bool become_ordinary(void)
     if (geteuid() != 0)
         return true;
     struct brig_policy *policy = new_policy();
-    tap_ok(job_begin(policy) == NULL, "root's are not begun with");
+    tap_ok(job_begin(policy, NULL) == NULL, "root's are not begun with");
     brig_policy_free(policy);
     if (setgroups(0, NULL) < 0 && errno == EPERM)
         return false;
@@ -169,7 +169,7 @@ int main(void)
         tap_bail("open: %s", strerror(errno));
     (void)close(fd);
     struct brig_policy *policy = new_policy();
-    struct brig_job *begun = job_begin(policy);
+    struct brig_job *begun = job_begin(policy, NULL);
     bool possible = begun != NULL;
     job_abandon(begun);
     brig_policy_free(policy);
