@@ -33,7 +33,8 @@ struct bench {
     size_t count;
     unsigned rounds;
     unsigned warmup;
-    uint64_t random; /* xorshift state: the order only has to be unrelated to the machine */
+    unsigned pause_ms; /* before each run */
+    uint64_t random;   /* xorshift state: the order only has to be unrelated to the machine */
 };
 
 static const char *clean_env[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LANG=C",
@@ -83,14 +84,24 @@ static uint64_t run_program(char **argv, const posix_spawn_file_actions_t *actio
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? spent : 0;
 }
 
+/* Until the kernel has cleared away what the run before has left. */
+static void pause_for(unsigned ms)
+{
+    struct timespec left = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+    while (ms > 0 && nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
+}
+
 /* One run of one launcher. Returns its time, 0 when it failed. */
-static uint64_t run_once(const struct launcher *launcher, const posix_spawn_file_actions_t *actions)
+static uint64_t run_once(const struct launcher *launcher, unsigned pause_ms,
+                         const posix_spawn_file_actions_t *actions)
 {
     char *before[] = {launcher->before, NULL};
     if (launcher->directory && chdir(launcher->directory) < 0)
         die(launcher->directory);
     if (launcher->before && run_program(before, actions) == 0)
         return 0;
+    pause_for(pause_ms);
     return run_program(launcher->argv, actions);
 }
 
@@ -116,7 +127,7 @@ static void run_rounds(struct bench *bench)
         }
         for (size_t i = 0; i < bench->count; i++) {
             struct launcher *launcher = &bench->launchers[order[i]];
-            uint64_t spent = run_once(launcher, &actions);
+            uint64_t spent = run_once(launcher, bench->pause_ms, &actions);
             if (spent == 0)
                 launcher->failures++;
             if (round >= bench->warmup)
@@ -181,9 +192,10 @@ static void report(struct bench *bench)
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: harness [-n ROUNDS] [-w WARMUP] [-H HOME] LAUNCHER [" SEPARATOR
-                    " LAUNCHER]...\n"
-                    "LAUNCHER: NAME [dir=DIRECTORY] [before=PROGRAM] PROGRAM [ARG...]\n");
+    fprintf(stderr,
+            "usage: harness [-n ROUNDS] [-w WARMUP] [-p PAUSE_MS] [-H HOME] LAUNCHER [" SEPARATOR
+            " LAUNCHER]...\n"
+            "LAUNCHER: NAME [dir=DIRECTORY] [before=PROGRAM] PROGRAM [ARG...]\n");
     exit(2);
 }
 
@@ -234,11 +246,13 @@ int main(int argc, char **argv)
     struct bench bench = {.rounds = 300, .warmup = 5, .random = now_ns() | 1};
     int option;
     const char *home = NULL;
-    while ((option = getopt(argc, argv, "+n:w:H:")) != -1) {
+    while ((option = getopt(argc, argv, "+n:w:p:H:")) != -1) {
         if (option == 'n')
             bench.rounds = parse_count(optarg);
         else if (option == 'w')
             bench.warmup = parse_count(optarg);
+        else if (option == 'p')
+            bench.pause_ms = parse_count(optarg);
         else if (option == 'H')
             home = optarg;
         else
