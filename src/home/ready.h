@@ -25,7 +25,8 @@ struct ready_answer {
 /* Sends a set, or NULL that there is none; false if that was not possible. Never waits. */
 bool ready_send(int socket, const struct ready_set *set, bool wants_preparer);
 /* Receives one, with flags as for recvmsg(); false at the end, or if it is of another version. */
-bool ready_receive(int socket, int flags, struct ready_answer *ret_answer, struct ready_set *ret_set);
+bool ready_receive(int socket, int flags, struct ready_answer *ret_answer,
+                   struct ready_set *ret_set);
 
 /* ---- a run ---- */
 

@@ -288,7 +288,8 @@ static int make_namespaces(const struct shape *shape, int wire)
     plan.loopback = shape->head.loopback != 0;
     plan.door = shape->head.has_door ? &shape->door : NULL;
     const struct start start = {.plan = &plan, .wire = wire};
-    if (unshare((int)shape->head.flags) < 0 || !take_steps(shape) || child_make_network(&start) != 0)
+    if (unshare((int)shape->head.flags) < 0 || !take_steps(shape) ||
+        child_make_network(&start) != 0)
         return 1;
     return send_namespaces(shape, wire) ? 0 : 1;
 }
@@ -359,5 +360,6 @@ void ready_use(struct plan *plan, size_t described, struct ready_set *set)
     plan->door = NULL;
     for (size_t i = 0; i < described; i++)
         plan->steps[i].done = is_ahead(&plan->steps[i]);
-    plan->first_steps = plan->step_count; /* with no network to be made, all that is known can be built */
+    plan->first_steps =
+        plan->step_count; /* with no network to be made, all that is known can be built */
 }
