@@ -117,11 +117,11 @@ void home_ask_ready(int called, const char *shape, size_t length)
     (void)sendmsg(called, &message, MSG_NOSIGNAL);
 }
 
-bool home_take_ready(int called, struct ready_set *ret_set, bool *ret_wants_preparer)
+int home_take_ready(int called, struct ready_set *ret_set, bool *ret_wants_preparer)
 {
     struct ready_answer answer;
     if (!ready_receive(called, 0, &answer, ret_set))
-        return false;
+        return -1;
     *ret_wants_preparer = answer.wants_preparer != 0;
     return answer.ready != 0;
 }
