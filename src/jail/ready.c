@@ -77,11 +77,12 @@ static bool is_ahead(const struct plan_step *step)
 }
 
 /* Not where groups are mapped from outside, or ids taken; nor where a later namespace is refused, which
- * the run makes itself. */
+ * the run makes itself; nor with one CPU, where nothing is begun with early. */
 static bool can_be_ahead(const struct plan *plan)
 {
     if (plan->rung != PLAN_FULL || plan->become || plan->parent_maps || plan->join_userns >= 0 ||
-        plan->range_count > 0 || plan->step_count > STEPS_MAX || plan->missing != 0)
+        plan->range_count > 0 || plan->step_count > STEPS_MAX || plan->missing != 0 ||
+        !plan->two_cpus)
         return false;
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct plan_step *step = &plan->steps[i];

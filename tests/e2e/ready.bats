@@ -17,6 +17,7 @@ NUMBERS='readlink /proc/self/ns/user /proc/self/ns/ipc /proc/self/ns/uts /proc/s
 
 setup() {
     lib_is_root || cannot "only root can look into a holder"
+    [ "$(nproc)" -gt 1 ] || cannot "with one CPU nothing is made ahead"
     jails_setup
 }
 
