@@ -516,6 +516,7 @@ int home_foresee(const struct settings *settings, const struct identity *identit
 /* The holder, who may have namespaces that were made ahead. */
 struct source {
     int called;
+    bool lost; /* it has not answered, or in another way */
     bool wants_preparer;
 };
 
@@ -528,7 +529,9 @@ static void ask_holder(void *arg, const char *shape, size_t length)
 static bool take_from_holder(void *arg, struct ready_set *ret_set)
 {
     struct source *source = arg;
-    return home_take_ready(source->called, ret_set, &source->wants_preparer);
+    int taken = home_take_ready(source->called, ret_set, &source->wants_preparer);
+    source->lost = taken < 0;
+    return taken > 0;
 }
 
 /* The namespaces need nothing of what is found out here. What runs before the command is started has
@@ -563,6 +566,9 @@ static int enter(const struct settings *settings, const struct identity *identit
     struct source source = {.called = called};
     if (kept && status == 0)
         *ret_begun = begin(settings, &source);
+    /* A late answer must not be taken for another; join() calls again, and says why. */
+    if (source.lost)
+        (void)close(take_fd(&called));
     if (status == 0 && (kept || shows_host(policy)))
         status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);

@@ -22,13 +22,13 @@ struct holder_run {
 
 /* Namespaces for the next run, and who makes them. */
 struct holder_ready {
-    int preparer;     /* a socket to it, or -1 */
-    bool asked;       /* it is at work, */
-    bool stale;       /* for a shape that nobody wants by now */
-    bool failed;      /* it cannot make this shape */
-    bool has_set;     /* of this shape: */
-    uint64_t due_ms;  /* when one is to be made, by the monotonic clock; 0: never */
-    size_t length;    /* 0: nobody has asked yet */
+    int preparer;    /* a socket to it, or -1 */
+    bool asked;      /* it is at work, */
+    bool stale;      /* for a shape that nobody wants by now */
+    bool failed;     /* it cannot make this shape */
+    bool has_set;    /* of this shape: */
+    uint64_t due_ms; /* when one is to be made, by the monotonic clock; 0: never */
+    size_t length;   /* 0: nobody has asked yet */
     char shape[READY_SHAPE_MAX];
     struct ready_set set;
 };

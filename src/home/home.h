@@ -47,9 +47,9 @@ struct home_spec {
 /* What a run got: detached mounts, and its place in the jail. */
 struct home_mounts {
     int home, tmp, var_tmp, shm, run; /* -1: none */
-    int lease;    /* the connection: the holder counts it as a run while it is open */
-    int lock;     /* keeps others from mounting the same again, should the holder die */
-    bool created; /* the home is new */
+    int lease;           /* the connection: the holder counts it as a run while it is open */
+    int lock;            /* keeps others from mounting the same again, should the holder die */
+    bool created;        /* the home is new */
     bool wants_preparer; /* see ready.h */
     /* What masks lead to by symbolic links, each ended by a NUL: relative to the home, or absolute if
      * it is not in it. The home has it hidden; grants and the host's view have not. */

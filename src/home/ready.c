@@ -75,7 +75,8 @@ static bool place_fds(const struct ready_answer *answer, const int *fds, size_t 
            (answer->ready == 0 || set->namespaces[READY_USER] >= 0);
 }
 
-bool ready_receive(int socket, int flags, struct ready_answer *ret_answer, struct ready_set *ret_set)
+bool ready_receive(int socket, int flags, struct ready_answer *ret_answer,
+                   struct ready_set *ret_set)
 {
     struct ready_answer answer = {0};
     struct ready_set set = READY_SET_NONE;
@@ -116,11 +117,11 @@ void home_ask_ready(int called, const char *shape, size_t length)
     (void)sendmsg(called, &message, MSG_NOSIGNAL);
 }
 
-bool home_take_ready(int called, struct ready_set *ret_set, bool *ret_wants_preparer)
+int home_take_ready(int called, struct ready_set *ret_set, bool *ret_wants_preparer)
 {
     struct ready_answer answer;
     if (!ready_receive(called, 0, &answer, ret_set))
-        return false;
+        return -1;
     *ret_wants_preparer = answer.wants_preparer != 0;
     return answer.ready != 0;
 }
@@ -167,5 +168,6 @@ void home_start_preparer(int lease)
     autoclose int theirs = pair[1];
     const struct str nothing = {0};
     if (start_preparer(program, theirs))
-        (void)talk_send(lease, (struct home_request){.op = HOME_PREPARER}, &nothing, &ours, 1, NULL);
+        (void)talk_send(lease, (struct home_request){.op = HOME_PREPARER}, &nothing, &ours, 1,
+                        NULL);
 }

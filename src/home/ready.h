@@ -25,14 +25,16 @@ struct ready_answer {
 /* Sends a set, or NULL that there is none; false if that was not possible. Never waits. */
 bool ready_send(int socket, const struct ready_set *set, bool wants_preparer);
 /* Receives one, with flags as for recvmsg(); false at the end, or if it is of another version. */
-bool ready_receive(int socket, int flags, struct ready_answer *ret_answer, struct ready_set *ret_set);
+bool ready_receive(int socket, int flags, struct ready_answer *ret_answer,
+                   struct ready_set *ret_set);
 
 /* ---- a run ---- */
 
 /* Asks the holder for a set of this shape. */
 void home_ask_ready(int called, const char *shape, size_t length);
-/* Whether there is one. *ret_wants_preparer: home_start_preparer() would be welcome. */
-bool home_take_ready(int called, struct ready_set *ret_set, bool *ret_wants_preparer);
+/* 1 and a set, 0 if there is none, or -1: the connection is of no more use. *ret_wants_preparer:
+ * home_start_preparer() would be welcome. */
+int home_take_ready(int called, struct ready_set *ret_set, bool *ret_wants_preparer);
 /* Starts a preparer for the holder at the other end of a run's lease. If it cannot be, runs take longer. */
 void home_start_preparer(int lease);
 

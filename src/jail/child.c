@@ -651,13 +651,14 @@ static struct start *start_in(void *memory)
 /* The first process of a jail that is begun with early. */
 static long clone_early(struct start *start, unsigned long flags, const int *cgroup)
 {
-    return child_clone(start, &(struct child_clone){
-                                  .flags = birth_flags(start->plan) | flags | CLONE_VM | CLONE_PIDFD,
-                                  .stack = 1,
-                                  .here = &start->first_here,
-                                  .cgroup = cgroup,
-                                  .function = first_main,
-                              });
+    return child_clone(start,
+                       &(struct child_clone){
+                           .flags = birth_flags(start->plan) | flags | CLONE_VM | CLONE_PIDFD,
+                           .stack = 1,
+                           .here = &start->first_here,
+                           .cgroup = cgroup,
+                           .function = first_main,
+                       });
 }
 
 /* Joins what was made ahead for the first process, as a pid namespace belongs to the user namespace of who

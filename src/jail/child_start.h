@@ -49,12 +49,12 @@ struct start {
     unsigned umask;        /* the caller's, for the command */
     /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
     int first_here, command_here;
-    int pidfd;              /* of the first process, in the table of whoever cloned it */
-    int command_pidfd;      /* of the command's, for the first to join its network */
-    struct child_hold hold; /* of the first process: the command waits with its exec; */
-    int gate[2];            /* or, where that cannot be used, a pipe: init writes */
+    int pidfd;               /* of the first process, in the table of whoever cloned it */
+    int command_pidfd;       /* of the command's, for the first to join its network */
+    struct child_hold hold;  /* of the first process: the command waits with its exec; */
+    int gate[2];             /* or, where that cannot be used, a pipe: init writes */
     int joiner, joiner_here; /* who joins what was made ahead, and clones the first process */
-    bool early;             /* begun with before the plan was whole: */
+    bool early;              /* begun with before the plan was whole: */
     const struct plan_step *first_steps; /* what of it was known by then, */
     size_t first_count;                  /* as the list may be another one later; */
     int parent_wire; /* the caller's end, which must not stay open with its death, or -1; */

@@ -38,7 +38,7 @@ struct brig_job {
     struct cgroup_usage group_usage; /* when it was over */
     struct tools *tools;             /* bounded apart, or NULL */
     struct door *door;               /* of its network, or NULL */
-    struct ready_set *given;         /* whose sockets are the door's, until it is started; or NULL */
+    struct ready_set *given; /* whose sockets are the door's, until it is started; or NULL */
     struct denials denials;
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;

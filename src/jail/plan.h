@@ -179,8 +179,8 @@ struct plan {
     gid_t inside_gid;
     uint32_t range_first, range_count; /* instead: ids the parent maps to themselves, as root */
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
-    bool given;                              /* made ahead for this run alone; those, and join_more */
-    bool enters;                             /* a jail that runs already; those, and: */
+    bool given;  /* made ahead for this run alone; those, and join_more */
+    bool enters; /* a jail that runs already; those, and: */
     int join_more[PLAN_JOIN_MAX];
     size_t join_more_count;
     bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */

@@ -77,11 +77,12 @@ static bool is_ahead(const struct plan_step *step)
 }
 
 /* Not where groups are mapped from outside, or ids taken; nor where a later namespace is refused, which
- * the run makes itself. */
+ * the run makes itself; nor with one CPU, where nothing is begun with early. */
 static bool can_be_ahead(const struct plan *plan)
 {
     if (plan->rung != PLAN_FULL || plan->become || plan->parent_maps || plan->join_userns >= 0 ||
-        plan->range_count > 0 || plan->step_count > STEPS_MAX || plan->missing != 0)
+        plan->range_count > 0 || plan->step_count > STEPS_MAX || plan->missing != 0 ||
+        !plan->two_cpus)
         return false;
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct plan_step *step = &plan->steps[i];
@@ -288,7 +289,8 @@ static int make_namespaces(const struct shape *shape, int wire)
     plan.loopback = shape->head.loopback != 0;
     plan.door = shape->head.has_door ? &shape->door : NULL;
     const struct start start = {.plan = &plan, .wire = wire};
-    if (unshare((int)shape->head.flags) < 0 || !take_steps(shape) || child_make_network(&start) != 0)
+    if (unshare((int)shape->head.flags) < 0 || !take_steps(shape) ||
+        child_make_network(&start) != 0)
         return 1;
     return send_namespaces(shape, wire) ? 0 : 1;
 }
@@ -359,5 +361,6 @@ void ready_use(struct plan *plan, size_t described, struct ready_set *set)
     plan->door = NULL;
     for (size_t i = 0; i < described; i++)
         plan->steps[i].done = is_ahead(&plan->steps[i]);
-    plan->first_steps = plan->step_count; /* with no network to be made, all that is known can be built */
+    plan->first_steps =
+        plan->step_count; /* with no network to be made, all that is known can be built */
 }

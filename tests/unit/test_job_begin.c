@@ -134,7 +134,8 @@ static void test_refused(void)
 {
     struct brig_policy *policy = new_policy();
     set_limit(policy, BRIG_LIMIT_MEMORY_BYTES, 64 << 20);
-    tap_ok(job_begin(policy, NULL) == NULL, "a jail with a limit that takes a group is not begun with");
+    tap_ok(job_begin(policy, NULL) == NULL,
+           "a jail with a limit that takes a group is not begun with");
     brig_policy_free(policy);
     tap_ok(!has_children(), "nor is anything of it there");
 }
