@@ -311,7 +311,8 @@ static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
 }
 
 static int join(const struct settings *settings, const struct hidden *hidden, uid_t owner,
-                int called, struct home_mounts *mounts, struct brig_error *err)
+                int called, struct home_begun *begun, struct home_mounts *mounts,
+                struct brig_error *err)
 {
     const struct sightings *sightings = &hidden->sightings;
     const struct masks *masks = &hidden->masks;
@@ -339,6 +340,7 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .meanwhile = run_errand,
         .meanwhile_arg = &policy->errand,
         .called = called,
+        .begun = begun,
     };
     int status = home_join(&spec, mounts, err);
     /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
@@ -546,6 +548,19 @@ static struct brig_job *begin(const struct settings *settings, struct source *so
     return job_begin(policy, source->called >= 0 ? &from : NULL);
 }
 
+/* Nor does a holder, of which there is none yet; but what runs before the command may start it. */
+static struct home_begun *begin_holder(const struct settings *settings, uid_t owner)
+{
+    bool own = owner == geteuid() && jail_uid(settings->policy, owner) == owner;
+    return own && settings->initjails.count == 0 ? home_begin(settings->storage, settings->jail)
+                                                 : NULL;
+}
+
+static void begun_done(struct home_begun **begun)
+{
+    home_begun_free(*begun);
+}
+
 static int enter(const struct settings *settings, const struct identity *identity,
                  struct home_mounts *ret_mounts, struct live_masks *live,
                  struct brig_job **ret_begun, struct brig_error *err)
@@ -563,6 +578,8 @@ static int enter(const struct settings *settings, const struct identity *identit
     autoclose int called =
         kept && status == 0 ? home_call(settings->storage, settings->jail, jail_uid(policy, owner))
                             : -1;
+    __attribute__((cleanup(begun_done))) struct home_begun *holder =
+        kept && status == 0 && called < 0 ? begin_holder(settings, owner) : NULL;
     struct source source = {.called = called};
     if (kept && status == 0)
         *ret_begun = begin(settings, &source);
@@ -584,7 +601,7 @@ static int enter(const struct settings *settings, const struct identity *identit
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     status = initjail_run(settings, identity, owner, err);
     if (status == 0)
-        status = join(settings, &hidden, owner, take_fd(&called), &mounts, err);
+        status = join(settings, &hidden, owner, take_fd(&called), take_ptr(&holder), &mounts, err);
     if (status == 0)
         status = go_live(settings, identity, &hidden, live, err);
     if (status < 0) {

@@ -153,18 +153,29 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
 
 /* ---- finding or starting it ---- */
 
+#define STARTER_STACK 16384
+
+/* A holder that was begun with. The process that makes it is gone when it has executed its program. */
+struct home_begun {
+    uid_t uid; /* as whom it lives */
+    gid_t gid;
+    int program, theirs; /* for the holder: brig itself, and its end of the socket */
+    int socket;
+    pid_t starter;
+    _Alignas(16) char stack[STARTER_STACK];
+};
+
 /* In the child: becomes the user, then brig itself again, as the holder. */
-static __attribute__((noreturn)) void become_holder(const struct home_spec *spec, int program,
-                                                    int socket)
+static __attribute__((noreturn)) void become_holder(const struct home_begun *begun)
 {
     char *const argv[] = {(char *)(uintptr_t)HOME_HOLDER_NAME, NULL};
     char *const envp[] = {NULL};
-    if (geteuid() != spec->uid &&
-        (setgroups(0, NULL) < 0 || setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
-         setresuid(spec->uid, spec->uid, spec->uid) < 0))
+    if (geteuid() != begun->uid &&
+        (setgroups(0, NULL) < 0 || setresgid(begun->gid, begun->gid, begun->gid) < 0 ||
+         setresuid(begun->uid, begun->uid, begun->uid) < 0))
         _exit(1);
-    int moved = fcntl(program, F_DUPFD_CLOEXEC, 10);
-    if (moved >= 0 && (socket == 3 ? fcntl(3, F_SETFD, 0) : dup2(socket, 3)) >= 0) {
+    int moved = fcntl(begun->program, F_DUPFD_CLOEXEC, 10);
+    if (moved >= 0 && (begun->theirs == 3 ? fcntl(3, F_SETFD, 0) : dup2(begun->theirs, 3)) >= 0) {
         (void)SYS(close_range, 4, 9, 0);
         (void)SYS(close_range, 4, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
         (void)SYS(execveat, moved, "", argv, envp, AT_EMPTY_PATH);
@@ -172,21 +183,10 @@ static __attribute__((noreturn)) void become_holder(const struct home_spec *spec
     _exit(1);
 }
 
-#define STARTER_STACK 16384
-
-/* The process that makes the holder and is gone when that has executed its program. */
-struct starter {
-    const struct home_spec *spec;
-    int program, socket;
-    pid_t pid;
-    _Alignas(16) char stack[STARTER_STACK];
-};
-
 static int starter_main(void *arg)
 {
-    const struct starter *starter = arg;
     if (vfork() == 0)
-        become_holder(starter->spec, starter->program, starter->socket);
+        become_holder(arg);
     _exit(0);
 }
 
@@ -194,30 +194,84 @@ static int starter_main(void *arg)
  * begun with has it too. It has a stack of its own, so that we can go on meanwhile, and all signals
  * blocked, as a handler would be ours; the holder lifts that. But no memory is shared where ids are
  * taken, which makes it undumpable. */
-static int start_starter(struct starter *starter)
+static void start_starter(struct home_begun *begun)
 {
-    if (geteuid() == starter->spec->uid) {
+    if (geteuid() == begun->uid) {
         sigset_t all, before;
         (void)sigfillset(&all);
         (void)sigprocmask(SIG_SETMASK, &all, &before);
-        starter->pid =
-            clone(starter_main, starter->stack + STARTER_STACK, CLONE_VM | SIGCHLD, starter);
+        begun->starter =
+            clone(starter_main, begun->stack + STARTER_STACK, CLONE_VM | SIGCHLD, begun);
         (void)sigprocmask(SIG_SETMASK, &before, NULL);
-        return starter->pid < 0 ? -errno : 0;
+        return;
     }
-    starter->pid = fork();
-    if (starter->pid == 0) {
-        if (fork() == 0)
-            become_holder(starter->spec, starter->program, starter->socket);
-        _exit(0);
-    }
-    return starter->pid < 0 ? -errno : 0;
+    begun->starter = fork();
+    if (begun->starter != 0)
+        return;
+    if (fork() == 0)
+        become_holder(begun);
+    _exit(0);
 }
 
-static void await_starter(const struct starter *starter)
+/* Its parent is gone at once, so that nobody has to wait for the holder. */
+void home_begun_free(struct home_begun *begun)
 {
-    while (starter->pid > 0 && waitpid(starter->pid, NULL, 0) < 0 && errno == EINTR)
+    if (!begun)
+        return;
+    if (begun->socket >= 0)
+        (void)close(begun->socket);
+    while (begun->starter > 0 && waitpid(begun->starter, NULL, 0) < 0 && errno == EINTR)
         ;
+    free(begun);
+}
+
+static void begun_cleanup(struct home_begun **begun)
+{
+    home_begun_free(*begun);
+}
+
+/* A holder of our own making, and a socket to it; NULL if that fails. */
+static struct home_begun *begin_holder(uid_t uid, gid_t gid, struct brig_error *err)
+{
+    int pair[2];
+    autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    autofree struct home_begun *begun = malloc(sizeof *begun);
+    if (!begun || program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
+        return NULL;
+    }
+    autoclose int theirs = pair[1];
+    begun->uid = uid;
+    begun->gid = gid;
+    begun->program = program;
+    begun->theirs = theirs;
+    begun->socket = pair[0];
+    start_starter(begun);
+    if (begun->starter > 0)
+        return take_ptr(&begun);
+    (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
+    (void)close(begun->socket);
+    return NULL;
+}
+
+/* Tells a new holder which jail it is for. */
+static int introduce(int socket, const char *name, const char *storage, const char *key,
+                     struct brig_error *err)
+{
+    autostr struct str text = {0};
+    talk_add_text(&text, name);
+    talk_add_text(&text, *key ? "" : storage);
+    talk_add_text(&text, key);
+    return talk_send(socket, (struct home_request){.op = HOME_JOIN}, &text, NULL, 0, err);
+}
+
+struct home_begun *home_begin(const char *storage, const char *name)
+{
+    struct home_begun *begun = begin_holder(geteuid(), getegid(), NULL);
+    if (!begun || introduce(begun->socket, name, storage, "", NULL) == 0)
+        return begun;
+    home_begun_free(begun);
+    return NULL;
 }
 
 /* What a run asks for. */
@@ -227,67 +281,52 @@ struct asking {
     bool sent; /* to a holder that is being started, which will find it when it has */
 };
 
-/* Tells a new holder which jail it is for, and what we want of it; returns when it is ready. */
-static int greet_holder(const struct home_spec *spec, struct asking *asking, int socket,
-                        struct brig_error *err)
+static int introduce_for(const struct home_spec *spec, int socket, struct brig_error *err)
 {
-    autostr struct str text = {0};
     char key[STORAGE_KEY_MAX] = "";
-    int status = 0;
     if (spec->owner != spec->uid) { /* it could not even look at it, nor make a place for itself */
         autoclose int sockets = sockets_make(spec->uid, NULL, err);
         autoclose int storage = sockets < 0 ? sockets : open_storage(spec, err);
-        status = storage < 0 ? storage : storage_key(spec->storage, spec->name, key, err);
+        int status = storage < 0 ? storage : storage_key(spec->storage, spec->name, key, err);
+        if (status < 0)
+            return status;
     }
-    talk_add_text(&text, spec->name);
-    talk_add_text(&text, *key ? "" : spec->storage);
-    talk_add_text(&text, key);
+    return introduce(socket, spec->name, spec->storage, key, err);
+}
+
+/* The socket to a new holder, or to one that was begun with, when it is ready. */
+static int start_holder(const struct home_spec *spec, struct asking *asking,
+                        struct home_begun *begun, struct brig_error *err)
+{
+    __attribute__((cleanup(begun_cleanup))) struct home_begun *ours =
+        begun ? begun : begin_holder(spec->uid, spec->gid, err);
+    if (!ours)
+        return BRIG_E_SYSTEM;
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
-    if (status == 0)
-        status = talk_send(socket, (struct home_request){.op = HOME_JOIN}, &text, NULL, 0, err);
+    int status = begun ? 0 : introduce_for(spec, ours->socket, err);
     /* If more has to be given, or that fails, it is asked later. */
     asking->sent = status == 0 && spec->owner == spec->uid &&
-                   talk_send(socket, asking->head, asking->text, NULL, 0, NULL) == 0;
+                   talk_send(ours->socket, asking->head, asking->text, NULL, 0, NULL) == 0;
     if (status == 0 && asking->sent && spec->meanwhile)
         spec->meanwhile(spec->meanwhile_arg);
-    return status < 0 ? status : talk_receive(socket, &reply, NULL, fds, err);
+    if (status == 0)
+        status = talk_receive(ours->socket, &reply, NULL, fds, err);
+    return status < 0 ? status : take_fd(&ours->socket);
 }
 
-/* A holder of our own making, and a socket to it; its parent is gone at once, so that nobody has to
- * wait for it. */
-static int start_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
-{
-    int pair[2];
-    autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
-    autoclose int ours = pair[0];
-    autoclose int theirs = pair[1];
-    struct starter starter;
-    starter.spec = spec;
-    starter.program = program;
-    starter.socket = theirs;
-    int status = start_starter(&starter);
-    if (status < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, -status, "cannot start the jail's holder");
-    (void)close(take_fd(&theirs));
-    status = greet_holder(spec, asking, ours, err);
-    await_starter(&starter);
-    return status < 0 ? status : take_fd(&ours);
-}
-
-static int find_holder(const struct home_spec *spec, struct asking *asking, struct brig_error *err)
+static int find_holder(const struct home_spec *spec, struct asking *asking,
+                       struct home_begun *begun, struct brig_error *err)
 {
     struct timespec began, now;
     (void)clock_gettime(CLOCK_MONOTONIC, &began);
     for (;;) {
-        int fd = talk_connect(spec->storage, spec->name, spec->uid, err);
+        int fd = begun ? -ENOENT : talk_connect(spec->storage, spec->name, spec->uid, err);
         asking->sent = false;
         if (fd != -ENOENT)
             return fd;
         struct brig_error local = {0};
-        fd = start_holder(spec, asking, &local);
+        fd = start_holder(spec, asking, take_ptr(&begun), &local);
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         if (fd != BRIG_E_STATE || now.tv_sec - began.tv_sec >= PATIENCE_SECONDS) {
             if (fd < 0 && err)
@@ -308,9 +347,9 @@ int home_call(const char *storage, const char *name, uid_t uid)
     return fd < 0 ? -1 : fd;
 }
 
-/* With a connection that is there, or a new one. */
-static int join_once(const struct home_spec *spec, int called, const struct str *text,
-                     struct home_mounts *ret_mounts, struct brig_error *err)
+/* With a connection that is there, a holder that was begun with, or a new one. */
+static int join_once(const struct home_spec *spec, int called, struct home_begun *begun,
+                     const struct str *text, struct home_mounts *ret_mounts, struct brig_error *err)
 {
     struct asking asking = {.head = {.op = HOME_JOIN,
                                      .kind = spec->kind,
@@ -320,7 +359,7 @@ static int join_once(const struct home_spec *spec, int called, const struct str 
                                      .disk_bytes = spec->disk_bytes,
                                      .disk_inodes = spec->disk_inodes},
                             .text = text};
-    autoclose int socket = called >= 0 ? called : find_holder(spec, &asking, err);
+    autoclose int socket = called >= 0 ? called : find_holder(spec, &asking, begun, err);
     if (socket < 0)
         return socket;
     struct home_reply reply = {0};
@@ -401,11 +440,11 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     autostr struct str text = {0};
     add_rules(&text, spec);
     struct brig_error local = {0};
-    int status = join_once(spec, spec->called, &text, ret_mounts, &local);
+    int status = join_once(spec, spec->called, spec->begun, &text, ret_mounts, &local);
     for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
         local = (struct brig_error){0};
-        status = join_once(spec, -1, &text, ret_mounts, &local);
+        status = join_once(spec, -1, NULL, &text, ret_mounts, &local);
     }
     if (status < 0 && err)
         *err = local;

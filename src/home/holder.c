@@ -327,6 +327,8 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
     static struct pollfd fds[HOLDER_RUNS_MAX + 3];
     for (;;) {
+        if (holder->run_count == 0 && !holder->has_overlay && !holder->has_home)
+            leave(holder, 0); /* who started it had nothing to ask after all */
         size_t count = holder->run_count, events = count + 1;
         fds[0] = (struct pollfd){.fd = holder->listener, .events = POLLIN};
         for (size_t i = 0; i < count; i++) /* who has joined says only last words, which can wait */

@@ -24,6 +24,8 @@
 
 #define HOME_NAME_MAX 64 /* of a jail's name */
 
+struct home_begun;
+
 struct home_spec {
     const char *name;
     const char *storage; /* absolute; made if it is missing */
@@ -42,6 +44,8 @@ struct home_spec {
     void (*meanwhile)(void *arg);     /* called while a holder is being started; may be NULL */
     void *meanwhile_arg;
     int called; /* what home_call() gave, to be closed by home_join(); or -1 */
+    struct home_begun
+        *begun; /* if that is -1: what home_begin() gave, to be freed by home_join() */
 };
 
 /* What a run got: detached mounts, and its place in the jail. */
@@ -69,6 +73,11 @@ struct home_mounts {
 /* Calls the jail's holder, which has some looking to do before it can be asked: the connection, or -1
  * if there is none. */
 int home_call(const char *storage, const char *name, uid_t uid);
+
+/* Starts a holder for a jail of the caller's that has none, before it is known what to ask it for; NULL if
+ * that fails. One that is freed without having been asked ends. */
+struct home_begun *home_begin(const char *storage, const char *name);
+void home_begun_free(struct home_begun *begun);
 
 /* Joins the jail, starting its holder if there is none. Release with home_mounts_done when the run
  * is over. */

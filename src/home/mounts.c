@@ -9,11 +9,13 @@
 #include <linux/mount.h>
 #include <linux/openat2.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -252,14 +254,58 @@ static int new_overlay(const char *lower, int changes, int work, const char *lab
     return status < 0 ? status : share_overlay(err);
 }
 
+#define BESIDE_STACK 32768
+
+/* An overlay that is mounted while its layer of masks is made, by a process that shares our memory: half
+ * of the one is waiting for a disk's directories, the other is system calls. errno is shared too, so it makes
+ * its own without libc's (SYS), unless it fails. */
+struct beside {
+    const char *lower, *label;
+    int changes, work;
+    int status; /* 1: it has not come to its end */
+    struct brig_error err;
+};
+
+static int beside_main(void *arg)
+{
+    struct beside *beside = arg;
+    beside->status =
+        new_overlay(beside->lower, beside->changes, beside->work, beside->label, &beside->err);
+    _exit(0);
+}
+
+static bool has_two_cpus(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
+}
+
+/* The kernel looks into a layer when somebody looks into the overlay, which is handed out later. */
+static int layer_and_overlay(struct beside *beside, struct brig_error *err)
+{
+    static _Alignas(16) char stack[BESIDE_STACK];
+    pid_t pid =
+        has_two_cpus() ? clone(beside_main, stack + sizeof stack, CLONE_VM | SIGCHLD, beside) : -1;
+    int status = make_layer(err);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    layer.known = false;
+    if (status < 0)
+        return status;
+    if (beside->status > 0)
+        return new_overlay(beside->lower, beside->changes, beside->work, beside->label, err);
+    if (beside->status < 0 && err)
+        *err = beside->err;
+    return beside->status;
+}
+
 int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err)
 {
     char lower[96], path[PATH_SIZE];
     (void)snprintf(lower, sizeof lower, MASKS ":/proc/self/fd/%d", home);
-    int status = make_layer(err);
-    if (status < 0)
-        return status;
-    status = new_overlay(lower, changes, work, label, err);
+    struct beside beside = {
+        .lower = lower, .label = label, .changes = changes, .work = work, .status = 1};
+    int status = layer_and_overlay(&beside, err);
     name_of(home, path);
     return status == 0 ? 0
                        : brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);

@@ -315,6 +315,55 @@ home_hash() {
     output_has 5
 }
 
+# holder_of JAIL: the pid of its holder, 0 if there is none.
+holder_of() {
+    run_as_user "$BRIG" list --json | grep -o "\"name\":\"$1\"[^]]*" |
+        sed 's/.*"holder":\([0-9]*\).*/\1/; t; s/.*/0/'
+}
+
+@test "a holder is begun with early, has a session of its own, and ends if nothing is asked of it" {
+    local holder try
+    jail user asked
+    jail user unasked
+    must run_as_user "$BRIG" -m casual -j asked -- true
+    holder=$(holder_of asked)
+    [ "$holder" -gt 1 ]
+    [ "$(ps -o sid= -p "$holder" | tr -d ' ')" = "$holder" ]
+    # That a link leads to what is masked is found out when the holder has been started.
+    run_as_user mkdir -p "$HOME_OF_USER/.ssh"
+    run_as_user ln -s "$HOME_OF_USER/.ssh" keys
+    run run_as_user "$BRIG" -m casual -j unasked -d keys -- true
+    [ "$status" -eq 125 ]
+    output_has 'is masked'
+    for ((try = 0; try < 100; try++)); do
+        [ ! -e "$HOME_OF_USER/.local/share/brig/unasked.lock" ] || [ "$(holder_of unasked)" != 0 ] || break
+        sleep 0.1
+    done
+    [ "$try" -lt 100 ]
+    must run_as_user "$BRIG" -m casual -j unasked -- true
+    [ "$(holder_of unasked)" -gt 1 ]
+}
+
+@test "what an overlay has left in its work directory is removed beside the run, and at the end" {
+    jail user leavings
+    local work=$HOME_OF_USER/.local/share/brig/leavings.work
+    must run_as_user "$BRIG" -m casual -j leavings -- sh -c 'echo one >~/.leavings'
+    must run_as_user "$BRIG" -u -j leavings
+    # This run outlasts the removal, and goes on copying up.
+    run_as_user sh -c "echo real >$HOME_OF_USER/.copied"
+    must run_as_user "$BRIG" -m casual -j leavings -- \
+        sh -c 'sleep 0.3; echo more >>~/.copied; echo two >>~/.leavings; rm ~/.leavings; cat ~/.copied'
+    output_has more
+    [ "$(run_as_user ls -A "$work")" = work ]
+    must run_as_user "$BRIG" -u -j leavings
+    # What a holder that was killed has left does not keep the next from starting.
+    run_as_user mkdir -p "$work/old/deep"
+    must run_as_user "$BRIG" -m casual -j leavings -- true
+    must run_as_user "$BRIG" -u -j leavings
+    [ "$(run_as_user ls -A "$work")" = work ]
+    run_as_user rm "$HOME_OF_USER/.copied"
+}
+
 @test "runs that race to make the same jail all get it" {
     jail user race
     local i pids=()
