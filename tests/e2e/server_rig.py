@@ -55,6 +55,13 @@ def wait_for(condition, what, seconds=PATIENCE):
         time.sleep(0.01)
 
 
+def work_place():
+    """Where directories for jails to work in can be: /var is never given away; and what root gives away must be on
+    a filesystem that can be id-mapped, which /tmp in a virtual machine is not."""
+    place = os.environ.get("BRIG_SCRATCH") or "/tmp"
+    return place if os.access(place, os.W_OK) else "/tmp"
+
+
 def processes():
     """pid -> (parent, name) of everything that runs."""
     found = {}
