@@ -22,6 +22,9 @@
 /* How many names are tried; they differ by nanoseconds already. */
 #define NAME_TRIES 64
 #define NAME_NUMBERS 1000000000u
+/* The last may be about to leave: waits of 100 µs, doubled so many times, 13 ms in all. */
+#define LEAVE_FIRST_NS 100000
+#define LEAVE_ROUNDS 7
 
 void cgroup_init(struct cgroup *group, enum cgroup_kind kind, const unsigned char *same_as)
 {
@@ -541,6 +544,19 @@ void cgroup_vacate(struct cgroup *group)
     (void)cgroup_remove_dirs(group); /* what is not empty yet will be, when it is freed */
 }
 
+/* Who has ended is in the group for a moment longer than others are told of it. */
+static int remove_patiently(struct cgroup *group)
+{
+    struct timespec wait = {.tv_nsec = LEAVE_FIRST_NS};
+    int result = cgroup_remove_dirs(group);
+    for (int round = 0; round < LEAVE_ROUNDS && result == -EBUSY; round++) {
+        (void)nanosleep(&wait, NULL);
+        wait.tv_nsec *= 2;
+        result = cgroup_remove_dirs(group);
+    }
+    return result;
+}
+
 void cgroup_free(struct cgroup *group)
 {
     if (!group)
@@ -551,7 +567,7 @@ void cgroup_free(struct cgroup *group)
     }
     drop_site(group);
     cgroup_joined(group);
-    if (cgroup_remove_dirs(group) < 0)
+    if (remove_patiently(group) < 0)
         give_up(group);
     cgroup_close_fds(group);
     free(group);

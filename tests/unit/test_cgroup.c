@@ -586,6 +586,34 @@ static void test_leaf_limit(void)
     cgroup_free(group);
 }
 
+/* ---- the last to leave ---- */
+
+static int leave_soon(void *data)
+{
+    const struct timespec moment = {.tv_nsec = 200000};
+    (void)!write(*(int *)data, "", 1);
+    (void)nanosleep(&moment, NULL);
+    return 0;
+}
+
+static void test_last_leaves(void)
+{
+    struct cgroup *group = new_group(&(struct cgroup_limits){.pids = 8});
+    char name[CGROUP_NAME_MAX], byte;
+    int ready[2];
+    (void)snprintf(name, sizeof name, "%s", group->name);
+    if (pipe2(ready, O_CLOEXEC) < 0)
+        tap_bail("pipe: %s", strerror(errno));
+    pid_t pid = start_in(group, leave_soon, &ready[1]);
+    tap_is_int(read(ready[0], &byte, 1), 1, "%sone is in the group", who);
+    tap_ok(count_named(name) > 0, "%swhich is there", who);
+    cgroup_free(group);
+    tap_is_int(count_named(name), 0, "%sand goes when that one has left", who);
+    (void)end_of(pid);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
 /* ---- what is left behind ---- */
 
 static void test_many(void)
@@ -798,6 +826,7 @@ static void test_all(void)
     test_kill_by_list();
     test_freezer();
     test_leaves();
+    test_last_leaves();
     test_leaf_limit();
     test_leaf_fds();
     test_deep();
