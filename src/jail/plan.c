@@ -323,7 +323,7 @@ static int plan_waiter(struct plan *plan, struct brig_error *err)
         argv[at++] = plan->argv[i];
     plan->waiter_argv = argv;
     plan->waiter_gate = gate;
-    plan->init_mode = "nw";
+    plan->init_mode = plan->init_mode[1] ? "nwa" : "nw";
     return arena->failed ? brig_fail_nomem(err) : 0;
 }
 
@@ -459,7 +459,7 @@ static int begin(struct plan *plan, const struct brig_policy *policy, struct ide
         plan->map_host_gid = identity->host_gid;
         plan->map_subordinate_gid = identity->subordinate_gid;
     }
-    plan->init_mode = plan->rung == PLAN_FULL ? "n" : "s";
+    plan->init_mode = plan->rung != PLAN_FULL ? "s" : policy->jail_name ? "n" : "na";
     if (plan->rung == PLAN_FULL)
         plan_namespaces(plan, policy);
     if (plan->rung == PLAN_FULL && policy_has_door(policy) &&

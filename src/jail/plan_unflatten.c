@@ -43,7 +43,7 @@ bool plan_unflatten(void *bytes, size_t length, struct plan *ret_plan)
     plan.owned_fds = NULL;
     plan.mask_count = plan.place_count = plan.owned_count = plan.fd_count = plan.join_count = 0;
     plan.cgroup_fd = plan.init_fd = plan.join_userns = plan.join_mntns = plan.join_netns = -1;
-    plan.init_mode = "nw";
+    plan.init_mode = "nwa";
     *ret_plan = plan;
     return true;
 }

@@ -54,6 +54,7 @@ enum mode {
     MODE_MAKER = 'm',
     MODE_MAKER_LOOPBACK = 'M',
     MODE_WAITER = 'w',
+    MODE_ALONE = 'a',
 };
 
 /* What sendmsg takes, on 64-bit machines; the system's headers for it need libc. */
@@ -92,12 +93,22 @@ static int parse_pid(const char *text)
     return value;
 }
 
+/* Behind the first. */
+static bool has_letter(const char *mode, char letter)
+{
+    while (*++mode)
+        if (*mode == letter)
+            return true;
+    return false;
+}
+
 /* Everything we know of the jail while it lives. */
 struct jail {
     int command; /* its pid, 0 for none */
     int signals; /* a signalfd for SIGCHLD */
     int mode;
     int status; /* how the command ended, -1 while it lives */
+    bool alone; /* nobody comes in from outside: all are our children, and theirs */
 };
 
 /* One wait; the pid, or what wait4 says. */
@@ -165,13 +176,9 @@ static uint64_t to_us(const struct __kernel_old_timeval *time)
     return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-/* Ends everything, tells how the command ended and what all of it used, and leaves. */
-static __attribute__((noreturn)) void end_jail(struct jail *jail)
+/* Tells how the command ended and what all of it used, and leaves. */
+static __attribute__((noreturn)) void tell_end(const struct jail *jail)
 {
-    if (jail->mode == MODE_SUBREAPER)
-        kill_children(jail);
-    else if (jail->mode == MODE_NAMESPACE)
-        kill_namespace(jail);
     struct rusage usage = {0};
     (void)SYS(getrusage, RUSAGE_CHILDREN, &usage);
     struct wire_message message = {.type = WIRE_ENDED,
@@ -183,13 +190,29 @@ static __attribute__((noreturn)) void end_jail(struct jail *jail)
     leave(0);
 }
 
+/* Ends everything first. */
+static __attribute__((noreturn)) void end_jail(struct jail *jail)
+{
+    if (jail->mode == MODE_SUBREAPER)
+        kill_children(jail);
+    else if (jail->mode == MODE_NAMESPACE)
+        kill_namespace(jail);
+    tell_end(jail);
+}
+
 /* Reaps whatever is there to reap; ends the jail when the command itself ended. */
 static void reap(struct jail *jail)
 {
-    while (wait_one(jail, WNOHANG | WUNTRACED) > 0)
+    long waited;
+    while ((waited = wait_one(jail, WNOHANG | WUNTRACED)) > 0)
         ;
-    if (jail->status != -1)
-        end_jail(jail);
+    if (jail->status == -1)
+        return;
+    /* Who has lost its parent is our child: without any there is nobody left. To call kill() for these
+     * would look at every process of the machine. */
+    if (jail->alone && waited == -ERR_ECHILD)
+        tell_end(jail);
+    end_jail(jail);
 }
 
 /* Makes a network namespace of the user namespace we are in, and sends it out. */
@@ -312,7 +335,10 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
         leave(125);
     if (argv[2][0] == MODE_WAITER)
         wait_and_execute(argc, argv);
-    struct jail jail = {.command = parse_pid(argv[1]), .mode = argv[2][0], .status = -1};
+    struct jail jail = {.command = parse_pid(argv[1]),
+                        .mode = argv[2][0],
+                        .status = -1,
+                        .alone = has_letter(argv[2], MODE_ALONE)};
 
     (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)SYS(prctl, PR_SET_NAME, "brig-init", 0, 0, 0);
@@ -322,7 +348,7 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
     (void)SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, 0, sizeof all);
     report(WIRE_STARTED, 0);
     if (jail.command > 0) {                        /* while that number is nothing else's: */
-        if (argv[2][1] != MODE_WAITER)             /* whom the supervisor lets go, */
+        if (!has_letter(argv[2], MODE_WAITER))     /* whom the supervisor lets go, */
             (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start; no pipe, no wait */
         (void)SYS(close, WIRE_GATE_FD);
     }

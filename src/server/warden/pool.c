@@ -18,6 +18,7 @@
 #include "server/warden/warden.h"
 
 #define QUIET_MS 3      /* after a request, before there is time for others */
+#define PAUSE_US 300    /* after an answer: the client is yet to be woken */
 #define LOOK_MS 1000    /* between looks at what waits */
 #define READY_MS 10000  /* what is not ready by then never is */
 #define AT_FILE_APART 4 /* times, at which those that stand at a file are replaced */
@@ -291,6 +292,18 @@ uint64_t warden_pools_due_ms(const struct warden *warden, uint64_t now_ms)
     bool soon =
         pools->quiet_ms > now_ms && pools->quiet_ms < pools->due_ms && pool_lacks_any(warden);
     return soon ? pools->quiet_ms : pools->due_ms;
+}
+
+void warden_pools_answered(struct warden *warden)
+{
+    warden->pools.pause_us = clock_now_us() + PAUSE_US;
+}
+
+uint64_t warden_pools_pause_us(const struct warden *warden)
+{
+    uint64_t now = clock_now_us(), until = warden->pools.pause_us;
+    bool matters = warden->run_count == 0 && pool_lacks_any(warden);
+    return matters && until > now ? until - now : 0;
 }
 
 /* ---- begin and end ---- */

@@ -51,7 +51,8 @@ struct pools {
         bool reported; /* that it failed */
         uint64_t at_ms, wait_ms;
     } retry, zygote_retry; /* after a failure */
-    uint64_t quiet_ms;     /* until then a request has the machine to itself */
+    uint64_t quiet_ms;     /* until then a request has the machine to itself, */
+    uint64_t pause_us;     /* and until then the answer to the last one */
     uint64_t due_ms;       /* when to look after them again */
 };
 
@@ -61,6 +62,10 @@ void warden_pools_end(struct warden *warden);
 /* A jail that waits for such a request, from now on the caller's; NULL: there is none. */
 struct run *warden_pool_take(struct warden *warden, const struct runtime *runtime,
                              const struct execution_request *request);
+/* An answer was just sent. */
+void warden_pools_answered(struct warden *warden);
+/* How long it has the machine to itself still, if there is anything to be made then. */
+uint64_t warden_pools_pause_us(const struct warden *warden);
 /* One that waits does what it should not. */
 void warden_pool_lost(struct run *run);
 /* Its job was heard, and brig_job_process() gave this. */

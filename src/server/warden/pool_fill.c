@@ -233,12 +233,13 @@ static bool may_build(const struct warden *warden, uint64_t now_ms)
     return bytes < warden->config->sandbox.pool.memory_bytes;
 }
 
-/* What was just begun has the machine to itself for a moment, until it has ended, unless the next such
- * request would find nothing at all. */
+/* What was just begun has the machine to itself for a moment, until it has ended and its answer is on its way
+ * to the client, unless the next such request would find nothing at all. */
 static bool is_due(const struct warden *warden, const struct pool *pool, uint64_t now_ms)
 {
     bool nothing = pool->count == 0 && !warden_zygote_is_ready(pool->zygote);
-    bool quiet = warden->run_count == 0 || now_ms >= warden->pools.quiet_ms;
+    bool idle = warden->run_count == 0 && warden_pools_pause_us(warden) == 0;
+    bool quiet = idle || now_ms >= warden->pools.quiet_ms;
     return pool->size.target > pool->count && (nothing || quiet);
 }
 

@@ -110,6 +110,7 @@ static void conclude(struct run *run, struct execution_result *result)
         run->warden->gauges.oom_kills++;
     tell_recorder(run, result);
     tell_front(run, result);
+    warden_pools_answered(run->warden);
     execution_result_done(result);
     remove_run(run);
 }

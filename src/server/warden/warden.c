@@ -20,6 +20,7 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -380,6 +381,19 @@ static void settle(struct warden *warden, uint64_t now)
         arm_peer(&warden->peers[i]);
 }
 
+/* As epoll_wait(), but an answer's pause is shorter than a millisecond. */
+static int wait_for_events(const struct warden *warden, struct epoll_event events[EVENTS_MAX],
+                           int most_ms)
+{
+    uint64_t pause_us = warden_pools_pause_us(warden);
+    if (pause_us == 0 || most_ms == 0)
+        return epoll_wait(warden->epoll, events, EVENTS_MAX, most_ms);
+    const struct timespec pause = {.tv_nsec = (long)pause_us * 1000};
+    int count = epoll_pwait2(warden->epoll, events, EVENTS_MAX, &pause, NULL);
+    bool missing = count < 0 && (errno == ENOSYS || errno == EPERM);
+    return missing ? epoll_wait(warden->epoll, events, EVENTS_MAX, 1) : count;
+}
+
 static int loop(struct warden *warden, struct brig_error *err)
 {
     struct epoll_event events[EVENTS_MAX];
@@ -388,7 +402,7 @@ static int loop(struct warden *warden, struct brig_error *err)
         settle(warden, now);
         if (is_drained(warden, now))
             return 0;
-        int count = epoll_wait(warden->epoll, events, EVENTS_MAX, timeout_ms(warden, now));
+        int count = wait_for_events(warden, events, timeout_ms(warden, now));
         if (count < 0 && errno != EINTR)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for runs");
         for (int i = 0; i < count; i++) {
