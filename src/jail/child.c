@@ -226,7 +226,7 @@ static int become_init(struct start *start, long command)
     const struct plan *plan = start->plan;
     char number[16];
     const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
-                          plan->init_mode, 0};
+                          start->hold.held ? WIRE_INIT_QUIET : plan->init_mode, 0};
     const char *envp[] = {0};
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
     long init = child_open_init(plan);
@@ -733,7 +733,7 @@ static void await_begun(const struct start *start)
         (void)SYS(futex, &start->begun, 0 /* FUTEX_WAIT */, 0, &patience, 0, 0);
 }
 
-void child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
+bool child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
 {
     struct start *start = start_in(memory);
     await_begun(start);
@@ -753,6 +753,7 @@ void child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
     child_wait_until_gone(&start->command_here);
     child_wait_until_gone(&start->first_here);
     child_wait_until_gone(&start->command_here);
+    return start->hold.held && start->hold.ready;
 }
 
 /* ---- for a function: the same with forks of libc's in between ---- */

@@ -393,11 +393,12 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
     if (mount_count > CHILD_GIVEN_MAX)
         return brig_fail(err, BRIG_E_SETUP, 0, "more than %d mounts of a jail", CHILD_GIVEN_MAX);
     block_signals(&before);
-    child_go_on(early->memory, early->wire, mounts, mount_count);
+    bool started = child_go_on(early->memory, early->wire, mounts, mount_count);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     end_early(early);
     (void)close(early->wire_child);
     struct spawned spawned = begun(early);
+    spawned.started = started;
     int result = settle(plan, &spawned, -1, err);
     if (result < 0) {
         undo(&spawned);
