@@ -455,7 +455,8 @@ static long build_apart(struct start *start)
     long result = SYS(setsid);
     if (result < 0)
         return -child_failed(start, PLAN_STEP_SESSION, result);
-    make_room_for_fds(start);
+    if (!start->plan->few_fds)
+        make_room_for_fds(start);
     if (start->early)
         stay_here(start);
     long command = clone_command(start);

@@ -191,6 +191,8 @@ struct plan {
     size_t step_count, step_room;
     size_t first_steps; /* so many can be taken before the rest is known: see plan_begin_view() */
     struct view *view;  /* what the view has so far, until plan_finish() */
+    bool few_fds;       /* the build opens less than the kernel has room for at once */
+    bool joint; /* the root may lie in the private tmpfs: of a template, runs share only one */
     int slot_count, slot_room;
     int *slots; /* filled by the child */
     /* The command: */
