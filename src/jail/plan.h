@@ -37,6 +37,8 @@ enum plan_op {
                        * PLAN_ATTACH */
     PLAN_ATTR,      /* set flags (PLAN_ATTR_…) on the mount in slot */
     PLAN_ROOT,      /* slot becomes the tree that the others are attached in */
+    PLAN_DEVICE,    /* the host's device at path, at the same name in slot, which begins at length;
+                       * what the host does not have is left out */
     PLAN_MKDIR,     /* in slot: path, mode; existing is fine */
     PLAN_MKFILE,    /* in slot: path, mode, data */
     PLAN_SYMLINK,   /* in slot: path → data */
