@@ -138,7 +138,6 @@ static void repeat_link(struct view *view, const char *path, const char *target)
     const char *up = target[0] != '/' ? "" : strchr(path + 1, '/') ? "../" : "";
     view_symlink(view, view->root, path + 1,
                  arena_concat(&view->plan->arena, up, target + (target[0] == '/')));
-    return true;
 }
 
 static bool copy_file(struct view *view, const char *path)
