@@ -3,7 +3,6 @@
 #include "jail/view.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -303,6 +302,15 @@ static void count_root(const struct view *view, uint64_t *ret_bytes, uint64_t *r
     }
 }
 
+/* Behind it comes the next, or nothing. There is room for three with a number. */
+static char *put_option(char *at, const char *option)
+{
+    size_t size = option ? strlen(option) + 1 : 0;
+    if (size > 0)
+        memcpy(at, option, size);
+    return at + size;
+}
+
 /* For the root there is room besides what the jail may take. */
 static void limit_scratch(struct view *view)
 {
@@ -313,14 +321,15 @@ static void limit_scratch(struct view *view)
         return;
     if (is_joint(view))
         count_root(view, &bytes, &inodes);
-    int used = snprintf(options, SCRATCH_OPTIONS, "mode=0711") + 1;
-    if (limits[BRIG_LIMIT_TMP_BYTES])
-        used += snprintf(options + used, SCRATCH_OPTIONS - (size_t)used, "size=%llu",
-                         (unsigned long long)(limits[BRIG_LIMIT_TMP_BYTES] + bytes)) +
-                1;
-    if (limits[BRIG_LIMIT_TMP_INODES])
-        (void)snprintf(options + used, SCRATCH_OPTIONS - (size_t)used, "nr_inodes=%llu",
-                       (unsigned long long)(limits[BRIG_LIMIT_TMP_INODES] + inodes));
+    struct arena *arena = &view->plan->arena;
+    options = put_option(options, "mode=0711");
+    uint64_t size = limits[BRIG_LIMIT_TMP_BYTES], count = limits[BRIG_LIMIT_TMP_INODES];
+    if (size)
+        options =
+            put_option(options, arena_concat(arena, "size=", arena_number(arena, size + bytes)));
+    if (count)
+        (void)put_option(options,
+                         arena_concat(arena, "nr_inodes=", arena_number(arena, count + inodes)));
 }
 
 /* In the host's tree, with which it is let go of if it is not the root by then. */

@@ -3,7 +3,6 @@
  * and /proc. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -176,17 +175,24 @@ static void add_etc_entry(struct view *view, const struct etc_entry *entry)
 static char *passwd_text(const struct view *view)
 {
     const struct identity *id = view->identity;
-    return arena_printf(&view->plan->arena,
-                        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-                        "%s:x:%u:%u:%s:%s:%s\n"
-                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-                        id->name, id->inside_uid, id->inside_gid, id->name, id->home, id->shell);
+    struct arena *arena = &view->plan->arena;
+    const char *uid = arena_number(arena, id->inside_uid);
+    const char *gid = arena_number(arena, id->inside_gid);
+    if (!uid || !gid)
+        return NULL;
+    return arena_concat(arena, "root:x:0:0:root:/root:/usr/sbin/nologin\n", id->name, ":x:", uid,
+                        ":", gid, ":", id->name, ":", id->home, ":", id->shell,
+                        "\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
 }
 
 static char *group_text(const struct view *view)
 {
-    return arena_printf(&view->plan->arena, "root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n",
-                        view->identity->name, view->identity->inside_gid);
+    struct arena *arena = &view->plan->arena;
+    const char *gid = arena_number(arena, view->identity->inside_gid);
+    if (!gid)
+        return NULL;
+    return arena_concat(arena, "root:x:0:\n", view->identity->name, ":x:", gid,
+                        ":\nnogroup:x:65534:\n");
 }
 
 static void add_text(struct view *view, const char *path, const char *text)
