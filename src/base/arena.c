@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So many texts are counted once when they are concatenated. */
+#define CONCAT_COUNTED 4
+
 /* Many an arena holds a few strings for as long as a run lasts; each chunk is four times the one
  * before it, so that a plan takes four. */
 #define ARENA_FIRST_BYTES 1024
@@ -106,17 +109,31 @@ char *arena_printf(struct arena *arena, const char *format, ...)
     return text;
 }
 
+char *arena_number(struct arena *arena, uint64_t value)
+{
+    char digits[20]; /* of 2^64 */
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    return arena_strndup(arena, digits + at, sizeof digits - at);
+}
+
 char *arena_concat_all(struct arena *arena, const char *const *texts)
 {
-    size_t length = 0;
-    for (size_t i = 0; texts[i]; i++)
-        length += strlen(texts[i]);
+    size_t sizes[CONCAT_COUNTED], length = 0;
+    for (size_t i = 0; texts[i]; i++) {
+        size_t size = strlen(texts[i]);
+        if (i < CONCAT_COUNTED)
+            sizes[i] = size;
+        length += size;
+    }
     char *all = arena_alloc_raw(arena, length + 1);
     if (!all)
         return NULL;
     char *at = all;
     for (size_t i = 0; texts[i]; i++) {
-        size_t size = strlen(texts[i]);
+        size_t size = i < CONCAT_COUNTED ? sizes[i] : strlen(texts[i]);
         memcpy(at, texts[i], size);
         at += size;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena_chunk;
 
@@ -20,6 +21,8 @@ char *arena_strdup(struct arena *arena, const char *text);
 char *arena_strndup(struct arena *arena, const char *text, size_t length);
 char *arena_printf(struct arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* In decimal, to be concatenated. */
+char *arena_number(struct arena *arena, uint64_t value);
 /* The texts one after the other: what "%s%s" would do, and much faster. */
 #define arena_concat(arena, ...) arena_concat_all(arena, (const char *const[]){__VA_ARGS__, NULL})
 char *arena_concat_all(struct arena *arena, const char *const *texts);

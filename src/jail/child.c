@@ -228,7 +228,9 @@ static int become_init(struct start *start, long command)
     const struct plan *plan = start->plan;
     char number[16];
     const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
-                          plan->init_mode, 0};
+                          start->hold.held ? WIRE_INIT_QUIET(plan->init_mode[1] == 'a')
+                                           : plan->init_mode,
+                          0};
     const char *envp[] = {0};
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
     long init = child_open_init(plan);
@@ -461,7 +463,8 @@ static long build_apart(struct start *start)
     long result = SYS(setsid);
     if (result < 0)
         return -child_failed(start, PLAN_STEP_SESSION, result);
-    make_room_for_fds(start);
+    if (!start->plan->few_fds)
+        make_room_for_fds(start);
     if (start->early)
         stay_here(start);
     long command = clone_command(start);
@@ -788,7 +791,7 @@ static void await_begun(const struct start *start)
         (void)SYS(futex, &start->begun, 0 /* FUTEX_WAIT */, 0, &patience, 0, 0);
 }
 
-void child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
+bool child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
 {
     struct start *start = start_in(memory);
     await_begun(start);
@@ -809,6 +812,7 @@ void child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
     child_wait_until_gone(&start->command_here);
     child_wait_until_gone(&start->first_here);
     child_wait_until_gone(&start->command_here);
+    return start->hold.held && start->hold.ready;
 }
 
 /* ---- for a function: the same with forks of libc's in between ---- */

@@ -29,12 +29,12 @@ int child_first(void *memory);
  * caller's end, wire[1] the child's. The first half leaves nothing behind if it fails. Between the
  * two the plan may grow, and must stay where it is. What was opened in between, and is to be mounted by
  * its steps PLAN_PREPARED, is given along in their order. The second half returns when both have left
- * this memory. */
+ * this memory: true if the first is known to have become init, which then does not say it. */
 long child_begin(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd);
 /* Where the plan's namespaces were made ahead (plan->given) the first half returns 0 before there is a first
  * process; this waits for it, as child_go_on() must not be called without. Its pid and pidfd, or -errno. */
 long child_settle(void *memory, int *ret_pidfd);
-void child_go_on(void *memory, int wire_fd, const int *fds, size_t count);
+bool child_go_on(void *memory, int wire_fd, const int *fds, size_t count);
 
 /* In child_mount.c: one build step; 0 or -errno. */
 int child_mount_step(const struct plan *plan, const struct plan_step *step);

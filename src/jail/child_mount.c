@@ -19,6 +19,7 @@
 
 enum {
     ERR_ENOENT = 2,
+    ERR_EACCES = 13,
     ERR_EEXIST = 17,
     ERR_ENOSYS = 38,
     ERR_ESTALE = 116,
@@ -212,6 +213,26 @@ static int attach(const struct plan *plan, const struct plan_step *step)
     return (int)result;
 }
 
+/* A name to mount on. */
+static int make_mount_point(int dir, const char *name, unsigned mode)
+{
+    long made = SYS(mknodat, dir, name, MODE_REGULAR | mode, 0);
+    return made == -ERR_EEXIST ? 0 : (int)made;
+}
+
+static int bind_device(const struct plan *plan, const struct plan_step *step)
+{
+    int dir = plan->slots[step->slot];
+    const char *name = step->path + step->length;
+    long tree = SYS(open_tree, AT_FDCWD, step->path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0)
+        return tree == -ERR_ENOENT || tree == -ERR_EACCES ? 0 : (int)tree;
+    long result = make_mount_point(dir, name, step->mode);
+    if (result >= 0)
+        result = SYS(move_mount, tree, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH);
+    return (int)result; /* the exec closes it, with all the others */
+}
+
 static bool is_directory(int fd)
 {
     struct statx stat;
@@ -234,10 +255,8 @@ static int open_place(const struct plan *plan, const struct plan_step *step)
 /* All parents are made by steps of their own, so one name at a time is enough. */
 static int make_file(int dir, const struct plan_step *step)
 {
-    if (step->length == 0) { /* only a mount point */
-        long made = SYS(mknodat, dir, step->path, MODE_REGULAR | step->mode, 0);
-        return made == -ERR_EEXIST ? 0 : (int)made;
-    }
+    if (step->length == 0)
+        return make_mount_point(dir, step->path, step->mode);
     long fd = SYS(openat, dir, step->path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC | O_NOFOLLOW,
                   step->mode);
     if (fd < 0)
@@ -337,8 +356,10 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
     if (step->op == PLAN_ATTR)
         return set_attr(plan->slots[step->slot], "", step->flags, 0);
     if (step->op == PLAN_ROOT)
-        return (int)SYS(move_mount, plan->slots[step->slot], "", AT_FDCWD, "/",
+        return (int)SYS(move_mount, plan->slots[step->slot], "", AT_FDCWD, step->path,
                         MOVE_MOUNT_F_EMPTY_PATH);
+    if (step->op == PLAN_DEVICE)
+        return bind_device(plan, step);
     if (step->op == PLAN_MKDIR)
         return make_directory(plan->slots[step->slot], step);
     if (step->op == PLAN_MKFILE)

@@ -74,6 +74,7 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_PREPARED:
     case PLAN_SUBTREE:
     case PLAN_ATTR:
+    case PLAN_DEVICE:
     case PLAN_ATTACH:
         return sys_errno == ENOSYS;
     case PLAN_OPEN_ROOT:

@@ -135,6 +135,12 @@ static void add_write(struct plan *plan, const char *path, const char *text, con
     }
 }
 
+static char *map_text(struct arena *arena, unsigned inside, unsigned outside)
+{
+    const char *from = arena_number(arena, inside), *to = arena_number(arena, outside);
+    return from && to ? arena_concat(arena, from, " ", to, " 1\n") : NULL;
+}
+
 static void plan_ids(struct plan *plan, const struct identity *identity)
 {
     plan->become = identity->become;
@@ -146,8 +152,8 @@ static void plan_ids(struct plan *plan, const struct identity *identity)
         return;
     plan->clone_flags |= CLONE_NEWUSER;
     plan->parent_maps = identity->map_groups;
-    char *uids = arena_printf(&plan->arena, "%u %u 1\n", identity->inside_uid, identity->host_uid);
-    char *gids = arena_printf(&plan->arena, "%u %u 1\n", identity->inside_gid, identity->host_gid);
+    char *uids = map_text(&plan->arena, identity->inside_uid, identity->host_uid);
+    char *gids = map_text(&plan->arena, identity->inside_gid, identity->host_gid);
     if (!identity->map_groups)
         add_write(plan, "/proc/self/setgroups", "deny", "give up setgroups", NULL);
     add_write(plan, "/proc/self/uid_map", uids, "map the jail's user id", NULL);

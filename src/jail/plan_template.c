@@ -30,6 +30,7 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_SUBTREE:
     case PLAN_ATTR:
     case PLAN_ROOT:
+    case PLAN_DEVICE:
     case PLAN_MKDIR:
     case PLAN_MKFILE:
     case PLAN_SYMLINK:

@@ -405,11 +405,12 @@ static int finish_early(struct plan *plan, struct spawn_early *early, struct spa
     if (!spawn_settle(early))
         return plan_explain_failure(plan, PLAN_STEP_JOIN, EPERM, err);
     block_signals(&before);
-    child_go_on(early->memory, early->wire, mounts, mount_count);
+    bool started = child_go_on(early->memory, early->wire, mounts, mount_count);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     end_early(early);
     (void)close(early->wire_child);
     struct spawned spawned = begun(early);
+    spawned.started = started;
     int result = settle(plan, &spawned, -1, err);
     if (result < 0) {
         undo(&spawned);

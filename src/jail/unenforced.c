@@ -20,5 +20,5 @@ void unenforced_add(struct brig_unenforced *list, const char *format, ...)
         (void)snprintf(list->text[BRIG_UNENFORCED_MAX - 1], sizeof text, "and more");
         return;
     }
-    (void)snprintf(list->text[list->count++], sizeof text, "%s", text);
+    memcpy(list->text[list->count++], text, strlen(text) + 1);
 }

@@ -3,7 +3,6 @@
  * and /proc. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,19 +119,24 @@ static void bind_read_only(struct view *view, const char *path, const struct sta
         view_add_place(view, (struct view_place){.dest = path, .host = path});
 }
 
-/* A symlink of the host, again in the jail. */
-static bool repeat_link(struct view *view, const char *path)
+#define LINK_BYTES 4096
+
+static bool read_link(const char *path, char target[LINK_BYTES])
 {
-    char target[4096];
-    ssize_t length = readlink(path, target, sizeof target - 1);
+    ssize_t length = readlink(path, target, LINK_BYTES - 1);
     if (length <= 0)
         return false;
     target[length] = 0;
+    return true;
+}
+
+/* A symlink of the host, again in the jail. */
+static void repeat_link(struct view *view, const char *path, const char *target)
+{
     /* Relative, so that it cannot lead to the host's tree while the jail is being built. */
     const char *up = target[0] != '/' ? "" : strchr(path + 1, '/') ? "../" : "";
     view_symlink(view, view->root, path + 1,
                  arena_concat(&view->plan->arena, up, target + (target[0] == '/')));
-    return true;
 }
 
 static bool copy_file(struct view *view, const char *path)
@@ -145,13 +149,8 @@ static bool copy_file(struct view *view, const char *path)
     return true;
 }
 
-static bool links_into_usr(const char *path)
+static bool leads_into_usr(const char *target)
 {
-    char target[4096];
-    ssize_t length = readlink(path, target, sizeof target - 1);
-    if (length <= 0)
-        return false;
-    target[length] = 0;
     return strncmp(target, "/usr/", 5) == 0 || strncmp(target, "../usr/", 7) == 0;
 }
 
@@ -160,13 +159,15 @@ static void add_etc_entry(struct view *view, const struct etc_entry *entry)
     if (!is_shown(entry->when, view->policy->network))
         return;
     struct stat info;
-    if (entry->kind == ETC_LINK && links_into_usr(entry->path)) {
-        (void)repeat_link(view, entry->path);
+    char target[LINK_BYTES];
+    if (entry->kind == ETC_LINK && read_link(entry->path, target) && leads_into_usr(target)) {
+        repeat_link(view, entry->path, target);
         return;
     }
-    if (entry->kind != ETC_BIND && copy_file(view, entry->path))
+    if (stat(entry->path, &info) < 0)
         return;
-    if (stat(entry->path, &info) == 0)
+    bool small = S_ISREG(info.st_mode) && info.st_size <= COPY_LIMIT;
+    if (entry->kind == ETC_BIND || !small || !copy_file(view, entry->path))
         bind_read_only(view, entry->path, &info);
 }
 
@@ -174,17 +175,24 @@ static void add_etc_entry(struct view *view, const struct etc_entry *entry)
 static char *passwd_text(const struct view *view)
 {
     const struct identity *id = view->identity;
-    return arena_printf(&view->plan->arena,
-                        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-                        "%s:x:%u:%u:%s:%s:%s\n"
-                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-                        id->name, id->inside_uid, id->inside_gid, id->name, id->home, id->shell);
+    struct arena *arena = &view->plan->arena;
+    const char *uid = arena_number(arena, id->inside_uid);
+    const char *gid = arena_number(arena, id->inside_gid);
+    if (!uid || !gid)
+        return NULL;
+    return arena_concat(arena, "root:x:0:0:root:/root:/usr/sbin/nologin\n", id->name, ":x:", uid,
+                        ":", gid, ":", id->name, ":", id->home, ":", id->shell,
+                        "\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
 }
 
 static char *group_text(const struct view *view)
 {
-    return arena_printf(&view->plan->arena, "root:x:0:\n%s:x:%u:\nnogroup:x:65534:\n",
-                        view->identity->name, view->identity->inside_gid);
+    struct arena *arena = &view->plan->arena;
+    const char *gid = arena_number(arena, view->identity->inside_gid);
+    if (!gid)
+        return NULL;
+    return arena_concat(arena, "root:x:0:\n", view->identity->name, ":x:", gid,
+                        ":\nnogroup:x:65534:\n");
 }
 
 static void add_text(struct view *view, const char *path, const char *text)
@@ -197,11 +205,10 @@ int view_add_system(struct view *view, struct brig_error *err)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(system_dirs); i++) {
         struct stat info;
-        if (lstat(system_dirs[i], &info) < 0)
-            continue;
-        if (S_ISLNK(info.st_mode))
-            (void)repeat_link(view, system_dirs[i]);
-        else if (S_ISDIR(info.st_mode))
+        char target[LINK_BYTES];
+        if (read_link(system_dirs[i], target))
+            repeat_link(view, system_dirs[i], target);
+        else if (errno == EINVAL && lstat(system_dirs[i], &info) == 0 && S_ISDIR(info.st_mode))
             bind_read_only(view, system_dirs[i], &info);
     }
     view_mkdirs(view, view->root, "etc", 0755);
@@ -241,7 +248,8 @@ void view_add_identity_files(struct view *view)
 
 /* ---- /dev ---- */
 
-static const char *const device_nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+static const char *const device_nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                           "/dev/random", "/dev/urandom", "/dev/tty"};
 
 static const struct {
     const char *path, *target;
@@ -271,17 +279,13 @@ void view_add_dev(struct view *view)
     }
     view_add_place(view, (struct view_place){.dest = "/dev", .slot = slot, .prefix = prefix});
     for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
-        char *path = arena_concat(&plan->arena, "/dev/", device_nodes[i]);
-        if (!path || access(path, F_OK) < 0)
-            continue;
-        view_mkfile(view, slot, arena_concat(&plan->arena, prefix, device_nodes[i]), 0444, NULL, 0);
-        int node = plan_new_slot(plan);
-        struct plan_step *step = plan_add(plan, PLAN_TREE, "mount a device node");
-        if (step) {
-            step->slot = node;
-            step->path = path;
-        }
-        (void)view_attach(view, node, path, true, "mount a device node");
+        struct plan_step *step = plan_add(plan, PLAN_DEVICE, "mount a device node");
+        if (!step)
+            return;
+        step->slot = slot;
+        step->path = device_nodes[i];
+        step->length = view->frame ? strlen("/") : strlen("/dev/");
+        step->mode = 0444;
     }
     for (size_t i = 0; i < ARRAY_LENGTH(device_links); i++)
         view_symlink(view, slot, arena_concat(&plan->arena, prefix, device_links[i].path),

@@ -55,6 +55,7 @@ enum mode {
     MODE_MAKER_LOOPBACK = 'M',
     MODE_WAITER = 'w',
     MODE_ALONE = 'a',
+    MODE_QUIET = 'q',
 };
 
 /* What sendmsg takes, on 64-bit machines; the system's headers for it need libc. */
@@ -346,8 +347,10 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
     /* Every signal stays blocked: none can end or disturb us; SIGCHLD is read as data. */
     unsigned long all = ~0UL, child = 1UL << (SIGCHLD - 1);
     (void)SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, 0, sizeof all);
-    report(WIRE_STARTED, 0);
-    if (jail.command > 0) {                        /* while that number is nothing else's: */
+    bool quiet = has_letter(argv[2], MODE_QUIET);
+    if (!quiet)
+        report(WIRE_STARTED, 0);
+    if (jail.command > 0 && !quiet) {              /* while that number is nothing else's: */
         if (!has_letter(argv[2], MODE_WAITER))     /* whom the supervisor lets go, */
             (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start; no pipe, no wait */
         (void)SYS(close, WIRE_GATE_FD);
