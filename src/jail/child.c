@@ -227,10 +227,9 @@ static int become_init(struct start *start, long command)
 {
     const struct plan *plan = start->plan;
     char number[16];
-    const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
-                          start->hold.held ? WIRE_INIT_QUIET(plan->init_mode[1] == 'a')
-                                           : plan->init_mode,
-                          0};
+    const char *argv[] = {
+        "brig-init", put_number(number + sizeof number - 1, (unsigned)command),
+        start->hold.held ? WIRE_INIT_QUIET(plan->init_mode[1] == 'a') : plan->init_mode, 0};
     const char *envp[] = {0};
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
     long init = child_open_init(plan);

@@ -43,9 +43,8 @@ struct wire_message {
  * holder of a template, which only waits for the end of its socket, "m" for the maker of network
  * namespaces, "M" for one that also brings their loopback up. "nw" is "n" with a command that the
  * supervisor lets go, "nq" one whose command and supervisor know without a word that it runs; an "a" behind
- * these says that nobody can enter the jail, as it has no name. With "w"
- * it is no init, but who waits in the place of such a command: argv[1] is the number of the gate then,
- * and what follows is said in init.c. */
+ * these says that nobody can enter the jail, as it has no name. With "w" it is no init, but who waits in
+ * the place of such a command: argv[1] is the number of the gate then, and what follows is said in init.c. */
 #define WIRE_INIT_FD 3
 #define WIRE_INIT_QUIET(alone) ((alone) ? "nqa" : "nq")
 /* Where a command waits for init, it is let go by a byte written here. */
