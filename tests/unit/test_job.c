@@ -342,6 +342,29 @@ static void test_identity(void)
     brig_policy_free(policy);
 }
 
+/* The root is a part of the private tmpfs, which was attached in the host's tree. */
+static void test_root(void)
+{
+    struct brig_error err = {0};
+    struct brig_policy *policy = new_policy();
+    struct brig_result result;
+    (void)run_shell(policy,
+                    "grep -c '^[0-9]* [0-9]* [^ ]* [^ ]* / ' /proc/self/mountinfo; "
+                    "[ / -ef /.. ] && echo top; echo x 2>/dev/null >/x || echo read-only; "
+                    "echo x >/tmp/x && cat /tmp/x",
+                    &result);
+    tap_is_str(
+        result.out.data, "1\ntop\nread-only\nx\n",
+        "the root is one mount, there is nothing above it, and only what is in it is written");
+    brig_result_done(&result);
+    (void)brig_policy_limit(policy, BRIG_LIMIT_TMP_BYTES, 1 << 20, &err);
+    (void)run_shell(policy, "head -c 2097152 /dev/zero 2>/dev/null >/tmp/x; wc -c </tmp/x",
+                    &result);
+    tap_is_str(result.out.data, "1048576\n", "what the root takes is not the jail's");
+    brig_result_done(&result);
+    brig_policy_free(policy);
+}
+
 static const struct job_test tests[] = {
     {"exits", test_exits},
     {"signals", test_signals},
@@ -354,6 +377,7 @@ static const struct job_test tests[] = {
     {"passed fds", test_passed_fds},
     {"unenforced", test_unenforced},
     {"identity", test_identity},
+    {"root", test_root},
 };
 
 int main(int argc, char **argv)
