@@ -21,7 +21,7 @@
 #include <brig/call.h>
 
 #include "bench.h"
-#include "jail/seccomp.h"
+#include "jail/walls/seccomp.h"
 
 #define ROUNDS_MAX 10000
 #define VALUE_BYTES ((size_t)100 << 20)

@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
-#include "jail/job.h"
-#include "jail/spawn.h"
+#include "jail/job/job.h"
+#include "jail/job/spawn.h"
 #include "jail/sys.h"
 
 #define SIGNAL_PROCESS_GROUP (1U << 2) /* PIDFD_SIGNAL_PROCESS_GROUP */

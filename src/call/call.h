@@ -9,10 +9,10 @@
 #include "call/gate.h"
 #include "call/memory.h"
 #include "call/told.h"
-#include "jail/capture.h"
-#include "jail/child_start.h"
-#include "jail/limits.h"
-#include "jail/plan.h"
+#include "jail/child/child_start.h"
+#include "jail/job/capture.h"
+#include "jail/limits/limits.h"
+#include "jail/plan/plan.h"
 #include "jail/wire.h"
 
 /* The function's end; in the child only. */

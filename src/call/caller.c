@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "call/memory.h"
-#include "jail/seccomp.h"
 #include "jail/sys.h"
-#include "jail/unenforced.h"
+#include "jail/walls/seccomp.h"
+#include "jail/walls/unenforced.h"
 
 /* Limits for which each call gets a group, if somebody asked for them. */
 #define GROUP_LIMITS                                                                               \

@@ -7,9 +7,9 @@
 #include <brig/call.h>
 
 #include "call/gate.h"
-#include "jail/limits.h"
-#include "jail/plan.h"
-#include "jail/template.h"
+#include "jail/limits/limits.h"
+#include "jail/plan/plan.h"
+#include "jail/template/template.h"
 
 /* Nothing in it changes after brig_caller_new(), but for what `lock` guards and the gates. */
 struct brig_caller {

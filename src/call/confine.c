@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "call/caller.h"
-#include "jail/seccomp.h"
-#include "jail/unenforced.h"
+#include "jail/walls/seccomp.h"
+#include "jail/walls/unenforced.h"
 
 /* Landlock and capabilities are those of a thread: others would stay outside. */
 static bool is_alone(void)

@@ -12,7 +12,7 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "call/call.h"
-#include "jail/seccomp.h"
+#include "jail/walls/seccomp.h"
 
 static bool is_write(enum brig_call_access access)
 {

@@ -25,8 +25,8 @@
 
 #include "base/own.h"
 #include "call/call.h"
-#include "jail/child_say.h"
-#include "jail/closing.h"
+#include "jail/child/child_say.h"
+#include "jail/job/closing.h"
 #include "jail/sys.h"
 
 /* glibc's, from 2.35 on; it registers them with this size. */

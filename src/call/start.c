@@ -14,8 +14,8 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "call/call.h"
-#include "jail/seccomp.h"
 #include "jail/sys.h"
+#include "jail/walls/seccomp.h"
 
 /* ---- streams ---- */
 

@@ -13,11 +13,11 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "call/call.h"
-#include "jail/child_say.h"
-#include "jail/notice.h"
-#include "jail/seccomp.h"
-#include "jail/spawn.h"
+#include "jail/child/child_say.h"
+#include "jail/job/spawn.h"
 #include "jail/sys.h"
+#include "jail/walls/notice.h"
+#include "jail/walls/seccomp.h"
 
 int trace_open(struct brig_call *call, struct brig_error *err)
 {

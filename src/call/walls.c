@@ -15,10 +15,10 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "call/caller.h"
-#include "jail/child_start.h"
-#include "jail/landlock.h"
+#include "jail/child/child_start.h"
 #include "jail/sys.h"
-#include "jail/unenforced.h"
+#include "jail/walls/landlock.h"
+#include "jail/walls/unenforced.h"
 
 /* What programs and libraries read of a system to run, and nothing that tells of its users. */
 static const char *const readable[] = {

@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/net.h"
-#include "jail/probe.h"
+#include "jail/probe/probe.h"
 
 #define STATUS_NO_FULL_JAIL 1
 

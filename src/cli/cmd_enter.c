@@ -2,7 +2,7 @@
 /* `brig enter`: a shell, or a command, in a jail in which something runs.
  *
  * Theory of operation: the run is found by its supervisor, and the engine starts one more command in
- * its jail, behind the same walls (jail/entry.h). Processes of the jail have our uid and meet what we
+ * its jail, behind the same walls (jail/entry/entry.h). Processes of the jail have our uid and meet what we
  * start there before it has become the command. The engine sees to it that they cannot look into it;
  * what they could look for besides, secrets in our environment, is wiped here before. */
 #include <poll.h>

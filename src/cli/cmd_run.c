@@ -30,8 +30,8 @@
 #include "cli/settings.h"
 #include "cli/setup.h"
 #include "cli/starter.h"
-#include "jail/begun.h"
-#include "jail/cgroup.h"
+#include "jail/job/begun.h"
+#include "jail/limits/cgroup.h"
 #include "policy/policy.h"
 
 static int run_run(const struct app *app, int argc, char **argv);

@@ -26,7 +26,7 @@
 #include "cli/settings.h"
 #include "cli/sightings.h"
 #include "home/ready.h"
-#include "jail/begun.h"
+#include "jail/job/begun.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
 

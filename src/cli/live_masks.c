@@ -14,7 +14,7 @@
 #include "cli/identity.h"
 #include "cli/settings.h"
 #include "home/home.h"
-#include "jail/job_hide.h"
+#include "jail/job/job_hide.h"
 #include "policy/policy.h"
 
 /* A run that is over sooner is spared it: the kernel takes some milliseconds to end a watch. */

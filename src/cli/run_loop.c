@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "cli/terminal.h"
-#include "jail/job.h"
+#include "jail/job/job.h"
 
 /* A command that stops this soon after we were asked to stop does so because of that. */
 #define STOP_FOLLOWS_MS 2000

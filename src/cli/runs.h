@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/jails.h"
-#include "jail/entry.h"
+#include "jail/entry/entry.h"
 
 /* Every run of ours in a jail. */
 #define RUNS_FOUND_MAX 64

@@ -13,7 +13,7 @@
 #include "cli/script.h"
 #include "cli/variables.h"
 #include "cli/workdir.h"
-#include "jail/begun.h"
+#include "jail/job/begun.h"
 #include "policy/policy.h"
 
 static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct brig_error *err)

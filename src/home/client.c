@@ -23,8 +23,8 @@
 #include "home/sockets.h"
 #include "home/storage.h"
 #include "home/talk.h"
-#include "jail/prepared.h"
 #include "jail/sys.h"
+#include "jail/template/prepared.h"
 
 /* A holder that is being started by another run answers soon. */
 #define PATIENCE_SECONDS 5

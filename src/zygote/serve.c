@@ -13,13 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "jail/child_start.h"
-#include "jail/closing.h"
-#include "jail/init_image.h"
-#include "jail/plan_flat.h"
+#include "jail/child/child_start.h"
+#include "jail/job/closing.h"
+#include "jail/plan/init_image.h"
+#include "jail/plan/plan_flat.h"
 #include "jail/sys.h"
+#include "jail/template/zygote_wire.h"
 #include "jail/wire.h"
-#include "jail/zygote_wire.h"
 #include "zygote/zygote.h"
 
 #define SIGNALS 65

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "jail/cgroup_driver.h"
+#include "jail/limits/cgroup_driver.h"
 
 static void expect(bool condition)
 {

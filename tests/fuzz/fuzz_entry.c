@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "jail/entry.h"
+#include "jail/entry/entry.h"
 
 static void expect(bool condition)
 {

@@ -7,7 +7,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "egress/door_wire.h"
-#include "jail/door_events.h"
+#include "jail/door/door_events.h"
 #include "policy/policy.h"
 
 /* Not part of the library: */

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "jail/cgroup_driver.h"
-#include "jail/tools.h"
-#include "jail/tools_wire.h"
+#include "jail/limits/cgroup_driver.h"
+#include "jail/tools/tools.h"
+#include "jail/tools/tools_wire.h"
 
 #define CLIENTS_MAX 80 /* more than are served */
 #define STEPS_MAX 256

@@ -3,7 +3,7 @@
 #include "call/told.h"
 
 #include "call_support.h"
-#include "jail/plan.h"
+#include "jail/plan/plan.h"
 
 static void test_words(void)
 {

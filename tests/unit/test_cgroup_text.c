@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "jail/cgroup_driver.h"
+#include "jail/limits/cgroup_driver.h"
 #include "tap.h"
 
 /* ---- where we are ---- */

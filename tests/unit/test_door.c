@@ -15,9 +15,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "egress/door_wire.h"
-#include "jail/door_events.h"
-#include "jail/door_netlink.h"
-#include "jail/plan.h"
+#include "jail/door/door_events.h"
+#include "jail/door/door_netlink.h"
+#include "jail/plan/plan.h"
 #include "tap.h"
 
 #define ORIGINAL_DESTINATION 80 /* SO_ORIGINAL_DST and its twin of IPv6 */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Entering a run: its record, who is believed, and how what was entered ends; the test itself is the
  * supervisor that is found. */
-#include "jail/entry.h"
+#include "jail/entry/entry.h"
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include "base/own.h"
 #include "base/str.h"
-#include "jail/entry_name.h"
+#include "jail/entry/entry_name.h"
 #include "job_support.h"
 
 /* ---- The record --------------------------------------------------------------------------- */

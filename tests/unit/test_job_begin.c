@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Jails that are begun with before their policy is whole. */
-#include "jail/begun.h"
+#include "jail/job/begun.h"
 
 #include <grp.h>
 #include <sys/prctl.h>

@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
-#include "jail/denials.h"
-#include "jail/seccomp.h"
+#include "jail/walls/denials.h"
+#include "jail/walls/seccomp.h"
 #include "job_support.h"
 
 #define THREADS 8

@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "jail/held.h"
-#include "jail/job.h"
+#include "jail/job/job.h"
+#include "jail/template/held.h"
 #include "job_support.h"
 #include "policy/policy.h"
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/own.h"
-#include "jail/cgroup.h"
+#include "jail/limits/cgroup.h"
 #include "jail/sys.h"
 #include "job_support.h"
 

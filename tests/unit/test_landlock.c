@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of Landlock rights, and that the kernel takes and obeys what they say. */
-#include "jail/landlock.h"
+#include "jail/walls/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "jail/door_config.h"
+#include "jail/door/door_config.h"
 #include "policy/policy.h"
 #include "tap.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The probe report: whole, sane, and without a trace in the process that asked for it. */
-#include "jail/probe.h"
+#include "jail/probe/probe.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "jail/landlock.h"
+#include "jail/walls/landlock.h"
 #include "tap.h"
 
 static unsigned count_entries(const char *path)

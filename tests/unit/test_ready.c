@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Namespaces that are made before the run they are for. */
-#include "jail/ready.h"
+#include "jail/template/ready.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -9,8 +9,8 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "jail/begun.h"
-#include "jail/plan.h"
+#include "jail/job/begun.h"
+#include "jail/plan/plan.h"
 #include "job_support.h"
 #include "policy/policy.h"
 

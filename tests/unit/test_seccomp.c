@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "jail/seccomp.h"
+#include "jail/walls/seccomp.h"
 #include "tap.h"
 
 #if defined(__x86_64__)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that makes jails ahead, beside a loop that starts its own: what is given comes back, once, and
  * nothing is lost at the end. For the thread sanitizer as well. */
-#include "jail/held.h"
+#include "jail/template/held.h"
 #include "job_support.h"
 #include "server/warden/builder.h"
 

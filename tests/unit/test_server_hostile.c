@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "jail/cgroup.h"
-#include "jail/cgroup_driver.h"
+#include "jail/limits/cgroup.h"
+#include "jail/limits/cgroup_driver.h"
 #include "warden_support.h"
 
 static struct rig rig;

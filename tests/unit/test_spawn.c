@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A jail begun with: what becomes of it when its caller is killed before it goes on. */
-#include "jail/spawn.h"
+#include "jail/job/spawn.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The supervisor's side of the socket for tools, with a hostile jail at the other: as on a kernel that
  * lets descriptors through, whatever this one does. The group has no directories. */
-#include "jail/tools.h"
+#include "jail/tools/tools.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "jail/cgroup_driver.h"
-#include "jail/tools_guard.h"
-#include "jail/tools_wire.h"
+#include "jail/limits/cgroup_driver.h"
+#include "jail/tools/tools_guard.h"
+#include "jail/tools/tools_wire.h"
 #include "tap.h"
 
 #define BEGIN_US UINT64_C(1000000000)

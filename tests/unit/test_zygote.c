@@ -8,10 +8,10 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "jail/cgroup_driver.h"
-#include "jail/held.h"
-#include "jail/identity.h"
-#include "jail/zygote.h"
+#include "jail/limits/cgroup_driver.h"
+#include "jail/template/held.h"
+#include "jail/template/zygote.h"
+#include "jail/walls/identity.h"
 #include "job_support.h"
 #include "policy/policy.h"
 

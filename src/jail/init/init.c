@@ -22,7 +22,7 @@
 #include <linux/time_types.h>
 #include <linux/wait.h>
 
-#include "../loopback.h"
+#include "../door/loopback.h"
 #include "../sys.h"
 #include "../wire.h"
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
-#include "jail/template.h"
+#include "jail/template/template.h"
 #include "server/config.h"
 #include "server/warden/warden.h"
 

@@ -19,8 +19,8 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "jail/cgroup.h"
-#include "jail/cgroup_driver.h"
+#include "jail/limits/cgroup.h"
+#include "jail/limits/cgroup_driver.h"
 
 #define PREFIX "jails-"
 #define SLOTS_MAX 65536

@@ -15,9 +15,9 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "jail/held.h"
-#include "jail/job.h"
-#include "jail/zygote.h"
+#include "jail/job/job.h"
+#include "jail/template/held.h"
+#include "jail/template/zygote.h"
 #include "server/config.h"
 #include "server/park_leave.h" /* made from node/leave.c */
 #include "server/park_node.h"  /* made from park_node.js */

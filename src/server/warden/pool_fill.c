@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/own.h"
-#include "jail/held.h"
+#include "jail/template/held.h"
 #include "server/config.h"
 #include "server/warden/pool_parts.h"
 #include "server/warden/warden.h"

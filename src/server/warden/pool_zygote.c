@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "jail/zygote.h"
+#include "jail/template/zygote.h"
 #include "server/config.h"
 #include "server/warden/jail_check.h"
 #include "server/warden/warden.h"

@@ -27,8 +27,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "jail/cgroup.h"
-#include "jail/identity.h"
+#include "jail/limits/cgroup.h"
+#include "jail/walls/identity.h"
 #include "server/config.h"
 #include "server/role.h"
 

@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "jail/held.h"
-#include "jail/identity.h"
-#include "jail/zygote.h"
+#include "jail/template/held.h"
+#include "jail/walls/identity.h"
+#include "jail/template/zygote.h"
 #include "policy/policy.h"
 
 #define PLACE "/late"

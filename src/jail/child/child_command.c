@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+/* The command's process, from its clone to its exec: its streams, its limits, its walls. */
+#include <asm/ioctls.h>
+#include <linux/capability.h>
+#include <linux/close_range.h>
+#include <linux/fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+
+#include "jail/child/child_say.h"
+#include "jail/child/child_start.h"
+#include "jail/sys.h"
+#include "jail/wire.h"
+
+/* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, of 5.19: no signal makes a call that is being answered ask
+ * again, and count twice. */
+#define WAIT_KILLABLE_RECEIVED (1U << 5)
+
+/* A process group of its own in init's session, and the terminal's foreground. Where we were cloned
+ * before the build, the first process has seen to it. Not a session of its
+ * own: its group would be orphaned, and Ctrl-Z would not stop it. */
+static int set_group(int pty)
+{
+    long result = SYS(setpgid, 0, 0);
+    if (result < 0 || pty < 0)
+        return (int)result;
+    int group = (int)SYS(getpid); /* with SIGTTOU blocked, the background may ask for it */
+    return (int)SYS(ioctl, pty, TIOCSPGRP, &group);
+}
+
+/* Moves one that we still need above the numbers that the command wants. */
+static int move_above(int *fd, int above)
+{
+    long moved = *fd < 0 ? -1 : SYS(fcntl, *fd, F_DUPFD_CLOEXEC, above);
+    if (moved >= 0)
+        *fd = (int)moved;
+    return *fd >= 0 && moved < 0 ? (int)moved : 0;
+}
+
+/* For the streams that are to have nothing in them, opened while any path can be; or -1. */
+static int open_null(const struct plan *plan)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        wanted = wanted || plan->fds[i].fd == PLAN_FD_NULL;
+    return wanted ? (int)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0) : -1;
+}
+
+/* Leaves the fds that are shared with the first process for a copy of those we still need. The others
+ * are mounts, most of them, and who closes one last has the work of it: not us, on the way to the
+ * exec. */
+static int leave_shared_fds(const struct start *start, int null)
+{
+    const struct plan *plan = start->plan;
+    int last = start->wire > start->gate[0] ? start->wire : start->gate[0];
+    last = last > null ? last : null;
+    last = last > start->waiter ? last : start->waiter;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        last = last > plan->fds[i].fd ? last : plan->fds[i].fd;
+    long result = SYS(close_range, last + 1, ~0U, CLOSE_RANGE_UNSHARE);
+    if (result < 0) /* before 5.9 */
+        result = SYS(unshare, CLONE_FILES);
+    return (int)result;
+}
+
+/* The lowest number above all that the command wants. */
+static int first_above(const struct plan *plan)
+{
+    int above = 3;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        if (plan->fds[i].number >= above)
+            above = plan->fds[i].number + 1;
+    return above;
+}
+
+/* Copies every wanted fd out of the way, as well as our own two, and lets the rest be closed on exec. */
+static int copy_fds(struct start *own, int pty, int null, int copies[PLAN_FD_MAX])
+{
+    const struct plan *plan = own->plan;
+    int above = first_above(plan);
+    for (size_t i = 0; i < plan->fd_count; i++) {
+        int fd = plan->fds[i].fd;
+        if (fd == PLAN_FD_PTY)
+            fd = pty;
+        else if (fd == PLAN_FD_NULL)
+            fd = null;
+        if (fd < 0)
+            return fd;
+        long copy = SYS(fcntl, fd, F_DUPFD_CLOEXEC, above);
+        if (copy < 0)
+            return (int)copy;
+        copies[i] = (int)copy;
+    }
+    int moved = move_above(&own->wire, above + 1); /* where a held command has its gate */
+    if (moved < 0 || (moved = move_above(&own->gate[0], above + 1)) < 0 ||
+        (moved = move_above(&own->waiter, above + 1)) < 0)
+        return moved;
+    long result = SYS(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (result < 0) { /* before 5.11 */
+        for (int fd = 3; fd < 65536; fd++)
+            (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
+    }
+    return 0;
+}
+
+/* To their numbers: whatever of the build had one of these is gone then. */
+static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
+{
+    for (size_t i = 0; i < plan->fd_count; i++) {
+        long result = SYS(dup3, copies[i], plan->fds[i].number, 0);
+        if (result < 0)
+            return (int)result;
+    }
+    return 0;
+}
+
+int child_set_rlimits(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->rlimit_count; i++) {
+        int resource = plan->rlimits[i].resource;
+        struct rlimit64 now, want = plan->rlimits[i].limit;
+        long result = SYS(prlimit64, 0, resource, &want, &now);
+        if (result >= 0 && want.rlim_max <= now.rlim_max)
+            continue;
+        if (result < 0 && (result = SYS(prlimit64, 0, resource, 0, &now)) < 0)
+            return (int)result;
+        if (want.rlim_max > now.rlim_max) /* which we may have raised, and take back */
+            want.rlim_max = now.rlim_max;
+        if (want.rlim_cur > want.rlim_max)
+            want.rlim_cur = want.rlim_max;
+        if ((result = SYS(prlimit64, 0, resource, &want, 0)) < 0)
+            return (int)result;
+    }
+    return 0;
+}
+
+int child_set_caps(uint32_t low)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {
+        {.effective = low, .permitted = low, .inheritable = low}};
+    return (int)SYS(capset, &header, data);
+}
+
+void child_drop_bounding_set(void)
+{
+    for (int cap = 0; SYS(prctl, PR_CAPBSET_DROP, cap, 0, 0, 0) >= 0; cap++)
+        ; /* ends at the first number that is no capability */
+}
+
+static int drop_caps(void)
+{
+    (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return child_set_caps(0);
+}
+
+/* Through the exec, and for that of nothing else: it is trusted. */
+static int keep_caps(void)
+{
+    long result = 0;
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    if ((result = SYS(capget, &header, data)) < 0)
+        return (int)result;
+    data[0].inheritable = data[0].permitted;
+    data[1].inheritable = data[1].permitted;
+    if ((result = SYS(capset, &header, data)) < 0)
+        return (int)result;
+    for (int cap = 0; cap < 64; cap++)
+        if (data[cap / 32].permitted & 1U << cap % 32)
+            result |= SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
+    return result < 0 ? -ERR_EPERM : 0;
+}
+
+static int make_ruleset(const struct plan *plan)
+{
+    long ruleset = SYS(landlock_create_ruleset, &plan->landlock_attr, plan->landlock_attr_size, 0);
+    if (ruleset < 0)
+        return (int)ruleset;
+    for (size_t i = 0; i < plan->rule_count; i++) {
+        const struct plan_rule *rule = &plan->rules[i];
+        /* struct landlock_path_beneath_attr is packed. */
+        struct {
+            uint64_t access;
+            int32_t fd;
+        } __attribute__((packed)) beneath = {.access = rule->access};
+        bool opened = rule->slot == PLAN_NO_SLOT && rule->fd < 0;
+        long fd = rule->slot != PLAN_NO_SLOT ? plan->slots[rule->slot] : rule->fd;
+        if (opened)
+            fd = SYS(openat, AT_FDCWD, rule->path, O_PATH | O_CLOEXEC, 0);
+        if (fd == -ERR_ENOENT || fd == -ERR_ENOTDIR || fd == -ERR_EACCES)
+            continue; /* what cannot be reached needs no right */
+        if (fd < 0)
+            return (int)fd;
+        beneath.fd = (int32_t)fd;
+        long result = SYS(landlock_add_rule, ruleset, 1 /* PATH_BENEATH */, &beneath, 0);
+        if (opened)
+            (void)SYS(close, fd);
+        if (result < 0)
+            return (int)result;
+    }
+    return (int)ruleset;
+}
+
+static int restrict_landlock(const struct start *start)
+{
+    int ruleset = make_ruleset(start->plan);
+    return ruleset < 0 ? ruleset : (int)SYS(landlock_restrict_self, ruleset, 0);
+}
+
+/* As execvp does, along the candidates; the most telling error wins. */
+static int execute(const struct plan *plan)
+{
+    long told = -ERR_ENOENT;
+    for (size_t i = 0; plan->programs[i]; i++) {
+        long result = SYS(execve, plan->programs[i], plan->argv, plan->envp);
+        if (result == -ERR_ENOEXEC) {
+            /* No interpreter line: a shell script by convention. */
+            const char **script = (const char **)(uintptr_t)plan->script_argv;
+            script[1] = plan->programs[i];
+            result = SYS(execve, script[0], script, plan->envp);
+        }
+        if (result == -ERR_ENOENT || result == -ERR_ENOTDIR)
+            continue;
+        told = result;
+        if (result != -ERR_EACCES)
+            break;
+    }
+    return (int)told;
+}
+
+/* Puts somebody small in the command's place, who has nothing of this memory and waits. */
+static int execute_waiter(const struct start *start, const struct start *own)
+{
+    const struct plan *plan = own->plan;
+    if (start->apart)
+        (void)child_await(&start->joined); /* nobody can join a process that cannot be read */
+    const char *envp[] = {0};
+    long result = SYS(dup3, own->gate[0], plan->waiter_gate, 0);
+    if (result >= 0)
+        result = SYS(execveat, own->waiter, "", plan->waiter_argv, plan->envp ? plan->envp : envp,
+                     AT_EMPTY_PATH);
+    return (int)result;
+}
+
+/* A session keyring of its own: the caller's may hold keys. */
+static int join_keyring(void)
+{
+    long result = SYS(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
+    return result < 0 ? (int)result : 0;
+}
+
+/* Makes the network, while the first process builds; by then there are the groups, too. */
+static int make_network(struct start *start)
+{
+    int status = child_make_network(start);
+    int result = status == 0 && start->plan->late_groups.make ? child_join_late_groups(start) : 0;
+    if (result < 0)
+        status = child_failed(start, PLAN_STEP_CGROUP, result);
+    if (status == 0)
+        child_tell(&start->networked);
+    else
+        child_tell_never(&start->networked);
+    return status;
+}
+
+/* Takes over what the first process has built. That has moved our root, but only a working directory
+ * that was the root with it. */
+static int take_over(const struct start *start)
+{
+    (void)child_await(&start->built); /* or we die with it */
+    long result = SYS(chdir, "/");
+    return result < 0 ? child_failed(start, PLAN_STEP_WORKDIR, result) : 0;
+}
+
+/* The same filter, with a listener that is the supervisor's alone: whoever has it answers for the
+ * kernel, so it is gone from here before anything untrusted runs. A filter around us may refuse a
+ * listener, or have one already: then without. */
+static int install_told(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    long listener =
+        SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags | WAIT_KILLABLE_RECEIVED, plan->seccomp_told);
+    if (listener == -ERR_EINVAL) /* before 5.19 */
+        listener = SYS(seccomp, SECCOMP_SET_MODE_FILTER, flags, plan->seccomp_told);
+    if (listener < 0) {
+        child_say(start->wire, WIRE_SOFT, PLAN_STEP_TRACE, (int)-listener);
+        return (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
+    }
+    int result = child_say_fd(start->wire, WIRE_DENIALS, 0, (int)listener);
+    (void)SYS(close, listener);
+    return result;
+}
+
+static int install_filter(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    if (!plan->seccomp)
+        return 0;
+    return plan->seccomp_told ? install_told(start)
+                              : (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
+}
+
+/* What stands without the build: made while the first process is at it. From here on only such
+ * calls can be made as every profile allows. */
+static int raise_walls(const struct start *start, int pty)
+{
+    const struct plan *plan = start->plan;
+    int result;
+    /* It wants CAP_SETPCAP, which an unprivileged caller without a user namespace lacks: there the
+     * bounding set stays, and no_new_privs keeps it from mattering. */
+    if (plan->drop_caps && plan->rung == PLAN_FULL)
+        child_drop_bounding_set();
+    if ((result = join_keyring()) < 0)
+        child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
+    if (!start->apart && (result = set_group(pty)) < 0)
+        return child_failed(start, PLAN_STEP_SESSION, result);
+    if (plan->drop_caps && (result = drop_caps()) < 0)
+        return child_failed(start, PLAN_STEP_CAPS, result);
+    if ((result = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
+        return child_failed(start, PLAN_STEP_NO_NEW_PRIVS, result);
+    if ((result = install_filter(start)) < 0)
+        return child_failed(start, PLAN_STEP_SECCOMP, result);
+    return 0;
+}
+
+/* Nothing untrusted runs before the first process is init, or is about to be and can do nothing else:
+ * until its exec, it shares the caller's memory, and before it lets go of the host's tree, that. From
+ * then on it has a capability that the command lacks, which keeps it from being traced or read. */
+static bool await_init(const struct start *start, int gate)
+{
+    char word;
+    if (start->hold.held)
+        return child_await_exec(&start->hold);
+    return gate < 0 || SYS(read, gate, &word, 1) == 1;
+}
+
+int child_command_main(void *argument)
+{
+    struct start *start = argument;
+    const struct plan *plan = start->plan;
+    int result;
+
+    child_go_anywhere(start);
+    if (start->apart && (result = make_network(start)) != 0)
+        return result;
+    if (start->early && !child_await(&start->planned))
+        return 125;
+    start->waiter = plan->held ? (int)child_open_init(plan) : -1; /* while it may be made */
+    int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
+    if ((result = raise_walls(start, pty)) != 0)
+        return result;
+    if (start->apart && (result = take_over(start)) != 0)
+        return result;
+    int null = open_null(plan);
+    if (plan->landlock && (result = restrict_landlock(start)) < 0) /* with the fds of the build */
+        return child_failed(start, PLAN_STEP_LANDLOCK, result);
+    if (start->apart && (result = leave_shared_fds(start, null)) < 0)
+        return child_failed(start, PLAN_STEP_FDS, result);
+    if (start->gate[1] >= 0)
+        (void)SYS(close, start->gate[1]); /* or its end would never be seen */
+    (void)SYS(umask, start->umask);
+    /* From here on the fds are not those of the first process any more, which has its own to look at. */
+    struct start own = {
+        .plan = plan, .wire = start->wire, .waiter = start->waiter, .gate = {start->gate[0], -1}};
+    int copies[PLAN_FD_MAX];
+    if ((result = copy_fds(&own, pty, null, copies)) < 0 || (result = place_fds(plan, copies)) < 0)
+        return child_failed(&own, PLAN_STEP_FDS, result);
+    if ((result = child_set_rlimits(plan)) < 0) /* late: our own fds must not be too many for it */
+        return child_failed(&own, PLAN_STEP_RLIMIT, result);
+    if (plan->keep_caps && (result = keep_caps()) < 0)
+        return child_failed(&own, PLAN_STEP_CAPS, result);
+    unsigned long none = 0;
+    (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
+    if (plan->held)
+        return child_failed(&own, PLAN_STEP_EXEC, execute_waiter(start, &own));
+    if (!await_init(start, own.gate[0]))
+        return 125; /* there is none, and so no jail */
+    if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
+        return child_failed(&own, PLAN_STEP_WORKDIR, result);
+    return child_failed(&own, PLAN_STEP_EXEC, execute(plan));
+}
+
+/* The same for a function: all but its streams, which libc's fork lets its caller do. */
+int child_call_walls(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    int result = raise_walls(start, -1);
+    if (result != 0)
+        return result;
+    if (start->gate[1] >= 0)
+        (void)SYS(close, start->gate[1]);
+    (void)SYS(umask, start->umask);
+    if (plan->landlock && (result = restrict_landlock(start)) < 0)
+        return child_failed(start, PLAN_STEP_LANDLOCK, result);
+    if ((result = child_set_rlimits(plan)) < 0)
+        return child_failed(start, PLAN_STEP_RLIMIT, result);
+    return 0;
+}
+
+int child_call_wait(const struct start *start)
+{
+    const struct plan *plan = start->plan;
+    int result;
+    char word;
+    if (SYS(read, start->gate[0], &word, 1) != 1)
+        return 125; /* there is no init, and so no jail */
+    if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
+        return child_failed(start, PLAN_STEP_WORKDIR, result);
+    return 0;
+}

@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: MIT */
+/* A job's life and end: signals, limits, captured streams, the result. */
+#include "jail/job/job.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "jail/job/spawn.h"
+#include "jail/sys.h"
+#include "jail/template/held.h"
+#include "jail/template/ready.h"
+
+#define CPU_CHECK_MIN_US 20000
+#define CPU_CHECK_MAX_US 500000
+/* How long init may take to kill the tree before it is killed itself. */
+#define KILL_PATIENCE_US 1000000
+#define KILL_AGAIN_US 50000
+/* How long what was killed may take to die before it is looked at what keeps it. */
+#define STUCK_PATIENCE_US 2000000
+/* After the end, captured pipes are read at most this often, some 2 MiB each time. */
+#define DRAIN_ROUNDS 4
+
+uint64_t job_deadline_us(const struct brig_job *job)
+{
+    return job->wall_deadline_us;
+}
+
+bool job_has_namespace(const struct brig_job *job)
+{
+    return job->plan.rung == PLAN_FULL && !job->plan.enters;
+}
+
+bool job_is_timed(const struct brig_job *job)
+{
+    return job->wall_deadline_us != 0 || job->cpu_limit_us != 0;
+}
+
+bool job_is_awaited(const struct brig_job *job)
+{
+    return job->waiting || job->late >= 0 || job->late_input >= 0;
+}
+
+void job_start_clock(struct brig_job *job, uint64_t wall_ms)
+{
+    if (wall_ms)
+        job->wall_deadline_us = job->started_us + wall_ms * 1000;
+    if (job->cpu_limit_us)
+        job->cpu_check_us = job->started_us + 1;
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+    if (a == 0 || b == 0)
+        return a ? a : b;
+    return a < b ? a : b;
+}
+
+/* Made when first needed: most jobs have no limit, and an fd each. */
+static int make_timer(struct brig_job *job, struct brig_error *err)
+{
+    job->timer = fds_keep_high(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = job->timer};
+    if (job->timer < 0 || epoll_ctl(job->epoll, EPOLL_CTL_ADD, job->timer, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a timer");
+    return 0;
+}
+
+int job_arm_timer(struct brig_job *job, struct brig_error *err)
+{
+    uint64_t due = sooner(job->kill_deadline_us, job->stuck_deadline_us);
+    if (job->tools)
+        due = sooner(due, tools_due_us(job->tools));
+    due = sooner(due, job->denials.resume_us);
+    if (job->state == JOB_RUNNING)
+        due = sooner(due,
+                     sooner(job->wall_deadline_us, sooner(job->cpu_check_us, job->watch_due_us)));
+    if (due == 0 && job->timer < 0)
+        return 0;
+    if (job->timer < 0) {
+        int result = make_timer(job, err);
+        if (result < 0)
+            return result;
+    }
+    struct itimerspec when = {
+        .it_value = {.tv_sec = (time_t)(due / 1000000), .tv_nsec = (long)(due % 1000000) * 1000}};
+    if (timerfd_settime(job->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot set a timer");
+    return 0;
+}
+
+/* ---- ending it ---- */
+
+static void tell(struct brig_job *job, int type, int a)
+{
+    struct wire_message message = {.type = type, .a = a};
+    if (job->wire >= 0)
+        (void)send(job->wire, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Init kills and reaps everything, so that what was used is counted, and ends. Should it not, it is
+ * killed itself, and its namespace with it. */
+static void kill_tree(struct brig_job *job)
+{
+    job->state = JOB_KILLED;
+    job->kill_deadline_us = clock_now_us() + KILL_PATIENCE_US;
+    limits_unthrottle(&job->limits);
+    tell(job, WIRE_KILL, 0);
+    if (job_arm_timer(job, NULL) < 0) /* no clock for patience, then */
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+}
+
+/* TERM, then the grace, then KILL. A stopped command is woken so that it can clean up. */
+static void end_tree(struct brig_job *job, enum brig_outcome reason)
+{
+    if (job->state != JOB_RUNNING)
+        return;
+    job->has_reason = true;
+    job->reason = reason;
+    if (job->grace_us == 0) {
+        kill_tree(job);
+        return;
+    }
+    job->state = JOB_ENDING;
+    job->kill_deadline_us = clock_now_us() + job->grace_us;
+    tell(job, WIRE_SIGNAL, SIGTERM);
+    tell(job, WIRE_SIGNAL, SIGCONT);
+    if (job_arm_timer(job, NULL) < 0)
+        kill_tree(job);
+}
+
+static void check_cpu(struct brig_job *job, uint64_t now)
+{
+    uint64_t used = 0;
+    if (!job->limits.group || !cgroup_cpu_us(job->limits.group, &used))
+        used = tree_cpu_us(job->pid);
+    if (used >= job->cpu_limit_us) {
+        end_tree(job, BRIG_CPU_TIMEOUT);
+        return;
+    }
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t wait = (job->cpu_limit_us - used) / (uint64_t)(cores > 0 ? cores : 1);
+    wait = wait < CPU_CHECK_MIN_US ? CPU_CHECK_MIN_US : wait;
+    job->cpu_check_us = now + (wait > CPU_CHECK_MAX_US ? CPU_CHECK_MAX_US : wait);
+}
+
+/* Init did not manage. With a pid namespace its death is everyone's. Without, it must live to see its
+ * orphans: the tree is killed from here, again and again. */
+static void lose_patience(struct brig_job *job, uint64_t now)
+{
+    limits_unthrottle(&job->limits);
+    if (job_has_namespace(job)) {
+        if (job->stuck_deadline_us == 0)
+            job->stuck_deadline_us = now + STUCK_PATIENCE_US;
+        job->kill_deadline_us = 0;
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+        return;
+    }
+    tree_kill(job->pid);
+    if (job->plan.enters) /* what somebody inside holds on to, traced, ends with the jail */
+        (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+    if (job->limits.group)
+        (void)cgroup_kill(job->limits.group);
+    job->kill_deadline_us = now + KILL_AGAIN_US;
+}
+
+/* Something of the jail that sleeps uninterruptibly, or 0. */
+static pid_t find_stuck(const struct brig_job *job)
+{
+    pid_t pid = job->limits.group ? cgroup_stuck_pid(job->limits.group) : 0;
+    return pid ? pid : tree_stuck_pid(job->pid);
+}
+
+/* What was killed lives on: if something in it sleeps uninterruptibly, nobody can end that, and the
+ * job is over without it. The rest is killed once more, wherever it is: nobody will look again. The
+ * group stays, and a later brig sweeps it up. */
+static void look_for_stuck(struct brig_job *job, uint64_t now)
+{
+    pid_t pid = find_stuck(job);
+    job->stuck_deadline_us = now + STUCK_PATIENCE_US;
+    if (pid == 0)
+        return;
+    if (job->limits.group)
+        (void)cgroup_kill(job->limits.group);
+    job->stuck_pid = pid;
+    job->stuck_deadline_us = 0;
+}
+
+/* The run has lasted long enough for the watch on mounts, or for that on names. */
+static void watch_on(struct brig_job *job)
+{
+    bool names = job->watch.mounts >= 0;
+    watch_rest(&job->watch, &job->plan, job->pid, &job->notices);
+    int fd = names ? job->watch.fd : job->watch.mounts;
+    struct epoll_event event = {.events = names ? EPOLLIN : EPOLLPRI, .data.fd = fd};
+    if (fd >= 0)
+        (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, fd, &event);
+    uint64_t delay = fd >= 0 ? watch_delay_us(&job->watch, &job->plan) : 0;
+    job->watch_due_us = delay > 0 ? job->started_us + delay : 0;
+}
+
+static void handle_timer(struct brig_job *job)
+{
+    uint64_t expirations, now = clock_now_us();
+    (void)!read(job->timer, &expirations, sizeof expirations);
+    if (job->state == JOB_RUNNING && job->wall_deadline_us && now >= job->wall_deadline_us)
+        end_tree(job, BRIG_TIMEOUT);
+    if (job->state == JOB_RUNNING && job->watch_due_us && now >= job->watch_due_us)
+        watch_on(job);
+    if (job->state == JOB_RUNNING && job->cpu_check_us && now >= job->cpu_check_us)
+        check_cpu(job, now);
+    if (job->state == JOB_ENDING && job->kill_deadline_us && now >= job->kill_deadline_us)
+        kill_tree(job);
+    else if (job->state == JOB_KILLED && job->kill_deadline_us && now >= job->kill_deadline_us)
+        lose_patience(job, now);
+    if (job->stuck_deadline_us && now >= job->stuck_deadline_us)
+        look_for_stuck(job, now);
+    if (job->tools)
+        tools_wake(job->tools, now);
+    denials_wake(&job->denials, job->epoll, now);
+    (void)job_arm_timer(job, NULL); /* it exists */
+}
+
+/* ---- what comes in ---- */
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+/* As long as the jail is being built. 1 once it is, 0 when there is no more to read, or an error. */
+static int hear_builder(struct brig_job *job, struct brig_error *err)
+{
+    while (job->building) {
+        struct wire_message message = {0};
+        int fd = -1, got = spawn_receive(job->wire, &message, &fd);
+        if (got == 0)
+            return 0;
+        int result = got < 0 ? job_build_lost(job, err) : job_build(job, &message, fd, err);
+        if (result < 0)
+            return result;
+    }
+    return 1;
+}
+
+/* The pidfd tells the rest. */
+static void close_wire(struct brig_job *job)
+{
+    (void)close(job->wire); /* there is no copy of it: it is not watched any more either */
+    job->wire = -1;
+}
+
+/* Init's last words: everybody else is dead. What can be done while it ends is done now. To be woken
+ * once more by the end of the wire would hold it up. */
+static void note_end(struct brig_job *job, const struct wire_message *message)
+{
+    job->end = *message;
+    watch_leave(&job->watch);
+    close_wire(job);
+    close_if_open(job->entry_fd); /* nobody can enter any more; and to close it takes a while */
+    job->entry_fd = -1;
+    limits_usage(&job->limits, &job->group_usage); /* of all but init */
+    job->usage_known = true;
+    limits_vacate(&job->limits);
+}
+
+static void handle_wire(struct brig_job *job)
+{
+    for (;;) {
+        struct wire_message message = {0};
+        int fd = -1, got = spawn_receive(job->wire, &message, &fd);
+        if (got > 0 && message.type == WIRE_DENIALS && fd >= 0 && job->denials.listener < 0)
+            (void)denials_listen(&job->denials, fd, job->epoll, NULL);
+        else
+            close_if_open(fd); /* no other is sent any more */
+        if (got == 0)
+            return;
+        if (got > 0 && message.type == WIRE_STOPPED)
+            job->stop_signal = message.a;
+        if (got > 0 && message.type == WIRE_ENDED)
+            note_end(job, &message);
+        if (got > 0 && message.type == WIRE_STUCK) {
+            job->stuck_deadline_us = clock_now_us() + 1;
+            (void)job_arm_timer(job, NULL);
+        }
+        if (got < 0)
+            close_wire(job);
+        if (job->wire < 0)
+            return;
+    }
+}
+
+static void read_capture(struct brig_job *job, struct capture *capture)
+{
+    if (capture_read(capture) == 0)
+        return;
+    (void)epoll_ctl(job->epoll, EPOLL_CTL_DEL, capture->fd, NULL);
+    (void)close(capture->fd);
+    capture->fd = -1;
+}
+
+/* It may be none of ours any more, if it was reported together with others. */
+static void serve_capture(struct brig_job *job, int fd)
+{
+    for (int i = 0; i < 2; i++)
+        if (job->captures[i].fd == fd)
+            read_capture(job, &job->captures[i]);
+}
+
+/* Every writer is dead by now: what is in the pipes is all there will be. */
+static void drain_captures(struct brig_job *job)
+{
+    for (int i = 0; i < 2; i++) {
+        struct capture *capture = &job->captures[i];
+        struct pollfd waiting = {.fd = capture->fd, .events = POLLIN};
+        /* A pipe holds less than this; more can only come from who was handed it elsewhere. */
+        for (int round = 0; round < DRAIN_ROUNDS && capture->fd >= 0; round++)
+            if (poll(&waiting, 1, 0) > 0)
+                read_capture(job, capture);
+    }
+}
+
+static int conclude(struct brig_job *job)
+{
+    job->ended_us = clock_now_us();
+    if (!job->usage_known)
+        limits_usage(&job->limits, &job->group_usage);
+    drain_captures(job);
+    watch_conclude(&job->watch, &job->plan, &job->notices);
+    door_conclude(job->door, &job->notices);
+    job->state = JOB_OVER;
+    return 1;
+}
+
+/* The first process has ended, and with it the jail; or it never will. */
+static int reap(struct brig_job *job, struct brig_error *err)
+{
+    long result;
+    int options = WEXITED | __WALL | (job->stuck_pid ? WNOHANG : 0);
+    do
+        result = SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, options, 0);
+    while (result == -EINTR);
+    /* A caller that ignores SIGCHLD, or reaps whatever it finds, was faster: it is gone all the same,
+     * and what we want to know init has told. */
+    if (result < 0 && result != -ECHILD)
+        return brig_fail(err, BRIG_E_SYSTEM, (int)-result, "cannot wait for the jail");
+    if (job->wire >= 0)
+        handle_wire(job);
+    job->pid = 0;
+    return conclude(job);
+}
+
+/* Init has said that nobody is left, and how it all ended: what it takes the kernel to clear up behind it
+ * is nothing to wait for. */
+static bool is_answered(const struct brig_job *job)
+{
+    return job->is_early && job->end.type == WIRE_ENDED && !job->door;
+}
+
+/* But for its end nothing of it is of interest any more. */
+static void watch_only_end(struct brig_job *job)
+{
+    close_if_open(job->timer);
+    job->timer = -1;
+    denials_done(&job->denials);
+    tools_free(job->tools);
+    job->tools = NULL;
+}
+
+void job_answer_early(struct brig_job *job)
+{
+    job->is_early = true;
+}
+
+bool job_is_gone(const struct brig_job *job)
+{
+    struct pollfd ended = {.fd = job->pidfd, .events = POLLIN};
+    return job->pid <= 0 || poll(&ended, 1, 0) > 0;
+}
+
+static bool serve_tool(struct brig_job *job, int fd)
+{
+    if (!job->tools || !tools_serve(job->tools, fd, clock_now_us()))
+        return false;
+    if (tools_due_us(job->tools) != 0)
+        (void)job_arm_timer(job, NULL); /* without one, the tools have to do without us */
+    return true;
+}
+
+static void serve_denials(struct brig_job *job, uint32_t events)
+{
+    denials_serve(&job->denials, job->epoll, events, clock_now_us());
+    if (job->denials.resume_us != 0 && job_arm_timer(job, NULL) < 0)
+        denials_wake(&job->denials, job->epoll, UINT64_MAX); /* no clock for a pause, then */
+}
+
+bool job_is_empty(const struct brig_job *job)
+{
+    return job->wire < 0 && job->end.type == WIRE_ENDED;
+}
+
+int brig_job_process(struct brig_job *job, struct brig_error *err)
+{
+    if (job->state == JOB_OVER)
+        return 1;
+    struct epoll_event events[8];
+    int count = epoll_wait(job->epoll, events, 8, 0);
+    bool ended = false;
+    for (int i = 0; i < count; i++) {
+        int fd = events[i].data.fd;
+        int built = job->building && fd == job->wire ? hear_builder(job, err) : 1;
+        if (built < 0)
+            return built;
+        if (fd == job->wire && built > 0)
+            handle_wire(job);
+        else if (fd == job->wire)
+            continue;
+        else if (fd == job->pidfd)
+            ended = true;
+        else if (fd == job->timer)
+            handle_timer(job);
+        else if (fd == job->watch.fd)
+            watch_process(&job->watch, &job->plan, job->pid, &job->notices);
+        else if (fd == job->watch.mounts)
+            watch_mounts_changed(&job->watch, &job->plan, job->pid, &job->notices);
+        else if (fd == job->denials.listener)
+            serve_denials(job, events[i].events);
+        else if (!serve_tool(job, fd) && !door_serve(job->door, fd, &job->notices))
+            serve_capture(job, fd);
+    }
+    if (ended || job->stuck_pid)
+        return reap(job, err);
+    if (!is_answered(job))
+        return 0;
+    watch_only_end(job);
+    return conclude(job);
+}
+
+/* ---- the caller's side ---- */
+
+int brig_job_fd(const struct brig_job *job)
+{
+    return job->epoll;
+}
+
+pid_t brig_job_pid(const struct brig_job *job)
+{
+    return job->pid;
+}
+
+int brig_job_terminal(const struct brig_job *job)
+{
+    return job->terminal;
+}
+
+int brig_job_kept_dir(const struct brig_job *job)
+{
+    return job->kept;
+}
+
+int brig_job_take_stop(struct brig_job *job)
+{
+    int signal = job->stop_signal;
+    job->stop_signal = 0;
+    return signal;
+}
+
+int brig_job_take_net_event(struct brig_job *job, struct brig_net_event *ret_event)
+{
+    return door_take_event(job->door, ret_event);
+}
+
+int brig_job_signal(struct brig_job *job, int signal, struct brig_error *err)
+{
+    if (signal < 1 || signal > 64)
+        return brig_fail(err, BRIG_E_INVALID, 0, "no such signal: %d", signal);
+    if (job->state == JOB_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "the job is over");
+    tell(job, WIRE_SIGNAL, signal);
+    return 0;
+}
+
+int brig_job_cancel(struct brig_job *job, struct brig_error *err)
+{
+    if (job->state == JOB_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "the job is over");
+    end_tree(job, BRIG_CANCELLED);
+    return 0;
+}
+
+int brig_job_wait(struct brig_job *job, struct brig_error *err)
+{
+    for (;;) {
+        int result = brig_job_process(job, err);
+        if (result != 0)
+            return result < 0 ? result : 0;
+        struct pollfd waiting = {.fd = job->epoll, .events = POLLIN};
+        if (poll(&waiting, 1, -1) < 0 && errno != EINTR)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for the job");
+    }
+}
+
+/* ---- the result ---- */
+
+/* The group saw all of the jail, whatever init was told. */
+static void fill_group_usage(const struct cgroup_usage *group, bool without_init,
+                             struct brig_usage *usage)
+{
+    uint64_t init = without_init ? 0 : 1;
+    if (group->peak_memory_bytes > 0)
+        usage->peak_memory_bytes = group->peak_memory_bytes;
+    usage->peak_pids = group->peak_pids > init ? group->peak_pids - init : 0;
+    if (group->cpu_user_us + group->cpu_sys_us > usage->cpu_user_us + usage->cpu_sys_us) {
+        usage->cpu_user_us = group->cpu_user_us;
+        usage->cpu_sys_us = group->cpu_sys_us;
+    }
+    usage->oom_kills = group->oom_kills;
+    usage->pids_refused = group->pids_refused;
+    usage->cpu_throttled_us = group->throttled_us;
+}
+
+static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
+{
+    usage->wall_us = job->ended_us - job->started_us;
+    usage->cpu_user_us = job->end.user_us;
+    usage->cpu_sys_us = job->end.sys_us;
+    /* The kernel counts the memory that was borrowed between clone and exec as the child's: a peak
+     * no higher than our own says nothing. */
+    uint64_t peak_kb = job->end.peak_kb;
+    usage->peak_memory_bytes = peak_kb > job->own_peak_kb ? peak_kb * 1024 : 0;
+    for (int i = 0; i < 2; i++)
+        usage->out_bytes[i] = job->captures[i].seen;
+    fill_group_usage(&job->group_usage, job->limits.without_init, usage);
+    usage->stuck_pid = job->stuck_pid;
+}
+
+static bool ended_by_cpu_limit(const struct brig_job *job, int signal)
+{
+    if (job->cpu_limit_us == 0)
+        return false;
+    uint64_t used = job->end.user_us + job->end.sys_us;
+    return signal == SIGXCPU || (signal == SIGKILL && used >= job->cpu_limit_us);
+}
+
+static void fill_outcome(const struct brig_job *job, struct brig_result *result)
+{
+    result->exit_code = -1;
+    int status = job->end.type == WIRE_ENDED ? job->end.a : -1;
+    if (status == -1)
+        result->signal = SIGKILL; /* init was killed, and the rest with it */
+    else if (WIFSIGNALED(status))
+        result->signal = WTERMSIG(status);
+    else
+        result->exit_code = WEXITSTATUS(status);
+    if (job->has_reason) {
+        result->outcome = job->reason;
+        return;
+    }
+    if (result->signal == 0)
+        result->outcome = BRIG_EXITED;
+    else if (result->signal == SIGKILL && job->group_usage.oom_kills > 0)
+        result->outcome = BRIG_OOM;
+    else
+        result->outcome =
+            ended_by_cpu_limit(job, result->signal) ? BRIG_CPU_TIMEOUT : BRIG_SIGNALLED;
+}
+
+int brig_job_result(struct brig_job *job, struct brig_result *ret_result, struct brig_error *err)
+{
+    if (job->state != JOB_OVER)
+        return brig_fail(err, BRIG_E_STATE, 0, "the job is not over yet");
+    struct brig_result result = {0};
+    fill_outcome(job, &result);
+    fill_usage(job, &result.usage);
+    capture_take(&job->captures[0], &result.out);
+    capture_take(&job->captures[1], &result.err);
+    result.unenforced = job->plan.unenforced;
+    result.notices = job->notices;
+    door_take_result(job->door, &result.net);
+    result.denials = job->denials.seen;
+    result.inside_jail = job->limits.lease != NULL;
+    *ret_result = result;
+    return 0;
+}
+
+/* Waits for the end of what was killed, but not for what cannot die. */
+static void await_end(const struct brig_job *job)
+{
+    struct pollfd ended = {.fd = job->pidfd, .events = POLLIN};
+    while (poll(&ended, 1, STUCK_PATIENCE_US / 1000) <= 0 && find_stuck(job) == 0)
+        ;
+    while (SYS(waitid, SYS_WAIT_PIDFD, job->pidfd, 0, WEXITED | __WALL | WNOHANG, 0) == -EINTR)
+        ;
+}
+
+void brig_job_free(struct brig_job *job)
+{
+    if (!job)
+        return;
+    if (job->pid <= 0 && job->building) { /* which ends with its socket, and nobody knows when */
+        close_if_open(job->wire);
+        job->wire = -1;
+    }
+    if (job->pid > 0) {
+        limits_unthrottle(&job->limits);
+        if (job_has_namespace(job))
+            (void)SYS(pidfd_send_signal, job->pidfd, SIGKILL, 0, 0);
+        close_if_open(job->wire); /* for init, the end of its socket is an order to end */
+        job->wire = -1;
+        await_end(job);
+    }
+    tools_free(job->tools); /* while there is a set they are in */
+    door_free(job->door);
+    denials_done(&job->denials);
+    close_if_open(job->pidfd);
+    close_if_open(job->wire);
+    close_if_open(job->terminal);
+    close_if_open(job->kept);
+    job_building_free(job->building);
+    close_if_open(job->gate);
+    close_if_open(job->late);
+    close_if_open(job->late_input);
+    close_if_open(job->entry_fd);
+    close_if_open(job->epoll);
+    close_if_open(job->timer);
+    capture_done(&job->captures[0]);
+    capture_done(&job->captures[1]);
+    watch_done(&job->watch);
+    plan_done(&job->plan);
+    if (job->given)
+        ready_set_done(job->given);
+    free(job->given);
+    limits_done(&job->limits);
+    free(job);
+}
+
+int brig_run(const struct brig_policy *policy, const struct brig_command *command,
+             struct brig_result *ret_result, struct brig_error *err)
+{
+    struct brig_error local = {0};
+    struct brig_job *job = NULL;
+    int result = brig_start(policy, command, &job, &local);
+    if (result == 0)
+        result = brig_job_wait(job, &local);
+    if (result == 0)
+        result = brig_job_result(job, ret_result, &local);
+    if (result < 0) {
+        *ret_result =
+            (struct brig_result){.outcome = BRIG_SETUP_FAILED, .exit_code = -1, .error = local};
+        if (err)
+            *err = local;
+    }
+    brig_job_free(job);
+    return result;
+}

@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: MIT */
+/* A job's birth: its fds, its plan, the rung of the ladder it can stand on. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/own.h"
+#include "jail/entry/entry.h"
+#include "jail/job/begun_parts.h"
+#include "jail/job/job.h"
+#include "jail/limits/limits.h"
+#include "jail/template/held.h"
+#include "jail/template/ready.h"
+#include "jail/template/template.h"
+#include "jail/template/zygote_parts.h"
+#include "jail/walls/unenforced.h"
+
+/* ---- the ladder ---- */
+
+static void note_rung(struct plan *plan, const struct brig_policy *policy)
+{
+    struct brig_unenforced *list = &plan->unenforced;
+    enum plan_rung rung = plan->rung;
+    if (rung == PLAN_FULL)
+        return;
+    unenforced_add(list, "no namespaces: processes, IPC and host name are the host's");
+    unenforced_add(list, "no private /tmp, /run, /dev and /proc, no masks, and no read-only grants "
+                         "below writable ones");
+    unenforced_add(list, "other processes of the user can be seen, slowed down and limited");
+    if (policy->network == BRIG_NET_NONE)
+        unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
+    if (policy->network == BRIG_NET_OPEN && plan->tool_token != 0)
+        unenforced_add(list, "network open: it is the network of the jail around this one");
+    else if (policy_has_door(policy))
+        unenforced_add(
+            list,
+            "network %s: there is no door, and the network is refused only as far as the "
+            "syscall filter and Landlock reach",
+            policy_network_name(policy->network));
+    if (rung == PLAN_LIMITS)
+        unenforced_add(list,
+                       "no Landlock: the filesystem is restricted by ordinary permissions only");
+}
+
+/* Without namespaces there is no door, and the result says so. */
+static int take_door(struct brig_job *job, const struct brig_policy *policy,
+                     struct door_sockets *sockets, struct brig_error *err)
+{
+    if (!job->door)
+        return 0;
+    const struct cgroup *group = job->limits.group;
+    if (job->plan.rung == PLAN_FULL)
+        return door_begin(job->door, policy, sockets, job->plan.host_uid, job->plan.host_gid,
+                          group && cgroup_kind(group) != CGROUP_NONE, err);
+    door_free(take_ptr(&job->door));
+    return 0;
+}
+
+/* The door's sockets were made ahead, and are not the child's to send. */
+static void take_given_sockets(struct brig_job *job, struct door_sockets *sockets)
+{
+    struct ready_set *given = job->given;
+    if (!given || !job->plan.given)
+        return;
+    for (size_t i = 0; i < given->socket_count; i++)
+        door_sockets_add(sockets, given->sockets[i].kind, given->sockets[i].index,
+                         given->sockets[i].fd);
+    given->socket_count = 0;
+}
+
+/* Completes job->plan with the command, starts it, and takes what came of it. */
+static int launch(struct brig_job *job, const struct brig_policy *policy,
+                  const struct brig_command *command, struct streams *streams,
+                  struct spawn_early *early, struct brig_error *err)
+{
+    struct plan_input input = {
+        .policy = policy,
+        .command = command,
+        .stdio_fds = {streams->fds[0], streams->fds[1], streams->fds[2]},
+        .wants_pty = streams_want_pty(streams),
+        .host_terminal = streams->terminal,
+        .pty_fd = job->plan.rung == PLAN_FULL ? -1 : streams->pty_slave,
+    };
+    const int *slots = job->plan.slots;
+    int result = plan_add_command(&job->plan, &input, err);
+    if (slots && slots != job->plan.slots) /* they were too few, and some are filled */
+        spawn_abandon(early);
+    if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
+        return result;
+    if (policy->trace && (result = denials_prepare(&job->denials, &job->plan, err)) < 0)
+        return result;
+    struct spawned spawned;
+    job->started_us = clock_now_us();
+    if ((result = spawn_jail(&job->plan, early, &spawned, err)) < 0)
+        return result;
+    job->pid = spawned.pid;
+    watch_mounts(&job->watch, &job->plan, job->pid);
+    job->pidfd = fds_keep_high(spawned.pidfd);
+    job->wire = fds_keep_high(spawned.wire);
+    job->terminal = spawned.terminal;
+    job->kept = fds_keep_high(spawned.kept);
+    job->gate = fds_keep_high(spawned.gate);
+    job->late = fds_keep_high(spawned.late);
+    job->leased = spawned.leased;
+    job->denials.listener = fds_keep_high(spawned.listener);
+    if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
+        job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
+    take_given_sockets(job, &spawned.door);
+    result = take_door(job, policy, &spawned.door, err);
+    job->end = spawned.end;
+    job->stop_signal = spawned.stop_signal;
+    if (job->terminal < 0 && input.wants_pty)
+        job->terminal = take_fd(&streams->pty_master);
+    if (policy->jail_name) /* else nobody can name it */
+        job->entry_fd = entry_publish(&job->plan, policy, job->pid, job->limits.group);
+    int trimmed = plan_trim(&job->plan, err);
+    return result < 0 ? result : trimmed;
+}
+
+/* ---- fds ---- */
+
+static bool is_low(int fd)
+{
+    return fd < FDS_HIGH;
+}
+
+static bool gives_low_fds(const struct brig_policy *policy, const struct brig_command *command,
+                          const struct streams *streams)
+{
+    bool low = is_low(streams->pty_slave);
+    for (int i = 0; i < 3; i++)
+        low = low && is_low(streams->fds[i]);
+    for (size_t i = 0; i < command->pass_fd_count; i++)
+        low = low && is_low(command->pass_fds[i].fd);
+    for (size_t i = 0; i < policy->grant_count; i++)
+        low = low && is_low(policy->grants[i].fd);
+    return low;
+}
+
+static bool has_low_fds(const struct plan *plan)
+{
+    bool low = is_low(plan->cgroup_fd) && is_low(plan->init_fd) && is_low(plan->pty_fd);
+    for (size_t i = 0; i < plan->join_count; i++)
+        low = low && is_low(plan->join_fds[i]);
+    for (size_t i = 0; i < plan->owned_count; i++)
+        low = low && is_low(plan->owned_fds[i]);
+    for (size_t i = 0; i < plan->step_count; i++)
+        low = low && is_low(plan->steps[i].fd);
+    for (size_t i = 0; i < plan->rule_count; i++)
+        low = low && is_low(plan->rules[i].fd);
+    for (size_t i = 0; i < plan->join_more_count; i++)
+        low = low && is_low(plan->join_more[i]);
+    return low && is_low(plan->join_userns) && is_low(plan->join_mntns) && is_low(plan->join_netns);
+}
+
+/* Lets the child leave everything else behind. Not where more fds are in play than are looked at here,
+ * nor where the parent goes on with the child's table while that one waits for its maps. */
+static void bound_fds(struct plan *plan, const struct brig_policy *policy,
+                      const struct brig_command *command, const struct streams *streams)
+{
+    bool simple =
+        plan->rung == PLAN_FULL && !plan->door && !plan->parent_maps && plan->tool_token == 0;
+    bool low = simple && gives_low_fds(policy, command, streams) && has_low_fds(plan);
+    plan->fds_below = low ? FDS_HIGH : 0;
+}
+
+static int make_groups(void *context, int fds[CGROUP_JOIN_MAX], struct brig_error *err)
+{
+    struct brig_job *job = context;
+    int result = limits_finish(&job->limits, err);
+    return result < 0 ? result : (int)cgroup_join_fds(job->limits.group, fds);
+}
+
+/* Groups that are still to be made can be, while an intermediate with a copy of our memory, for which
+ * nobody waits, makes the first process. Not where tools have parts of them: who they are is compared
+ * with init. */
+static int settle_groups(struct brig_job *job, const struct brig_policy *policy, bool wants_pty,
+                         struct brig_error *err)
+{
+    struct plan *plan = &job->plan;
+    bool beside = plan->rung == PLAN_FULL && plan->become && plan->two_cpus && !wants_pty &&
+                  policy->seccomp == BRIG_SECCOMP_CODE;
+    if (!job->limits.waits || !beside)
+        return limits_finish(&job->limits, err);
+    limits_leave_out_init(&job->limits, policy);
+    plan->late_groups = (struct plan_groups){.make = make_groups, .context = job};
+    return 0;
+}
+
+/* What the child has to know of the job's group, and the result of what it cannot do. */
+static void use_group(struct brig_job *job, const struct brig_policy *policy)
+{
+    struct plan *plan = &job->plan;
+    const struct limits *limits = &job->limits;
+    plan->limits_missing = limits_note(limits, policy, plan->rung == PLAN_FULL, &plan->unenforced);
+    if (limits->lease) {
+        plan->tool_token = tools_lease_token(limits->lease);
+        unenforced_add(&plan->unenforced, "inside another jail: its namespaces are this one's too");
+    } else if (limits->group) {
+        plan->cgroup_fd = cgroup_clone_fd(limits->group);
+        plan->join_count = cgroup_join_fds(limits->group, plan->join_fds);
+    }
+}
+
+/* On v1, most users have no group at hand for what are only defaults. That is found out while the
+ * kernel makes the namespaces. */
+static int find_default_group(struct brig_job *job, const struct brig_policy *policy,
+                              struct brig_error *err)
+{
+    if (!job->limits_deferred)
+        return 0;
+    job->limits_deferred = false;
+    if (cgroup_is_ours() || tools_are_near())
+        return limits_init(&job->limits, policy, err);
+    limits_skip(&job->limits, policy);
+    return 0;
+}
+
+/* If there is a group after all, the namespaces are made again, in it. */
+static int use_late_group(struct brig_job *job, const struct brig_policy *policy,
+                          const struct brig_command *command, const struct streams *streams,
+                          struct spawn_early *early, struct brig_error *err)
+{
+    int result = find_default_group(job, policy, err);
+    if (result == 0)
+        result = limits_finish(&job->limits, err);
+    if (result == 0 && limits_hold(&job->limits))
+        spawn_abandon(early);
+    use_group(job, policy);
+    bound_fds(&job->plan, policy, command, streams);
+    if (result == 0 && limits_hold(&job->limits))
+        spawn_begin(&job->plan, streams_want_pty(streams), early);
+    return result;
+}
+
+/* The first half of job->plan, and the namespaces; nothing if these are begun with already. */
+static int begin_rung(struct brig_job *job, const struct brig_policy *policy,
+                      const struct brig_command *command, const struct streams *streams,
+                      enum plan_rung rung, unsigned missing, struct job_begun *begun,
+                      struct brig_error *err)
+{
+    if (begun->early.begun)
+        return 0;
+    int result = plan_begin(policy, rung, missing, &job->plan, &begun->identity, err);
+    if (result < 0)
+        return result;
+    job->plan.held = job->waiting;
+    job->plan.joint = true;
+    job->plan.few_fds =
+        policy->grant_count == 0 && policy->private_count == 0 && !policy_has_door(policy);
+    if ((result = settle_groups(job, policy, streams_want_pty(streams), err)) < 0)
+        return result;
+    if (!job->limits_deferred)
+        use_group(job, policy);
+    bound_fds(&job->plan, policy, command, streams);
+    spawn_begin(&job->plan, streams_want_pty(streams), &begun->early);
+    return 0;
+}
+
+static int try_rung(struct brig_job *job, const struct brig_policy *policy,
+                    const struct brig_command *command, struct streams *streams,
+                    enum plan_rung rung, unsigned missing, struct brig_error *err)
+{
+    if (rung == PLAN_LANDLOCK &&
+        ((policy->disabled_layers & BRIG_LAYER_LANDLOCK) || landlock_abi() == 0))
+        return brig_fail(
+            err, BRIG_E_UNSUPPORTED, 0,
+            "neither namespaces nor Landlock can be used: the filesystem would be open");
+    if (streams_want_pty(streams) && rung != PLAN_FULL && streams->pty_slave < 0) {
+        int result = streams_open_pty(streams, err);
+        if (result < 0)
+            return result;
+    }
+    struct job_begun own = {0};
+    autofree struct job_begun *before = take_ptr(&job->begun);
+    struct job_begun *begun = before ? before : &own;
+    struct spawn_early *early = &begun->early;
+    int result = begin_rung(job, policy, command, streams, rung, missing, begun, err);
+    if (result < 0)
+        return result;
+    if (job->limits_deferred || before)
+        result = use_late_group(job, policy, command, streams, early, err);
+    note_rung(&job->plan, policy);
+    if (result == 0)
+        result = plan_finish(&job->plan, policy, &begun->identity, err);
+    bound_fds(&job->plan, policy, command, streams);
+    if (result == 0)
+        result = launch(job, policy, command, streams, early, err);
+    spawn_abandon(early); /* nothing, where it was started */
+    return result;
+}
+
+static int start_from_template(struct brig_job *job, struct brig_template *template,
+                               const struct brig_policy *policy, const struct brig_command *command,
+                               struct streams *streams, struct brig_error *err)
+{
+    int network = template_plan(template, &job->plan);
+    use_group(job, policy);
+    int result = policy == template->policy ? 0 : template_adapt(template, policy, &job->plan, err);
+    bound_fds(&job->plan, policy, command, streams);
+    if (result == 0)
+        result = launch(job, policy, command, streams, NULL, err);
+    if (network >= 0) {
+        (void)close(network);
+        template_refill(template);
+    }
+    if (policy != template->policy)
+        template_make_group(template);
+    return result;
+}
+
+static int start_in_jail(struct brig_job *job, const struct entry *entry,
+                         const struct brig_command *command, struct streams *streams,
+                         struct brig_error *err)
+{
+    int result = entry_plan(entry, &job->plan, err);
+    return result < 0 ? result : launch(job, entry->record.policy, command, streams, NULL, err);
+}
+
+/* A directory of the jail's own has nowhere to be without namespaces, and what is asked for less than
+ * that is not a jail with it. What failed before, if anything, is the reason. */
+static int refuse_private(const struct brig_policy *policy, struct brig_error *err)
+{
+    const struct policy_private *private = &policy->privates[0];
+    if (!err || !err->message[0])
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "without namespaces the jail cannot have a private '%s' [%s]",
+                         private->dest, private->origin);
+    err->code = BRIG_E_SETUP;
+    return brig_wrap(err, BRIG_E_SETUP, "no private '%s' [%s]", private->dest, private->origin);
+}
+
+/* Down the ladder as far as the policy lets us; what was lost on the way is in the plan's list. */
+static int climb_down(struct brig_job *job, const struct brig_policy *policy,
+                      const struct brig_command *command, struct streams *streams,
+                      struct brig_error *err)
+{
+    enum plan_rung rung =
+        policy->disabled_layers & BRIG_LAYER_NAMESPACES ? PLAN_LANDLOCK : PLAN_FULL;
+    unsigned missing = 0;
+    for (;;) {
+        struct brig_error local = {0};
+        if (rung != PLAN_FULL && policy->private_count > 0)
+            return refuse_private(policy, err);
+        int result = try_rung(job, policy, command, streams, rung, missing, &local);
+        if (result == 0)
+            return 0;
+        if (err)
+            *err = local;
+        if (rung == PLAN_FULL && local.sys_errno == ENOSPC &&
+            !(missing & PLAN_NO_CGROUP_NAMESPACE)) { /* inside a jail, that is why */
+            missing |= PLAN_NO_CGROUP_NAMESPACE;
+            watch_done(&job->watch);
+            plan_done(&job->plan);
+            continue;
+        }
+        /* Inside a jail a second one has no namespaces, but its walls stand. */
+        bool inside = job->limits.lease && rung == PLAN_FULL;
+        if (result != BRIG_E_UNSUPPORTED ||
+            (policy->on_unsupported == BRIG_UNSUPPORTED_FAIL && !inside))
+            return result;
+        bool no_seccomp = job->plan.failed_step == PLAN_STEP_SECCOMP;
+        watch_done(&job->watch);
+        plan_done(&job->plan);
+        if (no_seccomp && !(missing & BRIG_LAYER_SECCOMP))
+            missing |= BRIG_LAYER_SECCOMP; /* of no rung: the same again without */
+        else if (rung++ == PLAN_LIMITS)
+            return result;
+    }
+}
+
+/* ---- the job ---- */
+
+static int add_to_epoll(struct brig_job *job, int fd, struct brig_error *err)
+{
+    if (fd < 0)
+        return 0;
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    if (epoll_ctl(job->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
+    return 0;
+}
+
+static int supervise(struct brig_job *job, const struct brig_policy *policy, struct brig_error *err)
+{
+    const uint64_t *limits = policy->limits;
+    job->grace_us = limits[BRIG_LIMIT_GRACE_MS] * 1000;
+    job->cpu_limit_us = limits[BRIG_LIMIT_CPU_MS] * 1000;
+    if (!job_is_awaited(job)) /* else the clock starts with job_release() */
+        job_start_clock(job, limits[BRIG_LIMIT_WALL_MS]);
+    if (watch_delay_us(&job->watch, &job->plan) > 0)
+        job->watch_due_us = job->started_us + watch_delay_us(&job->watch, &job->plan);
+    job->epoll = fds_keep_high(epoll_create1(EPOLL_CLOEXEC));
+    if (job->epoll < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
+    int fds[] = {job->wire, job->pidfd, job->captures[0].fd, job->captures[1].fd, job->watch.fd};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
+        int result = add_to_epoll(job, fds[i], err);
+        if (result < 0)
+            return result;
+    }
+    if (job->tools)
+        tools_watch(job->tools, job->epoll, job->started_us);
+    if (job->denials.listener >= 0) {
+        int result = denials_listen(&job->denials, job->denials.listener, job->epoll, err);
+        if (result < 0)
+            return result;
+    }
+    int watched = job->door ? door_watch(job->door, job->epoll, err) : 0;
+    if (watched < 0)
+        return watched;
+    struct epoll_event mounts = {.events = EPOLLPRI, .data.fd = job->watch.mounts};
+    if (mounts.data.fd >= 0 && epoll_ctl(job->epoll, EPOLL_CTL_ADD, mounts.data.fd, &mounts) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the jail's mounts");
+    return job_arm_timer(job, err);
+}
+
+/* On v2 many do have a group, and would have the namespaces made twice. */
+static int defer_limits(struct brig_job *job, const struct brig_policy *policy,
+                        struct brig_error *err)
+{
+    job->limits_deferred = true;
+    return cgroup_is_unified() ? find_default_group(job, policy, err) : 0;
+}
+
+static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
+                         struct brig_template *template, struct brig_error *err)
+{
+    bool prepared = template && template->ready;
+    job->limits.shared = prepared && !template->nested;
+    if (prepared && template->no_group)
+        limits_skip(&job->limits, policy);
+    else if (!prepared && geteuid() != 0 && limits_are_defaults(policy))
+        return defer_limits(job, policy, err);
+    else if (!prepared)
+        return limits_begin(&job->limits, policy, err);
+    else if (!template_take_group(template, policy, &job->limits))
+        return limits_init(&job->limits, policy, err);
+    return 0;
+}
+
+/* ---- one that a zygote makes ---- */
+
+/* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
+ * of ours. With v2 that waits for the whole machine, but nobody waits for that; where v1 has the limits,
+ * v2 only counts the time of the CPU, and is left out where no limit is on that. */
+static int enter_as_stranger(struct brig_job *job, bool counted, int *ret_procs,
+                             struct brig_error *err)
+{
+    struct plan *plan = &job->plan;
+    int group = plan->cgroup_fd;
+    plan->cgroup_fd = *ret_procs = -1;
+    if (group < 0 || (cgroup_kind(job->limits.group) != CGROUP_V2 && !counted))
+        return 0;
+    *ret_procs = cgroup_open_procs(job->limits.group);
+    if (*ret_procs < 0 || plan->join_count == CGROUP_JOIN_MAX)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the jail's group");
+    plan->join_fds[plan->join_count++] = *ret_procs;
+    return 0;
+}
+
+static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
+                      const struct streams *streams, struct brig_error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    job->wire = fds_keep_high(pair[0]);
+    autoclose int theirs = pair[1];
+    autoclose int procs = -1;
+    job->started_us = clock_now_us();
+    bool counted = zygote->template->policy->limits[BRIG_LIMIT_CPU_MS] != 0;
+    int result = job->plan.become_joined ? enter_as_stranger(job, counted, &procs, err) : 0;
+    return result < 0 ? result : zygote_order(zygote, &job->plan, host_id, theirs, streams, err);
+}
+
+/* What becomes of it, job_build() hears. */
+static int start_from_zygote(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
+                             const struct streams *streams, struct brig_error *err)
+{
+    struct brig_template *template = zygote->template;
+    for (int i = 0; i < 3; i++)
+        if (streams->fds[i] < 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "stdio %d must be an fd or bytes", i);
+    job->limits.rest = zygote->groups;
+    int result = limits_init(&job->limits, template->policy, err);
+    if (result < 0)
+        return result;
+    int network = template_plan(template, &job->plan);
+    use_group(job, template->policy);
+    job->denials.filter = job->plan.seccomp_told ? job->plan.seccomp : NULL;
+    job->own_peak_kb = 0; /* nothing of ours is borrowed */
+    job->building = calloc(1, sizeof *job->building);
+    result = job->building && job->plan.limits_missing == zygote->plan.limits_missing
+                 ? order_jail(job, zygote, host_id, streams, err)
+                 : brig_fail(err, BRIG_E_STATE, 0, "the zygote's limits are not those of the run");
+    if (network >= 0) {
+        (void)close(network);
+        template_refill(template);
+    }
+    if (result < 0)
+        return result;
+    job->building->zygote = zygote_share(zygote);
+    return plan_trim(&job->plan, err);
+}
+
+/* Whose jail it will be: one of the policy's, one of a template, or with an entry the one that is
+ * there. */
+struct origin {
+    const struct brig_policy *policy;
+    struct brig_template *template;
+    const struct entry *entry;
+    struct zygote *zygote;  /* who forks it, */
+    uint32_t host_id;       /* as this */
+    struct brig_job *begun; /* by job_begin(), or NULL */
+    bool held;              /* the command waits for job_release() */
+};
+
+static int make_jail(struct brig_job *job, const struct origin *origin,
+                     const struct brig_command *command, struct streams *streams,
+                     struct brig_error *err)
+{
+    if (origin->entry)
+        return start_in_jail(job, origin->entry, command, streams, err);
+    if (origin->zygote)
+        return start_from_zygote(job, origin->zygote, origin->host_id, streams, err);
+    if (policy_has_door(origin->policy)) {
+        int result = door_new(origin->policy, &job->door, err);
+        if (result < 0)
+            return result;
+    }
+    int result = settle_limits(job, origin->policy, origin->template, err);
+    if (result < 0)
+        return result;
+    if (origin->template && origin->template->ready)
+        return start_from_template(job, origin->template, origin->policy, command, streams, err);
+    return climb_down(job, origin->policy, command, streams, err);
+}
+
+struct brig_job *job_at_rest(bool held)
+{
+    struct brig_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return NULL;
+    *job = (struct brig_job){.plan = PLAN_INIT,
+                             .pidfd = -1,
+                             .wire = -1,
+                             .terminal = -1,
+                             .kept = -1,
+                             .gate = -1,
+                             .late = -1,
+                             .late_input = -1,
+                             .waiting = held,
+                             .entry_fd = -1,
+                             .epoll = -1,
+                             .timer = -1,
+                             .captures = {{.fd = -1}, {.fd = -1}},
+                             .denials = DENIALS_INIT,
+                             .watch = WATCH_INIT,
+                             .limits = {.settled_later = true}};
+    return job;
+}
+
+static void note_own_peak(struct brig_job *job)
+{
+    struct rusage own;
+    if (getrusage(RUSAGE_SELF, &own) == 0)
+        job->own_peak_kb = (uint64_t)own.ru_maxrss;
+}
+
+static int start(const struct origin *origin, const struct brig_command *command,
+                 struct brig_job **ret_job, struct brig_error *err)
+{
+    int result = streams_check(command, err);
+    if (result < 0) {
+        job_abandon(origin->begun);
+        return result;
+    }
+    struct brig_job *job = origin->begun ? origin->begun : job_at_rest(origin->held);
+    if (!job)
+        return brig_fail_nomem(err);
+    note_own_peak(job);
+    struct streams streams = job->begun ? job->begun->streams : STREAMS_NONE;
+    for (int i = 0; i < 3 && result == 0 && !job->begun; i++)
+        result = streams_open(job, origin->policy, &command->stdio[i], i, &streams, err);
+    if (result == 0)
+        result = make_jail(job, origin, command, &streams, err);
+    if (result == 0)
+        result = limits_settle(&job->limits, err);
+    if (result == 0 && job->limits.group)
+        cgroup_joined(job->limits.group);
+    if (result == 0)
+        result = supervise(job, origin->policy, err);
+    if (result == 0)
+        job_let_in(job);
+    streams_done(&streams);
+    if (result < 0) {
+        job_abandon(job);
+        return result;
+    }
+    *ret_job = job;
+    return 0;
+}
+
+int brig_start(const struct brig_policy *policy, const struct brig_command *command,
+               struct brig_job **ret_job, struct brig_error *err)
+{
+    return job_start_begun(NULL, policy, command, ret_job, err);
+}
+
+/* What could not join what was made ahead for it is made from scratch. */
+static struct brig_job *still_there(struct brig_job *begun)
+{
+    if (!begun || spawn_settle(&begun->begun->early))
+        return begun;
+    job_abandon(begun);
+    return NULL;
+}
+
+int job_start_begun(struct brig_job *begun, const struct brig_policy *policy,
+                    const struct brig_command *command, struct brig_job **ret_job,
+                    struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    if (result < 0) {
+        job_abandon(begun);
+        return result;
+    }
+    struct origin origin = {.policy = policy, .begun = still_there(begun)};
+    return start(&origin, command, ret_job, err);
+}
+
+int job_start_held(const struct brig_policy *policy, const struct brig_command *command,
+                   struct brig_job **ret_job, struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    struct origin origin = {.policy = policy, .held = true};
+    return result < 0 ? result : start(&origin, command, ret_job, err);
+}
+
+int brig_template_start(struct brig_template *template, const struct brig_command *command,
+                        struct brig_job **ret_job, struct brig_error *err)
+{
+    struct origin origin = {.policy = template->policy, .template = template};
+    return start(&origin, command, ret_job, err);
+}
+
+int job_start_prepared(struct brig_template *template, const struct brig_policy *policy,
+                       const struct brig_command *command, struct brig_job **ret_job,
+                       struct brig_error *err)
+{
+    int result = policy_validate(policy, err);
+    if (result == 0 && !template_fits(template, policy))
+        result = brig_fail(err, BRIG_E_STATE, 0, "the policy is not that of the template");
+    struct origin origin = {.policy = policy, .template = template};
+    return result < 0 ? result : start(&origin, command, ret_job, err);
+}
+
+int job_enter(const struct entry *entry, const struct brig_command *command,
+              struct brig_job **ret_job, struct brig_error *err)
+{
+    struct origin origin = {.policy = entry->record.policy, .entry = entry};
+    return start(&origin, command, ret_job, err);
+}
+
+int zygote_start(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
+                 struct brig_job **ret_job, struct brig_error *err)
+{
+    if (!zygote_is_ready(zygote))
+        return brig_fail(err, BRIG_E_STATE, 0, "the zygote is not ready");
+    struct origin origin = {
+        .policy = zygote->template->policy, .zygote = zygote, .host_id = host_id, .held = true};
+    return start(&origin, command, ret_job, err);
+}
+
+int zygote_start_now(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
+                     struct brig_job **ret_job, struct brig_error *err)
+{
+    zygote->in_a_hurry = true;
+    int result = zygote_start(zygote, host_id, command, ret_job, err);
+    zygote->in_a_hurry = false;
+    return result;
+}

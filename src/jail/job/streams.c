@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* What a command is given: its streams and fds, checked and opened. */
+#include "jail/job/streams.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/own.h"
+#include "base/write.h"
+#include "jail/job/job.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+void streams_done(struct streams *streams)
+{
+    for (int i = 0; i < 3; i++)
+        if (streams->owned[i] >= 0)
+            (void)close(streams->owned[i]);
+    if (streams->pty_master >= 0)
+        (void)close(streams->pty_master);
+    if (streams->pty_slave >= 0)
+        (void)close(streams->pty_slave);
+}
+
+/* ---- checking what the caller gave ---- */
+
+static int check_stdio(const struct brig_stdio *stdio, int number, struct brig_error *err)
+{
+    switch (stdio->kind) {
+    case BRIG_STDIO_NULL:
+        return 0;
+    case BRIG_STDIO_INHERIT:
+        return 0;
+    case BRIG_STDIO_FD:
+        if (fcntl(stdio->fd, F_GETFD) < 0)
+            return brig_fail(err, BRIG_E_INVALID, errno, "fd %d for stdio %d", stdio->fd, number);
+        return 0;
+    case BRIG_STDIO_CAPTURE:
+        if (number == 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "standard input cannot be captured");
+        return 0;
+    case BRIG_STDIO_BYTES:
+        if (number != 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "only standard input can be given as bytes");
+        return 0;
+    }
+    return brig_fail(err, BRIG_E_INVALID, 0, "unknown kind %d for stdio %d", (int)stdio->kind,
+                     number);
+}
+
+/* From a directory everything below and above it could be named. */
+static bool is_way_out(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH));
+}
+
+int streams_check(const struct brig_command *command, struct brig_error *err)
+{
+    if (!command || !command->argv || !command->argv[0] || !command->argv[0][0])
+        return brig_fail(err, BRIG_E_INVALID, 0, "no command to run");
+    for (int i = 0; i < 3; i++) {
+        int result = check_stdio(&command->stdio[i], i, err);
+        if (result < 0)
+            return result;
+    }
+    if (command->pass_fd_count > BRIG_PASS_FD_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to pass, at most %d",
+                         command->pass_fd_count, BRIG_PASS_FD_MAX);
+    for (size_t i = 0; i < command->pass_fd_count; i++) {
+        const struct brig_pass_fd *pass = &command->pass_fds[i];
+        if (pass->number < 3 || pass->number > 255)
+            return brig_fail(err, BRIG_E_INVALID, 0, "fd number %d in the jail: 3 to 255",
+                             pass->number);
+        if (fcntl(pass->fd, F_GETFD) < 0)
+            return brig_fail(err, BRIG_E_INVALID, errno, "fd %d to pass", pass->fd);
+        if (is_way_out(pass->fd))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "fd %d to pass is a directory or a bare path, from which the host "
+                             "could be reached. Grant the directory instead",
+                             pass->fd);
+        for (size_t k = 0; k < i; k++)
+            if (command->pass_fds[k].number == pass->number)
+                return brig_fail(err, BRIG_E_INVALID, 0, "fd number %d in the jail given twice",
+                                 pass->number);
+    }
+    return 0;
+}
+
+/* ---- streams ---- */
+
+/* Bytes as a file in memory, opened for reading only: no pump, no broken pipe. */
+static int make_input(struct brig_error *err)
+{
+    int made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (made < 0 && errno == EINVAL) /* before 6.3 */
+        made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return made < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make standard input") : made;
+}
+
+static int open_input(int fd, struct brig_error *err)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int reader = open(path, O_RDONLY | O_CLOEXEC);
+    return reader < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open standard input") : reader;
+}
+
+int streams_fill_input(int fd, const void *bytes, size_t length, struct brig_error *err)
+{
+    int result = write_all(fd, bytes, length);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -result, "cannot fill standard input");
+    /* Or it could be reopened for writing, and hold what the private directories may not. */
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot seal standard input");
+    return 0;
+}
+
+/* What is to come late is filled by job_release(). */
+static int open_bytes(struct brig_job *job, const struct brig_policy *policy,
+                      const struct brig_stdio *stdio, struct brig_error *err)
+{
+    autoclose int fd = make_input(err);
+    if (fd < 0)
+        return fd;
+    if (!policy->late_input) {
+        int result = streams_fill_input(fd, stdio->bytes, stdio->length, err);
+        if (result < 0)
+            return result;
+    }
+    int reader = open_input(fd, err);
+    if (reader >= 0 && policy->late_input)
+        job->late_input = fds_keep_high(take_fd(&fd));
+    return reader;
+}
+
+int streams_open(struct brig_job *job, const struct brig_policy *policy,
+                 const struct brig_stdio *stdio, int number, struct streams *streams,
+                 struct brig_error *err)
+{
+    int fd = PLAN_FD_NULL, result = 0;
+    switch (stdio->kind) {
+    case BRIG_STDIO_NULL:
+        break;
+    case BRIG_STDIO_INHERIT:
+        fd = fcntl(number, F_GETFD) < 0 ? PLAN_FD_NULL : number;
+        break;
+    case BRIG_STDIO_FD:
+        fd = stdio->fd;
+        break;
+    case BRIG_STDIO_CAPTURE:
+        result = capture_open(&job->captures[number - 1], policy->limits[BRIG_LIMIT_OUTPUT_BYTES],
+                              &fd, err);
+        streams->owned[number] = result < 0 ? -1 : fd;
+        if (result == 0 && policy->limits[BRIG_LIMIT_OUTPUT_BYTES] == 0)
+            job->captures[number - 1].limit = UINT64_MAX;
+        break;
+    case BRIG_STDIO_BYTES:
+        fd = result = open_bytes(job, policy, stdio, err);
+        streams->owned[number] = fd;
+        break;
+    }
+    if (result < 0)
+        return result;
+    if (fd >= 0 && streams->owned[number] < 0 && is_way_out(fd))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "fd %d is a directory or a bare path, which a jail cannot have as stdio",
+                         number);
+    if (fd >= 0 && isatty(fd)) {
+        /* A host terminal never enters: even on stderr alone it could be reopened. */
+        if (streams->terminal < 0)
+            streams->terminal = fd;
+        fd = policy->terminal == BRIG_TERMINAL_AUTO ? PLAN_FD_PTY : PLAN_FD_NULL;
+    }
+    streams->fds[number] = fd;
+    return 0;
+}
+
+/* Without namespaces the pty has to be one of the host's. */
+int streams_open_pty(struct streams *streams, struct brig_error *err)
+{
+    streams->pty_master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (streams->pty_master < 0 || unlockpt(streams->pty_master) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make a terminal for the command");
+    streams->pty_slave = ioctl(streams->pty_master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (streams->pty_slave < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the command's terminal");
+    struct winsize size;
+    if (ioctl(streams->terminal, TIOCGWINSZ, &size) == 0)
+        (void)ioctl(streams->pty_slave, TIOCSWINSZ, &size);
+    return 0;
+}
+
+bool streams_want_pty(const struct streams *streams)
+{
+    return streams->fds[0] == PLAN_FD_PTY || streams->fds[1] == PLAN_FD_PTY ||
+           streams->fds[2] == PLAN_FD_PTY;
+}

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT */
+/* Compiling a policy and a command into a plan: the order of a jail's making, from the id maps to
+ * the command. What the filesystem looks like is planned in view*.c. */
+#include "jail/plan/plan.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/child/child_say.h"
+#include "jail/plan/init_image.h"
+#include "jail/view/view.h"
+#include "jail/walls/identity.h"
+#include "jail/walls/seccomp.h"
+#include "jail/walls/unenforced.h"
+
+/* Where the child fills them before it is known how many there are: most plans have a fifth. */
+#define FIRST_SLOTS 512
+
+struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what)
+{
+    if (!plan_reserve(plan, (void **)&plan->steps, plan->step_count, &plan->step_room,
+                      sizeof *plan->steps))
+        return NULL;
+    struct plan_step *step = &plan->steps[plan->step_count++];
+    *step = (struct plan_step){
+        .op = op, .slot = PLAN_NO_SLOT, .from = PLAN_NO_SLOT, .fd = -1, .what = what};
+    return step;
+}
+
+int plan_new_slot(struct plan *plan)
+{
+    return plan->slot_count++;
+}
+
+void plan_add_rule(struct plan *plan, int slot, const char *path, uint64_t access)
+{
+    if (plan_reserve(plan, (void **)&plan->rules, plan->rule_count, &plan->rule_room,
+                     sizeof *plan->rules))
+        plan->rules[plan->rule_count++] =
+            (struct plan_rule){.slot = slot, .fd = -1, .path = path, .access = access};
+}
+
+void plan_own_fd(struct plan *plan, int fd)
+{
+    if (plan_reserve(plan, (void **)&plan->owned_fds, plan->owned_count, &plan->owned_room,
+                     sizeof *plan->owned_fds))
+        plan->owned_fds[plan->owned_count++] = fd;
+    else
+        (void)close(fd);
+}
+
+static void release_start(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->owned_count; i++)
+        (void)close(plan->owned_fds[i]);
+    plan->owned_count = 0;
+    free(plan->environment);
+    plan->environment = NULL;
+}
+
+/* The masks and where others can go are all a running job still needs: copied, as they may be a
+ * template's. */
+static void copy_masks(struct plan *to, const struct plan *from)
+{
+    to->masks = arena_alloc(&to->arena, from->mask_count * sizeof *to->masks);
+    for (size_t i = 0; to->masks && i < from->mask_count; i++) {
+        const struct plan_mask *mask = &from->masks[i];
+        to->masks[i] = (struct plan_mask){
+            .cover = mask->cover,
+            .host_dir = arena_strdup(&to->arena, mask->host_dir),
+            .name = arena_strdup(&to->arena, mask->name),
+            .host_path = arena_strdup(&to->arena, mask->host_path),
+            .path = arena_strdup(&to->arena, mask->path),
+            .writable = mask->writable ? arena_strdup(&to->arena, mask->writable) : NULL,
+        };
+    }
+    to->mask_count = to->mask_room = to->arena.failed ? 0 : from->mask_count;
+}
+
+static void copy_places(struct plan *to, const struct plan *from)
+{
+    to->places = arena_alloc(&to->arena, from->place_count * sizeof *to->places);
+    for (size_t i = 0; to->places && i < from->place_count; i++) {
+        const struct plan_place *place = &from->places[i];
+        to->places[i] = (struct plan_place){
+            .dest = arena_strdup(&to->arena, place->dest),
+            .host = place->host ? arena_strdup(&to->arena, place->host) : NULL,
+            .writable = place->writable,
+        };
+    }
+    to->place_count = to->arena.failed ? 0 : from->place_count;
+}
+
+int plan_trim(struct plan *plan, struct brig_error *err)
+{
+    struct plan rest = PLAN_INIT;
+    rest.rung = plan->rung;
+    rest.enters = plan->enters;
+    rest.unenforced = plan->unenforced;
+    if (plan->mask_count > 0)
+        copy_masks(&rest, plan);
+    if (plan->place_count > 0)
+        copy_places(&rest, plan);
+    release_start(plan);
+    arena_done(&plan->arena);
+    *plan = rest;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+void plan_done(struct plan *plan)
+{
+    release_start(plan);
+    arena_done(&plan->arena);
+    *plan = PLAN_INIT;
+}
+
+/* ---- namespaces and ids ---- */
+
+static void add_write(struct plan *plan, const char *path, const char *text, const char *what,
+                      const char *hint)
+{
+    struct plan_step *step = plan_add(plan, PLAN_WRITE, what);
+    if (step && text) {
+        step->path = path;
+        step->data = text;
+        step->length = strlen(text);
+        step->hint = hint;
+    }
+}
+
+static char *map_text(struct arena *arena, unsigned inside, unsigned outside)
+{
+    const char *from = arena_number(arena, inside), *to = arena_number(arena, outside);
+    return from && to ? arena_concat(arena, from, " ", to, " 1\n") : NULL;
+}
+
+static void plan_ids(struct plan *plan, const struct identity *identity)
+{
+    plan->become = identity->become;
+    plan->host_uid = identity->host_uid;
+    plan->host_gid = identity->host_gid;
+    plan->inside_uid = identity->inside_uid;
+    plan->inside_gid = identity->inside_gid;
+    if (plan->rung != PLAN_FULL)
+        return;
+    plan->clone_flags |= CLONE_NEWUSER;
+    plan->parent_maps = identity->map_groups;
+    char *uids = map_text(&plan->arena, identity->inside_uid, identity->host_uid);
+    char *gids = map_text(&plan->arena, identity->inside_gid, identity->host_gid);
+    if (!identity->map_groups)
+        add_write(plan, "/proc/self/setgroups", "deny", "give up setgroups", NULL);
+    add_write(plan, "/proc/self/uid_map", uids, "map the jail's user id", NULL);
+    if (identity->map_groups)
+        (void)plan_add(plan, PLAN_SETGROUPS, "drop the supplementary groups");
+    else
+        add_write(plan, "/proc/self/gid_map", gids, "map the jail's group id", NULL);
+}
+
+/* Whether the command can make inet sockets at all; if not, loopback need not be up. */
+static bool has_inet(const struct brig_policy *policy)
+{
+    return policy->seccomp != BRIG_SECCOMP_CODE ||
+           (policy->disabled_layers & BRIG_LAYER_SECCOMP) != 0;
+}
+
+static bool has_two_cpus(void)
+{
+    cpu_set_t set;
+    unsigned long words[sizeof set / sizeof(unsigned long)];
+    if (sched_getaffinity(0, sizeof set, &set) < 0)
+        return false;
+    memcpy(words, &set, sizeof words);
+    int count = 0; /* CPU_COUNT() looks at each bit */
+    for (size_t i = 0; i < ARRAY_LENGTH(words) && count < 2; i++)
+        count += __builtin_popcountl(words[i]);
+    return count > 1;
+}
+
+static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
+{
+    plan->two_cpus = has_two_cpus();
+    plan->clone_flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    if (plan->missing & PLAN_NO_CGROUP_NAMESPACE) {
+        plan->clone_flags &= ~(unsigned long)CLONE_NEWCGROUP;
+        unenforced_add(&plan->unenforced, "no cgroup namespace: the jail sees where its group is");
+    }
+    if (policy->network != BRIG_NET_HOST)
+        plan->clone_flags |= CLONE_NEWNET;
+    plan->loopback = policy->network == BRIG_NET_NONE && has_inet(policy);
+    if (!policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
+        add_write(plan, "/proc/sys/user/max_user_namespaces", "0",
+                  "refuse nested user namespaces by sysctl",
+                  "nested user namespaces are refused by seccomp only");
+        if (plan->step_count > 0)
+            plan->steps[plan->step_count - 1].soft = true;
+    }
+    /* Who has a cgroup namespace of its own can mount the hierarchies, and where the group belongs to
+     * the jail's user, it can lift the limits or make groups in it. It takes a user namespace. */
+    if (policy->allow_nested && !(policy->disabled_layers & BRIG_LAYER_NESTED)) {
+        add_write(plan, "/proc/sys/user/max_cgroup_namespaces", "0",
+                  "refuse cgroup namespaces by sysctl",
+                  "nested cgroup namespaces reach the jail's group");
+        if (plan->step_count > 0)
+            plan->steps[plan->step_count - 1].soft = plan->steps[plan->step_count - 1].alone = true;
+    }
+    uint64_t watches = policy->limits[BRIG_LIMIT_INOTIFY_WATCHES];
+    if (watches > 0)
+        add_write(plan, "/proc/sys/user/max_inotify_watches",
+                  arena_printf(&plan->arena, "%llu", (unsigned long long)watches),
+                  "limit inotify watches", NULL);
+    (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
+    const char *name = policy->hostname ? policy->hostname : "brig";
+    struct plan_step *step = plan_add(plan, PLAN_HOSTNAME, "set the jail's host name");
+    if (step) {
+        step->data = name;
+        step->length = strlen(name);
+    }
+}
+
+/* ---- the command ---- */
+
+static void add_rlimit(struct plan *plan, int resource, uint64_t soft, uint64_t hard)
+{
+    plan->rlimits[plan->rlimit_count++] =
+        (struct plan_rlimit){.resource = resource, .limit = {.rlim_cur = soft, .rlim_max = hard}};
+}
+
+void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
+{
+    const uint64_t *limits = policy->limits;
+    /* Of one byte, not none: a limit of 0 does not stop a core that is piped to a program. */
+    add_rlimit(plan, RLIMIT_CORE, 1, 1);
+    if (limits[BRIG_LIMIT_ADDRESS_SPACE])
+        add_rlimit(plan, RLIMIT_AS, limits[BRIG_LIMIT_ADDRESS_SPACE],
+                   limits[BRIG_LIMIT_ADDRESS_SPACE]);
+    if (limits[BRIG_LIMIT_FILE_SIZE])
+        add_rlimit(plan, RLIMIT_FSIZE, limits[BRIG_LIMIT_FILE_SIZE], limits[BRIG_LIMIT_FILE_SIZE]);
+    if (limits[BRIG_LIMIT_OPEN_FILES])
+        add_rlimit(plan, RLIMIT_NOFILE, limits[BRIG_LIMIT_OPEN_FILES],
+                   limits[BRIG_LIMIT_OPEN_FILES]);
+    if (limits[BRIG_LIMIT_MEMORY_BYTES] && plan->limits_missing & CGROUP_MEMORY)
+        add_rlimit(plan, RLIMIT_DATA, limits[BRIG_LIMIT_MEMORY_BYTES],
+                   limits[BRIG_LIMIT_MEMORY_BYTES]);
+    /* Init counts too. Where a group counts, it is to be the one that refuses, as it tells. */
+    if (limits[BRIG_LIMIT_PROCESSES] && plan->limits_missing & CGROUP_PIDS)
+        add_rlimit(plan, RLIMIT_NPROC, limits[BRIG_LIMIT_PROCESSES] + 1,
+                   limits[BRIG_LIMIT_PROCESSES] + 1);
+    if (limits[BRIG_LIMIT_CPU_MS]) {
+        /* For one process the kernel is exact; the supervisor adds up the tree. */
+        uint64_t seconds = (limits[BRIG_LIMIT_CPU_MS] + 999) / 1000;
+        add_rlimit(plan, RLIMIT_CPU, seconds, seconds + 1);
+    }
+}
+
+static int plan_programs(struct plan *plan, const struct brig_command *command,
+                         struct brig_error *err)
+{
+    struct arena *arena = &plan->arena;
+    const char *name = command->argv[0];
+    size_t argc = 1; /* there is a command */
+    while (command->argv[argc])
+        argc++;
+    const char **script = arena_alloc(arena, (argc + 2) * sizeof *script);
+    if (!script)
+        return brig_fail_nomem(err);
+    script[0] = "/bin/sh";
+    for (size_t i = 1; i < argc; i++)
+        script[i + 1] = command->argv[i];
+    plan->argv = command->argv;
+    plan->script_argv = script;
+
+    const char *path = NULL;
+    for (size_t i = 0; plan->envp[i]; i++)
+        if (strncmp(plan->envp[i], "PATH=", 5) == 0)
+            path = plan->envp[i] + 5;
+    size_t room = 2;
+    for (const char *at = path; at && *at; at++)
+        room += *at == ':';
+    const char **programs = arena_alloc(arena, room * sizeof *programs);
+    if (!programs)
+        return brig_fail_nomem(err);
+    plan->programs = programs;
+    if (strchr(name, '/')) {
+        programs[0] = name;
+        return 0;
+    }
+    size_t count = 0;
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        /* Only absolute directories: a command is never picked up from wherever the jail is. */
+        if (path[0] == '/')
+            programs[count++] = arena_printf(arena, "%.*s/%s", (int)length, path, name);
+        path += length + (path[length] == ':');
+    }
+    return arena->failed ? brig_fail_nomem(err) : 0;
+}
+
+/* What waits in the command's place: see init.c. */
+static int plan_waiter(struct plan *plan, struct brig_error *err)
+{
+    struct arena *arena = &plan->arena;
+    size_t programs = 0, argc = 0, at = 0;
+    int gate = 3;
+    while (plan->programs[programs])
+        programs++;
+    while (plan->argv[argc])
+        argc++;
+    for (size_t i = 0; i < plan->fd_count; i++)
+        if (plan->fds[i].number >= gate)
+            gate = plan->fds[i].number + 1;
+    const char **argv = arena_alloc(arena, (programs + argc + 6) * sizeof *argv);
+    if (!argv)
+        return brig_fail_nomem(err);
+    argv[at++] = "brig-init";
+    argv[at++] = arena_printf(arena, "%d", gate);
+    argv[at++] = "w";
+    argv[at++] = plan->workdir ? plan->workdir : "";
+    argv[at++] = arena_printf(arena, "%zu", programs);
+    for (size_t i = 0; i < programs; i++)
+        argv[at++] = plan->programs[i];
+    for (size_t i = 0; i < argc; i++)
+        argv[at++] = plan->argv[i];
+    plan->waiter_argv = argv;
+    plan->waiter_gate = gate;
+    plan->init_mode = plan->init_mode[1] ? "nwa" : "nw";
+    return arena->failed ? brig_fail_nomem(err) : 0;
+}
+
+static const char *choose_workdir(const struct plan *plan, const struct brig_policy *policy)
+{
+    if (policy->workdir)
+        return policy->workdir;
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE)
+            return policy->grants[i].dest;
+    bool framed = policy->view == BRIG_VIEW_SYSTEM || policy->view == BRIG_VIEW_EMPTY;
+    return plan->rung == PLAN_FULL && framed ? plan->home : "/";
+}
+
+static void plan_fds(struct plan *plan, const struct plan_input *input)
+{
+    for (int i = 0; i < 3; i++)
+        plan->fds[plan->fd_count++] = (struct plan_fd){.fd = input->stdio_fds[i], .number = i};
+    for (size_t i = 0; i < input->command->pass_fd_count; i++)
+        plan->fds[plan->fd_count++] = (struct plan_fd){
+            .fd = input->command->pass_fds[i].fd, .number = input->command->pass_fds[i].number};
+}
+
+static void plan_pty(struct plan *plan, int host_terminal)
+{
+    struct child_terminal *terminal = arena_alloc(&plan->arena, sizeof *terminal);
+    struct plan_step *step = plan_add(plan, PLAN_PTY, "open the jail's terminal");
+    if (!step || !terminal)
+        return;
+    step->slot = PLAN_PTY_SLOT;
+    step->data = terminal;
+    if (host_terminal >= 0) {
+        terminal->has_settings = ioctl(host_terminal, TCGETS, terminal->settings) == 0;
+        terminal->has_size = ioctl(host_terminal, TIOCGWINSZ, terminal->size) == 0;
+    }
+}
+
+/* A door needs a network namespace. Without one it is shut; but inside another jail `open` is that
+ * one's network, which has its own door or none. */
+static enum brig_network reachable_network(const struct plan *plan,
+                                           const struct brig_policy *policy)
+{
+    if (plan->rung == PLAN_FULL || !policy_has_door(policy))
+        return policy->network;
+    return plan->tool_token != 0 && policy->network == BRIG_NET_OPEN ? BRIG_NET_HOST
+                                                                     : BRIG_NET_NONE;
+}
+
+static int plan_walls(struct plan *plan, const struct brig_policy *policy, int abi,
+                      struct brig_error *err)
+{
+    unsigned off = policy->disabled_layers;
+    enum brig_network network = reachable_network(plan, policy);
+    plan->landlock = !(off & BRIG_LAYER_LANDLOCK) && abi > 0 && plan->rung != PLAN_LIMITS;
+    if (plan->landlock) {
+        landlock_fill_attr(abi, network, policy->allow_nested, &plan->landlock_attr,
+                           &plan->unenforced);
+        if (plan->rung == PLAN_LANDLOCK)
+            landlock_stand_alone(abi, network, &plan->landlock_attr, &plan->unenforced);
+        plan->landlock_attr_size = landlock_attr_size(abi);
+        if (policy->allow_nested)
+            plan->rule_count = 0;
+        if (landlock_attr_is_empty(&plan->landlock_attr))
+            plan->landlock = false;
+    } else if (!(off & BRIG_LAYER_LANDLOCK) && abi == 0) {
+        unenforced_add(&plan->unenforced, "Landlock is not available on this kernel");
+    }
+    if (plan->missing & BRIG_LAYER_SECCOMP) {
+        unenforced_add(&plan->unenforced, "no syscall filter: this system has no seccomp");
+    } else if (!(off & BRIG_LAYER_SECCOMP)) {
+        plan->seccomp = seccomp_program(policy->seccomp, network, policy->allow_nested);
+        if (!plan->seccomp)
+            return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "no syscall filter for this architecture");
+    }
+    static const struct {
+        unsigned layer;
+        const char *text;
+    } switched[] = {{BRIG_LAYER_LANDLOCK, "Landlock was switched off"},
+                    {BRIG_LAYER_SECCOMP, "the syscall filter was switched off"},
+                    {BRIG_LAYER_CAPS, "dropping capabilities was switched off"},
+                    {BRIG_LAYER_NAMESPACES, "namespaces were switched off"},
+                    {BRIG_LAYER_NESTED, "the nested user namespace limit was switched off"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(switched); i++)
+        if (off & switched[i].layer)
+            unenforced_add(&plan->unenforced, "%s", switched[i].text);
+    return 0;
+}
+
+static void make_slots(struct plan *plan, int room)
+{
+    plan->slots = arena_alloc(&plan->arena, (size_t)room * sizeof *plan->slots);
+    plan->slot_room = plan->slots ? room : 0;
+}
+
+int plan_add_command(struct plan *plan, const struct plan_input *input, struct brig_error *err)
+{
+    plan->wants_pty = input->wants_pty && plan->rung == PLAN_FULL;
+    plan->pty_fd = input->pty_fd;
+    if (plan->wants_pty)
+        plan_pty(plan, input->host_terminal);
+    int result = policy_environment(input->policy, input->command->envp, &plan->environment, err);
+    if (result < 0)
+        return result;
+    plan->envp = (const char *const *)plan->environment;
+    if ((result = plan_programs(plan, input->command, err)) < 0)
+        return result;
+    plan_fds(plan, input);
+    plan->workdir = choose_workdir(plan, input->policy);
+    if (plan->held && plan->rung != PLAN_FULL)
+        return brig_fail(err, BRIG_E_SETUP, 0, "without namespaces no command can be held");
+    if (plan->held && (result = plan_waiter(plan, err)) < 0)
+        return result;
+    plan_rlimits(plan, input->policy);
+    if (plan->slot_count >= plan->slot_room)
+        make_slots(plan, plan->slot_count + 1);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- all of it ---- */
+
+static int begin(struct plan *plan, const struct brig_policy *policy, struct identity *identity,
+                 struct brig_error *err)
+{
+    (void)plan_new_slot(plan); /* PLAN_PTY_SLOT */
+    int result = identity_choose(policy, &plan->arena, &plan->unenforced, identity, err);
+    if (result < 0)
+        return result;
+    plan->home = identity->home;
+    plan->drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
+    plan_ids(plan, identity);
+    if (identity->map_groups) {
+        plan->map_inside_gid = identity->inside_gid;
+        plan->map_host_gid = identity->host_gid;
+        plan->map_subordinate_gid = identity->subordinate_gid;
+    }
+    plan->init_mode = plan->rung != PLAN_FULL ? "s" : policy->jail_name ? "n" : "na";
+    if (plan->rung == PLAN_FULL)
+        plan_namespaces(plan, policy);
+    if (plan->rung == PLAN_FULL && policy_has_door(policy) &&
+        (result = plan_add_door(plan, policy, err)) < 0)
+        return result;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
+               struct plan *ret_plan, struct identity *ret_identity, struct brig_error *err)
+{
+    struct plan plan = PLAN_INIT;
+    plan.rung = rung;
+    plan.missing = missing;
+    int result = begin(&plan, policy, ret_identity, err);
+    if (result < 0) {
+        plan_done(&plan);
+        return result;
+    }
+    *ret_plan = plan;
+    return 0;
+}
+
+static int find_abi(const struct brig_policy *policy)
+{
+    return policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
+}
+
+int plan_begin_view(struct plan *plan, const struct brig_policy *policy,
+                    const struct identity *identity, struct brig_error *err)
+{
+    int result = view_begin(plan, policy, identity, find_abi(policy), err);
+    if (result < 0)
+        return result;
+    make_slots(plan, FIRST_SLOTS);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+int plan_finish(struct plan *plan, const struct brig_policy *policy,
+                const struct identity *identity, struct brig_error *err)
+{
+    int abi = find_abi(policy);
+    int result = 0;
+    if (plan->rung == PLAN_FULL && !plan->view)
+        result = view_begin(plan, policy, identity, abi, err);
+    if (result == 0 && plan->rung == PLAN_FULL)
+        result = view_finish(plan, err);
+    else if (plan->rung == PLAN_LANDLOCK)
+        result = view_plan_landlock_only(plan, policy, identity, abi, err);
+    if (result < 0 || (result = plan_walls(plan, policy, abi, err)) < 0)
+        return result;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
+                 struct plan *ret_plan, struct brig_error *err)
+{
+    struct plan plan;
+    struct identity identity;
+    int result = plan_begin(policy, rung, missing, &plan, &identity, err);
+    if (result < 0)
+        return result;
+    if ((result = plan_finish(&plan, policy, &identity, err)) < 0) {
+        plan_done(&plan);
+        return result;
+    }
+    *ret_plan = plan;
+    return 0;
+}
+
+int plan_open_init(struct plan *plan, struct brig_error *err)
+{
+    if (plan->init_fd >= 0)
+        return 0;
+    plan->init_fd = init_image_open(err);
+    if (plan->init_fd < 0)
+        return plan->init_fd;
+    plan_own_fd(plan, plan->init_fd);
+    return 0;
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: MIT */
+/* The filesystem a jail sees: the root, the private directories, and the order of it all. */
+#include "jail/view/view.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/view/view_parts.h"
+
+/* Enough for a plan without grants, whose steps are more: what is made anew is copied, to pages that are
+ * new too. Side by side they fill fewer of them. */
+#define PLAN_FIRST_ITEMS 24
+#define PLAN_FIRST_STEPS 160
+/* What a tmpfs is told, at most. */
+#define SCRATCH_OPTIONS 96
+/* The kernel's SHORT_SYMLINK_LEN: what is longer has a page. */
+#define TMPFS_SHORT_LINK 128
+
+/* ---- places and small steps ---- */
+
+bool plan_reserve(struct plan *plan, void **items, size_t count, size_t *room, size_t item_size)
+{
+    if (count < *room)
+        return true;
+    size_t first = items == (void **)&plan->steps ? PLAN_FIRST_STEPS : PLAN_FIRST_ITEMS;
+    size_t wanted = *room ? *room * 4 : first;
+    void *grown = arena_alloc_raw(&plan->arena, wanted * item_size);
+    if (!grown)
+        return false;
+    if (count > 0)
+        memcpy(grown, *items, count * item_size);
+    *items = grown;
+    *room = wanted;
+    return true;
+}
+
+void view_add_place(struct view *view, struct view_place place)
+{
+    place.length = strlen(place.dest);
+    if (plan_reserve(view->plan, (void **)&view->places, view->place_count, &view->place_room,
+                     sizeof *view->places))
+        view->places[view->place_count++] = place;
+}
+
+const char *view_without_alias(struct arena *arena, const char *dest)
+{
+    static const struct {
+        const char *alias, *real;
+    } aliases[] = {{"/dev/shm", "/run/shm"}, {"/var/run", "/run"}, {"/var/tmp", "/tmp"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(aliases); i++) {
+        size_t length = strlen(aliases[i].alias);
+        if (strncmp(dest, aliases[i].alias, length) == 0 && (!dest[length] || dest[length] == '/'))
+            return arena_concat(arena, aliases[i].real, dest + length);
+    }
+    return dest;
+}
+
+/* How many bytes of path the place's destination covers, or -1 if it does not. Most places have a
+ * beginning in common, and differ at the end. */
+static int covers(const struct view_place *place, const char *path, size_t path_length)
+{
+    size_t length = place->length;
+    if (length == 1)
+        return 0;
+    if (length > path_length || (path[length] && path[length] != '/') ||
+        place->dest[length - 1] != path[length - 1] || memcmp(place->dest, path, length) != 0)
+        return -1;
+    return (int)length;
+}
+
+const struct view_place *view_place_of(const struct view *view, const char *dest)
+{
+    const struct view_place *best = NULL;
+    int most = -1;
+    size_t dest_length = strlen(dest);
+    for (size_t i = 0; i < view->place_count; i++) {
+        int length = covers(&view->places[i], dest, dest_length);
+        if (length >= most && length >= 0) { /* of equals, the later lies on top */
+            most = length;
+            best = &view->places[i];
+        }
+    }
+    return best;
+}
+
+/* FNV-1a. */
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261U;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619U;
+    return hash;
+}
+
+/* True the first time. */
+static bool remember(struct view *view, int slot, const char *path)
+{
+    uint32_t hash = hash_of(path);
+    for (size_t i = 0; i < view->made_count; i++)
+        if (view->made[i].hash == hash && view->made[i].slot == slot &&
+            strcmp(view->made[i].path, path) == 0)
+            return false;
+    if (plan_reserve(view->plan, (void **)&view->made, view->made_count, &view->made_room,
+                     sizeof *view->made))
+        view->made[view->made_count++] =
+            (struct view_made){.slot = slot, .path = path, .hash = hash};
+    return true;
+}
+
+static void make_one(struct view *view, int slot, const char *path, unsigned mode)
+{
+    if (!*path || !remember(view, slot, path))
+        return;
+    struct plan_step *step = plan_add(view->plan, PLAN_MKDIR, "make a directory in the jail");
+    if (step) {
+        step->slot = slot;
+        step->path = path;
+        step->mode = mode;
+    }
+}
+
+void view_mkdirs(struct view *view, int slot, const char *path, unsigned mode)
+{
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *above = arena_copy(&view->plan->arena, path, (size_t)(slash - path) + 1);
+        if (!above)
+            return;
+        above[slash - path] = 0;
+        make_one(view, slot, above, 0755);
+    }
+    make_one(view, slot, path, mode);
+}
+
+static void make_parents(struct view *view, int slot, const char *path)
+{
+    char *copy = arena_strdup(&view->plan->arena, path);
+    char *slash = copy ? strrchr(copy, '/') : NULL;
+    if (!slash)
+        return;
+    *slash = 0;
+    view_mkdirs(view, slot, copy, 0755);
+}
+
+void view_mkfile(struct view *view, int slot, const char *path, unsigned mode, const void *data,
+                 size_t length)
+{
+    make_parents(view, slot, path);
+    struct plan_step *step = plan_add(view->plan, PLAN_MKFILE, "make a file in the jail");
+    if (step) {
+        step->slot = slot;
+        step->path = path;
+        step->mode = mode;
+        step->data = data;
+        step->length = length;
+    }
+}
+
+void view_symlink(struct view *view, int slot, const char *path, const char *target)
+{
+    make_parents(view, slot, path);
+    struct plan_step *step = plan_add(view->plan, PLAN_SYMLINK, "make a symbolic link in the jail");
+    if (step) {
+        step->slot = slot;
+        step->path = path;
+        step->data = target;
+    }
+}
+
+int view_mountpoint(struct view *view, const char *dest, bool directory, bool *ret_ours,
+                    struct brig_error *err)
+{
+    const struct view_place *place = view_place_of(view, dest);
+    if (!place) /* the root is one, unless there was no memory for it */
+        return brig_fail_nomem(err);
+    int covered = covers(place, dest, strlen(dest));
+    const char *rest = dest + (covered > 0 ? covered : 0);
+    while (*rest == '/')
+        rest++;
+    if (place->host) {
+        char *path = arena_concat(&view->plan->arena, place->host, "/", rest);
+        struct stat info;
+        *ret_ours = false;
+        if (!path)
+            return brig_fail_nomem(err);
+        if (lstat(path, &info) == 0 || errno == EACCES)
+            return 0;
+        (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot mount at '%s': '%s'", dest, path);
+        return brig_advise(err, BRIG_E_SETUP,
+                           "A mount needs something to be mounted on: create it there first");
+    }
+    char *path = arena_concat(&view->plan->arena, place->prefix, rest);
+    if (!path)
+        return brig_fail_nomem(err);
+    if (place->jails) { /* what is there may be anything: it is looked at name by name */
+        struct plan_step *step =
+            plan_add(view->plan, PLAN_MKPATH,
+                     arena_concat(&view->plan->arena, "make '", dest, "' to mount on"));
+        if (step) {
+            step->slot = place->slot;
+            step->path = path;
+            step->mode = directory;
+            step->hint =
+                "An earlier run may have put something else in its place, in the jail's home";
+        }
+        *ret_ours = false;
+        return 0;
+    }
+    *ret_ours = true;
+    if (directory)
+        view_mkdirs(view, place->slot, path, 0755);
+    else
+        view_mkfile(view, place->slot, path, 0444, NULL, 0);
+    return 0;
+}
+
+struct plan_step *view_attach(struct view *view, int slot, const char *dest, bool ours,
+                              const char *what)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_ATTACH, what);
+    if (step) {
+        step->slot = slot;
+        step->from = view->root;
+        step->path = dest;
+        step->mode = ours;
+        const struct view_place *place = view_place_of(view, dest);
+        if (!ours && (place->host || place->jails) && place->writable) {
+            step->data = place->dest;
+            step->length = strlen(place->dest);
+        }
+    }
+    return step;
+}
+
+int view_subtree(struct view *view, int from, const char *path, const char *what)
+{
+    int slot = plan_new_slot(view->plan);
+    struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
+    if (step) {
+        step->slot = slot;
+        step->from = from;
+        step->path = path;
+    }
+    return slot;
+}
+
+int view_read_only_subtree(struct view *view, int from, const char *path, const char *what)
+{
+    int slot = view_subtree(view, from, path, what);
+    struct plan_step *step = plan_add(view->plan, PLAN_ATTR, what);
+    if (step) {
+        step->slot = slot;
+        step->flags = PLAN_ATTR_RDONLY;
+    }
+    return slot;
+}
+
+void view_landlock(struct view *view, int slot, const char *dest, enum landlock_grant grant,
+                   bool directory)
+{
+    plan_add_rule(view->plan, slot, dest, landlock_rights(view->abi, grant, directory));
+}
+
+/* ---- the root ---- */
+
+/* Whether the root is a part of the private filesystem. */
+static bool is_joint(const struct view *view)
+{
+    return view->frame && view->plan->joint;
+}
+
+static bool makes_inode(const struct plan_step *step)
+{
+    return step->op == PLAN_MKDIR || step->op == PLAN_MKFILE || step->op == PLAN_SYMLINK ||
+           step->op == PLAN_DEVICE;
+}
+
+static uint64_t bytes_of(const struct plan_step *step)
+{
+    if (step->op == PLAN_MKFILE)
+        return step->length;
+    size_t length = step->op == PLAN_SYMLINK ? strlen(step->data) : 0;
+    return length < TMPFS_SHORT_LINK ? 0 : length + 1;
+}
+
+/* What the root takes of the private filesystem, as a part of it. */
+static void count_root(const struct view *view, uint64_t *ret_bytes, uint64_t *ret_inodes)
+{
+    const struct plan *plan = view->plan;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    *ret_bytes = 0;
+    *ret_inodes = 1; /* it has a directory */
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct plan_step *step = &plan->steps[i];
+        if (step->slot != view->root)
+            continue;
+        *ret_bytes += (bytes_of(step) + page - 1) / page * page;
+        *ret_inodes += makes_inode(step);
+    }
+}
+
+/* Behind it comes the next, or nothing. There is room for three with a number. */
+static char *put_option(char *at, const char *option)
+{
+    size_t size = option ? strlen(option) + 1 : 0;
+    if (size > 0)
+        memcpy(at, option, size);
+    return at + size;
+}
+
+/* For the root there is room besides what the jail may take. */
+static void limit_scratch(struct view *view)
+{
+    const uint64_t *limits = view->policy->limits;
+    char *options = view->scratch_options;
+    uint64_t bytes = 0, inodes = 0;
+    if (!options)
+        return;
+    if (is_joint(view))
+        count_root(view, &bytes, &inodes);
+    struct arena *arena = &view->plan->arena;
+    options = put_option(options, "mode=0711");
+    uint64_t size = limits[BRIG_LIMIT_TMP_BYTES], count = limits[BRIG_LIMIT_TMP_INODES];
+    if (size)
+        options =
+            put_option(options, arena_concat(arena, "size=", arena_number(arena, size + bytes)));
+    if (count)
+        (void)put_option(options,
+                         arena_concat(arena, "nr_inodes=", arena_number(arena, count + inodes)));
+}
+
+/* In the host's tree, with which it is let go of if it is not the root by then. */
+static void attach_at_host(struct view *view, int slot, const char *path, const char *what)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_ROOT, what);
+    if (step) {
+        step->slot = slot;
+        step->path = path;
+    }
+}
+
+static int add_tmpfs(struct view *view, const char *options, const char *what)
+{
+    int slot = plan_new_slot(view->plan);
+    struct plan_step *step = plan_add(view->plan, PLAN_TMPFS, what);
+    if (step) {
+        step->slot = slot;
+        step->path = options;
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
+    }
+    return slot;
+}
+
+static int add_scratch_filesystem(struct view *view)
+{
+    view->scratch_options = arena_alloc(&view->plan->arena, SCRATCH_OPTIONS);
+    return add_tmpfs(view, view->scratch_options, "make the jail's private directories");
+}
+
+/* To make and to end a filesystem takes longer than all that is in this one. So where it can be, the root
+ * is a part of that of the private directories. That must be attached, or no part of it can be; not at
+ * the host's root, or it alone would be let go of later. Of the host's /proc nothing is needed any more. */
+static void add_frame_root(struct view *view)
+{
+    if (is_joint(view)) {
+        view->scratch = add_scratch_filesystem(view);
+        attach_at_host(view, view->scratch, "/proc", "attach the jail's private directories");
+        view_mkdirs(view, view->scratch, VIEW_SCRATCH_ROOT, 0755);
+        view->root = view_subtree(view, view->scratch, VIEW_SCRATCH_ROOT, "make the jail's root");
+    } else {
+        view->root =
+            add_tmpfs(view, "mode=0755\0size=16m\0nr_inodes=8192\0", "make the jail's root");
+    }
+    view_add_place(view, (struct view_place){.dest = "/", .slot = view->root, .prefix = ""});
+}
+
+static int add_host_root(struct view *view, const char *path, struct brig_error *err)
+{
+    struct stat info;
+    if (stat(path, &info) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot use '%s' as the jail's root", path);
+    if (!S_ISDIR(info.st_mode))
+        return brig_fail(err, BRIG_E_INVALID, ENOTDIR, "cannot use '%s' as the jail's root", path);
+    view->root = plan_new_slot(view->plan);
+    struct plan_step *step =
+        plan_add(view->plan, PLAN_TREE,
+                 arena_concat(&view->plan->arena, "mount '", path, "' as the jail's root"));
+    if (step) {
+        step->slot = view->root;
+        step->path = path;
+        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
+        step->check_identity = true;
+        step->dev = info.st_dev;
+        step->ino = info.st_ino;
+    }
+    const char *host = strcmp(path, "/") == 0 ? "" : path;
+    view_add_place(view, (struct view_place){.dest = "/", .host = host});
+    return 0;
+}
+
+static int add_root(struct view *view, struct brig_error *err)
+{
+    int result = 0;
+    switch (view->policy->view) {
+    case BRIG_VIEW_SYSTEM:
+    case BRIG_VIEW_EMPTY:
+        view->frame = true;
+        add_frame_root(view);
+        break;
+    case BRIG_VIEW_HOST:
+        result = add_host_root(view, "/", err);
+        break;
+    case BRIG_VIEW_ROOT:
+        result = add_host_root(view, view->policy->root_path, err);
+        break;
+    }
+    if (result < 0)
+        return result;
+    attach_at_host(view, view->root, "/", "attach the jail's root");
+    uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
+    if (view->frame) /* listing only: what may be read has rules of its own */
+        access &= landlock_rights(view->abi, LANDLOCK_GRANT_READ, true) ^
+                  landlock_rights(view->abi, LANDLOCK_GRANT_READ, false);
+    plan_add_rule(view->plan, view->root, "/", access);
+    return 0;
+}
+
+/* ---- private directories ---- */
+
+/* One tmpfs, so one limit, holds them all. Where the root is not a part of it, its own is attached at
+ * /tmp and at once covered by its own part, so that nothing inside can name the rest. */
+static int attach_scratch(struct view *view, struct brig_error *err)
+{
+    view->scratch = add_scratch_filesystem(view);
+    limit_scratch(view);
+    const struct plan *plan = view->plan;
+    if (plan->step_count > 0)
+        plan->steps[plan->step_count - 1].fresh = true;
+    bool ours;
+    int result = view_mountpoint(view, "/tmp", true, &ours, err);
+    if (result < 0)
+        return result;
+    (void)view_attach(view, view->scratch, "/tmp", ours, "attach the jail's private directories");
+    return 0;
+}
+
+static int add_scratch(struct view *view, struct brig_error *err)
+{
+    struct plan *plan = view->plan;
+    int result = is_joint(view) ? 0 : attach_scratch(view, err);
+    if (result < 0)
+        return result;
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_TMP, 01777);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
+    if (!view->frame) /* where $XDG_RUNTIME_DIR may be set to it */
+        view_mkdirs(
+            view, view->scratch,
+            arena_printf(&plan->arena, VIEW_SCRATCH_RUN "/user/%u", view->identity->inside_uid),
+            0700);
+    view_mkdirs(view, view->scratch, VIEW_SCRATCH_HOME, 0700);
+    view_mkfile(view, view->scratch, VIEW_EMPTY_FILE, 0444, NULL, 0);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- all of it ---- */
+
+/* Where agents run, and groups can be divided. */
+static void add_tools_socket(struct view *view)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_LISTEN, "make the socket for tools");
+    if (!step)
+        return;
+    step->path = TOOLS_SOCKET;
+    step->soft = true; /* a jail's /run need not be there */
+}
+
+/* Whatever is at the place of a private directory: the file is new there, or there is none. */
+static int add_file(struct view *view, struct brig_error *err)
+{
+    const struct policy_file *file = &view->policy->file;
+    const struct view_place *place = file->dest ? view_place_of(view, file->dest) : NULL;
+    if (!place)
+        return 0;
+    const char *name = file->dest + strlen(place->dest) + 1;
+    if (place->host || strchr(name, '/'))
+        return brig_fail(err, BRIG_E_SETUP, 0, "'%s' is not in a private directory of the jail",
+                         file->dest);
+    view_mkfile(view, place->slot, arena_concat(&view->plan->arena, place->prefix, name),
+                file->mode, file->data, file->length);
+    return 0;
+}
+
+static void finish(struct view *view)
+{
+    if (is_joint(view))
+        limit_scratch(view); /* now it is known what the root takes */
+    struct plan_step *attr = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
+    if (attr) { /* where the root is the host's, it is already, and /dev is ours */
+        attr->slot = view->frame ? view->root : view->dev;
+        attr->flags = PLAN_ATTR_RDONLY;
+    }
+    struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
+    if (step)
+        step->slot = view->root;
+    const struct plan *plan = view->plan;
+    if (view->policy->seccomp == BRIG_SECCOMP_DEV && (plan->cgroup_fd >= 0 || plan->join_count > 0))
+        add_tools_socket(view);
+    (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
+}
+
+/* What of it may be hidden while it runs, see job_hide(). */
+static void keep_places(const struct view *view)
+{
+    struct plan *plan = view->plan;
+    plan->places = arena_alloc_raw(&plan->arena, view->place_count * sizeof *plan->places);
+    for (size_t i = 0; plan->places && i < view->place_count; i++)
+        plan->places[plan->place_count++] = (struct plan_place){
+            view->places[i].dest, view->places[i].host, view->places[i].writable};
+}
+
+int view_begin(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
+               int landlock_abi, struct brig_error *err)
+{
+    struct view *view = arena_alloc(&plan->arena, sizeof *view);
+    if (!view)
+        return brig_fail_nomem(err);
+    *view =
+        (struct view){.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    int result = add_root(view, err);
+    plan->first_steps = plan->step_count;
+    if (result < 0 || (result = add_scratch(view, err)) < 0)
+        return result;
+    view_add_dev(view);
+    view_add_proc(view);
+    if (policy->view == BRIG_VIEW_SYSTEM && (result = view_add_system(view, err)) < 0)
+        return result;
+    if (!view->frame)
+        view_add_identity_files(view);
+    if (policy_has_door(policy))
+        view_add_door(view);
+    /* The network waits for who takes these: with more to think about for the caller, it can. */
+    if (policy->errand.run)
+        plan->first_steps = plan->step_count;
+    plan->view = view;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+int view_finish(struct plan *plan, struct brig_error *err)
+{
+    struct view *view = plan->view;
+    const struct policy_errand *errand = &view->policy->errand;
+    int result = errand->run ? errand->run(errand->arg, err) : 0;
+    if (result < 0 || (result = view_add_entries(view, err)) < 0 ||
+        (result = add_file(view, err)) < 0 || (result = view_add_files(view, err)) < 0)
+        return result;
+    finish(view);
+    keep_places(view);
+    plan->view = NULL;
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}

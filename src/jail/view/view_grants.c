@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+/* Grants, masks and private directories, laid over the root in the order of their depth: the most
+ * specific is mounted last and so wins, whatever order the rules came in. */
+#include <errno.h>
+#include <linux/mount.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/template/prepared.h"
+#include "jail/view/view_entries.h"
+#include "jail/walls/unenforced.h"
+
+static int compare_entries(const void *left, const void *right)
+{
+    const struct view_entry *a = left, *b = right;
+    int order = strcmp(a->dest, b->dest); /* a parent sorts before what is below it */
+    return order ? order : (a->order > b->order) - (a->order < b->order);
+}
+
+struct view_entry *view_add_entry(struct view *view, struct view_entries *entries,
+                                  enum view_entry_kind kind, const char *wanted)
+{
+    const char *dest = view->frame ? view_without_alias(&view->plan->arena, wanted) : wanted;
+    if (!dest)
+        return NULL;
+    if (!plan_reserve(view->plan, (void **)&entries->items, entries->count, &entries->room,
+                      sizeof *entries->items))
+        return NULL;
+    struct view_entry *entry = &entries->items[entries->count];
+    *entry = (struct view_entry){.kind = kind, .dest = dest, .order = entries->count};
+    entries->count++;
+    return entry;
+}
+
+/* ---- private directories ---- */
+
+static void add_private(struct view *view, struct view_entries *entries)
+{
+    /* In a root of ours a symlink does where the host's tree needs a mount. */
+    enum { ANY_ROOT, OUR_ROOT, HOST_ROOT };
+    const struct {
+        const char *dest, *part;
+        int root;
+    } table[] = {
+        {"/tmp", VIEW_SCRATCH_TMP, ANY_ROOT},
+        {"/var/tmp", VIEW_SCRATCH_TMP, HOST_ROOT},
+        {"/run", VIEW_SCRATCH_RUN, ANY_ROOT},
+        {"/dev/shm", VIEW_SCRATCH_SHM, HOST_ROOT},
+        {view->identity->home, VIEW_SCRATCH_HOME, OUR_ROOT},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(table); i++) {
+        const struct view_place *place = view_place_of(view, table[i].dest);
+        if (table[i].root != ANY_ROOT && (table[i].root == OUR_ROOT) != view->frame)
+            continue;
+        if (table[i].root == OUR_ROOT && (place->host || table[i].dest[1] == 0))
+            continue;
+        if (place->host && strcmp(table[i].dest, "/tmp") != 0) {
+            char path[4200];
+            (void)snprintf(path, sizeof path, "%s%s", place->host, table[i].dest);
+            if (access(path, F_OK) < 0)
+                continue; /* nothing there to be private */
+        }
+        struct view_entry *entry = view_add_entry(view, entries, ENTRY_PRIVATE, table[i].dest);
+        if (entry)
+            entry->part = table[i].part;
+    }
+    if (!view->frame)
+        return;
+    view_symlink(view, view->root, "var/run", "../run");
+    view_symlink(view, view->root, "var/tmp", "../tmp");
+}
+
+/* ---- grants ---- */
+
+const char *view_below(const char *directory, const char *path)
+{
+    size_t length = strlen(directory);
+    return strncmp(path, directory, length) == 0 && path[length] == '/' ? path + length : NULL;
+}
+
+/* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
+static void add_mask(struct view *view, struct view_entries *entries,
+                     const struct policy_grant *mask)
+{
+    struct view_entry *entry = view_add_entry(view, entries, ENTRY_MASK, mask->dest);
+    if (entry)
+        entry->grant = mask;
+    for (size_t i = 0; i < view->policy->grant_count; i++) {
+        const struct policy_grant *grant = &view->policy->grants[i];
+        const char *rest =
+            grant->access == BRIG_MASK ? NULL : view_below(grant->source, mask->dest);
+        if (!rest || strcmp(grant->source, grant->dest) == 0)
+            continue;
+        entry = view_add_entry(view, entries, ENTRY_MASK,
+                               arena_concat(&view->plan->arena, grant->dest, rest));
+        if (entry)
+            entry->grant = mask;
+    }
+}
+
+static int add_grant(struct view *view, struct view_entries *entries,
+                     const struct policy_grant *grant, struct brig_error *err)
+{
+    if (grant->access == BRIG_MASK) {
+        add_mask(view, entries, grant);
+        return 0;
+    }
+    if (grant->access == BRIG_PROTECT) {
+        struct view_entry *protect = view_add_entry(view, entries, ENTRY_PROTECT, grant->dest);
+        if (protect)
+            protect->grant = grant;
+        return 0;
+    }
+    struct stat info;
+    int found = grant->fd < 0 ? view_find_source(view, grant, &info, err)
+                              : view_find_mount(grant, &info, err);
+    if (found <= 0)
+        return found;
+    struct view_entry *entry = view_add_entry(view, entries, ENTRY_TREE, grant->dest);
+    if (entry) {
+        entry->grant = grant;
+        entry->source = grant->source;
+        entry->info = info;
+    }
+    return 0;
+}
+
+/* ---- laying them ---- */
+
+static int lay_private(struct view *view, const struct view_entry *entry, struct brig_error *err)
+{
+    bool ours;
+    int result = view_mountpoint(view, entry->dest, true, &ours, err);
+    if (result < 0)
+        return result;
+    int slot = (entry->read_only ? view_read_only_subtree : view_subtree)(
+        view, view->scratch, entry->part, "make a private directory");
+    (void)view_attach(view, slot, entry->dest, ours,
+                      arena_concat(&view->plan->arena, "mount a private '", entry->dest, "'"));
+    view_landlock(view, slot, entry->dest,
+                  entry->read_only ? LANDLOCK_GRANT_READ : LANDLOCK_GRANT_WRITE, true);
+    if (entry->kept)
+        view_keep(view, slot);
+    view_add_place(
+        view, (struct view_place){.dest = entry->dest,
+                                  .slot = view->scratch,
+                                  .prefix = arena_concat(&view->plan->arena, entry->part, "/")});
+    return 0;
+}
+
+static void watch_cover(struct view *view, enum plan_cover cover, const struct view_place *place,
+                        const char *host_path, const char *dest)
+{
+    const struct plan_place tree = {place->dest, place->host, place->writable};
+    plan_watch_cover(view->plan, cover, &tree, host_path, dest);
+}
+
+/* Attaches a slot at a name right in a place: one lookup of one name, which no symlink can divert. */
+static void attach_in(struct view *view, int slot, const struct view_place *place, const char *dest,
+                      const char *what)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_ATTACH, what);
+    if (step) {
+        step->slot = slot;
+        step->from = place->slot;
+        step->path = dest;
+        step->length = strlen(place->dest) + 1;
+        step->flags = PLAN_ATTACH_NAME;
+    }
+}
+
+/* Mounts a file, directory or symlink on itself: what is mounted cannot be renamed or removed. All
+ * directories between it and its place have been held before, and are places by now. */
+static void pin(struct view *view, const char *dest, enum plan_cover cover)
+{
+    struct arena *arena = &view->plan->arena;
+    struct view_place place = *view_place_of(view, dest); /* adding places may move the array */
+    const char *name = dest + strlen(place.dest) + 1;
+    char *host = arena_concat(arena, place.host, "/", name);
+    const char *what = arena_concat(arena, "hold '", dest, "' in place");
+    if (!host || !what)
+        return;
+    int slot = plan_new_slot(view->plan);
+    struct plan_step *step = plan_add(view->plan, PLAN_SUBTREE, what);
+    if (step) {
+        step->slot = slot;
+        step->from = place.slot;
+        step->path = name;
+        step->flags = PLAN_ATTR_RECURSIVE;
+        step->check_identity = true;
+    }
+    bool writable = cover == PLAN_COVER_PIN;
+    if (!writable && (step = plan_add(view->plan, PLAN_ATTR, what))) {
+        step->slot = slot;
+        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_RECURSIVE;
+    }
+    attach_in(view, slot, &place, dest, what);
+    watch_cover(view, cover, &place, host, dest);
+    view_add_place(
+        view, (struct view_place){.dest = dest, .host = host, .writable = writable, .slot = slot});
+}
+
+/* A rule below a writable directory would be gone if a directory between were renamed away, and
+ * another one put in its place: so each of them is held. */
+static void hold_parents(struct view *view, const char *dest)
+{
+    const struct view_place *place = view_place_of(view, dest);
+    if (!place->host || !place->writable)
+        return;
+    const char *top = place->host; /* adding places may move the array */
+    const char *rest = dest + strlen(place->dest) + 1;
+    for (const char *slash = strchr(rest, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char path[4200];
+        struct stat info;
+        (void)snprintf(path, sizeof path, "%s/%.*s", top, (int)(slash - rest), rest);
+        if (lstat(path, &info) < 0)
+            return;
+        if (!S_ISDIR(info.st_mode)) { /* a symlink is followed to wherever it leads */
+            unenforced_add(&view->plan->unenforced,
+                           "'%s' goes through a symlink, which can be replaced", dest);
+            return;
+        }
+        char *above = arena_strndup(&view->plan->arena, dest, (size_t)(slash - dest));
+        if (above)
+            pin(view, above, PLAN_COVER_PIN);
+    }
+}
+
+/* Whether a jail with an id of its own is to have it as if it were its owner. What belongs to others
+ * than the user root acts for is as open to the jail as it is to anybody. */
+static bool is_mapped(const struct view *view, const struct view_entry *entry)
+{
+    const struct brig_policy *policy = view->policy;
+    return view->identity->synthetic && entry->grant->access != BRIG_DEVICE &&
+           (!policy->stranger || policy->owner == 0 || entry->info.st_uid == policy->owner);
+}
+
+static int lay_tree(struct view *view, const struct view_entry *entry, struct brig_error *err)
+{
+    const struct policy_grant *grant = entry->grant;
+    struct plan *plan = view->plan;
+    bool directory = S_ISDIR(entry->info.st_mode), ours;
+    bool read_only = grant->access == BRIG_READ_ONLY, device = grant->access == BRIG_DEVICE;
+    hold_parents(view, entry->dest);
+    int result = view_mountpoint(view, entry->dest, directory, &ours, err);
+    if (result < 0)
+        return brig_wrap(err, result, "grant '%s' [%s]", entry->source, grant->origin);
+    const char *what = arena_concat(&plan->arena, "mount '", entry->source, "' on '", entry->dest,
+                                    "' [", grant->origin, "]");
+    int slot = plan_new_slot(plan);
+    if (grant->fd >= 0 || is_mapped(view, entry)) {
+        uint64_t attributes =
+            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+        int fd = grant->fd;
+        if (fd < 0) {
+            fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
+                               view->identity->host_gid, attributes, err);
+            if (fd < 0)
+                return brig_wrap(err, fd, "grant '%s' [%s]", entry->source, grant->origin);
+            plan_own_fd(plan, fd);
+        }
+        struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
+        if (step) {
+            step->slot = slot;
+            step->fd = fd;
+        }
+    } else {
+        struct plan_step *step = plan_add(plan, PLAN_TREE, what);
+        if (step) {
+            step->slot = slot;
+            step->path = entry->source;
+            step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_RECURSIVE | (device ? 0 : PLAN_ATTR_NODEV) |
+                          (read_only ? PLAN_ATTR_RDONLY : 0);
+            step->check_identity = true;
+            step->dev = entry->info.st_dev;
+            step->ino = entry->info.st_ino;
+        }
+    }
+    (void)view_attach(view, slot, entry->dest, ours, what);
+    view_landlock(view, slot, entry->dest,
+                  device      ? LANDLOCK_GRANT_DEVICE
+                  : read_only ? LANDLOCK_GRANT_READ
+                              : LANDLOCK_GRANT_WRITE,
+                  directory);
+    view_add_place(view, (struct view_place){.dest = entry->dest,
+                                             .host = grant->fd < 0 ? entry->source : NULL,
+                                             .writable = !read_only && !device && directory,
+                                             .jails = grant->fd >= 0,
+                                             .slot = slot,
+                                             .prefix = ""});
+    return 0;
+}
+
+/* A mask of what is not there protects nothing now, and is mostly a slip. Where the same path is
+ * hidden in a second grant, its own entry speaks. */
+static bool is_mistyped(const struct view_entry *entry)
+{
+    return entry->grant && !(entry->grant->flags & BRIG_GRANT_OPTIONAL) &&
+           strcmp(entry->dest, entry->grant->dest) == 0;
+}
+
+static int lay_mask(struct view *view, const struct view_entry *entry, struct brig_error *err);
+
+/* What a masked symlink points to is hidden as well, where it lies in the same tree. */
+static int mask_link_target(struct view *view, const struct view_place *place,
+                            const char *host_path, const struct view_entry *entry,
+                            struct brig_error *err)
+{
+    autofree char *target = realpath(host_path, NULL);
+    autofree char *tree = realpath(*place->host ? place->host : "/", NULL);
+    if (!target || !tree)
+        return 0;
+    const char *rest = strcmp(tree, "/") == 0 ? target : view_below(tree, target);
+    if (!rest || strcmp(target, host_path) == 0)
+        return 0;
+    struct view_entry other = *entry;
+    other.dest =
+        arena_concat(&view->plan->arena, strcmp(place->dest, "/") == 0 ? "" : place->dest, rest);
+    return other.dest ? lay_mask(view, &other, err) : brig_fail_nomem(err);
+}
+
+static int lay_mask(struct view *view, const struct view_entry *entry, struct brig_error *err)
+{
+    struct plan *plan = view->plan;
+    const struct view_place *place = view_place_of(view, entry->dest);
+    if (!place->host && place->slot == view->scratch)
+        return 0; /* private and empty: nothing to hide */
+    const char *rest =
+        strcmp(place->dest, "/") == 0 ? entry->dest : entry->dest + strlen(place->dest);
+    char *host_path = place->host ? arena_concat(&plan->arena, place->host, rest)
+                                  : arena_strdup(&plan->arena, entry->dest);
+    if (!host_path)
+        return brig_fail_nomem(err);
+    struct stat info;
+    bool exists = lstat(host_path, &info) == 0, of_host = place->host != NULL;
+    if (of_host && entry->grant)
+        watch_cover(view, PLAN_COVER_MASK, place, host_path, entry->dest);
+    if (exists && S_ISLNK(info.st_mode) && of_host) {
+        int result = mask_link_target(view, place, host_path, entry, err);
+        if (result < 0)
+            return result;
+        if (!place->writable) /* nobody can replace the link: its target is all there is to hide */
+            return 0;
+    }
+    hold_parents(view, entry->dest);
+    const struct policy_grant *grant = entry->grant;
+    if (!exists && of_host && grant && is_mistyped(entry))
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "cannot hide '%s', which does not exist [%s]. Check the name, or use "
+                         "--mask? to hide it as soon as it does",
+                         entry->dest, grant->origin);
+    if (!exists)
+        return 0;
+    bool directory = S_ISDIR(info.st_mode);
+    const char *what = arena_concat(&plan->arena, "hide '", entry->dest, "' [",
+                                    entry->grant ? entry->grant->origin : "built in", "]");
+    if (directory)
+        view_mkdirs(view, view->scratch, VIEW_EMPTY_DIR, 0555);
+    int slot = view_read_only_subtree(view, view->scratch,
+                                      directory ? VIEW_EMPTY_DIR : VIEW_EMPTY_FILE, what);
+    struct plan_step *step = view_attach(view, slot, entry->dest, false, what);
+    if (step)
+        step->if_reachable = true;
+    if (step && !of_host)
+        step->soft = true; /* of our own root: it may not hold this name at all */
+    if (directory)
+        view_add_place(view, (struct view_place){.dest = entry->dest,
+                                                 .slot = view->scratch,
+                                                 .prefix = VIEW_EMPTY_DIR "/"});
+    return 0;
+}
+
+/* What stands in a directory that only takes up a name. */
+static const char held_note[] =
+    "brig keeps this name taken, so that nothing in the jail can put settings or hooks here that\n"
+    "programs outside would run. To let the command make it, start brig with --unprotect and this\n"
+    "name, or make it outside first (`git init`).\n";
+
+static void lay_held(struct view *view, const struct view_entry *entry, const char *what)
+{
+    if (!view->noted) {
+        view_mkdirs(view, view->scratch, VIEW_HELD_DIR, 0755);
+        view_mkfile(view, view->scratch, VIEW_HELD_DIR "/protected-by-brig", 0444, held_note,
+                    sizeof held_note - 1);
+        view->noted = true;
+    }
+    (void)view_attach(view, view_read_only_subtree(view, view->scratch, VIEW_HELD_DIR, what),
+                      entry->dest, false, what);
+}
+
+/* A part of a writable grant that stays as it is. Where something else lies there, or nobody can
+ * write, there is nothing to do. */
+static int lay_protect(struct view *view, const struct view_entry *entry, struct brig_error *err)
+{
+    const struct policy_grant *grant = entry->grant;
+    const struct view_place *place = view_place_of(view, entry->dest);
+    if (!place->host || !place->writable || strcmp(place->dest, entry->dest) == 0)
+        return 0;
+    const char *rest = entry->dest + strlen(place->dest);
+    char *host_path = arena_concat(&view->plan->arena, place->host, rest);
+    if (!host_path)
+        return brig_fail_nomem(err);
+    struct stat info;
+    if (strcmp(host_path, grant->source) != 0)
+        return 0;
+    if (lstat(host_path, &info) < 0) {
+        if (grant->flags & BRIG_GRANT_OPTIONAL)
+            return 0;
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s' [%s]", host_path,
+                         grant->origin);
+    }
+    hold_parents(view, entry->dest);
+    if (!(grant->flags & BRIG_GRANT_HELD)) {
+        pin(view, entry->dest, PLAN_COVER_PROTECT);
+        return 0;
+    }
+    struct view_place above = *view_place_of(view, entry->dest);
+    lay_held(view, entry,
+             arena_concat(&view->plan->arena, "hold '", entry->dest, "' [", grant->origin, "]"));
+    watch_cover(view, PLAN_COVER_PROTECT, &above, host_path, entry->dest);
+    return 0;
+}
+
+static int lay(struct view *view, const struct view_entry *entry, struct brig_error *err)
+{
+    switch (entry->kind) {
+    case ENTRY_PRIVATE:
+        return lay_private(view, entry, err);
+    case ENTRY_TREE:
+        return lay_tree(view, entry, err);
+    case ENTRY_MASK:
+        return lay_mask(view, entry, err);
+    case ENTRY_PROTECT:
+        return lay_protect(view, entry, err);
+    }
+    return 0;
+}
+
+int view_add_entries(struct view *view, struct brig_error *err)
+{
+    struct view_entries entries = {0};
+    add_private(view, &entries);
+    view_add_privates(view, &entries);
+    view_add_hidden(view, &entries);
+    for (size_t i = 0; i < view->policy->grant_count; i++) {
+        int result = add_grant(view, &entries, &view->policy->grants[i], err);
+        if (result < 0)
+            return result;
+    }
+    if (view->plan->arena.failed)
+        return brig_fail_nomem(err);
+    qsort(entries.items, entries.count, sizeof *entries.items, compare_entries);
+    for (size_t i = 0; i < entries.count; i++) {
+        if (i + 1 < entries.count && strcmp(entries.items[i].dest, entries.items[i + 1].dest) == 0)
+            continue; /* of two rules for one place, the later */
+        int result = lay(view, &entries.items[i], err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* What a view of the host must hide besides what the policy masks: other procfs instances, sockets,
+ * and what is open only to groups that could not be dropped. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mountinfo.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/proc.h"
+#include "jail/view/view_entries.h"
+#include "jail/walls/unenforced.h"
+
+/* Sockets hidden one by one in a host view. */
+#define SOCKET_MASKS_MAX 256
+
+/* Other instances of procfs, as a chroot has one, would show the host's processes. */
+static void add_foreign_proc_masks(struct view *view, struct view_entries *entries)
+{
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table own = {0};
+    const struct mountinfo_table *table = view->policy->mounts;
+    if (!table && mountinfo_read(0, &own) == 0)
+        table = &own;
+    for (size_t i = 0; table && i < table->count; i++) {
+        const struct mountinfo *mount = &table->mounts[i];
+        if (strcmp(mount->type, "proc") == 0 && strcmp(mount->point, "/proc") != 0 &&
+            strncmp(mount->point, "/proc/", 6) != 0)
+            (void)view_add_entry(view, entries, ENTRY_MASK,
+                                 arena_strdup(&view->plan->arena, mount->point));
+    }
+}
+
+static bool is_granted(const struct view *view, const char *path)
+{
+    for (size_t i = 0; i < view->policy->grant_count; i++) {
+        const struct policy_grant *grant = &view->policy->grants[i];
+        if (grant->access != BRIG_MASK && path_is_beneath(grant->dest, path))
+            return true;
+    }
+    return false;
+}
+
+/* A read-only mount does not keep anyone from connecting to a socket on it: those that are there
+ * now are hidden. Landlock refuses the rest from ABI 9 on; before, the result says so. */
+static void add_socket_masks(struct view *view, struct view_entries *entries)
+{
+    bool whole; /* as much as there is */
+    autofree char *text = proc_read("/proc/net/unix", SIZE_MAX, &whole);
+    char *rest = text, *line;
+    size_t count = 0;
+    while (rest && (line = strsep(&rest, "\n")) && count < SOCKET_MASKS_MAX) {
+        const char *path = strchr(line, '/');
+        if (!path)
+            continue;
+        struct stat info;
+        if (view_place_of(view, path)->host == NULL || strncmp(path, "/proc/", 6) == 0 ||
+            is_granted(view, path) || lstat(path, &info) < 0 || !S_ISSOCK(info.st_mode))
+            continue;
+        (void)view_add_entry(view, entries, ENTRY_MASK, arena_strdup(&view->plan->arena, path));
+        count++;
+    }
+    if (view->abi < LANDLOCK_ABI_UNIX_SOCKETS)
+        unenforced_add(&view->plan->unenforced,
+                       "sockets of the host outside /run and /tmp, made later or bound by a "
+                       "relative path, can be connected to (Landlock ABI %d, needs %d)",
+                       view->abi, LANDLOCK_ABI_UNIX_SOCKETS);
+}
+
+static bool only_by_group(const struct identity *identity, const struct stat *info)
+{
+    unsigned other = info->st_mode & 5, group = (info->st_mode >> 3) & 5;
+    unsigned needed = S_ISDIR(info->st_mode) ? 1 : 4;
+    if (info->st_uid == identity->host_uid || (other & needed) || !(group & needed))
+        return false;
+    for (size_t i = 0; i < identity->group_count; i++)
+        if (info->st_gid == identity->groups[i])
+            return true;
+    return false;
+}
+
+/* Groups that could not be dropped still open doors: shut those on the usual corridors. */
+static void add_group_masks(struct view *view, struct view_entries *entries)
+{
+    static const char *const corridors[] = {"/",        "/etc",     "/home",      "/media",
+                                            "/mnt",     "/opt",     "/srv",       "/var",
+                                            "/var/lib", "/var/log", "/var/cache", "/var/spool"};
+    for (size_t i = 0; i < ARRAY_LENGTH(corridors); i++) {
+        autodir DIR *dir = opendir(corridors[i]);
+        const struct dirent *item;
+        while (dir && (item = readdir(dir))) {
+            struct stat info;
+            if (item->d_name[0] == '.' ||
+                fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+                !only_by_group(view->identity, &info))
+                continue;
+            (void)view_add_entry(view, entries, ENTRY_MASK,
+                                 arena_concat(&view->plan->arena,
+                                              corridors[i][1] ? corridors[i] : "", "/",
+                                              item->d_name));
+        }
+    }
+}
+
+void view_add_hidden(struct view *view, struct view_entries *entries)
+{
+    if (view->policy->view != BRIG_VIEW_HOST)
+        return;
+    add_foreign_proc_masks(view, entries);
+    add_socket_masks(view, entries);
+    if (view->identity->groups_stay)
+        add_group_masks(view, entries);
+}

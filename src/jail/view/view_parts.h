@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files that plan a view share: places (who governs a path) and small step builders. */
+#pragma once
+
+#include <stdint.h>
+
+#include "jail/view/view.h"
+
+/* A directory of the jail and what is behind it. The longest destination that is a path's prefix
+ * governs the path: it says where a mount point can be made, or that it must exist on the host. */
+struct view_place {
+    const char *dest;   /* inside the jail */
+    size_t length;      /* of that, counted by view_add_place() */
+    const char *host;   /* the host tree behind it; NULL: ours, in a slot */
+    bool writable;      /* a tree the command can change */
+    bool jails;         /* one of the jail's own, changed by earlier runs of it */
+    int slot;           /* the filesystem, if it is ours or writable */
+    const char *prefix; /* ours: path of dest in it, "" or ending in '/' */
+};
+
+struct view_made {
+    int slot;
+    uint32_t hash; /* of the path: there may be thousands to compare with */
+    const char *path;
+};
+
+struct view {
+    struct plan *plan;
+    const struct brig_policy *policy;
+    const struct identity *identity;
+    int abi;               /* Landlock's */
+    int root;              /* slot of the jail's root */
+    int scratch;           /* slot of the private tmpfs */
+    char *scratch_options; /* and what it is told */
+    int dev;               /* slot of /dev, where it is a filesystem of its own */
+    bool frame;            /* the root is a tmpfs of ours */
+    bool noted;            /* the directory with the note is made */
+    struct view_place *places;
+    size_t place_count, place_room;
+    struct view_made *made; /* directories already planned */
+    size_t made_count, made_room;
+};
+
+void view_add_place(struct view *view, struct view_place place);
+const struct view_place *view_place_of(const struct view *view, const char *dest);
+
+/* In a slot: all directories above path, then path itself as directory. */
+void view_mkdirs(struct view *view, int slot, const char *path, unsigned mode);
+void view_mkfile(struct view *view, int slot, const char *path, unsigned mode, const void *data,
+                 size_t length);
+void view_symlink(struct view *view, int slot, const char *path, const char *target);
+
+/* Plans the mount point for dest; *ret_ours says whether it is in a filesystem of ours. */
+int view_mountpoint(struct view *view, const char *dest, bool directory, bool *ret_ours,
+                    struct brig_error *err);
+/* Attaches slot at dest; `ours` as view_mountpoint said. */
+struct plan_step *view_attach(struct view *view, int slot, const char *dest, bool ours,
+                              const char *what);
+/* A clone of a part of an attached slot. */
+int view_subtree(struct view *view, int from, const char *path, const char *what);
+/* The same, read-only. */
+int view_read_only_subtree(struct view *view, int from, const char *path, const char *what);
+/* A Landlock rule for what is attached at dest. */
+void view_landlock(struct view *view, int slot, const char *dest, enum landlock_grant grant,
+                   bool directory);
+
+/* Names in the scratch filesystem. */
+#define VIEW_SCRATCH_ROOT "root" /* where the jail's root is a part of it */
+#define VIEW_SCRATCH_TMP "tmp"
+#define VIEW_SCRATCH_RUN "run"
+#define VIEW_SCRATCH_SHM VIEW_SCRATCH_RUN "/shm" /* where /dev/shm is, or points to */
+#define VIEW_SCRATCH_HOME "home"
+#define VIEW_SCRATCH_OWN "own"
+#define VIEW_EMPTY_DIR "empty"
+#define VIEW_EMPTY_FILE "nothing"
+#define VIEW_HELD_DIR "held"
+
+/* view_system.c */
+int view_add_system(struct view *view, struct brig_error *err); /* /usr … and /etc */
+void view_add_identity_files(struct view *view); /* passwd and group over the host's */
+void view_add_dev(struct view *view);
+void view_add_proc(struct view *view);
+int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
+                         size_t *ret_length);
+
+/* view_door.c */
+void view_add_door(struct view *view); /* how to find its name server */
+
+/* view_private.c */
+void view_keep(struct view *view, int slot);
+int view_add_files(struct view *view, struct brig_error *err);
+
+/* view_grants.c */
+int view_add_entries(struct view *view, struct brig_error *err);

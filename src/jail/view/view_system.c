@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of a view that are the system's: /usr and its kind, what of /etc programs need, /dev
+ * and /proc. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "jail/view/view_parts.h"
+#include "jail/view/view_rows.h"
+#include "jail/walls/unenforced.h"
+
+/* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
+#define COPY_LIMIT 4096
+
+static const char *const system_dirs[] = {"/usr",   "/bin",   "/sbin",  "/lib",
+                                          "/lib32", "/lib64", "/libx32"};
+
+enum etc_kind {
+    ETC_COPY, /* a small file, by content: a symlink out of the jail is no problem */
+    ETC_LINK, /* kept as a symlink if it points into /usr, else copied */
+    ETC_BIND, /* a directory or a large file */
+};
+
+/* Where how names are found is said by the host. */
+enum etc_when {
+    ETC_ALWAYS,
+    ETC_NO_DOOR,  /* view_door.c has its own */
+    ETC_HOST_NET, /* only with the host's network */
+};
+
+/* What of /etc programs need to run, and nothing else. */
+static const struct etc_entry {
+    const char *path;
+    enum etc_kind kind;
+    enum etc_when when;
+} etc_entries[] = {
+    {"/etc/alternatives", ETC_BIND, ETC_ALWAYS}, /* /usr/bin/awk and friends go through it */
+    {"/etc/ca-certificates/extracted", ETC_BIND, ETC_ALWAYS}, /* Arch's certificates */
+    {"/etc/crypto-policies", ETC_BIND, ETC_ALWAYS},           /* Fedora's OpenSSL includes it */
+    {"/etc/ld.so.cache", ETC_BIND, ETC_ALWAYS},               /* the dynamic linker */
+    {"/etc/localtime", ETC_LINK, ETC_ALWAYS},                 /* local time */
+    {"/etc/nsswitch.conf", ETC_COPY, ETC_NO_DOOR},            /* getpwuid, getaddrinfo */
+    {"/etc/pki/tls", ETC_BIND, ETC_ALWAYS},                   /* Fedora's certificates */
+    {"/etc/pki/ca-trust", ETC_BIND, ETC_ALWAYS},              /* Fedora's certificates */
+    {"/etc/resolv.conf", ETC_COPY, ETC_HOST_NET},             /* names */
+    {"/etc/ssl/certs", ETC_BIND, ETC_ALWAYS},       /* certificates, never /etc/ssl/private */
+    {"/etc/ssl/openssl.cnf", ETC_COPY, ETC_ALWAYS}, /* OpenSSL */
+};
+
+static bool is_shown(enum etc_when when, enum brig_network network)
+{
+    if (when == ETC_HOST_NET)
+        return network == BRIG_NET_HOST;
+    return when == ETC_ALWAYS || network == BRIG_NET_HOST || network == BRIG_NET_NONE;
+}
+
+const char *view_system_row(size_t index, enum brig_network network, bool *ret_shown,
+                            bool *ret_content)
+{
+    *ret_content = false;
+    *ret_shown = true;
+    if (index < ARRAY_LENGTH(system_dirs))
+        return system_dirs[index];
+    index -= ARRAY_LENGTH(system_dirs);
+    if (index >= ARRAY_LENGTH(etc_entries))
+        return NULL;
+    *ret_shown = is_shown(etc_entries[index].when, network);
+    *ret_content = etc_entries[index].kind != ETC_BIND;
+    return etc_entries[index].path;
+}
+
+int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
+                         size_t *ret_length)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return -errno;
+    if (!S_ISREG(info.st_mode) || (uint64_t)info.st_size > limit)
+        return -EFBIG;
+    size_t size = (size_t)info.st_size;
+    char *data = arena_alloc(arena, size + 1);
+    if (!data)
+        return -ENOMEM;
+    ssize_t length = read(fd, data, size);
+    if (length < 0)
+        return -errno;
+    *ret_data = data;
+    *ret_length = (size_t)length;
+    return 0;
+}
+
+/* Binds a host path, read-only, at the same path inside. */
+static void bind_read_only(struct view *view, const char *path, const struct stat *info)
+{
+    bool directory = S_ISDIR(info->st_mode);
+    bool ours = true;
+    if (view_mountpoint(view, path, directory, &ours, NULL) < 0)
+        return;
+    int slot = plan_new_slot(view->plan);
+    const char *what = arena_concat(&view->plan->arena, "mount '", path, "' read-only");
+    struct plan_step *step = plan_add(view->plan, PLAN_TREE, what);
+    if (!step)
+        return;
+    step->slot = slot;
+    step->path = path;
+    step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
+    step->check_identity = true;
+    step->dev = info->st_dev;
+    step->ino = info->st_ino;
+    (void)view_attach(view, slot, path, ours, what);
+    if (strncmp(path, "/etc/", 5) != 0) /* all of that has one rule */
+        view_landlock(view, slot, path, LANDLOCK_GRANT_READ, directory);
+    if (directory)
+        view_add_place(view, (struct view_place){.dest = path, .host = path});
+}
+
+#define LINK_BYTES 4096
+
+static bool read_link(const char *path, char target[LINK_BYTES])
+{
+    ssize_t length = readlink(path, target, LINK_BYTES - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    return true;
+}
+
+/* A symlink of the host, again in the jail. */
+static void repeat_link(struct view *view, const char *path, const char *target)
+{
+    /* Relative, so that it cannot lead to the host's tree while the jail is being built. */
+    const char *up = target[0] != '/' ? "" : strchr(path + 1, '/') ? "../" : "";
+    view_symlink(view, view->root, path + 1,
+                 arena_concat(&view->plan->arena, up, target + (target[0] == '/')));
+}
+
+static bool copy_file(struct view *view, const char *path)
+{
+    char *data = NULL;
+    size_t length = 0;
+    if (view_read_small_file(&view->plan->arena, path, COPY_LIMIT, &data, &length) < 0)
+        return false;
+    view_mkfile(view, view->root, path + 1, 0444, data, length);
+    return true;
+}
+
+static bool leads_into_usr(const char *target)
+{
+    return strncmp(target, "/usr/", 5) == 0 || strncmp(target, "../usr/", 7) == 0;
+}
+
+static void add_etc_entry(struct view *view, const struct etc_entry *entry)
+{
+    if (!is_shown(entry->when, view->policy->network))
+        return;
+    struct stat info;
+    char target[LINK_BYTES];
+    if (entry->kind == ETC_LINK && read_link(entry->path, target) && leads_into_usr(target)) {
+        repeat_link(view, entry->path, target);
+        return;
+    }
+    if (stat(entry->path, &info) < 0)
+        return;
+    bool small = S_ISREG(info.st_mode) && info.st_size <= COPY_LIMIT;
+    if (entry->kind == ETC_BIND || !small || !copy_file(view, entry->path))
+        bind_read_only(view, entry->path, &info);
+}
+
+/* passwd and group with the jail's user, root and nobody: what programs look up. */
+static char *passwd_text(const struct view *view)
+{
+    const struct identity *id = view->identity;
+    struct arena *arena = &view->plan->arena;
+    const char *uid = arena_number(arena, id->inside_uid);
+    const char *gid = arena_number(arena, id->inside_gid);
+    if (!uid || !gid)
+        return NULL;
+    return arena_concat(arena, "root:x:0:0:root:/root:/usr/sbin/nologin\n", id->name, ":x:", uid,
+                        ":", gid, ":", id->name, ":", id->home, ":", id->shell,
+                        "\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
+}
+
+static char *group_text(const struct view *view)
+{
+    struct arena *arena = &view->plan->arena;
+    const char *gid = arena_number(arena, view->identity->inside_gid);
+    if (!gid)
+        return NULL;
+    return arena_concat(arena, "root:x:0:\n", view->identity->name, ":x:", gid,
+                        ":\nnogroup:x:65534:\n");
+}
+
+static void add_text(struct view *view, const char *path, const char *text)
+{
+    if (text)
+        view_mkfile(view, view->root, path, 0444, text, strlen(text));
+}
+
+int view_add_system(struct view *view, struct brig_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(system_dirs); i++) {
+        struct stat info;
+        char target[LINK_BYTES];
+        if (read_link(system_dirs[i], target))
+            repeat_link(view, system_dirs[i], target);
+        else if (errno == EINVAL && lstat(system_dirs[i], &info) == 0 && S_ISDIR(info.st_mode))
+            bind_read_only(view, system_dirs[i], &info);
+    }
+    view_mkdirs(view, view->root, "etc", 0755);
+    for (size_t i = 0; i < ARRAY_LENGTH(etc_entries); i++)
+        add_etc_entry(view, &etc_entries[i]);
+    add_text(view, "etc/passwd", passwd_text(view));
+    add_text(view, "etc/group", group_text(view));
+    const char *name = view->policy->hostname ? view->policy->hostname : "brig";
+    add_text(view, "etc/hosts",
+             arena_concat(&view->plan->arena, "127.0.0.1\tlocalhost ", name, "\n::1\tlocalhost ",
+                          name, "\n"));
+    plan_add_rule(view->plan, PLAN_NO_SLOT, "/etc",
+                  landlock_rights(view->abi, LANDLOCK_GRANT_READ, true));
+    return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* Where the host's own /etc shows and the jail's user is not in it. */
+void view_add_identity_files(struct view *view)
+{
+    if (!view->identity->synthetic)
+        return;
+    const struct {
+        const char *name, *dest;
+        char *text;
+    } files[] = {{"passwd", "/etc/passwd", passwd_text(view)},
+                 {"group", "/etc/group", group_text(view)}};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        bool ours;
+        if (!files[i].text || view_mountpoint(view, files[i].dest, false, &ours, NULL) < 0)
+            continue;
+        view_mkfile(view, view->scratch, files[i].name, 0444, files[i].text, strlen(files[i].text));
+        int slot =
+            view_read_only_subtree(view, view->scratch, files[i].name, "make the jail's passwd");
+        (void)view_attach(view, slot, files[i].dest, ours, "mount the jail's passwd");
+    }
+}
+
+/* ---- /dev ---- */
+
+static const char *const device_nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                           "/dev/random", "/dev/urandom", "/dev/tty"};
+
+static const struct {
+    const char *path, *target;
+} device_links[] = {{"fd", "/proc/self/fd"},
+                    {"stdin", "/proc/self/fd/0"},
+                    {"stdout", "/proc/self/fd/1"},
+                    {"stderr", "/proc/self/fd/2"},
+                    {"ptmx", "pts/ptmx"}};
+
+void view_add_dev(struct view *view)
+{
+    struct plan *plan = view->plan;
+    int slot = view->root;
+    const char *prefix = "dev/";
+    if (!view->frame) {
+        slot = view->dev = plan_new_slot(plan);
+        prefix = "";
+        struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's /dev");
+        if (step) {
+            step->slot = slot;
+            step->path = "mode=0755\0size=64k\0";
+            step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
+        }
+        (void)view_attach(view, slot, "/dev", false, "attach the jail's /dev");
+    } else {
+        view_mkdirs(view, slot, "dev", 0755);
+    }
+    view_add_place(view, (struct view_place){.dest = "/dev", .slot = slot, .prefix = prefix});
+    for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
+        struct plan_step *step = plan_add(plan, PLAN_DEVICE, "mount a device node");
+        if (!step)
+            return;
+        step->slot = slot;
+        step->path = device_nodes[i];
+        step->length = view->frame ? strlen("/") : strlen("/dev/");
+        step->mode = 0444;
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(device_links); i++)
+        view_symlink(view, slot, arena_concat(&plan->arena, prefix, device_links[i].path),
+                     device_links[i].target);
+    view_mkdirs(view, slot, arena_concat(&plan->arena, prefix, "pts"), 0755);
+    if (view->frame)
+        view_symlink(view, slot, "dev/shm", "../run/shm");
+    else
+        view_mkdirs(view, slot, "shm", 0755);
+    int pts = plan_new_slot(plan);
+    struct plan_step *step = plan_add(plan, PLAN_DEVPTS, "make the jail's terminals (devpts)");
+    if (step) {
+        step->slot = pts;
+        step->path = "newinstance\0ptmxmode=0666\0mode=0620\0max=128\0";
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NOEXEC;
+    }
+    (void)view_attach(view, pts, "/dev/pts", true, "mount /dev/pts");
+    plan_add_rule(plan, PLAN_NO_SLOT, "/dev",
+                  landlock_rights(view->abi, LANDLOCK_GRANT_DEVICE, true));
+}
+
+/* ---- /proc ---- */
+
+/* Hidden whatever the mode: they tell of the host or of other users' keys. */
+static const char *const proc_hidden[] = {"keys", "key-users", "kcore", "timer_list"};
+/* Read-only where /proc as a whole must be writable. */
+static const char *const proc_read_only[] = {"sys", "sysrq-trigger", "irq",   "bus", "acpi",
+                                             "fs",  "scsi",          "driver"};
+
+void view_add_proc(struct view *view)
+{
+    struct plan *plan = view->plan;
+    /* Build tools and debuggers write below /proc/self (comm, oom_score_adj, mem); code does not. */
+    bool writable = view->policy->seccomp == BRIG_SECCOMP_DEV;
+    if (view->frame)
+        view_mkdirs(view, view->root, "proc", 0555);
+    int slot = plan_new_slot(plan);
+    struct plan_step *step = plan_add(plan, PLAN_PROC, "mount a fresh /proc");
+    if (step) {
+        step->slot = slot;
+        step->path = "\0";
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_NOEXEC |
+                      (writable ? 0 : PLAN_ATTR_RDONLY);
+        step->hint = "In a container whose /proc is partly masked the kernel refuses a new one; "
+                     "run `brig doctor`";
+    }
+    (void)view_attach(view, slot, "/proc", view->frame, "mount a fresh /proc");
+    view_landlock(view, slot, "/proc", writable ? LANDLOCK_GRANT_DEVICE : LANDLOCK_GRANT_READ,
+                  true);
+    view_add_place(view, (struct view_place){.dest = "/proc", .host = "/proc"});
+    /* The kernel gives a nested sandbox a /proc of its own only where it sees all of ours. */
+    if (view->policy->allow_nested) {
+        unenforced_add(&plan->unenforced,
+                       "no part of /proc is hidden or read-only, for the nested sandbox's sake");
+        return;
+    }
+    int cover = PLAN_NO_SLOT; /* the first is made read-only, the others are clones of it */
+    for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {
+        char *path = arena_concat(&plan->arena, "/proc/", proc_hidden[i]);
+        struct stat info;
+        if (!path || stat(path, &info) < 0 || !(info.st_mode & S_IROTH))
+            continue; /* missing, or root's alone, which the jail never is */
+        const char *what = "hide a part of /proc";
+        int mask = cover == PLAN_NO_SLOT
+                       ? view_read_only_subtree(view, view->scratch, VIEW_EMPTY_FILE, what)
+                       : view_subtree(view, cover, "", what);
+        cover = mask;
+        (void)view_attach(view, mask, path, true, what);
+    }
+    for (size_t i = 0; writable && i < ARRAY_LENGTH(proc_read_only); i++) {
+        char *path = arena_concat(&plan->arena, "/proc/", proc_read_only[i]);
+        if (!path || access(path, F_OK) < 0)
+            continue;
+        const char *what = "make a part of /proc read-only";
+        int part = view_read_only_subtree(view, slot, proc_read_only[i], what);
+        (void)view_attach(view, part, path, true, what);
+    }
+}
