@@ -3,6 +3,8 @@
  * the public builders; the engine only reads it. */
 #pragma once
 
+#include <sys/resource.h>
+
 #include <brig/brig.h>
 
 #include "policy/policy_net.h"
@@ -106,6 +108,7 @@ struct brig_policy {
     enum brig_seccomp seccomp;
     uint64_t limits[BRIG_LIMIT_COUNT_];
     unsigned limits_asked;           /* a bit each: set by the caller, not by the mode */
+    struct rlimit files_before;      /* of open files, where the front has raised its own */
     char disk_lack[POLICY_LACK_MAX]; /* why a front cannot hold its own directories to the limits on
                                       * disk space, for the result; "": it can */
     enum brig_terminal terminal;

@@ -538,6 +538,12 @@ obeyed() {
     output_lacks "made-in-jail"
     [ -d s/150/.git ] && [ -d s/001/.git ]
     must_fail jail user -- sh -c 'echo x >>s/001/.git/config'
+    # with as many fds as most systems begin with: brig takes more, the command has these
+    few() { (ulimit -S -n 1024 && jail "$@"); }
+    must few user -- sh -c 'echo "soft $(ulimit -S -n) hard $(ulimit -H -n)"'
+    output_has "soft 1024 hard $(ulimit -H -n)"
+    must few user --open-files 300 -- sh -c 'echo "soft $(ulimit -S -n)"'
+    output_has "soft 300"
 }
 
 @test "where submodules' repositories are, a run adds none" {

@@ -245,6 +245,9 @@ void plan_rlimits(struct plan *plan, const struct brig_policy *policy)
     if (limits[BRIG_LIMIT_OPEN_FILES])
         add_rlimit(plan, RLIMIT_NOFILE, limits[BRIG_LIMIT_OPEN_FILES],
                    limits[BRIG_LIMIT_OPEN_FILES]);
+    else if (policy->files_before.rlim_max)
+        add_rlimit(plan, RLIMIT_NOFILE, policy->files_before.rlim_cur,
+                   policy->files_before.rlim_max);
     if (limits[BRIG_LIMIT_MEMORY_BYTES] && plan->limits_missing & CGROUP_MEMORY)
         add_rlimit(plan, RLIMIT_DATA, limits[BRIG_LIMIT_MEMORY_BYTES],
                    limits[BRIG_LIMIT_MEMORY_BYTES]);
