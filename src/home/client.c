@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "home/giving.h"
 #include "home/home.h"
 #include "home/sockets.h"
 #include "home/storage.h"
@@ -73,7 +74,7 @@ static int give_part(int fd, const char *part, bool made, uid_t uid, gid_t gid,
     struct stat info;
     if (fstat(fd, &info) < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot look at '%s'", part);
-    if (info.st_uid == uid)
+    if (info.st_uid == uid || (!made && giving_await(fd, uid)))
         return 0;
     if (!made || info.st_uid != geteuid())
         return brig_fail(err, BRIG_E_SETUP, 0,

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "home/giving.h"
 
 /* Of a user that is logged in; root's, for jails with an id of their own; one that anybody can take
  * first; and one that nobody else can reach. */
@@ -33,10 +34,12 @@ static bool name_place(unsigned which, uid_t uid, const char *storage,
     return length > 0 && length <= PATH_LENGTH_MAX;
 }
 
-static int open_place(const char *path, uid_t uid)
+static int open_place(const char *path, uid_t uid, bool wait)
 {
     struct stat info;
     autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (wait && fd >= 0)
+        (void)giving_await(fd, uid);
     if (fd < 0 || fstat(fd, &info) < 0 || info.st_uid != uid ||
         (info.st_mode & (S_IWGRP | S_IWOTH)))
         return -1;
@@ -46,7 +49,7 @@ static int open_place(const char *path, uid_t uid)
 int sockets_open(unsigned which, uid_t uid, const char *storage)
 {
     char path[PATH_LENGTH_MAX + 1];
-    return name_place(which, uid, storage, path) ? open_place(path, uid) : -1;
+    return name_place(which, uid, storage, path) ? open_place(path, uid, false) : -1;
 }
 
 /* What root makes is given away by its fd: by its name it could be something else by now. */
@@ -54,7 +57,7 @@ static void make_place(const char *path, uid_t uid)
 {
     if (mkdir(path, 0700) < 0 || geteuid() == uid)
         return;
-    autoclose int fd = open_place(path, geteuid());
+    autoclose int fd = open_place(path, geteuid(), false);
     if (fd >= 0 && fchown(fd, uid, (gid_t)-1) < 0)
         (void)rmdir(path);
 }
@@ -65,11 +68,11 @@ int sockets_make(uid_t uid, const char *storage, struct brig_error *err)
     for (unsigned i = 0; i < SOCKETS_PLACES; i++) {
         if (!name_place(i, uid, storage, path))
             continue;
-        int fd = open_place(path, uid);
+        int fd = open_place(path, uid, false);
         if (fd >= 0)
             return fd;
         make_place(path, uid);
-        fd = open_place(path, uid);
+        fd = open_place(path, uid, true);
         if (fd >= 0)
             return fd;
     }
