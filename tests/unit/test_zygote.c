@@ -267,12 +267,12 @@ static const struct {
     {"its fds", "import os\nprint(sorted(os.listdir('/proc/self/fd')))"},
     {"its command line",
      "print(open('/proc/self/cmdline').read(), open('/proc/self/comm').read())"},
-    /* Of those that lie on each other, only the last can be seen; and which part of a tmpfs it is, and
-     * of what size, is another matter in a template: see test_template. */
+    /* Of those that lie on each other, only the last can be seen; and a tmpfs names who mounted it. */
     {"its mounts", "m = {}\nfor l in open('/proc/self/mountinfo'):\n    w = l.split()\n    m[w[4]] "
                    "= (w[3:6], w[w.index('-')+1:])\n"
-                   "for k in sorted(m):\n    tmpfs = m[k][1][0] == 'tmpfs'\n"
-                   "    print(m[k][0][tmpfs:], m[k][1][:2], '' if tmpfs else m[k][1][2])"},
+                   "for k in sorted(m):\n    o = [x for x in m[k][1][2].split(',') if not "
+                   "x.startswith(('uid=', 'gid='))]\n"
+                   "    print(m[k][0], m[k][1][:2], o)"},
     {"its directories",
      "import os\nfor d in ('/', '/tmp', '/workspace', '/dev', '/etc', '/run', '/proc/self/task'):\n"
      "    print(d, sorted(os.listdir(d)))\n    s = os.stat(d)\n    print(oct(s.st_mode), "

@@ -356,7 +356,7 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
     if (step->op == PLAN_ATTR)
         return set_attr(plan->slots[step->slot], "", step->flags, 0);
     if (step->op == PLAN_ROOT)
-        return (int)SYS(move_mount, plan->slots[step->slot], "", AT_FDCWD, step->path,
+        return (int)SYS(move_mount, plan->slots[step->slot], "", AT_FDCWD, "/",
                         MOVE_MOUNT_F_EMPTY_PATH);
     if (step->op == PLAN_DEVICE)
         return bind_device(plan, step);

@@ -253,7 +253,6 @@ static int begin_rung(struct brig_job *job, const struct brig_policy *policy,
     if (result < 0)
         return result;
     job->plan.held = job->waiting;
-    job->plan.joint = true;
     job->plan.few_fds =
         policy->grant_count == 0 && policy->private_count == 0 && !policy_has_door(policy);
     if ((result = settle_groups(job, policy, streams_want_pty(streams), err)) < 0)

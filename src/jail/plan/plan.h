@@ -36,7 +36,7 @@ enum plan_op {
     PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from`; data: as for
                        * PLAN_ATTACH */
     PLAN_ATTR,      /* set flags (PLAN_ATTR_…) on the mount in slot */
-    PLAN_ROOT,      /* attach slot at path in the host's tree; at / it becomes the jail's root */
+    PLAN_ROOT,      /* slot becomes the tree that the others are attached in */
     PLAN_DEVICE,    /* the host's device at path, at the same name in slot, which begins at length;
                        * what the host does not have is left out */
     PLAN_MKDIR,     /* in slot: path, mode; existing is fine */
@@ -196,7 +196,6 @@ struct plan {
     size_t first_steps; /* so many can be taken before the rest is known: see plan_begin_view() */
     struct view *view;  /* what the view has so far, until plan_finish() */
     bool few_fds;       /* the build opens less than the kernel has room for at once */
-    bool joint; /* the root may lie in the private tmpfs: of a template, runs share only one */
     int slot_count, slot_room;
     int *slots; /* filled by the child */
     /* The command: */

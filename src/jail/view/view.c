@@ -3,9 +3,9 @@
 #include "jail/view/view.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
@@ -15,10 +15,6 @@
  * new too. Side by side they fill fewer of them. */
 #define PLAN_FIRST_ITEMS 24
 #define PLAN_FIRST_STEPS 160
-/* What a tmpfs is told, at most. */
-#define SCRATCH_OPTIONS 96
-/* The kernel's SHORT_SYMLINK_LEN: what is longer has a page. */
-#define TMPFS_SHORT_LINK 128
 
 /* ---- places and small steps ---- */
 
@@ -266,113 +262,13 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 
 /* ---- the root ---- */
 
-/* Whether the root is a part of the private filesystem. */
-static bool is_joint(const struct view *view)
-{
-    return view->frame && view->plan->joint;
-}
-
-static bool makes_inode(const struct plan_step *step)
-{
-    return step->op == PLAN_MKDIR || step->op == PLAN_MKFILE || step->op == PLAN_SYMLINK ||
-           step->op == PLAN_DEVICE;
-}
-
-static uint64_t bytes_of(const struct plan_step *step)
-{
-    if (step->op == PLAN_MKFILE)
-        return step->length;
-    size_t length = step->op == PLAN_SYMLINK ? strlen(step->data) : 0;
-    return length < TMPFS_SHORT_LINK ? 0 : length + 1;
-}
-
-/* What the root takes of the private filesystem, as a part of it. */
-static void count_root(const struct view *view, uint64_t *ret_bytes, uint64_t *ret_inodes)
-{
-    const struct plan *plan = view->plan;
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    *ret_bytes = 0;
-    *ret_inodes = 1; /* it has a directory */
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct plan_step *step = &plan->steps[i];
-        if (step->slot != view->root)
-            continue;
-        *ret_bytes += (bytes_of(step) + page - 1) / page * page;
-        *ret_inodes += makes_inode(step);
-    }
-}
-
-/* Behind it comes the next, or nothing. There is room for three with a number. */
-static char *put_option(char *at, const char *option)
-{
-    size_t size = option ? strlen(option) + 1 : 0;
-    if (size > 0)
-        memcpy(at, option, size);
-    return at + size;
-}
-
-/* For the root there is room besides what the jail may take. */
-static void limit_scratch(struct view *view)
-{
-    const uint64_t *limits = view->policy->limits;
-    char *options = view->scratch_options;
-    uint64_t bytes = 0, inodes = 0;
-    if (!options)
-        return;
-    if (is_joint(view))
-        count_root(view, &bytes, &inodes);
-    struct arena *arena = &view->plan->arena;
-    options = put_option(options, "mode=0711");
-    uint64_t size = limits[BRIG_LIMIT_TMP_BYTES], count = limits[BRIG_LIMIT_TMP_INODES];
-    if (size)
-        options =
-            put_option(options, arena_concat(arena, "size=", arena_number(arena, size + bytes)));
-    if (count)
-        (void)put_option(options,
-                         arena_concat(arena, "nr_inodes=", arena_number(arena, count + inodes)));
-}
-
-/* In the host's tree, with which it is let go of if it is not the root by then. */
-static void attach_at_host(struct view *view, int slot, const char *path, const char *what)
-{
-    struct plan_step *step = plan_add(view->plan, PLAN_ROOT, what);
-    if (step) {
-        step->slot = slot;
-        step->path = path;
-    }
-}
-
-static int add_tmpfs(struct view *view, const char *options, const char *what)
-{
-    int slot = plan_new_slot(view->plan);
-    struct plan_step *step = plan_add(view->plan, PLAN_TMPFS, what);
-    if (step) {
-        step->slot = slot;
-        step->path = options;
-        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
-    }
-    return slot;
-}
-
-static int add_scratch_filesystem(struct view *view)
-{
-    view->scratch_options = arena_alloc(&view->plan->arena, SCRATCH_OPTIONS);
-    return add_tmpfs(view, view->scratch_options, "make the jail's private directories");
-}
-
-/* To make and to end a filesystem takes longer than all that is in this one. So where it can be, the root
- * is a part of that of the private directories. That must be attached, or no part of it can be; not at
- * the host's root, or it alone would be let go of later. Of the host's /proc nothing is needed any more. */
 static void add_frame_root(struct view *view)
 {
-    if (is_joint(view)) {
-        view->scratch = add_scratch_filesystem(view);
-        attach_at_host(view, view->scratch, "/proc", "attach the jail's private directories");
-        view_mkdirs(view, view->scratch, VIEW_SCRATCH_ROOT, 0755);
-        view->root = view_subtree(view, view->scratch, VIEW_SCRATCH_ROOT, "make the jail's root");
-    } else {
-        view->root =
-            add_tmpfs(view, "mode=0755\0size=16m\0nr_inodes=8192\0", "make the jail's root");
+    struct plan_step *step = plan_add(view->plan, PLAN_TMPFS, "make the jail's root");
+    if (step) {
+        step->slot = view->root;
+        step->path = "mode=0755\0size=16m\0nr_inodes=8192\0";
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
     }
     view_add_place(view, (struct view_place){.dest = "/", .slot = view->root, .prefix = ""});
 }
@@ -384,7 +280,6 @@ static int add_host_root(struct view *view, const char *path, struct brig_error 
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot use '%s' as the jail's root", path);
     if (!S_ISDIR(info.st_mode))
         return brig_fail(err, BRIG_E_INVALID, ENOTDIR, "cannot use '%s' as the jail's root", path);
-    view->root = plan_new_slot(view->plan);
     struct plan_step *step =
         plan_add(view->plan, PLAN_TREE,
                  arena_concat(&view->plan->arena, "mount '", path, "' as the jail's root"));
@@ -403,6 +298,7 @@ static int add_host_root(struct view *view, const char *path, struct brig_error 
 
 static int add_root(struct view *view, struct brig_error *err)
 {
+    view->root = plan_new_slot(view->plan);
     int result = 0;
     switch (view->policy->view) {
     case BRIG_VIEW_SYSTEM:
@@ -419,7 +315,9 @@ static int add_root(struct view *view, struct brig_error *err)
     }
     if (result < 0)
         return result;
-    attach_at_host(view, view->root, "/", "attach the jail's root");
+    struct plan_step *step = plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
+    if (step)
+        step->slot = view->root;
     uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
     if (view->frame) /* listing only: what may be read has rules of its own */
         access &= landlock_rights(view->abi, LANDLOCK_GRANT_READ, true) ^
@@ -430,29 +328,36 @@ static int add_root(struct view *view, struct brig_error *err)
 
 /* ---- private directories ---- */
 
-/* One tmpfs, so one limit, holds them all. Where the root is not a part of it, its own is attached at
- * /tmp and at once covered by its own part, so that nothing inside can name the rest. */
-static int attach_scratch(struct view *view, struct brig_error *err)
+/* One tmpfs, so one limit, holds them all. Its root is attached at /tmp and at once covered by
+ * its own part, so that nothing inside can name the rest. */
+static int add_scratch(struct view *view, struct brig_error *err)
 {
-    view->scratch = add_scratch_filesystem(view);
-    limit_scratch(view);
-    const struct plan *plan = view->plan;
-    if (plan->step_count > 0)
-        plan->steps[plan->step_count - 1].fresh = true;
+    struct plan *plan = view->plan;
+    const uint64_t *limits = view->policy->limits;
+    view->scratch = plan_new_slot(plan);
+    char *options = arena_alloc(&plan->arena, 96);
+    if (!options)
+        return brig_fail_nomem(err);
+    int used = snprintf(options, 96, "mode=0711") + 1;
+    if (limits[BRIG_LIMIT_TMP_BYTES])
+        used += snprintf(options + used, 96 - (size_t)used, "size=%llu",
+                         (unsigned long long)limits[BRIG_LIMIT_TMP_BYTES]) +
+                1;
+    if (limits[BRIG_LIMIT_TMP_INODES])
+        (void)snprintf(options + used, 96 - (size_t)used, "nr_inodes=%llu",
+                       (unsigned long long)limits[BRIG_LIMIT_TMP_INODES]);
+    struct plan_step *step = plan_add(plan, PLAN_TMPFS, "make the jail's private directories");
+    if (step) {
+        step->fresh = true;
+        step->slot = view->scratch;
+        step->path = options;
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV;
+    }
     bool ours;
     int result = view_mountpoint(view, "/tmp", true, &ours, err);
     if (result < 0)
         return result;
     (void)view_attach(view, view->scratch, "/tmp", ours, "attach the jail's private directories");
-    return 0;
-}
-
-static int add_scratch(struct view *view, struct brig_error *err)
-{
-    struct plan *plan = view->plan;
-    int result = is_joint(view) ? 0 : attach_scratch(view, err);
-    if (result < 0)
-        return result;
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_TMP, 01777);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_RUN, 0755);
     view_mkdirs(view, view->scratch, VIEW_SCRATCH_SHM, 01777);
@@ -496,8 +401,6 @@ static int add_file(struct view *view, struct brig_error *err)
 
 static void finish(struct view *view)
 {
-    if (is_joint(view))
-        limit_scratch(view); /* now it is known what the root takes */
     struct plan_step *attr = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only");
     if (attr) { /* where the root is the host's, it is already, and /dev is ours */
         attr->slot = view->frame ? view->root : view->dev;

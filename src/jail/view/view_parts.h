@@ -28,13 +28,12 @@ struct view {
     struct plan *plan;
     const struct brig_policy *policy;
     const struct identity *identity;
-    int abi;               /* Landlock's */
-    int root;              /* slot of the jail's root */
-    int scratch;           /* slot of the private tmpfs */
-    char *scratch_options; /* and what it is told */
-    int dev;               /* slot of /dev, where it is a filesystem of its own */
-    bool frame;            /* the root is a tmpfs of ours */
-    bool noted;            /* the directory with the note is made */
+    int abi;     /* Landlock's */
+    int root;    /* slot of the jail's root */
+    int scratch; /* slot of the private tmpfs */
+    int dev;     /* slot of /dev, where it is a filesystem of its own */
+    bool frame;  /* the root is a tmpfs of ours */
+    bool noted;  /* the directory with the note is made */
     struct view_place *places;
     size_t place_count, place_room;
     struct view_made *made; /* directories already planned */
@@ -65,7 +64,6 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
                    bool directory);
 
 /* Names in the scratch filesystem. */
-#define VIEW_SCRATCH_ROOT "root" /* where the jail's root is a part of it */
 #define VIEW_SCRATCH_TMP "tmp"
 #define VIEW_SCRATCH_RUN "run"
 #define VIEW_SCRATCH_SHM VIEW_SCRATCH_RUN "/shm" /* where /dev/shm is, or points to */
