@@ -192,7 +192,7 @@ static bool serve(struct holder *holder, struct holder_run *run)
     case HOME_READY:
         return holder_ready_give(holder, run, &request);
     case HOME_PREPARER:
-        holder_ready_adopt(holder, &given);
+        holder_ready_adopt(holder, run, &given);
         return true;
     case HOME_LIST:
         list(holder, run, &reply);
@@ -220,24 +220,30 @@ static bool serve(struct holder *holder, struct holder_run *run)
 /* ---- connections ---- */
 
 #define NSPID "NSpid:"
+#define NO_NEW_PRIVS "NoNewPrivs:\t"
 
 /* Whether a process is in a namespace of process ids below ours, as everything in a jail is. */
-static bool is_nested(pid_t pid)
+static bool is_nested(pid_t pid, bool *ret_confined)
 {
     char path[64], line[256];
+    bool nested = true; /* or it is gone, or cannot be seen */
     (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
     autofile FILE *file = fopen(path, "re");
+    *ret_confined = true;
     while (file && fgets(line, sizeof line, file)) {
-        if (strncmp(line, NSPID, strlen(NSPID)) != 0)
-            continue;
-        const char *first = line + strlen(NSPID) + strspn(line + strlen(NSPID), " \t");
-        return first[strcspn(first, " \t")] != '\0'; /* one number for each namespace */
+        if (strncmp(line, NSPID, strlen(NSPID)) == 0) {
+            const char *first = line + strlen(NSPID) + strspn(line + strlen(NSPID), " \t");
+            nested = first[strcspn(first, " \t")] != '\0'; /* one number for each namespace */
+        } else if (strncmp(line, NO_NEW_PRIVS, strlen(NO_NEW_PRIVS)) == 0) {
+            *ret_confined = line[strlen(NO_NEW_PRIVS)] != '0';
+            break; /* that comes later */
+        }
     }
-    return true; /* it is gone, or cannot be seen */
+    return nested;
 }
 
 /* The first run has started us, through a socket that nobody else could have. */
-static bool is_welcome(int socket, bool first, pid_t *ret_pid)
+static bool is_welcome(int socket, bool first, pid_t *ret_pid, bool *ret_confined)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -248,8 +254,8 @@ static bool is_welcome(int socket, bool first, pid_t *ret_pid)
         return true;
     /* Root, acting for the user, is nobody in our user namespace. Others than these two cannot come
      * here at all: the directory of the socket is the user's alone. */
-    return peer.pid > 0 &&
-           (peer.uid == OVERFLOW_UID || (peer.uid == geteuid() && !is_nested(peer.pid)));
+    return peer.pid > 0 && (peer.uid == OVERFLOW_UID ||
+                            (peer.uid == geteuid() && !is_nested(peer.pid, ret_confined)));
 }
 
 /* Who is not welcome is told so when he has asked: of a socket that is closed with something unread
@@ -257,12 +263,12 @@ static bool is_welcome(int socket, bool first, pid_t *ret_pid)
 static void add_run(struct holder *holder, int socket, bool first)
 {
     pid_t pid = 0;
-    bool welcome = is_welcome(socket, first, &pid);
+    bool confined = false, welcome = is_welcome(socket, first, &pid, &confined);
     if (holder->run_count == HOLDER_RUNS_MAX)
         (void)close(socket);
     else
-        holder->runs[holder->run_count++] =
-            (struct holder_run){.socket = socket, .pid = pid, .unwelcome = !welcome};
+        holder->runs[holder->run_count++] = (struct holder_run){
+            .socket = socket, .pid = pid, .unwelcome = !welcome, .confined = confined};
 }
 
 static void accept_run(struct holder *holder)
@@ -283,11 +289,17 @@ static void drop_run(struct holder *holder, size_t which)
     holder_ready_after(holder);
 }
 
+static int watch_left_ms(const struct holder *holder)
+{
+    uint64_t now = clock_now_ms();
+    return now < holder->watch_due_ms ? (int)(holder->watch_due_ms - now) : 0;
+}
+
 /* How long to wait for something to happen, but for what is to be made ready. */
 static int usual_patience_ms(const struct holder *holder)
 {
     if (holder->watch_due_ms != 0)
-        return WATCH_DELAY_MS;
+        return watch_left_ms(holder);
     if (holder->run_count == 0)
         return LINGER_MS;
     return holder->masking.blind ? BLIND_MS : -1;
@@ -338,7 +350,8 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
             (struct pollfd){.fd = count > 0 ? holder->masking.inotify : -1, .events = POLLIN};
         fds[events + 1] = (struct pollfd){.fd = holder->ready.preparer, .events = POLLIN};
         int ready = poll(fds, count + 3, patience_ms(holder));
-        if (ready == 0 && holder_ready_prepare(holder))
+        bool prepared = ready == 0 && holder_ready_prepare(holder);
+        if (prepared && (holder->watch_due_ms == 0 || watch_left_ms(holder) > 0))
             continue;
         if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
             (ready < 0 && errno != EINTR))

@@ -17,6 +17,8 @@ struct holder_run {
     pid_t pid;
     struct private_limits disk;
     bool unwelcome;
+    bool
+        confined; /* by no_new_privs, as every jail is: it gets nothing made ahead, and makes nothing */
     bool joined; /* it has the mounts, and hears of new masks */
 };
 
@@ -100,7 +102,8 @@ void holder_ready_init(struct holder_ready *ready);
 bool holder_ready_give(struct holder *holder, const struct holder_run *run,
                        const struct home_message *request);
 /* Takes the socket to a preparer that came with a request. */
-void holder_ready_adopt(struct holder *holder, struct holder_given *given);
+void holder_ready_adopt(struct holder *holder, const struct holder_run *run,
+                        struct holder_given *given);
 /* After a run is gone. */
 void holder_ready_after(struct holder *holder);
 /* How long to wait until a set is to be made; -1: for ever. And has it made, if it is time for it. */

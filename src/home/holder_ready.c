@@ -44,6 +44,8 @@ bool holder_ready_give(struct holder *holder, const struct holder_run *run,
     struct holder_ready *ready = &holder->ready;
     if (request->head.length == 0 || request->head.length > sizeof ready->shape)
         return false;
+    if (run->confined)
+        return ready_send(run->socket, NULL, false);
     bool given = fits(ready, request);
     bool sent = ready_send(run->socket, given ? &ready->set : NULL, ready->preparer < 0);
     if (given) { /* whether it has arrived or not: nobody else gets it */
@@ -55,10 +57,11 @@ bool holder_ready_give(struct holder *holder, const struct holder_run *run,
     return sent;
 }
 
-void holder_ready_adopt(struct holder *holder, struct holder_given *given)
+void holder_ready_adopt(struct holder *holder, const struct holder_run *run,
+                        struct holder_given *given)
 {
     struct holder_ready *ready = &holder->ready;
-    if (given->fds[0] < 0 || ready->preparer >= 0)
+    if (given->fds[0] < 0 || ready->preparer >= 0 || run->confined)
         return;
     ready->preparer = take_fd(&given->fds[0]);
     ready->asked = ready->stale = ready->failed = false;

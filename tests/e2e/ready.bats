@@ -312,3 +312,16 @@ PYTHON
     must by root -m casual -j rooted -- true
     [ "$(preparers_of 0,1900000000)" = "$before" ]
 }
+
+# As one that jailed code without namespaces of its own would have started.
+@test "who cannot gain privileges gets none, and has one of its own" {
+    jail user confined
+    get_ready confined -D
+    await_set confined 4
+    before=$(set_of confined)
+    must run_as_user setpriv --no-new-privs "$BRIG" -m casual -j confined -D -- sh -c "$NUMBERS"
+    for namespace in $before; do output_lacks "$namespace"; done
+    [ "$(set_of confined)" = "$before" ]
+    must casual confined -D -- sh -c "$NUMBERS"
+    for namespace in $before; do output_has "$namespace"; done
+}

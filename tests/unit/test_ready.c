@@ -2,9 +2,11 @@
 /* Namespaces that are made before the run they are for. */
 #include "jail/template/ready.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/own.h"
@@ -56,6 +58,15 @@ static void test_shapes(void)
         tap_bail("brig_policy_hostname: %s", err.message);
     autostr struct str named = describe(open);
     tap_ok(!are_equal(&first, &named), "so has another host name");
+    struct rlimit before, less;
+    if (getrlimit(RLIMIT_SIGPENDING, &before) < 0)
+        tap_bail("getrlimit: %s", strerror(errno));
+    less = (struct rlimit){.rlim_cur = before.rlim_cur / 2, .rlim_max = before.rlim_max};
+    (void)setrlimit(RLIMIT_SIGPENDING, &less);
+    autostr struct str limited = describe(none);
+    (void)setrlimit(RLIMIT_SIGPENDING, &before);
+    tap_ok(other.length == limited.length && !are_equal(&other, &limited),
+           "and another limit that a user namespace keeps");
     none->allow_nested = true;
     autostr struct str nested = describe(none);
     tap_ok(nested.length == 0, "where a later namespace would be refused there is none");

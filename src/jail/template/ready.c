@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,10 +37,11 @@ void ready_set_done(struct ready_set *set)
 
 /* ---- the shape ---- */
 
-/* Who makes a set must be where the run is: a user namespace has a parent, and what a host name's has besides
- * the name comes from the one before. */
+/* Who makes a set must be where the run is, and under the same limits: a user namespace has a parent and keeps
+ * four limits of its maker's, and what a host name's has besides the name comes from the one before. */
 struct origin {
     uint64_t user, uts; /* inode numbers of the namespaces */
+    uint64_t limits[4]; /* what of these a user may have in all */
 };
 
 struct shape_head {
@@ -62,10 +64,17 @@ struct shape_listener {
 
 static bool find_origin(struct origin *ret_origin)
 {
+    static const int kept[] = {RLIMIT_NPROC, RLIMIT_MSGQUEUE, RLIMIT_SIGPENDING, RLIMIT_MEMLOCK};
     struct stat user, uts;
     if (stat("/proc/self/ns/user", &user) < 0 || stat("/proc/self/ns/uts", &uts) < 0)
         return false;
     *ret_origin = (struct origin){.user = user.st_ino, .uts = uts.st_ino};
+    for (size_t i = 0; i < ARRAY_LENGTH(kept); i++) {
+        struct rlimit limit;
+        if (getrlimit(kept[i], &limit) < 0)
+            return false;
+        ret_origin->limits[i] = limit.rlim_cur;
+    }
     return true;
 }
 
