@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <brig/brig.h>
 
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/own.h"
 #include "base/write.h"
 #include "cli/command.h"
@@ -35,6 +35,7 @@
 #include "jail/limits/cgroup.h"
 #include "policy/policy.h"
 
+/* A project with many protected paths needs more than 1024, which is what most systems begin with. */
 #define FDS_WANTED 65536
 
 static int run_run(const struct app *app, int argc, char **argv);
@@ -248,19 +249,6 @@ static const char *choose_shell(const struct identity *identity)
     return shell && shell[0] == '/' ? shell : "/bin/sh";
 }
 
-/* A project with many protected paths needs more fds than 1024, which is what most systems begin with. Not
- * the command: it gets what we had. */
-static void take_more_fds(struct brig_policy *policy)
-{
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= FDS_WANTED)
-        return;
-    const rlim_t most = files.rlim_max < FDS_WANTED ? files.rlim_max : FDS_WANTED;
-    const struct rlimit more = {.rlim_cur = most, .rlim_max = files.rlim_max};
-    if (setrlimit(RLIMIT_NOFILE, &more) == 0)
-        policy->files_before = files;
-}
-
 /* Returns the exit status, or a negative code and *err. */
 static int run_setup(const struct app *app, struct setup *setup, const char *const *argv,
                      struct brig_error *err)
@@ -277,7 +265,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     const char *const *words = NULL;
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     settings->policy->jail_name = settings->jail;
-    take_more_fds(settings->policy);
+    /* The command gets what we had. */
+    (void)fds_raise_limit(FDS_WANTED, &settings->policy->files_before);
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
         status = home_enter(settings, identity, &mounts, &setup->live, &setup->begun, err);

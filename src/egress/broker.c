@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "egress/broker_inject.h"
 #include "egress/broker_route.h"
 #include "egress/broker_sockets.h"
@@ -63,14 +64,10 @@ static int bound_memory(const struct broker *broker, struct brig_error *err)
 /* A connection must never be accepted that there are no descriptors for. */
 static void fit_limits(struct broker *broker)
 {
-    struct rlimit files;
     uint64_t *limit = &broker->config.limits[CONFIG_LIMIT_CONNECTIONS];
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
-    uint64_t others = FDS_OF_OTHERS < files.rlim_cur / 2 ? FDS_OF_OTHERS : files.rlim_cur / 2;
-    uint64_t possible = (files.rlim_cur - others) / FDS_OF_CONNECTION;
+    uint64_t files = fds_raise_limit(RLIM_INFINITY, NULL);
+    uint64_t others = FDS_OF_OTHERS < files / 2 ? FDS_OF_OTHERS : files / 2;
+    uint64_t possible = (files - others) / FDS_OF_CONNECTION;
     if (*limit > possible)
         *limit = possible;
 }

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "home/giving.h"
 #include "home/home.h"
+#include "home/self.h"
 #include "home/sockets.h"
 #include "home/storage.h"
 #include "home/talk.h"
@@ -169,19 +170,11 @@ struct home_begun {
 /* In the child: becomes the user, then brig itself again, as the holder. */
 static __attribute__((noreturn)) void become_holder(const struct home_begun *begun)
 {
-    char *const argv[] = {(char *)(uintptr_t)HOME_HOLDER_NAME, NULL};
-    char *const envp[] = {NULL};
     if (geteuid() != begun->uid &&
         (setgroups(0, NULL) < 0 || setresgid(begun->gid, begun->gid, begun->gid) < 0 ||
          setresuid(begun->uid, begun->uid, begun->uid) < 0))
         _exit(1);
-    int moved = fcntl(begun->program, F_DUPFD_CLOEXEC, 10);
-    if (moved >= 0 && (begun->theirs == 3 ? fcntl(3, F_SETFD, 0) : dup2(begun->theirs, 3)) >= 0) {
-        (void)SYS(close_range, 4, 9, 0);
-        (void)SYS(close_range, 4, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
-        (void)SYS(execveat, moved, "", argv, envp, AT_EMPTY_PATH);
-    }
-    _exit(1);
+    self_execute(begun->program, begun->theirs, HOME_HOLDER_NAME);
 }
 
 static int starter_main(void *arg)

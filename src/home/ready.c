@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "home/self.h"
 #include "home/talk.h"
 #include "jail/sys.h"
 
@@ -131,17 +132,10 @@ int home_take_ready(int called, struct ready_set *ret_set, bool *ret_wants_prepa
 /* In our memory, until its exec. */
 static __attribute__((noreturn)) void become_preparer(int program, int socket)
 {
-    char *const argv[] = {(char *)(uintptr_t)HOME_PREPARER_NAME, NULL};
-    char *const envp[] = {NULL};
     sigset_t none;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    int moved = fcntl(program, F_DUPFD_CLOEXEC, 10);
-    if (moved >= 0 && (socket == 3 ? fcntl(3, F_SETFD, 0) : dup2(socket, 3)) >= 0) {
-        (void)SYS(close_range, 4, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
-        (void)SYS(execveat, moved, "", argv, envp, AT_EMPTY_PATH);
-    }
-    _exit(1);
+    self_execute(program, socket, HOME_PREPARER_NAME);
 }
 
 /* Its parent is gone at once, so that nobody has to wait for it. */

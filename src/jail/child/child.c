@@ -245,9 +245,7 @@ static int become_init(struct start *start, long command)
     (void)SYS(dup3, wire, WIRE_INIT_FD, 0);
     if (gate >= 0)
         (void)SYS(dup3, gate, WIRE_GATE_FD, 0);
-    if (SYS(close_range, WIRE_GATE_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-        for (int fd = WIRE_GATE_FD + 1; fd < 65536; fd++)
-            (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
+    child_close_on_exec(WIRE_GATE_FD + 1);
     int result = start->apart ? let_go(plan) : 0;
     if (result != 0)
         return result;
@@ -719,7 +717,7 @@ int child_first(void *memory)
     return start_in(memory)->first;
 }
 
-long child_start(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
+static struct start *new_start(const struct plan *plan, const int wire[2], void *memory)
 {
     struct start *start = start_in(memory);
     *start = (struct start){.plan = plan,
@@ -730,6 +728,12 @@ long child_start(const struct plan *plan, const int wire[2], void *memory, int *
                             .command_pidfd = -1,
                             .gate = {-1, -1},
                             .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
+    return start;
+}
+
+long child_start(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
+{
+    struct start *start = new_start(plan, wire, memory);
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (child_has_intermediate(plan)) {
         if (!may_share_memory(plan)) /* with a copy, it need not be waited for */
@@ -755,19 +759,10 @@ long child_start(const struct plan *plan, const int wire[2], void *memory, int *
 
 long child_begin(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
 {
-    struct start *start = start_in(memory);
-    *start = (struct start){.plan = plan,
-                            .parent_wire = wire[0],
-                            .wire = wire[1],
-                            .stack = memory,
-                            .pidfd = -1,
-                            .command_pidfd = -1,
-                            .gate = {-1, -1},
-                            .early = true,
-                            .first_steps = plan->steps,
-                            .first_count = plan->first_steps,
-                            .no_fallback = true,
-                            .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
+    struct start *start = new_start(plan, wire, memory);
+    start->early = start->no_fallback = true;
+    start->first_steps = plan->steps;
+    start->first_count = plan->first_steps;
     /* Whether it binds itself or child_go_on() does, these it may run on afterwards. */
     start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
     start->pinned = start->cpus_size > 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cloning with a stack of one's own, waiting for the other, and saying what failed. */
+#include <linux/close_range.h>
+#include <linux/fcntl.h>
 #include <linux/sched.h>
 
 #include "jail/child/child_say.h"
@@ -157,6 +159,14 @@ bool child_await(const int *state)
     while ((now = __atomic_load_n(state, __ATOMIC_ACQUIRE)) == AWAITED)
         (void)SYS(futex, state, 0 /* FUTEX_WAIT */, AWAITED, 0, 0, 0);
     return now == DONE;
+}
+
+void child_close_on_exec(int first)
+{
+    if (SYS(close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) >= 0)
+        return;
+    for (int fd = first; fd < 65536; fd++) /* before 5.11 */
+        (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
 }
 
 int child_failed(const struct start *start, int step, long result)

@@ -97,11 +97,7 @@ static int copy_fds(struct start *own, int pty, int null, int copies[PLAN_FD_MAX
     if (moved < 0 || (moved = move_above(&own->gate[0], above + 1)) < 0 ||
         (moved = move_above(&own->waiter, above + 1)) < 0)
         return moved;
-    long result = SYS(close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC);
-    if (result < 0) { /* before 5.11 */
-        for (int fd = 3; fd < 65536; fd++)
-            (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
-    }
+    child_close_on_exec(3);
     return 0;
 }
 

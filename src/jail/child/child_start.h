@@ -99,6 +99,8 @@ void child_tell_never(int *state);
 bool child_await(const int *state);
 /* Reports a failed step; the exit status. */
 int child_failed(const struct start *start, int step, long result);
+/* Every fd from this one on is closed by an exec. */
+void child_close_on_exec(int first);
 
 /* ---- child.c ---- */
 

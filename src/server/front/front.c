@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/own.h"
 #include "server/config.h"
 #include "server/front/confine.h"
@@ -48,13 +49,9 @@ int front_prepare(const struct server_config *config, struct brig_error *err)
 /* As many as connections need, as far as this process may. */
 static uint64_t raise_files(const struct server_config *config)
 {
-    struct rlimit limit = {0};
     rlim_t wanted = (rlim_t)config->server.max_connections + OTHER_FILES;
-    (void)getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur < wanted)
-        limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-    return limit.rlim_cur < wanted ? limit.rlim_cur : wanted;
+    rlim_t now = fds_raise_limit(wanted, NULL);
+    return now < wanted ? now : wanted;
 }
 
 /* Jansson would read its seed from a file later on. */

@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "jail/limits/cgroup.h"
@@ -427,15 +428,11 @@ static void settle_process(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
-    struct rlimit files;
     for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
         (void)sigaction(signals[i], &action, NULL);
     (void)prctl(PR_SET_DUMPABLE, 1);
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* there is a credential in here */
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    files.rlim_cur = files.rlim_max; /* a run takes about ten */
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    (void)fds_raise_limit(RLIM_INFINITY, NULL);        /* a run takes about ten */
 }
 
 /* From the directory of this program, in a build tree or under another prefix than was planned. */
