@@ -246,7 +246,8 @@ static int init_getfd(void)
 /* From the first moment on, before init has settled: the doors an attacker would try, in a loop. */
 static int init_early(void)
 {
-    static const char *const doors[] = {"mem", "environ", "root", "cwd", "exe", "fd/0", "fd/3"};
+    static const char *const doors[] = {"mem", "environ", "root", "cwd",    "exe",
+                                        "fd",  "fdinfo",  "fd/0", "fd/3"};
     pid_t pid = target();
     if (pid < 0)
         return UNSAFE;

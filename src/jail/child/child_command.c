@@ -8,6 +8,7 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <linux/time_types.h>
 
 #include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
@@ -17,6 +18,8 @@
 /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, of 5.19: no signal makes a call that is being answered ask
  * again, and count twice. */
 #define WAIT_KILLABLE_RECEIVED (1U << 5)
+
+#define SECRECY_TRIES 50000 /* of some 20 µs at least */
 
 /* A process group of its own in init's session, and the terminal's foreground. Where we were cloned
  * before the build, the first process has seen to it. Not a session of its
@@ -323,14 +326,37 @@ static int raise_walls(const struct start *start, int pty)
     return 0;
 }
 
+/* Whether the list of the first process's fds is ours to read: it is when that has a memory anybody of
+ * its user may look into. */
+static bool shows_fds(void)
+{
+    return SYS(faccessat, AT_FDCWD, "/proc/1/fd", 4 /* R_OK */, 0) >= 0;
+}
+
+/* The kernel says that the first process has left its memory some moments before it makes the new one
+ * init's own. Little can be done in between, as it has a capability that we lack; but what takes only
+ * the right user could be. */
+static bool await_secrecy(void)
+{
+    const struct __kernel_timespec moment = {.tv_nsec = 20000};
+    for (int try = 0; SYS(geteuid) != 0 && shows_fds(); try++) {
+        if (try == SECRECY_TRIES)
+            return false;
+        (void)SYS(nanosleep, &moment, 0);
+    }
+    return true;
+}
+
 /* Nothing untrusted runs before the first process is init, or is about to be and can do nothing else:
  * until its exec, it shares the caller's memory, and before it lets go of the host's tree, that. From
  * then on it has a capability that the command lacks, which keeps it from being traced or read. */
 static bool await_init(const struct start *start, int gate)
 {
     char word;
-    if (start->hold.held)
-        return child_await_exec(&start->hold);
+    if (start->hold.held) {
+        (void)shows_fds(); /* to look it up once takes longer, and there is time now */
+        return child_await_exec(&start->hold) && await_secrecy();
+    }
     return gate < 0 || SYS(read, gate, &word, 1) == 1;
 }
 
