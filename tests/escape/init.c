@@ -246,7 +246,7 @@ static int init_getfd(void)
 /* From the first moment on, before init has settled: the doors an attacker would try, in a loop. */
 static int init_early(void)
 {
-    static const char *const doors[] = {"mem", "environ", "root", "cwd",    "exe",
+    static const char *const doors[] = {"mem", "environ", "root", "cwd", "exe",
                                         "fd",  "fdinfo",  "fd/0", "fd/3"};
     pid_t pid = target();
     if (pid < 0)
