@@ -14,6 +14,9 @@
 #ifndef __NR_close_range
 #define __NR_close_range 436
 #endif
+#ifndef __NR_pidfd_open
+#define __NR_pidfd_open 434
+#endif
 #ifndef __NR_openat2
 #define __NR_openat2 437
 #endif

@@ -32,27 +32,30 @@ enum plan_op {
     PLAN_PROC,      /* slot = new procfs, detached; flags as for PLAN_ATTR */
     PLAN_DEVPTS,    /* slot = new devpts instance, detached */
     PLAN_TREE,      /* slot = recursive clone of the host tree at path, checked by dev and ino */
-    PLAN_PREPARED,  /* slot = the detached tree the parent made, fd */
-    PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from`; data: as for
+    PLAN_OWN_TREE, /* slot = / of this mount namespace, its own copy of the host's tree, which stays;
+                       * where that is not all of it, a clone that the others are attached in, and so is `from` */
+    PLAN_PREPARED,    /* slot = the detached tree the parent made, fd */
+    PLAN_SUBTREE,     /* slot = clone of the directory or file `path` in slot `from`; data: as for
                        * PLAN_ATTACH */
-    PLAN_ATTR,      /* set flags (PLAN_ATTR_…) on the mount in slot */
-    PLAN_ROOT,      /* slot becomes the tree that the others are attached in */
-    PLAN_DEVICE,    /* the host's device at path, at the same name in slot, which begins at length;
-                       * what the host does not have is left out */
-    PLAN_MKDIR,     /* in slot: path, mode; existing is fine */
-    PLAN_MKFILE,    /* in slot: path, mode, data */
-    PLAN_SYMLINK,   /* in slot: path → data */
-    PLAN_MKPATH, /* in slot: the directories of path, following no symlink; mode: the last name is
+    PLAN_ATTR,        /* set flags (PLAN_ATTR_…) on the mount in slot */
+    PLAN_ROOT,        /* slot becomes the tree that the others are attached in */
+    PLAN_OPEN_DEVICE, /* slot = the host's device at path; what it does not have leaves nothing */
+    PLAN_DEVICE, /* the host's device at path, or that in `from`, at the same name in slot, which begins
+                       * at length; what the host does not have is left out */
+    PLAN_MKDIR,   /* in slot: path, mode; existing is fine */
+    PLAN_MKFILE,  /* in slot: path, mode, data */
+    PLAN_SYMLINK, /* in slot: path → data */
+    PLAN_MKPATH,  /* in slot: the directories of path, following no symlink; mode: the last name is
                        * one too, else it is a file */
-    PLAN_ATTACH, /* slot at path in the root `from`; mode: the way there is all ours; data: the
+    PLAN_ATTACH,  /* slot at path in the root `from`; mode: the way there is all ours; data: the
                        * directory (of length bytes) above it that others can write to; flags: with
                        * PLAN_ATTACH_NAME `from` is the directory right above, and the name begins
                        * at length */
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
-    PLAN_OPEN,   /* slot = what is at path in the root `from`, a directory if mode says so; data: as
+    PLAN_OPEN,  /* slot = what is at path in the root `from`, a directory if mode says so; data: as
                        * for PLAN_ATTACH. What is not there leaves a slot without anything */
-    PLAN_PIVOT,  /* the root becomes /, with the host's tree stacked on it */
-    PLAN_DETACH, /* the host's tree is gone */
+    PLAN_PIVOT, /* the root becomes /, with the host's tree stacked on it; not if `from` is empty */
+    PLAN_DETACH, /* the host's tree is gone; the same */
     PLAN_KEEP,   /* send out the directory in slot */
     PLAN_LATE,   /* send out the file at path in slot, open for writing */
     PLAN_LISTEN, /* make the socket for tools at path, send it out */

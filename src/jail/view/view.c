@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
-#include "jail/view/view_parts.h"
+#include "jail/view/view_entries.h"
 
 /* Enough for a plan without grants, whose steps are more: what is made anew is copied, to pages that are
  * new too. Side by side they fill fewer of them. */
@@ -296,9 +296,36 @@ static int add_host_root(struct view *view, const char *path, struct brig_error 
     return 0;
 }
 
+/* The mount namespace's own copy, see view_own.c. */
+static int add_own_root(struct view *view, struct brig_error *err)
+{
+    struct stat info;
+    if (stat("/", &info) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot use '/' as the jail's root");
+    struct plan_step *step = plan_add(view->plan, PLAN_OWN_TREE, "use '/' as the jail's root");
+    if (step) {
+        step->slot = view->root;
+        step->from = view->stacked;
+        step->path = "/";
+        step->check_identity = true;
+        step->dev = info.st_dev;
+        step->ino = info.st_ino;
+    }
+    view_add_place(view, (struct view_place){.dest = "/", .host = ""});
+    int result = view_open_sources(view, err);
+    view_open_devices(view);
+    if (result == 0 && (step = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only"))) {
+        step->slot = view->root;
+        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
+    }
+    return result;
+}
+
 static int add_root(struct view *view, struct brig_error *err)
 {
     view->root = plan_new_slot(view->plan);
+    view->stacked = PLAN_NO_SLOT;
+    view->own = view_can_keep_tree(view);
     int result = 0;
     switch (view->policy->view) {
     case BRIG_VIEW_SYSTEM:
@@ -307,7 +334,9 @@ static int add_root(struct view *view, struct brig_error *err)
         add_frame_root(view);
         break;
     case BRIG_VIEW_HOST:
-        result = add_host_root(view, "/", err);
+        if (view->own)
+            view->stacked = plan_new_slot(view->plan);
+        result = view->own ? add_own_root(view, err) : add_host_root(view, "/", err);
         break;
     case BRIG_VIEW_ROOT:
         result = add_host_root(view, view->policy->root_path, err);
@@ -315,7 +344,8 @@ static int add_root(struct view *view, struct brig_error *err)
     }
     if (result < 0)
         return result;
-    struct plan_step *step = plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
+    struct plan_step *step =
+        view->own ? NULL : plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
     if (step)
         step->slot = view->root;
     uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
@@ -407,12 +437,15 @@ static void finish(struct view *view)
         attr->flags = PLAN_ATTR_RDONLY;
     }
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
-    if (step)
+    if (step) {
         step->slot = view->root;
+        step->from = view->stacked;
+    }
     const struct plan *plan = view->plan;
     if (view->policy->seccomp == BRIG_SECCOMP_DEV && (plan->cgroup_fd >= 0 || plan->join_count > 0))
         add_tools_socket(view);
-    (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
+    if ((step = plan_add(view->plan, PLAN_DETACH, "let go of the host's tree")))
+        step->from = view->stacked;
 }
 
 /* What of it may be hidden while it runs, see job_hide(). */

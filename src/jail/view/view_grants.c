@@ -240,6 +240,60 @@ static bool is_mapped(const struct view *view, const struct view_entry *entry)
            (!policy->stranger || policy->owner == 0 || entry->info.st_uid == policy->owner);
 }
 
+int view_open_tree(struct view *view, const struct policy_grant *grant, const struct stat *info)
+{
+    struct plan *plan = view->plan;
+    int slot = plan_new_slot(plan);
+    struct plan_step *step = plan_add(plan, PLAN_TREE,
+                                      arena_concat(&plan->arena, "mount '", grant->source, "' on '",
+                                                   grant->dest, "' [", grant->origin, "]"));
+    if (step) {
+        step->slot = slot;
+        step->path = grant->source;
+        step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_RECURSIVE |
+                      (grant->access == BRIG_DEVICE ? 0 : PLAN_ATTR_NODEV) |
+                      (grant->access == BRIG_READ_ONLY ? PLAN_ATTR_RDONLY : 0);
+        step->check_identity = true;
+        step->dev = info->st_dev;
+        step->ino = info->st_ino;
+    }
+    return slot;
+}
+
+/* The tree of an entry: a mount that the caller made or makes now, or one of the host's. */
+static int find_tree(struct view *view, const struct view_entry *entry, const char *what,
+                     int *ret_slot, struct brig_error *err)
+{
+    const struct policy_grant *grant = entry->grant;
+    struct plan *plan = view->plan;
+    int fd = grant->fd;
+    if (fd < 0 && !is_mapped(view, entry)) {
+        *ret_slot = view->own ? view_source_slot(view, grant, &entry->info)
+                              : view_open_tree(view, grant, &entry->info);
+        if (*ret_slot == PLAN_NO_SLOT)
+            return brig_fail(err, BRIG_E_SETUP, ESTALE,
+                             "'%s' changed while it was being granted [%s]", grant->source,
+                             grant->origin);
+        return 0;
+    }
+    if (fd < 0) {
+        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                              (grant->access == BRIG_READ_ONLY ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+        fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
+                           view->identity->host_gid, attributes, err);
+        if (fd < 0)
+            return brig_wrap(err, fd, "grant '%s' [%s]", entry->source, grant->origin);
+        plan_own_fd(plan, fd);
+    }
+    *ret_slot = plan_new_slot(plan);
+    struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
+    if (step) {
+        step->slot = *ret_slot;
+        step->fd = fd;
+    }
+    return 0;
+}
+
 static int lay_tree(struct view *view, const struct view_entry *entry, struct brig_error *err)
 {
     const struct policy_grant *grant = entry->grant;
@@ -252,35 +306,9 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
         return brig_wrap(err, result, "grant '%s' [%s]", entry->source, grant->origin);
     const char *what = arena_concat(&plan->arena, "mount '", entry->source, "' on '", entry->dest,
                                     "' [", grant->origin, "]");
-    int slot = plan_new_slot(plan);
-    if (grant->fd >= 0 || is_mapped(view, entry)) {
-        uint64_t attributes =
-            MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
-        int fd = grant->fd;
-        if (fd < 0) {
-            fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
-                               view->identity->host_gid, attributes, err);
-            if (fd < 0)
-                return brig_wrap(err, fd, "grant '%s' [%s]", entry->source, grant->origin);
-            plan_own_fd(plan, fd);
-        }
-        struct plan_step *step = plan_add(plan, PLAN_PREPARED, what);
-        if (step) {
-            step->slot = slot;
-            step->fd = fd;
-        }
-    } else {
-        struct plan_step *step = plan_add(plan, PLAN_TREE, what);
-        if (step) {
-            step->slot = slot;
-            step->path = entry->source;
-            step->flags = PLAN_ATTR_NOSUID | PLAN_ATTR_RECURSIVE | (device ? 0 : PLAN_ATTR_NODEV) |
-                          (read_only ? PLAN_ATTR_RDONLY : 0);
-            step->check_identity = true;
-            step->dev = entry->info.st_dev;
-            step->ino = entry->info.st_ino;
-        }
-    }
+    int slot;
+    if ((result = find_tree(view, entry, what, &slot, err)) < 0)
+        return result;
     (void)view_attach(view, slot, entry->dest, ours, what);
     view_landlock(view, slot, entry->dest,
                   device      ? LANDLOCK_GRANT_DEVICE

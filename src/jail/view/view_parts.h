@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "jail/view/view.h"
 
@@ -24,6 +25,15 @@ struct view_made {
     const char *path;
 };
 
+/* What is granted of the host's, where that is opened first. */
+struct view_own_source {
+    const char *path;
+    enum brig_access access;
+    dev_t dev;
+    ino_t ino;
+    int slot;
+};
+
 struct view {
     struct plan *plan;
     const struct brig_policy *policy;
@@ -33,7 +43,12 @@ struct view {
     int scratch; /* slot of the private tmpfs */
     int dev;     /* slot of /dev, where it is a filesystem of its own */
     bool frame;  /* the root is a tmpfs of ours */
-    bool noted;  /* the directory with the note is made */
+    bool own;    /* the root is the mount namespace's own tree, see view_own.c; */
+    int stacked; /* slot of the root, if it is not after all; */
+    int devices; /* the first of the slots of the host's device nodes; */
+    struct view_own_source *sources;
+    size_t source_count;
+    bool noted; /* the directory with the note is made */
     struct view_place *places;
     size_t place_count, place_room;
     struct view_made *made; /* directories already planned */
@@ -76,6 +91,7 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 /* view_system.c */
 int view_add_system(struct view *view, struct brig_error *err); /* /usr … and /etc */
 void view_add_identity_files(struct view *view); /* passwd and group over the host's */
+void view_open_devices(struct view *view); /* where the root is the mount namespace's own tree */
 void view_add_dev(struct view *view);
 void view_add_proc(struct view *view);
 int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,

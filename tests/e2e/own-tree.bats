@@ -1,0 +1,111 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# The root of a casual jail is the tree that its mount namespace began with, where that can be, and a clone
+# of it elsewhere. Both are the same to who is inside.
+# shellcheck disable=SC2154,SC2016 # status and output are set by `run`; programs are single-quoted
+
+load lib
+
+setup() {
+    [ -x "$WITHOUT" ] || cannot "no $WITHOUT: build the test tools"
+    jails_setup
+    H=$(lib_user_home)
+    run_as_user mkdir -p "$H/ot-here/sub" "$H/ot-other"
+    cd "$H/ot-here" || return
+}
+
+teardown() {
+    run_as_user rm -rf "$H/ot-here" "$H/ot-other" "$H/ot-link" /tmp/ot-tmp
+    jails_teardown
+}
+
+# What is seen of the tree, and what can be done to it.
+LOOK='pwd; ls / /dev /etc /home; ls -A "$HOME" . | grep -v "^total"; cut -d" " -f4-6 /proc/self/mountinfo | sort
+for place in / /etc /usr /dev /home /tmp /run /var/tmp "$HOME" . "$@"; do
+    if touch "$place/ot-made" 2>/dev/null; then echo "$place can be written"; rm "$place/ot-made"; fi
+done
+head -c 3 /dev/urandom | wc -c; : >/dev/null && echo null; ls -d /proc/1/root/.. 2>&1; cd ..; pwd; ls -A | head -3'
+
+# without CALLS ARGUMENTS…: a casual run on a kernel without these calls; without any if there are none.
+without() {
+    local calls=$1
+    shift
+    run_as_user "$WITHOUT" "$calls" -- "$BRIG" -m casual -j ot "$@"
+}
+
+@test "a casual run needs no other root to change to, and does without where it must have one" {
+    jail user ot
+    must without pivot_root=EPERM -- true
+    must without pidfd_open -- true # pidfd_open is what its own tree takes
+    # The twin: with neither of the two there is no jail of this kind.
+    must_exit 125 without pidfd_open,pivot_root=EPERM -- true
+}
+
+@test "both are the same inside" {
+    jail user ot
+    must without pivot_root=EPERM -- sh -c "$LOOK" -
+    local own=$output
+    must without pidfd_open -- sh -c "$LOOK" -
+    diff <(echo "$own") <(echo "$output")
+    output_has "null"
+    output_lacks "/ can be written"
+    output_lacks "/etc can be written"
+    grep -qx '. can be written' <<<"$output"
+}
+
+@test "what is granted can be written and nothing beside it, in both" {
+    jail user ot
+    local calls
+    for calls in pivot_root=EPERM pidfd_open; do
+        must without "$calls" -r "$H/ot-here/sub" -d "$H/ot-other" -- \
+            sh -c 'touch made "$1/made" && ! touch sub/made 2>/dev/null && ! touch /usr/made 2>/dev/null' - "$H/ot-other"
+        [ -e made ]
+        [ -e "$H/ot-other/made" ]
+        [ ! -e sub/made ]
+        rm -f made "$H/ot-other/made"
+    done
+}
+
+@test "what lies below or above what a jail has of its own is granted all the same" {
+    jail user ot
+    run_as_user mkdir -p /tmp/ot-tmp
+    run_as_user ln -sfn /tmp/ot-tmp "$H/ot-link"
+    must casual -d /tmp/ot-tmp -- sh -c 'touch /tmp/ot-tmp/made && ! ls /tmp/brig-* 2>/dev/null'
+    [ -e /tmp/ot-tmp/made ]
+    rm -f /tmp/ot-tmp/made
+    must casual -d "$H/ot-link" -- sh -c 'touch /tmp/ot-tmp/made || touch "$1/made"' - "$H/ot-link"
+    [ -e /tmp/ot-tmp/made ]
+    must casual -r /etc -- sh -c '[ -s /etc/passwd ]'
+    must casual '--dir!' "$H/ot-other/new" -d "$H/ot-other" -- touch "$H/ot-other/made"
+    [ -e "$H/ot-other/made" ]
+    [ -d "$H/ot-other/new" ]
+    rm -f "$H/ot-other/made"
+}
+
+casual() {
+    run_as_user "$BRIG" -m casual -j ot "$@"
+}
+
+# in_chroot COMMAND…: as the user, in a part of the tree that is a root to it, in which /mnt is another one.
+in_chroot() {
+    unshare -m --propagation private sh -ec '
+        mkdir -p "$1" && mount --rbind / "$1" && mount -t tmpfs none "$1/mnt" && mkdir "$1/mnt/ot-inside"
+        shift 2
+        exec "$@"' - "$SCRATCH/root" -- chroot --userspec="$(id -u "$LIB_USER"):$(id -g "$LIB_USER")" \
+        "$SCRATCH/root" env -C "$H/ot-here" HOME="$H" "$@"
+}
+
+@test "in a chroot nobody is let out of it" {
+    lib_is_root || cannot "chroot takes root"
+    scratch_make user
+    jail user ot
+    must casual -- true # its holder is outside, and has namespaces ready for whoever asks
+    sleep 0.3
+    must in_chroot ls /mnt
+    [ "$output" = ot-inside ]
+    # The kernel makes no user namespaces in a chroot, so mostly there is none, and this is refused or done
+    # with less; with those that were made ahead it works. In no case is another /mnt seen.
+    run in_chroot "$BRIG" -m casual -j ot -- ls /mnt
+    [ "$status" -ne 0 ] || [ "$output" = ot-inside ]
+    scratch_remove
+}
