@@ -581,6 +581,9 @@ static int enter(const struct settings *settings, const struct identity *identit
     __attribute__((cleanup(begun_done))) struct home_begun *holder =
         kept && status == 0 && called < 0 ? begin_holder(settings, owner) : NULL;
     struct source source = {.called = called};
+    /* Where there is no holder yet, both CPUs have enough to do. */
+    if (called >= 0 && policy->errand.begin)
+        policy->errand.begin(policy->errand.arg);
     if (kept && status == 0)
         *ret_begun = begin(settings, &source);
     /* A late answer must not be taken for another; join() calls again, and says why. */

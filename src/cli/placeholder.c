@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -193,22 +194,15 @@ static int settle_all(struct placeholders *placeholders, struct brig_error *err)
 }
 
 /* Without a journal a crash leaves an empty directory behind, which is no reason not to run. */
-int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
+static void make_wanted(struct placeholders *placeholders)
 {
     struct str *records = &placeholders->records;
-    if (placeholders->settled == placeholders->count)
-        return 0;
-    if (placeholders->failure.code < 0) { /* it has failed before */
-        if (err)
-            *err = placeholders->failure;
-        return placeholders->failure.code;
-    }
+    if (placeholders->settled == placeholders->count || placeholders->failure.code < 0)
+        return;
     str_append_char(records, '\0'); /* the last */
     bool locked = journal_lock(placeholders->journal);
     off_t start = locked ? journal_append(placeholders->journal, records) : -1;
-    int status = settle_all(placeholders, &placeholders->failure);
-    if (status < 0 && err)
-        *err = placeholders->failure;
+    (void)settle_all(placeholders, &placeholders->failure);
     if (start >= 0) {
         journal_rewrite(placeholders->journal, records, start);
         placeholders->records_at = start;
@@ -217,7 +211,41 @@ int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
     if (locked)
         journal_unlock(placeholders->journal);
     records->length = 0;
-    return status;
+}
+
+static void *make_beside(void *arg)
+{
+    make_wanted(arg);
+    return NULL;
+}
+
+void placeholders_make_beside(struct placeholders *placeholders)
+{
+    sigset_t all, before;
+    if (placeholders->settled == placeholders->count || placeholders->making ||
+        sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        return;
+    (void)sigfillset(&all); /* signals are the others' */
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    placeholders->making =
+        pthread_create(&placeholders->maker, NULL, make_beside, placeholders) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void wait_for_maker(struct placeholders *placeholders)
+{
+    if (placeholders->making)
+        (void)pthread_join(placeholders->maker, NULL);
+    placeholders->making = false;
+}
+
+int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
+{
+    wait_for_maker(placeholders);
+    make_wanted(placeholders);
+    if (placeholders->failure.code < 0 && err)
+        *err = placeholders->failure;
+    return placeholders->failure.code;
 }
 
 /* ---- removing ---- */
@@ -270,6 +298,7 @@ static bool remove_all(struct placeholders *placeholders)
 
 void placeholders_remove(struct placeholders *placeholders)
 {
+    wait_for_maker(placeholders);
     bool locked = placeholders->settled > 0 && journal_lock(placeholders->journal);
     bool all = locked && remove_all(placeholders);
     release(placeholders);

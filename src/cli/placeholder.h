@@ -11,6 +11,7 @@
  * to where it is kept, or into the directory that it holds a name in next. */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,6 +64,8 @@ struct placeholders {
     struct brig_error failure; /* why not all could be made, for who asks again */
     int *removed;              /* open still: see placeholders_remove() */
     size_t removed_count;
+    pthread_t maker; /* if it is at work */
+    bool making;
 };
 
 #define PLACEHOLDERS_INIT                                                                          \
@@ -78,6 +81,10 @@ void placeholders_begin(struct placeholders *placeholders, int journal_dir);
 /* Remembers NAME in a directory, whose path is for the journal, to be held. */
 int placeholders_want(struct placeholders *placeholders, int dir_fd, const char *dir_path,
                       const char *name, enum placeholder_kind kind, struct brig_error *err);
+
+/* Has a thread begin with what placeholders_make() does, which then waits for it. Nothing else may be
+ * done with them meanwhile. Without a second CPU, or a thread, nothing happens. */
+void placeholders_make_beside(struct placeholders *placeholders);
 
 /* Makes what is wanted, unless it exists, and locks it. What nobody could make here (a read-only
  * filesystem, no permission) is PLACEHOLDER_IMPOSSIBLE then. */

@@ -312,6 +312,14 @@ static int take_up(void *arg, struct brig_error *err)
     return status;
 }
 
+/* A thread has rights of its own, and so those that we have. */
+static void begin_to_take_up(void *arg)
+{
+    struct protect *protect = arg;
+    if (geteuid() != 0)
+        placeholders_make_beside(&protect->held);
+}
+
 int protect_apply(struct settings *settings, const struct identity *identity, int journal_dir,
                   struct protect *ret_protect, struct brig_error *err)
 {
@@ -343,7 +351,8 @@ int protect_apply(struct settings *settings, const struct identity *identity, in
     if (settings->dry_run)
         protect_compare(ret_protect, false);
     if (ret_protect->held.count > 0)
-        policy->errand = (struct policy_errand){.run = take_up, .arg = ret_protect};
+        policy->errand =
+            (struct policy_errand){.begin = begin_to_take_up, .run = take_up, .arg = ret_protect};
     return status;
 }
 

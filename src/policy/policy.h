@@ -79,6 +79,7 @@ struct policy_private_file {
  * does it again. */
 struct policy_errand {
     int (*run)(void *arg, struct brig_error *err); /* or NULL */
+    void (*begin)(void *arg); /* or NULL: has it begun with, while the caller does something else */
     void *arg;
 };
 
