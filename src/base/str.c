@@ -23,16 +23,14 @@ void str_done(struct str *s)
     str_init(s);
 }
 
-/* Makes room for `more` bytes and the NUL behind them. */
-static bool reserve(struct str *s, size_t more)
+/* Apart from reserve(), which is a few instructions then: most appends find the room they need. */
+static __attribute__((noinline)) bool grow(struct str *s, size_t more)
 {
     if (s->failed || more > STR_LENGTH_MAX - s->length) {
         s->failed = true;
         return false;
     }
     size_t need = s->length + more + 1;
-    if (need <= s->capacity)
-        return true;
     size_t capacity = s->capacity < STR_CAPACITY_MIN ? STR_CAPACITY_MIN : s->capacity;
     while (capacity < need)
         capacity *= 2;
@@ -44,6 +42,13 @@ static bool reserve(struct str *s, size_t more)
     s->data = data;
     s->capacity = capacity;
     return true;
+}
+
+/* Makes room for `more` bytes and the NUL behind them. */
+static bool reserve(struct str *s, size_t more)
+{
+    bool fits = !s->failed && more < s->capacity - s->length && more <= STR_LENGTH_MAX - s->length;
+    return fits || grow(s, more);
 }
 
 void str_append_bytes(struct str *s, const void *bytes, size_t length)
@@ -68,12 +73,15 @@ void str_append_char(struct str *s, char c)
 
 void str_vappendf(struct str *s, const char *format, va_list args)
 {
+    char short_text[256]; /* most are, and are then formatted once */
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
-    if (length < 0)
+    int length = vsnprintf(short_text, sizeof short_text, format, args);
+    if (length < 0) {
         s->failed = true;
-    else if (reserve(s, (size_t)length)) {
+    } else if ((size_t)length < sizeof short_text) {
+        str_append_bytes(s, short_text, (size_t)length);
+    } else if (reserve(s, (size_t)length)) {
         (void)vsnprintf(s->data + s->length, (size_t)length + 1, format, again);
         s->length += (size_t)length;
     }

@@ -21,6 +21,19 @@ static void grows(void)
     tap_is_int(s.data[s.length - 2], 0, "a NUL in the middle is a byte as any");
 }
 
+static void formatting(void)
+{
+    const int widths[] = {0, 1, 254, 255, 256, 257, 5000};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        autostr struct str s = {0};
+        str_append(&s, "<");
+        str_appendf(&s, "%*s", widths[i], "");
+        tap_ok(!s.failed && s.length == (size_t)widths[i] + 1 && strlen(s.data) == s.length &&
+                   strspn(s.data + 1, " ") == (size_t)widths[i],
+               "%d bytes are formatted", widths[i]);
+    }
+}
+
 static void gives_away(void)
 {
     struct brig_error err;
@@ -103,6 +116,7 @@ static void shows(void)
 int main(void)
 {
     grows();
+    formatting();
     gives_away();
     stops_at_the_limit();
     helps();
