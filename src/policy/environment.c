@@ -34,6 +34,7 @@ struct variable {
 struct variables {
     struct variable *items;
     size_t count;
+    uint32_t letters; /* of all names */
 };
 
 /* ---- patterns ---- */
@@ -151,6 +152,7 @@ static void set(struct variables *all, const char *name, size_t length, const ch
     if (!found)
         found = &all->items[all->count++];
     *found = (struct variable){name, length, value, letters};
+    all->letters |= letters;
 }
 
 /* The caller's variables, each once with its last value. */
@@ -234,16 +236,22 @@ static void apply_network(const struct brig_policy *policy, struct variables *al
 struct mark {
     size_t length; /* at least */
     uint32_t letters;
+    bool address; /* it is not a name that matches but an address in a value */
 };
 
 static struct mark find_mark(const char *pattern)
 {
     struct mark mark = {0};
-    for (; *pattern; pattern++)
-        if (*pattern != '*' && *pattern != '\\') {
-            mark.length++;
-            mark.letters |= letter_of(*pattern);
-        }
+    const char *colon = NULL;
+    for (; *pattern; pattern++) {
+        if (*pattern == '*' || *pattern == '\\')
+            continue;
+        if (*pattern == ':' && !colon)
+            colon = pattern;
+        mark.length++;
+        mark.letters |= letter_of(*pattern);
+    }
+    mark.address = colon && strstr(colon, SCHEME_MARK);
     return mark;
 }
 
@@ -254,14 +262,15 @@ static bool has_mark(const struct variable *variable, const struct mark *mark)
 
 static void apply_filter(const char *pattern, struct variables *all)
 {
-    bool address = strstr(pattern, SCHEME_MARK);
     struct mark mark = find_mark(pattern);
+    if (!mark.address && mark.letters & ~all->letters)
+        return;
     for (size_t i = 0; i < all->count; i++) {
         struct variable *variable = &all->items[i];
         if (variable->value &&
-            (address ? has_address(pattern, variable->value)
-                     : has_mark(variable, &mark) &&
-                           matches_text(pattern, variable->name, variable->name_length, true)))
+            (mark.address ? has_address(pattern, variable->value)
+                          : has_mark(variable, &mark) &&
+                                matches_text(pattern, variable->name, variable->name_length, true)))
             variable->value = NULL;
     }
 }
@@ -345,11 +354,12 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
         calloc(given + policy->env_count + JAIL_NAMES + PROXY_NAMES, sizeof *items);
     if (!caller_items || !items)
         return brig_fail_nomem(err);
-    struct variables caller = {caller_items, 0};
-    struct variables all = {items, 0};
+    struct variables caller = {.items = caller_items};
+    struct variables all = {.items = items};
     read_caller(envp, &caller);
     memcpy(items, caller_items, caller.count * sizeof *items);
     all.count = caller.count;
+    all.letters = caller.letters;
     apply_mode(mode, &all);
     char home[HOME_SIZE];
     (void)snprintf(home, sizeof home, HOME_FORMAT,
