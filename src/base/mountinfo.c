@@ -35,8 +35,12 @@ static void unescape(char *text)
 /* Takes a word off a line. */
 static char *next_word(char **line)
 {
-    char *word = *line + strspn(*line, " ");
-    char *end = word + strcspn(word, " ");
+    char *word = *line;
+    while (*word == ' ')
+        word++;
+    char *end = word;
+    while (*end && *end != ' ')
+        end++;
     *line = *end ? end + 1 : end;
     *end = 0;
     return word;
