@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory of a brig that is linked against musl, whose own malloc maps and unmaps each size by
  * itself, a sixth of a launch, and whose memcpy uses an instruction that takes as long to begin as
- * copying a hundred bytes. Other builds have what their libc brings, and sanitizers watch. */
+ * copying a hundred bytes. Its strlen takes three times as long for a name. Other builds have what
+ * their libc brings, and sanitizers watch. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/copying.h"
 #include "cli/heap.h"
+#include "cli/scanning.h"
 
 #ifndef __GLIBC__
 
@@ -60,5 +62,25 @@ void *memmove(void *to, const void *from, size_t length)
 {
     return copying_move(to, from, length);
 }
+
+#ifdef SCANNING_IS_FAST
+
+size_t strlen(const char *text)
+{
+    return scanning_length(text);
+}
+
+char *strchrnul(const char *text, int byte)
+{
+    return scanning_find(text, byte);
+}
+
+char *strchr(const char *text, int byte)
+{
+    char *found = scanning_find(text, byte);
+    return *found == (char)byte ? found : NULL;
+}
+
+#endif
 
 #endif
