@@ -51,19 +51,37 @@ static bool reserve(struct str *s, size_t more)
     return fits || grow(s, more);
 }
 
-void str_append_bytes(struct str *s, const void *bytes, size_t length)
+void str_reserve(struct str *s, size_t more)
+{
+    (void)reserve(s, more);
+}
+
+char *str_extend(struct str *s, size_t length)
 {
     if (!reserve(s, length))
-        return;
-    if (length > 0)
-        memcpy(s->data + s->length, bytes, length);
+        return NULL;
+    char *added = s->data + s->length;
     s->length += length;
-    s->data[s->length] = '\0';
+    added[length] = '\0';
+    return added;
+}
+
+void str_append_bytes(struct str *s, const void *bytes, size_t length)
+{
+    char *added = str_extend(s, length);
+    if (added && length > 0)
+        memcpy(added, bytes, length);
 }
 
 void str_append(struct str *s, const char *text)
 {
     str_append_bytes(s, text, strlen(text));
+}
+
+void str_append_all(struct str *s, const char *const *texts)
+{
+    for (; *texts; texts++)
+        str_append(s, *texts);
 }
 
 void str_append_char(struct str *s, char c)

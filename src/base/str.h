@@ -26,9 +26,16 @@ void str_done(struct str *s);
 
 #define autostr __attribute__((cleanup(str_done)))
 
+/* Makes room for so many bytes more at once, where it is known that there will be many. */
+void str_reserve(struct str *s, size_t more);
 void str_append(struct str *s, const char *text);
 void str_append_bytes(struct str *s, const void *bytes, size_t length);
 void str_append_char(struct str *s, char c);
+/* The texts one after the other: what "%s%s" would do, and much faster. */
+#define str_concat(s, ...) str_append_all(s, (const char *const[]){__VA_ARGS__, NULL})
+void str_append_all(struct str *s, const char *const *texts);
+/* Appends so many bytes that the caller is to fill; NULL after a failure. */
+char *str_extend(struct str *s, size_t length);
 void str_appendf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vappendf(struct str *s, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
