@@ -35,8 +35,12 @@ static void unescape(char *text)
 /* Takes a word off a line. */
 static char *next_word(char **line)
 {
-    char *word = *line + strspn(*line, " ");
-    char *end = word + strcspn(word, " ");
+    char *word = *line;
+    while (*word == ' ')
+        word++;
+    char *end = word;
+    while (*end && *end != ' ')
+        end++;
     *line = *end ? end + 1 : end;
     *end = 0;
     return word;
@@ -76,7 +80,7 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
 {
     while (**table) {
         char *line = *table;
-        char *end = line + strcspn(line, "\n");
+        char *end = strchrnul(line, '\n');
         *table = *end ? end + 1 : end;
         *end = 0;
         const char *id = next_word(&line), *parent = next_word(&line);

@@ -25,9 +25,11 @@ struct component {
 /* The next component at *p, which moves behind it; false at the end. */
 static bool next_component(const char **p, struct component *ret_component)
 {
-    const char *start = *p + strspn(*p, "/");
-    size_t length = strcspn(start, "/");
-    *p = start + length;
+    const char *start = *p;
+    while (*start == '/')
+        start++;
+    *p = strchrnul(start, '/');
+    size_t length = (size_t)(*p - start);
     *ret_component = (struct component){start, length};
     return length > 0;
 }

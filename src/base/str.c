@@ -23,16 +23,14 @@ void str_done(struct str *s)
     str_init(s);
 }
 
-/* Makes room for `more` bytes and the NUL behind them. */
-static bool reserve(struct str *s, size_t more)
+/* Apart from reserve(), which is a few instructions then: most appends find the room they need. */
+static __attribute__((noinline)) bool grow(struct str *s, size_t more)
 {
     if (s->failed || more > STR_LENGTH_MAX - s->length) {
         s->failed = true;
         return false;
     }
     size_t need = s->length + more + 1;
-    if (need <= s->capacity)
-        return true;
     size_t capacity = s->capacity < STR_CAPACITY_MIN ? STR_CAPACITY_MIN : s->capacity;
     while (capacity < need)
         capacity *= 2;
@@ -46,19 +44,44 @@ static bool reserve(struct str *s, size_t more)
     return true;
 }
 
-void str_append_bytes(struct str *s, const void *bytes, size_t length)
+/* Makes room for `more` bytes and the NUL behind them. */
+static bool reserve(struct str *s, size_t more)
+{
+    bool fits = !s->failed && more < s->capacity - s->length && more <= STR_LENGTH_MAX - s->length;
+    return fits || grow(s, more);
+}
+
+void str_reserve(struct str *s, size_t more)
+{
+    (void)reserve(s, more);
+}
+
+char *str_extend(struct str *s, size_t length)
 {
     if (!reserve(s, length))
-        return;
-    if (length > 0)
-        memcpy(s->data + s->length, bytes, length);
+        return NULL;
+    char *added = s->data + s->length;
     s->length += length;
-    s->data[s->length] = '\0';
+    added[length] = '\0';
+    return added;
+}
+
+void str_append_bytes(struct str *s, const void *bytes, size_t length)
+{
+    char *added = str_extend(s, length);
+    if (added && length > 0)
+        memcpy(added, bytes, length);
 }
 
 void str_append(struct str *s, const char *text)
 {
     str_append_bytes(s, text, strlen(text));
+}
+
+void str_append_all(struct str *s, const char *const *texts)
+{
+    for (; *texts; texts++)
+        str_append(s, *texts);
 }
 
 void str_append_char(struct str *s, char c)
@@ -68,12 +91,15 @@ void str_append_char(struct str *s, char c)
 
 void str_vappendf(struct str *s, const char *format, va_list args)
 {
+    char short_text[256]; /* most are, and are then formatted once */
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
-    if (length < 0)
+    int length = vsnprintf(short_text, sizeof short_text, format, args);
+    if (length < 0) {
         s->failed = true;
-    else if (reserve(s, (size_t)length)) {
+    } else if ((size_t)length < sizeof short_text) {
+        str_append_bytes(s, short_text, (size_t)length);
+    } else if (reserve(s, (size_t)length)) {
         (void)vsnprintf(s->data + s->length, (size_t)length + 1, format, again);
         s->length += (size_t)length;
     }
@@ -133,6 +159,33 @@ bool str_equal(const char *a, const char *b)
 bool str_starts_with(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool str_fill_all(char *to, size_t size, const char *const *texts)
+{
+    size_t used = 0;
+    bool fits = true;
+    for (; *texts && fits; texts++) {
+        size_t length = strlen(*texts), room = size - 1 - used;
+        fits = length <= room;
+        memcpy(to + used, *texts, fits ? length : room);
+        used += fits ? length : room;
+    }
+    to[used] = '\0';
+    return fits;
+}
+
+struct str_number str_number(uint64_t value)
+{
+    struct str_number number;
+    char digits[sizeof number.text];
+    size_t at = sizeof digits;
+    digits[--at] = '\0';
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    memcpy(number.text, digits + at, sizeof digits - at);
+    return number;
 }
 
 /* One character of str_shown(): how it is written. Returns the length. */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct brig_error;
 
@@ -26,9 +27,16 @@ void str_done(struct str *s);
 
 #define autostr __attribute__((cleanup(str_done)))
 
+/* Makes room for so many bytes more at once, where it is known that there will be many. */
+void str_reserve(struct str *s, size_t more);
 void str_append(struct str *s, const char *text);
 void str_append_bytes(struct str *s, const void *bytes, size_t length);
 void str_append_char(struct str *s, char c);
+/* The texts one after the other: what "%s%s" would do, and much faster. */
+#define str_concat(s, ...) str_append_all(s, (const char *const[]){__VA_ARGS__, NULL})
+void str_append_all(struct str *s, const char *const *texts);
+/* Appends so many bytes that the caller is to fill; NULL after a failure. */
+char *str_extend(struct str *s, size_t length);
 void str_appendf(struct str *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void str_vappendf(struct str *s, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
@@ -46,6 +54,17 @@ int str_join(const char *const *items, size_t count, const char *separator, char
 
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
+
+/* The texts one after the other in an array of `size` bytes, as snprintf() with "%s%s" would; false if
+ * they do not fit and are cut. */
+#define str_fill(to, size, ...) str_fill_all(to, size, (const char *const[]){__VA_ARGS__, NULL})
+bool str_fill_all(char *to, size_t size, const char *const *texts);
+
+/* A number in decimal, to be concatenated. Use as: str_number(value).text */
+struct str_number {
+    char text[21]; /* of 2^64, with its NUL */
+};
+struct str_number str_number(uint64_t value);
 
 /* A value made fit for a one-line message: control characters and backslashes escaped, and cut
  * with "…" where it is too long. Use as: "bad size '%s'", str_shown(value).text */

@@ -223,7 +223,7 @@ static int on_directive(void *context, const struct conf_directive *directive,
     if (status < 0)
         return status;
     autostr struct str origin = {0};
-    str_appendf(&origin, "%s:%u", directive->file, directive->line);
+    str_concat(&origin, directive->file, ":", str_number(directive->line).text);
     return origin.failed ? brig_fail_nomem(err) : add_line(r, row, value, origin.data, err);
 }
 
@@ -302,7 +302,7 @@ static int load_conf(const struct reading *r, const char *command, struct conf_s
     }
     if (status == 0 && is_plain_name(command)) {
         autostr struct str name = {0};
-        str_appendf(&name, "%s.conf", command);
+        str_concat(&name, command, ".conf");
         status = name.failed ? brig_fail_nomem(err)
                              : world->load(world->context, world->dir, name.data, true, true,
                                            ret_source, err);
@@ -334,7 +334,7 @@ static int read_jail(struct reading *r, struct brig_error *err)
         return 0;
     autosource struct conf_source source = {0};
     autostr struct str name = {0};
-    str_appendf(&name, "%s.jail", r->config->jail);
+    str_concat(&name, r->config->jail, ".jail");
     if (name.failed)
         return brig_fail_nomem(err);
     int status =

@@ -39,7 +39,7 @@ static int xdg_directory(const char *variable, const char *home, const char *bel
 {
     const char *base = absolute_variable(variable);
     autostr struct str path = {0};
-    str_appendf(&path, "%s%s%s/brig", base ? base : home, base ? "" : "/", base ? "" : below);
+    str_concat(&path, base ? base : home, base ? "" : "/", base ? "" : below, "/brig");
     if (path.failed)
         return brig_fail_nomem(err);
     int status = path_normalise(path.data, PATH_KEEP_DOTDOT, ret_path, err);
@@ -128,8 +128,8 @@ static int load_exact(int dir_fd, const char *dir, const char *name, bool option
 {
     autostr struct str path = {0};
     autostr struct str shown = {0};
-    str_appendf(&path, "./%s", name);
-    str_appendf(&shown, "%s/%s", dir, name);
+    str_concat(&path, "./", name);
+    str_concat(&shown, dir, "/", name);
     if (path.failed || shown.failed)
         return brig_fail_nomem(err);
     int status = conf_load(dir_fd, dir, path.data, optional, ret_source, err);
@@ -200,7 +200,7 @@ static int load_project(const char *cwd, struct conf_source *ret_source, struct 
     if (status <= 0)
         return status;
     autostr struct str shown = {0};
-    str_appendf(&shown, "%s/%s", cwd, CONFIG_PROJECT_FILE);
+    str_concat(&shown, cwd, "/", CONFIG_PROJECT_FILE);
     free(ret_source->name);
     ret_source->name = NULL;
     status = str_take(&shown, &ret_source->name, err);

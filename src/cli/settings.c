@@ -144,9 +144,7 @@ static int drop_filter(struct brig_policy *policy, const char *pattern, struct b
     for (size_t i = 0; i < policy->env_count; i++) {
         struct policy_env *rule = &policy->env[i];
         if (rule->kind == POLICY_ENV_UNSET && strcmp(rule->name, pattern) == 0) {
-            free(rule->name);
-            free(rule->value);
-            free(rule->origin);
+            policy_env_done(rule);
         } else {
             policy->env[kept++] = *rule;
         }

@@ -341,9 +341,9 @@ int settings_apply_defaults(struct settings *settings, struct brig_error *err)
     int status = brig_policy_origin(settings->policy, SETTINGS_BUILT_IN, err);
     if (status == 0)
         status = add_default_masks(settings, err);
-    for (const char *const *filter = policy_default_filters; status == 0 && *filter; filter++)
-        status = brig_policy_unsetenv(settings->policy, *filter, err);
-    return status;
+    return status < 0 ? status
+                      : policy_unsetenv_all(settings->policy, policy_default_filters,
+                                            SETTINGS_BUILT_IN, err);
 }
 
 /* ---- what is not protected ---- */

@@ -390,8 +390,11 @@ static int join_once(const struct home_spec *spec, int called, struct home_begun
     return 0;
 }
 
+#define RULE_BYTES 24 /* of one, on average; with the default masks it is 17 */
+
 static void add_rules(struct str *text, const struct home_spec *spec)
 {
+    str_reserve(text, (spec->mask_count + spec->shown_count + spec->own_count) * RULE_BYTES);
     talk_add_text(text, spec->user_home);
     for (size_t i = 0; i < spec->mask_count; i++)
         talk_add_text(text, spec->masks[i]);

@@ -26,7 +26,7 @@ static int shown_name(const char *dir, const char *name, char **ret_shown, struc
 {
     autostr struct str shown = {0};
     if (dir && name[0] != '/')
-        str_appendf(&shown, "%s/", dir);
+        str_concat(&shown, dir, "/");
     str_append(&shown, name);
     return str_take(&shown, ret_shown, err);
 }

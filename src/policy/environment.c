@@ -3,12 +3,12 @@
  * over the one before: what the mode lets pass of the caller's, what follows from the jail itself
  * (PATH, HOME, USER, LOGNAME, TMPDIR), and the rules in their order. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "policy/modes.h"
 #include "policy/policy.h"
 
@@ -19,8 +19,7 @@
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* The user and the home of a jail whose policy names none: as the engine's passwd has them. */
 #define DEFAULT_USER "brig"
-#define HOME_FORMAT "/home/%s"
-#define HOME_SIZE 512  /* for HOME_FORMAT with the longest user name */
+#define HOME_SIZE 512  /* for /home/ and the longest user name */
 #define JAIL_NAMES 5   /* how many apply_jail() may add */
 #define PROXY_NAMES 10 /* that a network with a door sets */
 
@@ -34,6 +33,8 @@ struct variable {
 struct variables {
     struct variable *items;
     size_t count;
+    uint32_t letters; /* of all names */
+    bool addresses;   /* some value has an address in it */
 };
 
 /* ---- patterns ---- */
@@ -151,6 +152,8 @@ static void set(struct variables *all, const char *name, size_t length, const ch
     if (!found)
         found = &all->items[all->count++];
     *found = (struct variable){name, length, value, letters};
+    all->letters |= letters;
+    all->addresses = all->addresses || strstr(value, SCHEME_MARK);
 }
 
 /* The caller's variables, each once with its last value. */
@@ -234,16 +237,22 @@ static void apply_network(const struct brig_policy *policy, struct variables *al
 struct mark {
     size_t length; /* at least */
     uint32_t letters;
+    bool address; /* it is not a name that matches but an address in a value */
 };
 
 static struct mark find_mark(const char *pattern)
 {
     struct mark mark = {0};
-    for (; *pattern; pattern++)
-        if (*pattern != '*' && *pattern != '\\') {
-            mark.length++;
-            mark.letters |= letter_of(*pattern);
-        }
+    const char *colon = NULL;
+    for (; *pattern; pattern++) {
+        if (*pattern == '*' || *pattern == '\\')
+            continue;
+        if (*pattern == ':' && !colon)
+            colon = pattern;
+        mark.length++;
+        mark.letters |= letter_of(*pattern);
+    }
+    mark.address = colon && strstr(colon, SCHEME_MARK);
     return mark;
 }
 
@@ -254,14 +263,15 @@ static bool has_mark(const struct variable *variable, const struct mark *mark)
 
 static void apply_filter(const char *pattern, struct variables *all)
 {
-    bool address = strstr(pattern, SCHEME_MARK);
     struct mark mark = find_mark(pattern);
+    if (mark.address ? !all->addresses : mark.letters & ~all->letters)
+        return;
     for (size_t i = 0; i < all->count; i++) {
         struct variable *variable = &all->items[i];
         if (variable->value &&
-            (address ? has_address(pattern, variable->value)
-                     : has_mark(variable, &mark) &&
-                           matches_text(pattern, variable->name, variable->name_length, true)))
+            (mark.address ? has_address(pattern, variable->value)
+                          : has_mark(variable, &mark) &&
+                                matches_text(pattern, variable->name, variable->name_length, true)))
             variable->value = NULL;
     }
 }
@@ -345,14 +355,16 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
         calloc(given + policy->env_count + JAIL_NAMES + PROXY_NAMES, sizeof *items);
     if (!caller_items || !items)
         return brig_fail_nomem(err);
-    struct variables caller = {caller_items, 0};
-    struct variables all = {items, 0};
+    struct variables caller = {.items = caller_items};
+    struct variables all = {.items = items};
     read_caller(envp, &caller);
     memcpy(items, caller_items, caller.count * sizeof *items);
     all.count = caller.count;
+    all.letters = caller.letters;
+    all.addresses = caller.addresses;
     apply_mode(mode, &all);
     char home[HOME_SIZE];
-    (void)snprintf(home, sizeof home, HOME_FORMAT,
+    (void)str_fill(home, sizeof home, "/home/",
                    policy->user_name ? policy->user_name : DEFAULT_USER);
     apply_jail(policy, home, &all);
     apply_network(policy, &all);

@@ -26,13 +26,6 @@ void policy_grant_done(struct policy_grant *grant)
     free(grant->origin);
 }
 
-static void env_done(struct policy_env *env)
-{
-    free(env->name);
-    free(env->value);
-    free(env->origin);
-}
-
 void brig_policy_free(struct brig_policy *policy)
 {
     if (!policy)
@@ -40,7 +33,7 @@ void brig_policy_free(struct brig_policy *policy)
     for (size_t i = 0; i < policy->grant_count; i++)
         policy_grant_done(&policy->grants[i]);
     for (size_t i = 0; i < policy->env_count; i++)
-        env_done(&policy->env[i]);
+        policy_env_done(&policy->env[i]);
     policy_private_done(policy);
     policy_net_done(&policy->net);
     free(policy->grants);
@@ -120,9 +113,11 @@ static int copy_env(const struct brig_policy *from, struct brig_policy *to)
         const struct policy_env *source = &from->env[i];
         struct policy_env *copy = &to->env[to->env_count++];
         copy->kind = source->kind;
-        if (str_copy(source->name, &copy->name, NULL) < 0 ||
-            str_copy(source->value, &copy->value, NULL) < 0 ||
-            str_copy(source->origin, &copy->origin, NULL) < 0)
+        if (source->constant)
+            *copy = *source;
+        else if (str_copy(source->name, &copy->name, NULL) < 0 ||
+                 str_copy(source->value, &copy->value, NULL) < 0 ||
+                 str_copy(source->origin, &copy->origin, NULL) < 0)
             return BRIG_E_NOMEM;
     }
     return 0;

@@ -45,8 +45,9 @@ enum policy_env_kind {
 /* Environment rules apply in order; the last one that matches a name decides. */
 struct policy_env {
     enum policy_env_kind kind;
-    char *name;  /* or the pattern */
-    char *value; /* POLICY_ENV_SET */
+    bool constant; /* name and origin are texts of the program itself, and no value is there */
+    char *name;    /* or the pattern */
+    char *value;   /* POLICY_ENV_SET */
     char *origin;
 };
 
@@ -172,6 +173,12 @@ int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd,
 /* A file in a private directory that is empty until job_release() fills it; one is all. */
 int policy_late_file(struct brig_policy *policy, const char *dest, mode_t mode,
                      struct brig_error *err);
+
+/* Filters of the environment as by brig_policy_unsetenv(), ended by NULL, without copies: patterns and
+ * their origin are texts of the program itself. */
+int policy_unsetenv_all(struct brig_policy *policy, const char *const *patterns, const char *origin,
+                        struct brig_error *err);
+void policy_env_done(struct policy_env *env); /* releases what a rule owns */
 
 /* Gives the jail a host id of its own, which root alone can; inside it is who it was. The id is one of
  * a range that no distribution hands out, the same for the same user. */

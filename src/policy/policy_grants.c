@@ -69,7 +69,9 @@ int brig_policy_grant(struct brig_policy *policy, enum brig_access access, const
     autofree char *source_path = NULL;
     autofree char *origin = NULL;
     if ((rc = policy_path("destination", dest, 0, &dest_path, err)) < 0 ||
-        (rc = policy_path("source", source, PATH_KEEP_DOTDOT, &source_path, err)) < 0 ||
+        (rc = str_equal(source, dest)
+                  ? str_copy(dest_path, &source_path, err)
+                  : policy_path("source", source, PATH_KEEP_DOTDOT, &source_path, err)) < 0 ||
         (rc = policy_check_grant(access, source_path, dest_path, err)) < 0 ||
         (rc = str_copy(policy->origin, &origin, err)) < 0)
         return rc;

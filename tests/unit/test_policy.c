@@ -318,6 +318,30 @@ static void env_rules(void)
     brig_policy_free(p);
 }
 
+static void constant_filters(void)
+{
+    static const char *const patterns[] = {"*_ONE", "*_TWO", NULL};
+    struct brig_policy *p = fresh();
+    tap_is_int(policy_unsetenv_all(p, patterns, "tables", &err), 0, "filters come from a table");
+    tap_is_int(p->env_count, 2, "all of them");
+    tap_ok(p->env[1].kind == POLICY_ENV_UNSET && p->env[1].name == patterns[1] &&
+               strcmp(p->env[1].origin, "tables") == 0,
+           "they are the table's own texts");
+    brig_policy_setenv(p, "A", "b", &err);
+    struct brig_policy *copy = brig_policy_copy(p);
+    brig_policy_free(p);
+    tap_ok(copy && copy->env_count == 3 && strcmp(copy->env[0].name, "*_ONE") == 0 &&
+               strcmp(copy->env[2].value, "b") == 0,
+           "a copy of the policy has them too");
+    while (copy->env_count < POLICY_ENV_MAX - 1)
+        if (brig_policy_unsetenv(copy, "*", &err) < 0)
+            tap_bail("%s", err.message);
+    refused(policy_unsetenv_all(copy, patterns, "tables", &err), "at most 4096",
+            "more filters than there is room for");
+    tap_is_int(copy->env_count, POLICY_ENV_MAX - 1, "none of them was added");
+    brig_policy_free(copy);
+}
+
 static void nested(void)
 {
     struct brig_policy *p = fresh();
@@ -429,6 +453,7 @@ int main(void)
     names();
     limits();
     env_rules();
+    constant_filters();
     nested();
     copies();
     vocabulary();

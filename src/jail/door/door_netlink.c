@@ -36,12 +36,7 @@ static const uint8_t device_v6[16] = {0xfd, 0x62, 0x72, 0x69, 0x67, [15] = 1};
 
 /* ---- messages and their attributes ---- */
 
-static void pad(struct str *bytes)
-{
-    while (!bytes->failed && bytes->length % NLMSG_ALIGNTO != 0)
-        str_append_char(bytes, 0);
-}
-
+/* The header is one whose length needs no padding, as are all that are sent here. */
 static size_t begin(struct str *bytes, unsigned type, unsigned flags, unsigned subject,
                     const void *header, size_t length)
 {
@@ -51,7 +46,6 @@ static size_t begin(struct str *bytes, unsigned type, unsigned flags, unsigned s
                             .nlmsg_seq = subject};
     str_append_bytes(bytes, &head, sizeof head);
     str_append_bytes(bytes, header, length);
-    pad(bytes);
     return at;
 }
 
@@ -66,9 +60,14 @@ static void end(struct str *bytes, size_t at)
 static void put(struct str *bytes, unsigned type, const void *data, size_t length)
 {
     struct nlattr head = {.nla_len = (uint16_t)(NLA_HDRLEN + length), .nla_type = (uint16_t)type};
-    str_append_bytes(bytes, &head, sizeof head);
-    str_append_bytes(bytes, data, length);
-    pad(bytes);
+    size_t size = NLA_ALIGN(NLA_HDRLEN + length);
+    char *added = str_extend(bytes, size);
+    if (!added)
+        return;
+    memset(added + size - NLA_ALIGNTO, 0, NLA_ALIGNTO); /* what is left of it is padding */
+    memcpy(added, &head, sizeof head);
+    if (length > 0)
+        memcpy(added + NLA_HDRLEN, data, length);
 }
 
 static void put_text(struct str *bytes, unsigned type, const char *text)

@@ -14,6 +14,7 @@
 #define VERSION 1U
 #define ABSENT UINT32_MAX
 #define TEXT_MAX (1U << 20)
+#define ENV_BYTES 32 /* of a rule for the environment, on average */
 
 struct head {
     char magic[8];
@@ -43,9 +44,14 @@ static void put_number(struct str *bytes, uint32_t number)
 
 static void put_text(struct str *bytes, const char *text)
 {
-    put_number(bytes, text ? (uint32_t)strlen(text) : ABSENT);
-    if (text)
-        str_append_bytes(bytes, text, strlen(text));
+    size_t length = text ? strlen(text) : 0;
+    uint32_t number = text ? (uint32_t)length : ABSENT;
+    char *added = str_extend(bytes, sizeof number + length);
+    if (!added)
+        return;
+    memcpy(added, &number, sizeof number);
+    if (length > 0)
+        memcpy(added + sizeof number, text, length);
 }
 
 void entry_record_write(const struct entry_record *record, struct str *ret_bytes)
@@ -62,6 +68,7 @@ void entry_record_write(const struct entry_record *record, struct str *ret_bytes
     memcpy(head.limits, policy->limits, sizeof head.limits);
     head.env_count = (uint32_t)policy->env_count;
     head.rule_count = (uint32_t)record->rule_count;
+    str_reserve(ret_bytes, sizeof head + policy->env_count * ENV_BYTES);
     str_append_bytes(ret_bytes, &head, sizeof head);
     const char *const texts[] = {record->jail, policy->user_name, policy->home, policy->shell,
                                  policy->workdir};

@@ -212,8 +212,7 @@ static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
     }
     uint64_t watches = policy->limits[BRIG_LIMIT_INOTIFY_WATCHES];
     if (watches > 0)
-        add_write(plan, "/proc/sys/user/max_inotify_watches",
-                  arena_printf(&plan->arena, "%llu", (unsigned long long)watches),
+        add_write(plan, "/proc/sys/user/max_inotify_watches", arena_number(&plan->arena, watches),
                   "limit inotify watches", NULL);
     (void)plan_add(plan, PLAN_PRIVATE, "make the mount namespace private");
     const char *name = policy->hostname ? policy->hostname : "brig";
@@ -299,7 +298,7 @@ static int plan_programs(struct plan *plan, const struct brig_command *command,
         size_t length = strcspn(path, ":");
         /* Only absolute directories: a command is never picked up from wherever the jail is. */
         if (path[0] == '/')
-            programs[count++] = arena_printf(arena, "%.*s/%s", (int)length, path, name);
+            programs[count++] = arena_concat(arena, arena_strndup(arena, path, length), "/", name);
         path += length + (path[length] == ':');
     }
     return arena->failed ? brig_fail_nomem(err) : 0;
@@ -325,7 +324,7 @@ static int plan_waiter(struct plan *plan, struct brig_error *err)
     argv[at++] = arena_printf(arena, "%d", gate);
     argv[at++] = "w";
     argv[at++] = plan->workdir ? plan->workdir : "";
-    argv[at++] = arena_printf(arena, "%zu", programs);
+    argv[at++] = arena_number(arena, programs);
     for (size_t i = 0; i < programs; i++)
         argv[at++] = plan->programs[i];
     for (size_t i = 0; i < argc; i++)

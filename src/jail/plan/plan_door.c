@@ -50,10 +50,10 @@ static void bind_v4(struct plan_listener *listener, uint32_t address, unsigned p
     memcpy(listener->address, &name, sizeof name);
 }
 
-static void bind_v6(struct plan_listener *listener, const char *address, unsigned port)
+static void bind_v6(struct plan_listener *listener, struct in6_addr address, unsigned port)
 {
-    struct sockaddr_in6 name = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
-    (void)inet_pton(AF_INET6, address, &name.sin6_addr);
+    struct sockaddr_in6 name = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = address};
     listener->family = AF_INET6;
     listener->soft = true;
     listener->address_length = sizeof name;
@@ -86,10 +86,12 @@ static void add_proxies(struct plan_door *door)
 
 static void add_redirect(struct plan_door *door)
 {
+    struct in6_addr device = in6addr_any;
+    (void)inet_pton(AF_INET6, DOOR_IPV6_PREFIX_TEXT "1", &device);
     bind_v4(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_REDIRECTED), DOOR_IPV4_DEVICE,
             DOOR_REDIRECT_PORT);
-    bind_v6(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_REDIRECTED),
-            DOOR_IPV6_PREFIX_TEXT "1", DOOR_REDIRECT_PORT);
+    bind_v6(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_REDIRECTED), device,
+            DOOR_REDIRECT_PORT);
 }
 
 static void note_port(struct ports *ports, uint16_t port)
@@ -120,8 +122,8 @@ static void add_fallback(struct plan_door *door, const struct net_rules *rules, 
     for (size_t i = 0; i < ports.count; i++) {
         bind_v4(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_FALLBACK), INADDR_ANY,
                 ports.items[i]);
-        bind_v6(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_FALLBACK),
-                "::", ports.items[i]);
+        bind_v6(add_listener(door, DOOR_SOCKET_REDIRECT, 0, PLAN_LISTEN_FALLBACK), in6addr_any,
+                ports.items[i]);
     }
 }
 

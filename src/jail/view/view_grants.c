@@ -11,13 +11,15 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "jail/template/prepared.h"
 #include "jail/view/view_entries.h"
 #include "jail/walls/unenforced.h"
 
 static int compare_entries(const void *left, const void *right)
 {
-    const struct view_entry *a = left, *b = right;
+    const struct view_entry *a = *(const struct view_entry *const *)left;
+    const struct view_entry *b = *(const struct view_entry *const *)right;
     int order = strcmp(a->dest, b->dest); /* a parent sorts before what is below it */
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
@@ -61,7 +63,7 @@ static void add_private(struct view *view, struct view_entries *entries)
             continue;
         if (place->host && strcmp(table[i].dest, "/tmp") != 0) {
             char path[4200];
-            (void)snprintf(path, sizeof path, "%s%s", place->host, table[i].dest);
+            (void)str_fill(path, sizeof path, place->host, table[i].dest);
             if (access(path, F_OK) < 0)
                 continue; /* nothing there to be private */
         }
@@ -482,11 +484,18 @@ int view_add_entries(struct view *view, struct brig_error *err)
     }
     if (view->plan->arena.failed)
         return brig_fail_nomem(err);
-    qsort(entries.items, entries.count, sizeof *entries.items, compare_entries);
+    /* Not themselves: they are large. */
+    const struct view_entry **sorted =
+        arena_alloc_raw(&view->plan->arena, entries.count * sizeof *sorted);
+    if (!sorted)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < entries.count; i++)
+        sorted[i] = &entries.items[i];
+    qsort(sorted, entries.count, sizeof *sorted, compare_entries);
     for (size_t i = 0; i < entries.count; i++) {
-        if (i + 1 < entries.count && strcmp(entries.items[i].dest, entries.items[i + 1].dest) == 0)
+        if (i + 1 < entries.count && strcmp(sorted[i]->dest, sorted[i + 1]->dest) == 0)
             continue; /* of two rules for one place, the later */
-        int result = lay(view, &entries.items[i], err);
+        int result = lay(view, sorted[i], err);
         if (result < 0)
             return result;
     }

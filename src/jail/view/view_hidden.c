@@ -50,12 +50,13 @@ static void add_socket_masks(struct view *view, struct view_entries *entries)
 {
     bool whole; /* as much as there is */
     autofree char *text = proc_read("/proc/net/unix", SIZE_MAX, &whole);
-    char *rest = text, *line;
+    char *rest = text, *path;
     size_t count = 0;
-    while (rest && (line = strsep(&rest, "\n")) && count < SOCKET_MASKS_MAX) {
-        const char *path = strchr(line, '/');
-        if (!path)
-            continue;
+    /* From slash to slash: sockets without a path are passed over. */
+    while (rest && (path = strchr(rest, '/')) && count < SOCKET_MASKS_MAX) {
+        rest = strchr(path, '\n');
+        if (rest)
+            *rest++ = '\0';
         struct stat info;
         if (view_place_of(view, path)->host == NULL || strncmp(path, "/proc/", 6) == 0 ||
             is_granted(view, path) || lstat(path, &info) < 0 || !S_ISSOCK(info.st_mode))
