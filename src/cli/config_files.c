@@ -169,6 +169,23 @@ static int load_in(struct config_files *files, const char *dir, const char *name
     return 1;
 }
 
+static int remember_source(struct config_files *files, const char *name, struct brig_error *err)
+{
+    autofree char *path = NULL;
+    int status = path_make_absolute(files->world.cwd, name, &path, err);
+    for (size_t i = 0; i < files->source_count && status == 0; i++)
+        if (strcmp(files->sources[i], path) == 0)
+            return 0;
+    if (status < 0)
+        return status;
+    char **grown = reallocarray(files->sources, files->source_count + 1, sizeof *grown);
+    if (!grown)
+        return brig_fail_nomem(err);
+    files->sources = grown;
+    grown[files->source_count++] = take_ptr(&path);
+    return 0;
+}
+
 static int on_load(void *context, const char *dir, const char *name, bool exact, bool optional,
                    struct conf_source *ret_source, struct brig_error *err)
 {
@@ -176,7 +193,10 @@ static int on_load(void *context, const char *dir, const char *name, bool exact,
     identity_enter(files->identity);
     int status = load_in(files, dir, name, exact, optional, ret_source, err);
     identity_leave(files->identity);
-    return status;
+    int remembered = status > 0 ? remember_source(files, ret_source->name, err) : 0;
+    if (remembered < 0)
+        conf_source_done(ret_source);
+    return remembered < 0 ? remembered : status;
 }
 
 /* The file is somebody else's text: a link in its place could show any file. */
@@ -247,6 +267,9 @@ int config_files_find(struct config_files *files, const struct identity *identit
 
 void config_files_done(struct config_files *files)
 {
+    for (size_t i = 0; i < files->source_count; i++)
+        free(files->sources[i]);
+    free(files->sources);
     free(files->dir);
     free(files->storage);
     free(files->home);

@@ -15,6 +15,8 @@ struct config_files {
     char *dir;
     char *storage;
     char *home;
+    char **sources; /* what was read, absolute, each once */
+    size_t source_count;
     bool dir_missing;
     bool named; /* the environment says where the configuration is */
 };

@@ -73,3 +73,17 @@ int grant_check(const struct settings *settings, const struct masks *masks,
             status = check_link(&sightings->grants[i], masks, sightings, err);
     return status;
 }
+
+int grant_check_own(const struct sightings *sightings, const char *directory,
+                    struct brig_error *err)
+{
+    for (size_t i = 0; i < sightings->grant_count; i++) {
+        const struct sightings_grant *grant = &sightings->grants[i];
+        if (path_is_beneath(directory, grant->real ? grant->real : grant->source))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' is in '%s', which is brig's own and never granted. Use -D if "
+                             "it is the working directory, and brig cp for the files of a jail",
+                             str_shown(grant->source).text, str_shown(directory).text);
+    }
+    return 0;
+}

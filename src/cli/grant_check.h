@@ -12,3 +12,7 @@ struct sightings;
  * program in a jail may have put there; and a masked working directory that nobody has named. */
 int grant_check(const struct settings *settings, const struct masks *masks,
                 const struct sightings *sightings, struct brig_error *err);
+
+/* Refuses to grant what is in a directory of brig's own, given without links. */
+int grant_check_own(const struct sightings *sightings, const char *directory,
+                    struct brig_error *err);

@@ -173,6 +173,21 @@ static int cover_own(const struct own *own, const struct sightings *sightings,
     return status;
 }
 
+/* At a place of its own in the jail a mask would not hide what is granted by its very name. */
+static int refuse_own(const struct own *own, const struct sightings *sightings,
+                      struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < own->below_count && status == 0; i++) {
+        char path[PATH_LENGTH_MAX + 1];
+        (void)snprintf(path, sizeof path, "%s/%s", sightings->real_home, own->below[i]);
+        status = grant_check_own(sightings, path, err);
+    }
+    for (size_t i = 0; i < own->elsewhere_count && status == 0; i++)
+        status = grant_check_own(sightings, own->elsewhere[i], err);
+    return status;
+}
+
 /* Before all that was granted: of two rules for one place the later wins, and whoever grants /tmp or
  * the home means it. */
 static int put_first(struct brig_policy *policy, size_t count)
@@ -475,6 +490,8 @@ static int hide(const struct settings *settings, const char *home, bool links,
         if (status == 0)
             status = masks_apply_late(settings, &hidden->sightings, err);
         find_own(settings, home, &hidden->own);
+        if (status == 0)
+            status = refuse_own(&hidden->own, &hidden->sightings, err);
         if (status == 0)
             status = cover_own(&hidden->own, &hidden->sightings, err);
         if (status == 0)

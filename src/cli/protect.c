@@ -339,6 +339,8 @@ int protect_apply(struct settings *settings, const struct identity *identity, in
         placeholders_begin(&ret_protect->held, journal_dir);
     for (size_t i = 0; i < scan.root_count && status == 0 && !settings->no_protect; i++)
         status = look_at(&scan, &scan.roots[i], err);
+    if (status == 0 && !settings->no_protect)
+        status = protect_own(&scan, err);
     scan_done(&scan);
     if (settings->dry_run)
         protect_compare(ret_protect, false);

@@ -97,6 +97,10 @@ int protect_add_path(struct protect_scan *scan, const char *dir_path, const char
 int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,
                    struct brig_error *err);
 
+/* Protects what brig itself goes by, as far as it is in the granted directories and not in one of
+ * brig's own, which are hidden: files of the configuration, its scripts and programs. */
+int protect_own(struct protect_scan *scan, struct brig_error *err);
+
 /* Remembers what a working tree and its repository are like before the run; git_dir is empty if there
  * is none. `submodules` says whether new ones are looked for after the run. */
 int protect_remember(struct protect *protect, int top_fd, const char *path, const char *git_dir,

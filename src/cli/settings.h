@@ -74,6 +74,8 @@ struct settings {
     const char *cwd;        /* as getcwd() gives it */
     const char *home;       /* the real home directory */
     const char *config_dir; /* the configuration's */
+    char *const *sources;   /* the files it was read from */
+    size_t source_count;
     enum settings_place place;
 
     /* The jail; set by config_apply(). Borrowed from the configuration. */

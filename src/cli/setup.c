@@ -62,6 +62,8 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
 static int protect(struct setup *setup, struct brig_error *err)
 {
     struct settings *settings = &setup->settings;
+    settings->sources = setup->files.sources;
+    settings->source_count = setup->files.source_count;
     identity_enter(&setup->identity);
     autoclose int storage = -1;
     if (protect_is_wanted(settings) && !settings->dry_run && settings->storage)

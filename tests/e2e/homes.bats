@@ -149,6 +149,24 @@ home_hash() {
     run_as_user env XDG_CONFIG_HOME="$SCRATCH/x/conf" XDG_DATA_HOME="$SCRATCH/x/data" "$BRIG" -u
 }
 
+@test "brig's own directories are granted under no name" {
+    local mode
+    run_as_user mkdir -p "$SCRATCH/own/brig" "$SCRATCH/elsewhere"
+    run_as_user sh -c "echo '# x' >$SCRATCH/own/brig/default.conf"
+    for mode in casual bare strict sealed; do
+        local given
+        for given in "$SCRATCH/own/brig:/mnt" "$SCRATCH/own/brig" "$SCRATCH/own/brig/default.conf:/mnt/x"; do
+            must_exit 125 run_as_user env XDG_CONFIG_HOME="$SCRATCH/own" "$BRIG" -m "$mode" -j owned -D -d "$given" -- true
+            output_has "'$SCRATCH/own/brig', which is brig's own and never granted"
+        done
+        must_exit 125 run_as_user env XDG_CONFIG_HOME="$SCRATCH/own" "$BRIG" -m "$mode" -j owned -D -r "$SCRATCH/own/brig:/mnt" -- true
+        must run_as_user env XDG_CONFIG_HOME="$SCRATCH/own" "$BRIG" -m "$mode" -j owned -D -d "$SCRATCH/elsewhere:/mnt" -- touch /mnt/made
+    done
+    # Nor is the jail's own home, or what its changes link to.
+    must_exit 125 run_as_user "$BRIG" -m strict -D -d "$HOME_OF_USER/.local/share/brig/owned.home:/mnt" -- true
+    must run_as_user "$BRIG" rm owned
+}
+
 @test "cp runs the system's cp and not the jail's" {
     jail user cp
     must run_as_user "$BRIG" -m bare -j cp -D -- sh -c 'mkdir -p ~/bin ~/.local/bin; printf "#!/bin/sh\necho planted; echo x >/run/brig-copy/planted\n" >~/bin/cp; chmod +x ~/bin/cp; command cp ~/bin/cp ~/.local/bin/cp 2>/dev/null || cat ~/bin/cp >~/.local/bin/cp; chmod +x ~/.local/bin/cp; echo data >~/data'

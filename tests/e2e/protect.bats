@@ -608,6 +608,36 @@ start() { # start WHO SCRIPT
     wait_for test -e up
 }
 
+@test "what brig goes by is protected: configuration elsewhere, scripts and programs" {
+    local who
+    for who in $(everyone); do
+        project "$who"
+        # A link in the configuration's directory, which this run does not read; and what a file of
+        # the directory, and the command line, name.
+        as "$(owner "$who")" sh -c '
+            mkdir ../config ../config/brig dots && echo "# mine" | tee dots/other.conf dots/part.conf here.conf >/dev/null &&
+            ln -s ../../p/dots/other.conf ../config/brig/other.conf &&
+            echo "conf $PWD/dots/part.conf" >../config/brig/default.conf &&
+            echo : >script && printf "#!/bin/sh\n" >program && chmod +x program'
+        export XDG_CONFIG_HOME=$SCRATCH/config
+        must_fail jail "$who" -- sh -c 'echo x >>dots/other.conf'
+        must_fail jail "$who" -- sh -c 'echo x >>dots/part.conf'
+        must_fail jail "$who" -- mv dots gone
+        must_fail jail "$who" -C ./here.conf -- sh -c 'echo x >>here.conf'
+        must_fail jail "$who" -C ./dots/../here.conf -- sh -c 'echo x >>here.conf'
+        must_fail jail "$who" --script ./script -- sh -c 'echo x >>script'
+        must_fail jail "$who" --initjail ./program -- sh -c 'echo x >>program'
+        must_fail jail "$who" -d "$SCRATCH/p:/data" -- sh -c 'echo x >>/data/dots/other.conf'
+        [ "$(cat dots/*.conf here.conf)" = "$(printf '# mine\n# mine\n# mine')" ]
+        # What was not named is a file as any other; and who insists may.
+        must jail "$who" -- sh -c 'echo "# x" >>here.conf; echo : >>script'
+        must jail "$who" --unprotect "$SCRATCH/p/dots/part.conf" -- sh -c 'echo "# x" >>dots/part.conf'
+        must jail "$who" --no-protect -- sh -c 'echo "# x" >>dots/other.conf'
+        unset XDG_CONFIG_HOME
+        cd / && scratch_remove
+    done
+}
+
 @test "when the host replaces a file, its protection is put back and reported" {
     for who in $(everyone); do
         project "$who"

@@ -21,6 +21,7 @@
 #include "cli/protect_after.c"       /* NOLINT(bugprone-suspicious-include) */
 #include "cli/protect_config.c"      /* NOLINT(bugprone-suspicious-include) */
 #include "cli/protect_git.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "cli/protect_own.c"         /* NOLINT(bugprone-suspicious-include) */
 #include "cli/protect_path.c"        /* NOLINT(bugprone-suspicious-include) */
 #include "cli/protect_rules.c"       /* NOLINT(bugprone-suspicious-include) */
 #include "cli/worktree.c"            /* NOLINT(bugprone-suspicious-include) */

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* Protects what brig itself goes by. Who can write to it decides what the next jail is, and `initjail`
+ * names a program that runs outside. The directories of configuration and storage are hidden (home.c),
+ * but a file can be elsewhere: one that -C or `conf` names, one that a link in the directory leads to,
+ * as where people keep their settings in a repository, a script or a program. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "cli/protect_parts.h"
+#include "cli/settings.h"
+
+/* brig's own directories, as they are spelt and as they really are; NULL where there is none. */
+struct hidden {
+    const char *spelt[2];
+    char *real[2];
+};
+
+static void hidden_done(struct hidden *hidden)
+{
+    free(hidden->real[0]);
+    free(hidden->real[1]);
+}
+
+static bool is_hidden(const struct hidden *hidden, const char *path)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt); i++)
+        if ((hidden->spelt[i] && path_is_beneath(hidden->spelt[i], path)) ||
+            (hidden->real[i] && path_is_beneath(hidden->real[i], path)))
+            return true;
+    return false;
+}
+
+static int protect_in_roots(struct protect_scan *scan, const char *path, struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < scan->root_count && status == 0; i++) {
+        const char *root = scan->roots[i].path;
+        if (!path_is_beneath(root, path) || path[strlen(root)] != '/')
+            continue;
+        const char *rest = path + strlen(root) + 1;
+        status = protect_add_path(scan, root, rest, rest, PROTECT_HOLD_NOT, err);
+    }
+    return status;
+}
+
+/* By its name, as links on the way could be replaced, and as what it is. */
+static int protect_file(struct protect_scan *scan, const struct hidden *hidden, const char *path,
+                        struct brig_error *err)
+{
+    autofree char *real = realpath(path, NULL);
+    bool by_name = !strstr(path, "/../") && !is_hidden(hidden, path);
+    int status = by_name ? protect_in_roots(scan, path, err) : 0;
+    if (status < 0 || !real || strcmp(real, path) == 0 || is_hidden(hidden, real))
+        return status;
+    return protect_in_roots(scan, real, err);
+}
+
+/* Also those that this run has not read: another may. */
+static int protect_links(struct protect_scan *scan, const struct hidden *hidden,
+                         const char *directory, struct brig_error *err)
+{
+    autodir DIR *dir = opendir(directory);
+    const struct dirent *item;
+    int status = 0;
+    while (dir && status == 0 && (item = readdir(dir))) {
+        char path[PATH_LENGTH_MAX + 1];
+        if (item->d_type != DT_LNK && item->d_type != DT_UNKNOWN)
+            continue;
+        int length = snprintf(path, sizeof path, "%s/%s", directory, item->d_name);
+        if (length > 0 && (size_t)length < sizeof path)
+            status = protect_file(scan, hidden, path, err);
+    }
+    return status;
+}
+
+static int protect_programs(struct protect_scan *scan, const struct hidden *hidden,
+                            const struct settings_programs *programs, struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < programs->count && status == 0; i++)
+        status = protect_file(scan, hidden, programs->items[i].path, err);
+    return status;
+}
+
+int protect_own(struct protect_scan *scan, struct brig_error *err)
+{
+    const struct settings *settings = scan->settings;
+    __attribute__((cleanup(hidden_done))) struct hidden hidden = {
+        .spelt = {settings->config_dir, settings->storage},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(hidden.spelt); i++)
+        hidden.real[i] = hidden.spelt[i] ? realpath(hidden.spelt[i], NULL) : NULL;
+    int status = settings->config_dir ? protect_links(scan, &hidden, settings->config_dir, err) : 0;
+    for (size_t i = 0; i < settings->source_count && status == 0; i++)
+        status = protect_file(scan, &hidden, settings->sources[i], err);
+    if (status == 0)
+        status = protect_programs(scan, &hidden, &settings->scripts, err);
+    return status < 0 ? status : protect_programs(scan, &hidden, &settings->initjails, err);
+}
