@@ -144,6 +144,7 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
 {
     if (holder->has_overlay) {
         bool alone = holder->run_count == 1;
+        mounts_forget();
         answer->set = masking_find(&holder->masking, request);
         if (answer->set && (!alone || holder->masking.set_count == 1))
             return 0;

@@ -578,6 +578,13 @@ int mounts_cover(int home, int changes, const char *path, struct brig_error *err
 
 /* ---- for runs ---- */
 
+void mounts_forget(void)
+{
+    if (!layer.fuse)
+        (void)SYS(mount, NULL, parts[MOUNTS_OVERLAY], NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV,
+                  NULL);
+}
+
 int mounts_clone(enum mounts_part part, struct brig_error *err)
 {
     long tree =
