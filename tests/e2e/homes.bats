@@ -503,6 +503,11 @@ holder_of() {
     output_has "$HOME_OF_USER/.mounted"
     output_has "-m bare"
     output_has "fuse-overlayfs"
+    if [ -e /usr/bin/fuse-overlayfs ]; then
+        run unshare -m --propagation private sh -c "mount -t tmpfs none '$HOME_OF_USER/.mounted' && mount -t tmpfs -o mode=0700 none /dev && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j mounted -D -- true"
+        [ "$status" -eq 125 ]
+        output_has "let this user open /dev/fuse"
+    fi
     run unshare -m --propagation private sh -c "mkdir -p /mnt && mount -t ramfs none /mnt && chown $LIB_USER /mnt && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j ramfs --storage /mnt/store -D -- true"
     [ "$status" -eq 125 ]
     output_has "--storage"
