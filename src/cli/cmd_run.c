@@ -31,6 +31,7 @@
 #include "cli/settings.h"
 #include "cli/setup.h"
 #include "cli/starter.h"
+#include "cli/workdir.h"
 #include "jail/job/begun.h"
 #include "jail/limits/cgroup.h"
 #include "policy/policy.h"
@@ -197,6 +198,8 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         return status;
     }
 
+    if (settings->verbose || isatty(STDERR_FILENO))
+        workdir_tell(settings, identity);
     struct brig_result result = {0};
     struct brig_error run_error = {0};
     /* The result holds the error. */

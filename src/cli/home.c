@@ -124,7 +124,8 @@ static void find_own(const struct settings *settings, const char *home, struct o
             continue;
         (void)snprintf(path, sizeof path, "%s/%s", settings->storage, item->d_name);
         autofree char *real = realpath(path, NULL);
-        if (!real)
+        /* In somebody else's directory, as /etc, there may be any links: it is refused later. */
+        if (!real || path_is_beneath("/proc", real) || path_is_beneath("/dev", real))
             continue;
         add_directory(own, home, real);
         add_beside(own, home, real, item->d_name);

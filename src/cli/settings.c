@@ -164,7 +164,7 @@ static int set_variable(struct settings *settings, const struct setter *setter, 
 {
     (void)setter;
     const char *equals = strchr(value, '=');
-    if (!equals && strpbrk(value, " \t"))
+    if (strcspn(value, " \t") < strcspn(value, "="))
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has a blank in the name; write NAME=VALUE",
                          str_shown(value).text);
     if (!equals && strchr(value, '*'))

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
+#include "cli/message.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 
@@ -97,6 +99,23 @@ int workdir_grant(struct settings *settings, const struct identity *identity, bo
         return brig_advise(err, status, "Use -D to run without the working directory");
     *ret_held_back = false;
     return 0;
+}
+
+void workdir_tell(const struct settings *settings, const struct identity *identity)
+{
+    const struct brig_policy *policy = settings->policy;
+    uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    struct stat info;
+    if (user == 0 || stat(settings->cwd, &info) < 0 || info.st_uid == user)
+        return;
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE &&
+            strcmp(policy->grants[i].source, settings->cwd) == 0) {
+            message_note("the working directory '%s' belongs to somebody else (uid %u); it is "
+                         "granted, with the rights you have there. Use -D to run without it",
+                         str_shown(settings->cwd).text, (unsigned)info.st_uid);
+            return;
+        }
 }
 
 /* Whether the jail shows the working directory at its own path: the most specific rule decides, and

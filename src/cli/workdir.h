@@ -20,6 +20,9 @@ bool workdir_is_precious(const char *path, const struct identity *identity);
 int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
                   struct brig_error *err);
 
+/* Says so if the working directory is granted and somebody else's. */
+void workdir_tell(const struct settings *settings, const struct identity *identity);
+
 /* After the options: where the command starts, unless --workdir said so. Fails if the working
  * directory was held back and no option has settled what becomes of it. */
 int workdir_choose(struct settings *settings, const struct identity *identity, bool held_back,

@@ -38,9 +38,13 @@ static const char *find_program(void)
     return NULL;
 }
 
-bool fuse_is_installed(void)
+const char *fuse_remedy(void)
 {
-    return find_program() != NULL && access("/dev/fuse", R_OK | W_OK) == 0;
+    if (!find_program())
+        return "install fuse-overlayfs";
+    return access("/dev/fuse", R_OK | W_OK) == 0
+               ? NULL
+               : "let this user open /dev/fuse, which fuse-overlayfs needs";
 }
 
 /* A program keeps what it may do in our user namespace only if it is said so. */

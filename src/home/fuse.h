@@ -10,8 +10,8 @@
 /* The mark of a directory that hides the one below it. */
 #define FUSE_OPAQUE ".wh..wh..opq"
 
-/* Whether the program is installed. */
-bool fuse_is_installed(void);
+/* What to do for it to be used here: it is not installed, or may not be; NULL: nothing. */
+const char *fuse_remedy(void);
 
 /* Starts it, in the caller's namespaces, and waits until it has mounted at `place`. `lower` is the
  * layers below, each a path without colons; upper and work are paths. It keeps `lock` open for as

@@ -385,8 +385,12 @@ static int take_lock(struct holder *holder, int storage, struct brig_error *err)
     (void)snprintf(name, sizeof name, "%s.lock", storage >= 0 ? holder->name : holder->key);
     holder->lock = openat(storage >= 0 ? storage : holder->sockets, name,
                           O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (holder->lock < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", name);
+    if (holder->lock < 0) {
+        (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s' in the directory of jails",
+                        name);
+        return brig_advise(err, BRIG_E_SETUP,
+                           "Keep them where you can write, by --storage DIR, or use -m sealed");
+    }
     if (flock(holder->lock, LOCK_EX | LOCK_NB) < 0)
         return brig_fail(err, BRIG_E_STATE, errno, "the jail '%s' is held already", holder->name);
     return 0;

@@ -61,13 +61,13 @@ void holder_remove_leavings(struct holder *holder)
     (void)close(take_fd(&holder->leavings));
 }
 
-static int refuse_mount(const char *point, struct brig_error *err)
+static int refuse_mount(const char *point, const char *remedy, struct brig_error *err)
 {
     (void)brig_fail(err, BRIG_E_SETUP, 0,
                     "the home directory cannot be copied on writing, because '%s' is mounted below "
                     "it",
                     point);
-    return brig_advise(err, BRIG_E_SETUP, "Unmount it, or install fuse-overlayfs, or use -m bare");
+    return brig_advise(err, BRIG_E_SETUP, "Unmount it, or %s, or use -m bare", remedy);
 }
 
 /* In a user namespace the kernel does not lay anything over a directory with mounts in it. */
@@ -77,8 +77,9 @@ static int own_overlay(struct holder *holder, int home, const char *label,
     char point[4096];
     bool below = mounts_has_below(home, point, sizeof point);
     enum storage_layers layers = below ? STORAGE_FUSE : STORAGE_KERNEL;
-    if (below && !fuse_is_installed())
-        return refuse_mount(point, err);
+    const char *remedy = below ? fuse_remedy() : NULL;
+    if (remedy)
+        return refuse_mount(point, remedy, err);
     autoclose int changes = -1;
     int status = find_changes(holder, layers, answer, &changes, err);
     if (status < 0)
@@ -144,6 +145,7 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
 {
     if (holder->has_overlay) {
         bool alone = holder->run_count == 1;
+        mounts_forget();
         answer->set = masking_find(&holder->masking, request);
         if (answer->set && (!alone || holder->masking.set_count == 1))
             return 0;

@@ -28,6 +28,7 @@
 #include "home/links.h"
 #include "home/private.h"
 #include "home/tree.h"
+#include "jail/probe/probe.h"
 #include "jail/sys.h"
 
 #ifndef OPEN_TREE_CLONE
@@ -137,9 +138,11 @@ int mounts_begin(struct brig_error *err)
     uid_t uid = geteuid();
     gid_t gid = getegid();
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+        char remedy[512];
         (void)brig_fail(err, BRIG_E_UNSUPPORTED, errno,
                         "cannot make namespaces for the jail's home");
-        return brig_advise(err, BRIG_E_UNSUPPORTED, "Run `brig doctor`");
+        probe_userns_remedy(remedy, sizeof remedy);
+        return brig_advise(err, BRIG_E_UNSUPPORTED, "%s", remedy);
     }
     int status = map_ids(uid, gid, err);
     if (status < 0)
@@ -577,6 +580,13 @@ int mounts_cover(int home, int changes, const char *path, struct brig_error *err
 }
 
 /* ---- for runs ---- */
+
+void mounts_forget(void)
+{
+    if (!layer.fuse)
+        (void)SYS(mount, NULL, parts[MOUNTS_OVERLAY], NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV,
+                  NULL);
+}
 
 int mounts_clone(enum mounts_part part, struct brig_error *err)
 {

@@ -50,6 +50,11 @@ bool mounts_has_copy(int changes, const char *path);
  * itself is left alone. */
 int mounts_cover(int home, int changes, const char *path, struct brig_error *err);
 
+/* Has the kernel look again for what it has seen in the overlay, and nobody uses now: what the host
+ * has made, replaced or removed meanwhile would stay as it was. A remount does that, which changes
+ * nothing. */
+void mounts_forget(void);
+
 enum mounts_part { MOUNTS_OVERLAY, MOUNTS_PRIVATE_HOME, MOUNTS_TMP, MOUNTS_SHM, MOUNTS_RUN };
 /* A clone of a part for a run: the fd of a detached mount. */
 int mounts_clone(enum mounts_part part, struct brig_error *err);

@@ -136,6 +136,36 @@ brig_in() {
     [ "$(cat file)" = new ]
 }
 
+@test "a working directory of somebody else's is granted with a word" {
+    lib_is_root || cannot "only root can give a directory away"
+    mkdir theirs
+    chown nobody theirs
+    must brig_in theirs -v true
+    output_has "the working directory '$SCRATCH/theirs' belongs to somebody else"
+    must brig_in theirs -v -D true
+    output_lacks "belongs to"
+    must brig -v true
+    output_lacks "belongs to"
+}
+
+@test "what is missing, or cannot be, is said with the remedy" {
+    must_exit 125 brig -d nothing true
+    output_has "use --dir! to have it made, --dir? to do without"
+    must_exit 125 brig -r nothing true
+    output_has "use --rdir? to do without"
+    must_exit 125 brig --storage /etc -j any -m strict true
+    output_has "Choose another place with --storage"
+    must_exit 125 brig --seccomp dev -r "$BRIG" "$BRIG" -m sealed -D true
+    output_has "unless it was started with --allow-nested"
+    if lib_is_root; then
+        # A directory of the user's that the user cannot write to.
+        as user mkdir full
+        chmod 0500 full
+        must_exit 125 brig --storage "$SCRATCH/full" -j any -m strict true
+        output_has "Keep them where you can write, by --storage DIR"
+    fi
+}
+
 @test "with -D the working directory is not there, and the home is a private one" {
     echo secret >file
     must_fail brig -D cat "$SCRATCH/file"

@@ -96,6 +96,9 @@ conf() {
     conf again.conf 'conf default.conf'
     must_exit 125 brig touch made
     output_has "configuration loop"
+    conf default.conf 'mode sealed' 'setenv NAME = value'
+    must_exit 125 brig touch made
+    output_has "$CONFIG/default.conf:2: setenv: 'NAME = value' has a blank in the name"
     conf default.conf 'dry-run'
     must_exit 125 brig touch made
     output_has "is for the command line alone"

@@ -158,6 +158,8 @@ says() {
     VARIABLES=(PULSE_SERVER="unix:$SCRATCH/run/pulse/native" XDG_RUNTIME_DIR=/nowhere)
     must by user -m strict --audio -- python3 -c "$connect" "$SCRATCH/run/pulse/native"
     [ "$(says PULSE_SERVER --audio)" = "unix:$SCRATCH/run/pulse/native" ]
+    VARIABLES=(-u XDG_RUNTIME_DIR PULSE_SERVER="unix:$SCRATCH/run/pulse/native")
+    must by user -m strict --audio -- python3 -c "$connect" "$SCRATCH/run/pulse/native"
     VARIABLES=(-u PULSE_SERVER XDG_RUNTIME_DIR=/nowhere)
     must_exit 125 by user --audio -- true
     output_has "there is neither pulse/native nor pipewire-0"

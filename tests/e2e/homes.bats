@@ -167,6 +167,31 @@ home_hash() {
     must run_as_user "$BRIG" rm owned
 }
 
+@test "casual: what the host changes in the home is seen by the next run, while the jail is kept" {
+    local who
+    for who in $(everyone); do
+        [ "$who" != root ] || continue # whose home is not the one below
+        jail "$who" "news-$who"
+        run_as_user sh -c "cd $HOME_OF_USER && mkdir .news && echo old >.news/replaced && echo there >.news/removed"
+        must_fail by "$who" -m casual -j "news-$who" -D -- sh -c 'cd ~/.news; ls -A; cat replaced removed; cat made dir/made'
+        output_has old
+        # With another run in the jail, and without.
+        by "$who" -m casual -j "news-$who" -- sh -c ': >up; while [ ! -e enough ]; do sleep 0.1; done' 3>&- &
+        local run=$!
+        await up
+        run_as_user sh -c "cd $HOME_OF_USER/.news && echo new >.temporary && mv .temporary replaced && rm removed && echo m >made && mkdir dir && echo d >dir/made"
+        must by "$who" -m casual -j "news-$who" -D -- sh -c 'cd ~/.news; cat replaced made dir/made; test ! -e removed && ls -A'
+        [ "$output" = "$(printf 'new\nm\nd\ndir\nmade\nreplaced')" ]
+        run_as_user touch enough
+        wait "$run"
+        run_as_user rm up enough
+        run_as_user sh -c "cd $HOME_OF_USER/.news && echo newer >.temporary && mv .temporary replaced && rm made"
+        must by "$who" -m casual -j "news-$who" -D -- sh -c 'cd ~/.news; cat replaced; test ! -e made'
+        [ "$output" = newer ]
+        run_as_user rm -r "$HOME_OF_USER/.news"
+    done
+}
+
 @test "cp runs the system's cp and not the jail's" {
     jail user cp
     must run_as_user "$BRIG" -m bare -j cp -D -- sh -c 'mkdir -p ~/bin ~/.local/bin; printf "#!/bin/sh\necho planted; echo x >/run/brig-copy/planted\n" >~/bin/cp; chmod +x ~/bin/cp; command cp ~/bin/cp ~/.local/bin/cp 2>/dev/null || cat ~/bin/cp >~/.local/bin/cp; chmod +x ~/.local/bin/cp; echo data >~/data'
@@ -478,6 +503,11 @@ holder_of() {
     output_has "$HOME_OF_USER/.mounted"
     output_has "-m bare"
     output_has "fuse-overlayfs"
+    if [ -e /usr/bin/fuse-overlayfs ]; then
+        run unshare -m --propagation private sh -c "mount -t tmpfs none '$HOME_OF_USER/.mounted' && mount -t tmpfs -o mode=0700 none /dev && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j mounted -D -- true"
+        [ "$status" -eq 125 ]
+        output_has "let this user open /dev/fuse"
+    fi
     run unshare -m --propagation private sh -c "mkdir -p /mnt && mount -t ramfs none /mnt && chown $LIB_USER /mnt && exec setpriv --reuid=$LIB_USER --regid=$LIB_USER --clear-groups env HOME='$HOME_OF_USER' '$BRIG' -m casual -j ramfs --storage /mnt/store -D -- true"
     [ "$status" -eq 125 ]
     output_has "--storage"

@@ -134,8 +134,12 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
     (void)brig_fail(err, BRIG_E_SETUP, found, "cannot grant '%s' [%s]", grant->source,
                     grant->origin);
     if (found == ENOENT)
-        (void)brig_advise(err, BRIG_E_SETUP,
-                          "Create it first, or use the form with `!` (create) or `?` (skip)");
+        (void)brig_advise(
+            err, BRIG_E_SETUP,
+            grant->access == BRIG_READ_WRITE
+                ? "Create it first, or use --dir! to have it made, --dir? to do without"
+            : grant->access == BRIG_READ_ONLY ? "Create it first, or use --rdir? to do without"
+                                              : "Use --device? to do without");
     return BRIG_E_SETUP;
 }
 
