@@ -298,13 +298,20 @@ static bool knows_links(const struct brig_policy *policy)
     return policy->stranger || policy_mode_row(policy->mode)->home == POLICY_HOME_SCRATCH;
 }
 
-/* What else there is to do can be done while a new holder makes itself ready. If it fails, it does so
- * again, when the engine asks for it. */
-static void run_errand(void *arg)
+/* What else there is to do can be done while a holder makes itself ready, or answers. If it fails, it does
+ * so again, when the engine asks for it. */
+static void use_time(void *arg)
 {
-    const struct policy_errand *errand = arg;
-    if (errand->run)
-        (void)errand->run(errand->arg, NULL);
+    struct brig_policy *policy = arg;
+    policy_read_sockets(policy);
+    if (policy->errand.run)
+        (void)policy->errand.run(policy->errand.arg, NULL);
+}
+
+/* One that lives answers soon, and the errand has been begun with. */
+static void use_moment(void *arg)
+{
+    policy_read_sockets(arg);
 }
 
 /* What a run hides and where. */
@@ -353,8 +360,8 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .own_count = overlay ? own->below_count : 0,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
-        .meanwhile = run_errand,
-        .meanwhile_arg = &policy->errand,
+        .meanwhile = called >= 0 ? use_moment : use_time,
+        .meanwhile_arg = policy,
         .called = called,
         .begun = begun,
     };

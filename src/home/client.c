@@ -365,6 +365,8 @@ static int join_once(const struct home_spec *spec, int called, struct home_begun
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
     if (status == 0 && !asking.sent)
         status = talk_send(socket, asking.head, text, given.fds, given.count, err);
+    if (status == 0 && called >= 0 && spec->meanwhile)
+        spec->meanwhile(spec->meanwhile_arg);
     if (status == 0)
         status = talk_receive(socket, &reply, places, fds, err);
     if (status < 0)

@@ -41,7 +41,7 @@ struct home_spec {
     const char *const *own; /* brig's own directories below user_home, relative to it */
     size_t own_count;
     uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
-    void (*meanwhile)(void *arg);     /* called while a holder is being started; may be NULL */
+    void (*meanwhile)(void *arg);     /* called while a holder has something to do; may be NULL */
     void *meanwhile_arg;
     int called; /* what home_call() gave, to be closed by home_join(); or -1 */
     struct home_begun

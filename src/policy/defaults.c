@@ -11,7 +11,8 @@
     MASK(path) MASK(path "~") MASK(path ".bak") MASK(path ".orig") MASK(path ".sw?")
 #define WITH_BACKUPS_IN(directory, name)                                                           \
     MASK(directory "/" name)                                                                       \
-    MASK(directory "/" name "~") MASK(directory "/" name ".bak") MASK(directory "/" name ".orig")  \
+    MASK(directory "/" name "~")                                                                   \
+    MASK(directory "/" name ".bak") MASK(directory "/" name ".orig")                               \
         MASK(directory "/." name ".sw?")
 
 /* clang-format off */

@@ -4,12 +4,14 @@
 #include "policy/policy.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/proc.h"
 #include "base/str.h"
 #include "policy/modes.h"
 #include "policy/policy_parts.h"
@@ -45,7 +47,15 @@ void brig_policy_free(struct brig_policy *policy)
     free(policy->workdir);
     free(policy->hostname);
     free(policy->origin);
+    free(policy->sockets);
     free(policy);
+}
+
+void policy_read_sockets(struct brig_policy *policy)
+{
+    bool whole; /* as much as there is */
+    if (policy->view == BRIG_VIEW_HOST && !policy->sockets)
+        policy->sockets = proc_read("/proc/net/unix", SIZE_MAX, &whole);
 }
 
 static void own_policy(struct brig_policy **policy)

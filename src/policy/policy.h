@@ -125,8 +125,12 @@ struct brig_policy {
     char *origin;             /* for rules added from now on */
     struct policy_errand errand;
     const struct mountinfo_table
-        *mounts; /* as the front has read them, borrowed; NULL: it has not */
+        *mounts;   /* as the front has read them, borrowed; NULL: it has not */
+    char *sockets; /* the kernel's list of sockets, if it was read ahead; or NULL */
 };
+
+/* Reads the list of sockets that a view of the host needs, for who has time for it. */
+void policy_read_sockets(struct brig_policy *policy);
 
 /* Whether what the jail reaches is decided by a broker outside. */
 static inline bool policy_has_door(const struct brig_policy *policy)

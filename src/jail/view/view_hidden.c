@@ -17,6 +17,7 @@
 
 /* Sockets hidden one by one in a host view. */
 #define SOCKET_MASKS_MAX 256
+#define SOCKET_PATH_MAX 108 /* bytes of sun_path */
 
 /* Other instances of procfs, as a chroot has one, would show the host's processes. */
 static void add_foreign_proc_masks(struct view *view, struct view_entries *entries)
@@ -49,15 +50,20 @@ static bool is_granted(const struct view *view, const char *path)
 static void add_socket_masks(struct view *view, struct view_entries *entries)
 {
     bool whole; /* as much as there is */
-    autofree char *text = proc_read("/proc/net/unix", SIZE_MAX, &whole);
-    char *rest = text, *path;
+    const char *sockets = view->policy->sockets;
+    autofree char *text = sockets ? NULL : proc_read("/proc/net/unix", SIZE_MAX, &whole);
+    const char *rest = sockets ? sockets : text, *from;
     size_t count = 0;
     /* From slash to slash: sockets without a path are passed over. */
-    while (rest && (path = strchr(rest, '/')) && count < SOCKET_MASKS_MAX) {
-        rest = strchr(path, '\n');
-        if (rest)
-            *rest++ = '\0';
+    while (rest && (from = strchr(rest, '/')) && count < SOCKET_MASKS_MAX) {
+        char path[SOCKET_PATH_MAX + 1];
         struct stat info;
+        rest = strchr(from, '\n');
+        size_t length = rest ? (size_t)(rest++ - from) : strlen(from);
+        if (length > SOCKET_PATH_MAX)
+            continue;
+        memcpy(path, from, length);
+        path[length] = '\0';
         if (view_place_of(view, path)->host == NULL || strncmp(path, "/proc/", 6) == 0 ||
             is_granted(view, path) || lstat(path, &info) < 0 || !S_ISSOCK(info.st_mode))
             continue;
