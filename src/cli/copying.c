@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Copying bytes, fast for a few of them: a run copies some thousand names. */
+/* Copying and comparing bytes, fast for a few of them: a run copies some thousand names, and a holder
+ * compares what a run hides with what the last one has hidden. */
 #include "cli/copying.h"
 
 #include <stdint.h>
@@ -69,4 +70,20 @@ PLAIN_LOOPS void *copying_move(void *to, const void *from, size_t length)
     while (length-- > 0)
         at[length] = source[length];
     return to;
+}
+
+PLAIN_LOOPS int copying_compare(const void *a, const void *b, size_t length)
+{
+    const unsigned char *one = a, *other = b;
+    for (; length >= sizeof(struct word); length -= sizeof(struct word)) {
+        if (((const struct word *)(const void *)one)->value !=
+            ((const struct word *)(const void *)other)->value)
+            break;
+        one += sizeof(struct word);
+        other += sizeof(struct word);
+    }
+    for (; length > 0; length--, one++, other++)
+        if (*one != *other)
+            return *one - *other;
+    return 0;
 }

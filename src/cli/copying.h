@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Copying bytes, fast for a few of them: see malloc.c for who uses it. */
+/* Copying and comparing bytes, fast for a few of them: see malloc.c for who uses it. */
 #pragma once
 
 #include <stddef.h>
@@ -7,3 +7,5 @@
 /* As memcpy and memmove. */
 void *copying_copy(void *to, const void *from, size_t length);
 void *copying_move(void *to, const void *from, size_t length);
+/* As memcmp. */
+int copying_compare(const void *a, const void *b, size_t length);

@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -136,10 +135,12 @@ static int connect_at(int directory, const char *key, const char *name, struct b
 int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_error *err)
 {
     char key[STORAGE_KEY_MAX];
-    struct stat info;
-    if (stat(storage, &info) < 0 && errno == ENOENT)
+    struct brig_error local = {0};
+    int status = storage_key(storage, name, key, &local);
+    if (status < 0 && local.sys_errno == ENOENT)
         return -ENOENT;
-    int status = storage_key(storage, name, key, err);
+    if (status < 0 && err)
+        *err = local;
     if (status < 0)
         return status;
     autoclose int fd = -ENOENT;

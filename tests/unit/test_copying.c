@@ -69,9 +69,37 @@ static void test_move(void)
     tap_ok(right, "what overlaps is moved forwards and backwards as if through a copy");
 }
 
+static int sign(int number)
+{
+    return (number > 0) - (number < 0);
+}
+
+static void test_compare(void)
+{
+    bool right = true;
+    for (size_t length = 0; length <= LENGTH_MAX; length++)
+        for (size_t from = 0; from < 9; from++) {
+            unsigned char a[ROOM], b[ROOM];
+            fill(a);
+            for (size_t i = 0; i < length; i++)
+                b[from + i] = a[MARGIN + i];
+            b[from + length] = (unsigned char)~a[MARGIN + length]; /* is not looked at */
+            right = right && copying_compare(a + MARGIN, b + from, length) == 0;
+            for (size_t i = 0; i < length; i++) {
+                b[from + i] ^= 0x81;
+                int order = a[MARGIN + i] < b[from + i] ? -1 : 1;
+                right = right && sign(copying_compare(a + MARGIN, b + from, length)) == order;
+                right = right && sign(copying_compare(b + from, a + MARGIN, length)) == -order;
+                b[from + i] ^= 0x81;
+            }
+        }
+    tap_ok(right, "bytes are compared as memcmp does, of every length and at every place");
+}
+
 int main(void)
 {
     test_copy();
     test_move();
+    test_compare();
     return tap_done();
 }
