@@ -80,7 +80,7 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
 {
     while (**table) {
         char *line = *table;
-        char *end = line + strcspn(line, "\n");
+        char *end = strchrnul(line, '\n');
         *table = *end ? end + 1 : end;
         *end = 0;
         const char *id = next_word(&line), *parent = next_word(&line);
