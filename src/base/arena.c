@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* So many texts are counted once when they are concatenated. */
 #define CONCAT_COUNTED 4
 
@@ -111,12 +113,7 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 
 char *arena_number(struct arena *arena, uint64_t value)
 {
-    char digits[20]; /* of 2^64 */
-    size_t at = sizeof digits;
-    do
-        digits[--at] = (char)('0' + value % 10);
-    while ((value /= 10) > 0);
-    return arena_strndup(arena, digits + at, sizeof digits - at);
+    return arena_strdup(arena, str_number(value).text);
 }
 
 char *arena_concat_all(struct arena *arena, const char *const *texts)

@@ -161,6 +161,33 @@ bool str_starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+bool str_fill_all(char *to, size_t size, const char *const *texts)
+{
+    size_t used = 0;
+    bool fits = true;
+    for (; *texts && fits; texts++) {
+        size_t length = strlen(*texts), room = size - 1 - used;
+        fits = length <= room;
+        memcpy(to + used, *texts, fits ? length : room);
+        used += fits ? length : room;
+    }
+    to[used] = '\0';
+    return fits;
+}
+
+struct str_number str_number(uint64_t value)
+{
+    struct str_number number;
+    char digits[sizeof number.text];
+    size_t at = sizeof digits;
+    digits[--at] = '\0';
+    do
+        digits[--at] = (char)('0' + value % 10);
+    while ((value /= 10) > 0);
+    memcpy(number.text, digits + at, sizeof digits - at);
+    return number;
+}
+
 /* One character of str_shown(): how it is written. Returns the length. */
 static size_t show_char(unsigned char c, char out[static 5])
 {

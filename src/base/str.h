@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct brig_error;
 
@@ -53,6 +54,17 @@ int str_join(const char *const *items, size_t count, const char *separator, char
 
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
+
+/* The texts one after the other in an array of `size` bytes, as snprintf() with "%s%s" would; false if
+ * they do not fit and are cut. */
+#define str_fill(to, size, ...) str_fill_all(to, size, (const char *const[]){__VA_ARGS__, NULL})
+bool str_fill_all(char *to, size_t size, const char *const *texts);
+
+/* A number in decimal, to be concatenated. Use as: str_number(value).text */
+struct str_number {
+    char text[21]; /* of 2^64, with its NUL */
+};
+struct str_number str_number(uint64_t value);
 
 /* A value made fit for a one-line message: control characters and backslashes escaped, and cut
  * with "…" where it is too long. Use as: "bad size '%s'", str_shown(value).text */

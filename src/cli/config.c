@@ -223,7 +223,7 @@ static int on_directive(void *context, const struct conf_directive *directive,
     if (status < 0)
         return status;
     autostr struct str origin = {0};
-    str_appendf(&origin, "%s:%u", directive->file, directive->line);
+    str_concat(&origin, directive->file, ":", str_number(directive->line).text);
     return origin.failed ? brig_fail_nomem(err) : add_line(r, row, value, origin.data, err);
 }
 

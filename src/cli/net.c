@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,11 +31,11 @@ bool net_find_broker(char *path, size_t size)
     if (slash)
         slash[1] = '\0';
     for (size_t i = 0; slash && i < ARRAY_LENGTH(broker_places); i++) {
-        (void)snprintf(path, size, "%s%s", program, broker_places[i]);
+        (void)str_fill(path, size, program, broker_places[i]);
         if (access(path, X_OK) == 0)
             return true;
     }
-    (void)snprintf(path, size, "%s", BRIG_BROKER_PATH);
+    (void)str_fill(path, size, BRIG_BROKER_PATH);
     return access(path, X_OK) == 0;
 }
 

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,9 +63,8 @@ static bool same_file(const char *a, const char *b)
 /* A directory and what is below it, as one path; false if it is too long. */
 static bool join_path(const char *directory, const char *rest, char path[PATH_LENGTH_MAX + 1])
 {
-    int length = snprintf(path, PATH_LENGTH_MAX + 1, "%s%s",
-                          strcmp(directory, "/") == 0 && *rest ? "" : directory, rest);
-    return length > 0 && length <= PATH_LENGTH_MAX;
+    return str_fill(path, PATH_LENGTH_MAX + 1,
+                    strcmp(directory, "/") == 0 && *rest ? "" : directory, rest);
 }
 
 int sightings_each_twin(const struct sightings *sightings, const char *path, sightings_visit visit,

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/str.h"
 #include "home/giving.h"
 
 /* Of a user that is logged in; root's, for jails with an id of their own; one that anybody can take
@@ -25,13 +25,11 @@ static bool name_place(unsigned which, uid_t uid, const char *storage,
     static const struct {
         const char *before, *after; /* the uid */
     } places[] = {{"/run/user/", "/brig"}, {"/run/brig-", ""}, {"/tmp/brig-", ""}};
-    int length = which < ARRAY_LENGTH(places)
-                     ? snprintf(path, PATH_LENGTH_MAX + 1, "%s%u%s", places[which].before, uid,
-                                places[which].after)
-                 : which < SOCKETS_PLACES && storage && *storage
-                     ? snprintf(path, PATH_LENGTH_MAX + 1, "%s/.sockets", storage)
-                     : -1;
-    return length > 0 && length <= PATH_LENGTH_MAX;
+    if (which < ARRAY_LENGTH(places))
+        return str_fill(path, PATH_LENGTH_MAX + 1, places[which].before, str_number(uid).text,
+                        places[which].after);
+    return which < SOCKETS_PLACES && storage && *storage &&
+           str_fill(path, PATH_LENGTH_MAX + 1, storage, "/.sockets");
 }
 
 static int open_place(const char *path, uid_t uid, bool wait)
@@ -86,9 +84,8 @@ int sockets_address(int directory, const char *key, struct sockaddr_un *ret_addr
                     struct brig_error *err)
 {
     *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int length = snprintf(ret_address->sun_path, sizeof ret_address->sun_path,
-                          "/proc/self/fd/%d/%s.sock", directory, key);
-    return length < 0 || (size_t)length >= sizeof ret_address->sun_path
-               ? brig_fail(err, BRIG_E_INVALID, 0, "the jail's name is too long")
-               : 0;
+    return str_fill(ret_address->sun_path, sizeof ret_address->sun_path, "/proc/self/fd/",
+                    str_number((unsigned)directory).text, "/", key, ".sock")
+               ? 0
+               : brig_fail(err, BRIG_E_INVALID, 0, "the jail's name is too long");
 }

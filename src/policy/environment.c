@@ -3,12 +3,12 @@
  * over the one before: what the mode lets pass of the caller's, what follows from the jail itself
  * (PATH, HOME, USER, LOGNAME, TMPDIR), and the rules in their order. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "policy/modes.h"
 #include "policy/policy.h"
 
@@ -19,8 +19,7 @@
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 /* The user and the home of a jail whose policy names none: as the engine's passwd has them. */
 #define DEFAULT_USER "brig"
-#define HOME_FORMAT "/home/%s"
-#define HOME_SIZE 512  /* for HOME_FORMAT with the longest user name */
+#define HOME_SIZE 512  /* for /home/ and the longest user name */
 #define JAIL_NAMES 5   /* how many apply_jail() may add */
 #define PROXY_NAMES 10 /* that a network with a door sets */
 
@@ -35,6 +34,7 @@ struct variables {
     struct variable *items;
     size_t count;
     uint32_t letters; /* of all names */
+    bool addresses;   /* some value has an address in it */
 };
 
 /* ---- patterns ---- */
@@ -153,6 +153,7 @@ static void set(struct variables *all, const char *name, size_t length, const ch
         found = &all->items[all->count++];
     *found = (struct variable){name, length, value, letters};
     all->letters |= letters;
+    all->addresses = all->addresses || strstr(value, SCHEME_MARK);
 }
 
 /* The caller's variables, each once with its last value. */
@@ -263,7 +264,7 @@ static bool has_mark(const struct variable *variable, const struct mark *mark)
 static void apply_filter(const char *pattern, struct variables *all)
 {
     struct mark mark = find_mark(pattern);
-    if (!mark.address && mark.letters & ~all->letters)
+    if (mark.address ? !all->addresses : mark.letters & ~all->letters)
         return;
     for (size_t i = 0; i < all->count; i++) {
         struct variable *variable = &all->items[i];
@@ -360,9 +361,10 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
     memcpy(items, caller_items, caller.count * sizeof *items);
     all.count = caller.count;
     all.letters = caller.letters;
+    all.addresses = caller.addresses;
     apply_mode(mode, &all);
     char home[HOME_SIZE];
-    (void)snprintf(home, sizeof home, HOME_FORMAT,
+    (void)str_fill(home, sizeof home, "/home/",
                    policy->user_name ? policy->user_name : DEFAULT_USER);
     apply_jail(policy, home, &all);
     apply_network(policy, &all);

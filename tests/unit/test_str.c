@@ -21,6 +21,26 @@ static void grows(void)
     tap_is_int(s.data[s.length - 2], 0, "a NUL in the middle is a byte as any");
 }
 
+static void puts_together(void)
+{
+    char text[6] = "xxxxx";
+    autostr struct str s = {0};
+    str_concat(&s, "a", "", str_number(0).text, str_number(UINT64_MAX).text, "z");
+    tap_is_str(s.data, "a018446744073709551615z", "texts and numbers are one after the other");
+    char *added = str_extend(&s, 2);
+    if (added)
+        memcpy(added, "12", 2);
+    tap_is_str(s.data, "a018446744073709551615z12", "what is extended is for the caller to fill");
+    str_reserve(&s, 5000);
+    tap_ok(s.capacity > 5000 && strlen(s.data) == s.length, "room can be made before it is needed");
+    tap_ok(str_fill(text, sizeof text, "12", "", "345"), "what fits an array is put into it");
+    tap_is_str(text, "12345", "up to its last byte");
+    tap_ok(!str_fill(text, sizeof text, "67", "8901", "2"), "what does not is told");
+    tap_is_str(text, "67890", "and is cut");
+    tap_ok(str_fill(text, 1, "") && text[0] == 0, "nothing fits one byte");
+    tap_ok(!str_fill(text, 1, "x") && text[0] == 0, "and something does not");
+}
+
 static void formatting(void)
 {
     const int widths[] = {0, 1, 254, 255, 256, 257, 5000};
@@ -117,6 +137,7 @@ int main(void)
 {
     grows();
     formatting();
+    puts_together();
     gives_away();
     stops_at_the_limit();
     helps();

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "jail/template/prepared.h"
 #include "jail/view/view_entries.h"
 #include "jail/walls/unenforced.h"
@@ -62,7 +63,7 @@ static void add_private(struct view *view, struct view_entries *entries)
             continue;
         if (place->host && strcmp(table[i].dest, "/tmp") != 0) {
             char path[4200];
-            (void)snprintf(path, sizeof path, "%s%s", place->host, table[i].dest);
+            (void)str_fill(path, sizeof path, place->host, table[i].dest);
             if (access(path, F_OK) < 0)
                 continue; /* nothing there to be private */
         }
