@@ -9,7 +9,9 @@
 #include "base/own.h"
 #include "base/str.h"
 
-#define PIECE_BYTES ((size_t)32 * 1024)
+/* Of most files there is less. With a NUL it is a power of two, as a string's room is. */
+#define PIECE_BYTES ((size_t)8191)
+#define PIECE_BYTES_MIN ((size_t)1024) /* for less it is not read */
 
 char *proc_read(const char *path, size_t max, bool *ret_whole)
 {
@@ -18,12 +20,17 @@ char *proc_read(const char *path, size_t max, bool *ret_whole)
     if (fd < 0)
         return NULL;
     autostr struct str text = {0};
-    char piece[PIECE_BYTES];
     ssize_t length;
     do {
-        length = read(fd, piece, sizeof piece);
+        if (text.capacity - text.length <= PIECE_BYTES_MIN)
+            str_reserve(&text, PIECE_BYTES);
+        if (text.failed) {
+            errno = ENOMEM;
+            return NULL;
+        }
+        length = read(fd, text.data + text.length, text.capacity - text.length - 1);
         if (length > 0)
-            str_append_bytes(&text, piece, (size_t)length);
+            (void)str_extend(&text, (size_t)length); /* it is there already */
     } while ((length > 0 && text.length < max) || (length < 0 && errno == EINTR));
     char *taken = NULL;
     if (str_take(&text, &taken, NULL) < 0) {

@@ -53,7 +53,8 @@ static bool reserve(struct str *s, size_t more)
 
 void str_reserve(struct str *s, size_t more)
 {
-    (void)reserve(s, more);
+    if (reserve(s, more))
+        s->data[s->length] = '\0';
 }
 
 char *str_extend(struct str *s, size_t length)

@@ -27,7 +27,8 @@ void str_done(struct str *s);
 
 #define autostr __attribute__((cleanup(str_done)))
 
-/* Makes room for so many bytes more at once, where it is known that there will be many. */
+/* Makes room for so many bytes more at once, where it is known that there will be many. Nothing is
+ * appended. */
 void str_reserve(struct str *s, size_t more);
 void str_append(struct str *s, const char *text);
 void str_append_bytes(struct str *s, const void *bytes, size_t length);

@@ -31,6 +31,9 @@ static void puts_together(void)
     if (added)
         memcpy(added, "12", 2);
     tap_is_str(s.data, "a018446744073709551615z12", "what is extended is for the caller to fill");
+    autostr struct str empty = {0};
+    str_reserve(&empty, 100);
+    tap_is_str(empty.data, "", "a string with room and nothing else is an empty text");
     str_reserve(&s, 5000);
     tap_ok(s.capacity > 5000 && strlen(s.data) == s.length, "room can be made before it is needed");
     tap_ok(str_fill(text, sizeof text, "12", "", "345"), "what fits an array is put into it");
