@@ -268,14 +268,15 @@ int masks_resolve_late(const struct settings *settings, struct masks *ret_masks,
                        struct brig_error *err)
 {
     size_t count = 0;
-    while (*policy_default_masks[count])
+    const char *mask;
+    for (mask = policy_default_masks; *mask; mask = policy_next_mask(mask))
         count++;
     autofree struct settings_mask *rules = calloc(count + settings->mask_count + 1, sizeof *rules);
     if (!rules)
         return brig_fail_nomem(err);
-    for (size_t i = 0; i < count; i++)
-        rules[i] =
-            (struct settings_mask){.path = policy_default_masks[i], .origin = SETTINGS_BUILT_IN};
+    mask = policy_default_masks;
+    for (size_t i = 0; i < count; i++, mask = policy_next_mask(mask))
+        rules[i] = (struct settings_mask){.path = mask, .origin = SETTINGS_BUILT_IN};
     for (size_t i = 0; i < settings->mask_count; i++)
         rules[count + i] = settings->masks[i];
     const struct settings all = {.masks = rules, .mask_count = count + settings->mask_count};
@@ -291,10 +292,10 @@ int masks_apply_late(const struct settings *settings, const struct sightings *si
     int status = relevant_init(&relevant, sightings, false, err);
     if (status < 0)
         return status;
-    size_t first = 0;
-    while (*policy_default_masks[first] && !matters(&relevant, policy_default_masks[first]))
-        first++;
-    if (!*policy_default_masks[first])
+    const char *mask = policy_default_masks;
+    while (*mask && !matters(&relevant, mask))
+        mask = policy_next_mask(mask);
+    if (!*mask)
         return 0;
     __attribute__((cleanup(masks_done))) struct masks masks = {0};
     status = masks_resolve_late(settings, &masks, err);

@@ -319,20 +319,28 @@ int settings_set_unmask(struct settings *settings, const struct setter *setter, 
 
 /* ---- Defaults ---- */
 
+#define MASK_BYTES 16 /* of a default mask, on average and with its NUL */
+
 /* They come first and differ from one another, so none is looked for. */
 static int add_default_masks(struct settings *settings, struct brig_error *err)
 {
-    size_t count = 0;
-    while (*policy_default_masks[count])
-        count++;
-    int status = make_room(settings, count, err);
-    for (size_t i = 0; status == 0 && i < count; i++)
+    size_t room = 0;
+    int status = 0;
+    for (const char *mask = policy_default_masks; *mask; mask = policy_next_mask(mask)) {
+        if (room == 0) { /* for all of them, if there are no shorter ones than usual */
+            room = policy_default_masks_bytes / MASK_BYTES + 1;
+            status = make_room(settings, room, err);
+            if (status < 0)
+                break;
+        }
+        room--;
         settings->masks[settings->mask_count++] = (struct settings_mask){
-            .path = policy_default_masks[i],
+            .path = mask,
             .origin = SETTINGS_BUILT_IN,
             .optional = true,
             .built_in = true,
         };
+    }
     return status;
 }
 

@@ -62,8 +62,8 @@ static const char defaults_head[] =
 void starter_append_defaults(struct str *text)
 {
     str_append(text, defaults_head);
-    for (size_t i = 0; *policy_default_masks[i]; i++)
-        str_appendf(text, "mask? %s\n", policy_default_masks[i]);
+    for (const char *mask = policy_default_masks; *mask; mask = policy_next_mask(mask))
+        str_appendf(text, "mask? %s\n", mask);
     str_append(text, "\n# Not passed on: variables by their name, whatever the case of letters, "
                      "and such that have\n"
                      "# an address of this kind in their value.\n");

@@ -392,16 +392,25 @@ static int join_once(const struct home_spec *spec, int called, struct home_begun
 
 #define RULE_BYTES 24 /* of one, on average; with the default masks it is 17 */
 
+/* Those that lie one behind the other, as the default masks do, are copied together. */
+static void add_texts(struct str *text, const char *const *items, size_t count)
+{
+    for (size_t i = 0; i < count;) {
+        const char *from = items[i], *end = from;
+        do
+            end += strlen(end) + 1;
+        while (++i < count && items[i] == end);
+        str_append_bytes(text, from, (size_t)(end - from));
+    }
+}
+
 static void add_rules(struct str *text, const struct home_spec *spec)
 {
     str_reserve(text, (spec->mask_count + spec->shown_count + spec->own_count) * RULE_BYTES);
     talk_add_text(text, spec->user_home);
-    for (size_t i = 0; i < spec->mask_count; i++)
-        talk_add_text(text, spec->masks[i]);
-    for (size_t i = 0; i < spec->shown_count; i++)
-        talk_add_text(text, spec->shown[i]);
-    for (size_t i = 0; i < spec->own_count; i++)
-        talk_add_text(text, spec->own[i]);
+    add_texts(text, spec->masks, spec->mask_count);
+    add_texts(text, spec->shown, spec->shown_count);
+    add_texts(text, spec->own, spec->own_count);
 }
 
 int home_message_make(const struct home_spec *spec, struct home_message **ret_message,
