@@ -72,7 +72,7 @@ int memcmp(const void *a, const void *b, size_t length)
 
 /* musl closes on exec what the kernel has opened so already, with a call of its own; in openat() it
  * does not. */
-int open(const char *path, int flags, ...)
+int open(const char *path, int flags, ...) /* lint: cloexec because it is said by who calls */
 {
     mode_t mode = 0;
     if (flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE) {
@@ -81,7 +81,7 @@ int open(const char *path, int flags, ...)
         mode = va_arg(args, mode_t);
         va_end(args);
     }
-    return openat(AT_FDCWD, path, flags, mode);
+    return openat(AT_FDCWD, path, flags, mode); /* lint: cloexec because it is in the flags */
 }
 
 #ifdef SCANNING_IS_FAST

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/str.h"
 #include "cli/gitfile.h"
 #include "cli/message.h"
 #include "cli/protect_parts.h"
@@ -221,9 +222,9 @@ int protect_config(struct protect_scan *scan, const char *top, const char *git_d
     struct config_todo todo = {0};
     int status = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(names) && status == 0; i++) {
-        if (asprintf(&todo.paths[todo.count], "%s/%s", git_dir, names[i]) < 0)
-            status = brig_fail_nomem(err);
-        else
+        const char *const parts[] = {git_dir, names[i]};
+        status = str_join(parts, ARRAY_LENGTH(parts), "/", &todo.paths[todo.count], err);
+        if (status == 0)
             todo.count++;
     }
     for (size_t i = 0; i < todo.count && status == 0; i++)

@@ -44,12 +44,11 @@ static bool push(struct git_todo *todo, const char *path, const char *name, cons
         todo->room = room;
     }
     struct git_dir item = {.kind = (unsigned)kind};
-    if (asprintf(&item.path, "%s%s", path, below) < 0)
-        item.path = NULL;
-    if (asprintf(&item.name, "%s%s", name, below) < 0)
-        item.name = NULL;
+    const char *const path_parts[] = {path, below}, *const name_parts[] = {name, below};
+    bool done = str_join(path_parts, ARRAY_LENGTH(path_parts), "", &item.path, NULL) == 0 &&
+                str_join(name_parts, ARRAY_LENGTH(name_parts), "", &item.name, NULL) == 0;
     todo->items[todo->count++] = item;
-    return item.path && item.name;
+    return done;
 }
 
 /* Whether there is anything in a directory that a submodule's repository has. One thing is enough:

@@ -86,9 +86,13 @@ const struct policy_grant *protect_rule_of(const struct brig_policy *policy, con
 {
     const struct policy_grant *best = NULL;
     size_t longest = 0; /* of two paths above the same one the longer is the deeper */
+    size_t dest_length = strlen(dest);
     for (size_t i = 0; i < policy->grant_count; i++) {
         size_t length = strlen(policy->grants[i].dest);
-        if (length < longest || !path_is_beneath(policy->grants[i].dest, dest))
+        /* Most are names beside each other: their ends are looked at first. */
+        if (length < longest || length > dest_length ||
+            (length > 1 && dest[length] && dest[length] != '/') ||
+            !path_is_beneath(policy->grants[i].dest, dest))
             continue;
         best = &policy->grants[i];
         longest = length;

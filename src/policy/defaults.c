@@ -4,18 +4,17 @@
 
 #include <stddef.h>
 
+/* clang-format off */
+
 /* One of the masks. */
 #define MASK(path) path "\0"
 /* A file whose name begins with a dot, and what editors leave of it; and one that does not. */
 #define WITH_BACKUPS(path)                                                                         \
     MASK(path) MASK(path "~") MASK(path ".bak") MASK(path ".orig") MASK(path ".sw?")
 #define WITH_BACKUPS_IN(directory, name)                                                           \
-    MASK(directory "/" name)                                                                       \
-    MASK(directory "/" name "~")                                                                   \
-    MASK(directory "/" name ".bak") MASK(directory "/" name ".orig")                               \
-        MASK(directory "/." name ".sw?")
+    MASK(directory "/" name) MASK(directory "/" name "~") MASK(directory "/" name ".bak")          \
+    MASK(directory "/" name ".orig") MASK(directory "/." name ".sw?")
 
-/* clang-format off */
 const char policy_default_masks[] =
     /* This program's own, and its predecessor's: they say what is hidden, and run outside. */
     MASK(".config/brig")

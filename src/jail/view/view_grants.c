@@ -81,8 +81,10 @@ static void add_private(struct view *view, struct view_entries *entries)
 
 const char *view_below(const char *directory, const char *path)
 {
-    size_t length = strlen(directory);
-    return strncmp(path, directory, length) == 0 && path[length] == '/' ? path + length : NULL;
+    size_t length = 0; /* in one pass: every mask is compared with every grant */
+    while (directory[length] && directory[length] == path[length])
+        length++;
+    return !directory[length] && path[length] == '/' ? path + length : NULL;
 }
 
 /* A mask hides the path in the jail, and what the host has there wherever else it is granted. */
@@ -208,10 +210,9 @@ static void pin(struct view *view, const char *dest, enum plan_cover cover)
 }
 
 /* A rule below a writable directory would be gone if a directory between were renamed away, and
- * another one put in its place: so each of them is held. */
-static void hold_parents(struct view *view, const char *dest)
+ * another one put in its place: so each of them is held, from the place that governs it on. */
+static void hold_between(struct view *view, const struct view_place *place, const char *dest)
 {
-    const struct view_place *place = view_place_of(view, dest);
     if (!place->host || !place->writable)
         return;
     const char *top = place->host; /* adding places may move the array */
@@ -231,6 +232,11 @@ static void hold_parents(struct view *view, const char *dest)
         if (above)
             pin(view, above, PLAN_COVER_PIN);
     }
+}
+
+static void hold_parents(struct view *view, const char *dest)
+{
+    hold_between(view, view_place_of(view, dest), dest);
 }
 
 /* Whether a jail with an id of its own is to have it as if it were its owner. What belongs to others
@@ -444,7 +450,7 @@ static int lay_protect(struct view *view, const struct view_entry *entry, struct
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s' [%s]", host_path,
                          grant->origin);
     }
-    hold_parents(view, entry->dest);
+    hold_between(view, place, entry->dest);
     if (!(grant->flags & BRIG_GRANT_HELD)) {
         pin(view, entry->dest, PLAN_COVER_PROTECT);
         return 0;
