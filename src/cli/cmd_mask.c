@@ -60,6 +60,12 @@ static const char *rest_in_home(const char *home, const char *path)
     return NULL;
 }
 
+static bool is_home(const char *home, const char *path)
+{
+    autofree char *real = realpath(home, NULL);
+    return strcmp(home, path) == 0 || (real && strcmp(real, path) == 0);
+}
+
 /* As for --mask: what is relative begins at the home directory, unless it begins with a dot. */
 static int find_path(const char *value, const char *home, const char *cwd, char **ret_path,
                      struct brig_error *err)
@@ -69,6 +75,10 @@ static int find_path(const char *value, const char *home, const char *cwd, char 
     if (status < 0)
         return status;
     const char *rest = rest_in_home(home, path);
+    if (is_home(home, path))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is the whole home directory; choose the mode bare or strict instead",
+                         str_shown(value).text);
     if (!rest || !*rest)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is not in the home directory; in a jail's file, `mask %s` hides it "

@@ -7,13 +7,16 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "base/write.h"
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/identity.h"
 #include "cli/message.h"
 #include "cli/setup.h"
 #include "cli/why.h"
+#include "cli/workdir.h"
 #include "policy/policy.h"
 
 /* Nothing of what was asked for is within reach. */
@@ -143,6 +146,22 @@ static int ask(struct setup *setup, int argc, char **argv, int first, struct bri
                       : status;
 }
 
+/* At home, where people ask, a run would be refused for its working directory: what one with -D could
+ * do is told instead. */
+static void leave_out_cwd(struct settings_scan *scan)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    struct identity identity;
+    if (scan->nocwd || !getcwd(cwd, sizeof cwd))
+        return;
+    identity_find(&identity);
+    scan->nocwd = workdir_is_precious(cwd, &identity);
+    if (scan->nocwd)
+        message_note("the working directory '%s' is not granted unless it is asked for: this is "
+                     "what holds with -D",
+                     str_shown(cwd).text);
+}
+
 static int run_why(const struct app *app, int argc, char **argv)
 {
     (void)app;
@@ -154,6 +173,8 @@ static int run_why(const struct app *app, int argc, char **argv)
         return help_print_command(&cmd_why);
     if (status == 0 && scan.command == argc)
         status = brig_fail(&err, BRIG_E_INVALID, 0, "why needs a path or a host to ask about");
+    if (status == 0)
+        leave_out_cwd(&scan);
     if (status == 0) /* the words are no command, for which there could be a file */
         status = setup_make(&setup, &scan, scan.command, argv, true, &err);
     if (status == 0) {

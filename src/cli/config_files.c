@@ -133,6 +133,13 @@ static int load_exact(int dir_fd, const char *dir, const char *name, bool option
     if (path.failed || shown.failed)
         return brig_fail_nomem(err);
     int status = conf_load(dir_fd, dir, path.data, optional, ret_source, err);
+    struct stat info;
+    /* Somebody meant there to be one: to go without would be to allow more. */
+    if (status == 0 && fstatat(dir_fd, path.data, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISLNK(info.st_mode))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is a link to what is not there. Restore that, or remove the link",
+                         str_shown(shown.data).text);
     if (status <= 0)
         return status;
     free(ret_source->name);

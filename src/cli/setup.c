@@ -20,9 +20,11 @@ static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct br
 {
     if (getcwd(cwd, PATH_LENGTH_MAX + 1))
         return 0;
-    if (needed)
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
-                         "cannot find out the working directory. Use -D to run without it");
+    if (needed) {
+        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out the working directory");
+        return brig_advise(err, BRIG_E_SYSTEM,
+                           "Go into one that exists, or use -D to run without it");
+    }
     memcpy(cwd, "/", sizeof("/"));
     return 0;
 }

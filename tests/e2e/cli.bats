@@ -155,6 +155,11 @@ brig_in() {
     output_has "use --rdir? to do without"
     must_exit 125 brig --storage /etc -j any -m strict true
     output_has "Choose another place with --storage"
+    as user mkdir gone
+    must_exit 125 run_as_user sh -c "cd gone && rmdir ../gone && exec '$BRIG' true"
+    [ "$output" = "brig: cannot find out the working directory: No such file or directory. Go into one that exists, or use -D to run without it" ]
+    must_exit 125 brig mask "$(if lib_is_root; then lib_user_home; else echo "$HOME"; fi)"
+    output_has "is the whole home directory; choose the mode bare or strict"
     must_exit 125 brig --seccomp dev -r "$BRIG" "$BRIG" -m sealed -D true
     output_has "unless it was started with --allow-nested"
     if lib_is_root; then

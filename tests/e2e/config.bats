@@ -149,6 +149,20 @@ conf() {
     [ "$output" = brig ]
 }
 
+@test "a link to a configuration that is gone is no missing one" {
+    local name
+    for name in default.conf touch.conf default.jail; do
+        as user ln -s "$SCRATCH/gone" "$CONFIG/$name"
+        must_exit 125 brig touch made
+        output_has "'$CONFIG/$name' is a link to what is not there"
+        rm "$CONFIG/$name"
+    done
+    [ ! -e made ]
+    conf default.conf 'mode sealed' 'conf? gone'
+    as user ln -s "$SCRATCH/nothing" "$CONFIG/gone"
+    must brig touch made
+}
+
 @test "a configuration others can write is refused" {
     conf default.conf 'mode sealed'
     must brig true

@@ -109,6 +109,20 @@ conf() {
     [ ! -e "$CONFIG/default.jail" ] && [ ! -e "$CONFIG/default.changes" ] && [ ! -e .git ]
 }
 
+@test "why answers at home, too" {
+    cd "$HOME_DIR"
+    must_exit 125 brig explain
+    must brig why /etc/passwd .brigtest-open
+    output_has "is not granted unless it is asked for: this is what holds with -D"
+    output_has "read-only     view host"
+    output_has "home copied on writing"
+    must brig why -d "$HOME_DIR" .brigtest-open
+    output_has "the real file"
+    cd "$PROJECT"
+    must brig why note
+    output_lacks "with -D"
+}
+
 @test "why knows hosts from paths" {
     must brig why example.com:443
     output_has "reachable     net open  [mode casual]"

@@ -275,7 +275,7 @@ watcher() {
         shift
     done
     run_as_user "$BRIG" -m "${MODE:-casual}" -j "$name" "${options[@]}" -- sh -c "
-        ls -aR ~/mlive* >/dev/null 2>&1; cat ~/mlive*/* ~/mlive* >/dev/null 2>&1
+        ls -laR ~/mlive* >/dev/null 2>&1; cat ~/mlive*/* ~/mlive* >/dev/null 2>&1
         echo >begun; for i in \$(seq 100); do [ -e go ] && break; sleep 0.1; done; $2" 3>&- &
     WATCHER=$!
     wait_for begun

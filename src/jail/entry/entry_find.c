@@ -152,11 +152,11 @@ static int read_record(int fd, struct entry_record *ret_record, struct brig_erro
 
 static int refuse(pid_t pid, int why, struct brig_error *err)
 {
-    if (why == -EACCES || why == -EPERM)
-        return brig_fail(err, BRIG_E_SYSTEM, -why,
-                         "process %d is not yours. If it is a brig that root started: sudo brig "
-                         "enter --pid %d",
-                         pid, pid);
+    if (why == -EACCES || why == -EPERM) {
+        (void)brig_fail(err, BRIG_E_SYSTEM, -why, "process %d is not yours", pid);
+        return brig_advise(err, BRIG_E_SYSTEM,
+                           "If it is a brig that root started: sudo brig enter --pid %d", pid);
+    }
     return brig_fail(err, BRIG_E_NOT_FOUND, 0,
                      "process %d is no brig with a run that can be entered; see brig list", pid);
 }
