@@ -193,56 +193,78 @@ static int settle_all(struct placeholders *placeholders, struct brig_error *err)
     return status;
 }
 
-/* Without a journal a crash leaves an empty directory behind, which is no reason not to run. */
-static void make_wanted(struct placeholders *placeholders)
+/* Announces what is wanted. Without a journal a crash leaves an empty directory behind, which is no reason not
+ * to run. */
+static void announce(struct placeholders *placeholders)
 {
     struct str *records = &placeholders->records;
-    if (placeholders->settled == placeholders->count || placeholders->failure.code < 0)
-        return;
     str_append_char(records, '\0'); /* the last */
-    bool locked = journal_lock(placeholders->journal);
-    off_t start = locked ? journal_append(placeholders->journal, records) : -1;
-    (void)settle_all(placeholders, &placeholders->failure);
-    if (start >= 0) {
-        journal_rewrite(placeholders->journal, records, start);
-        placeholders->records_at = start;
-        placeholders->records_end = start + (off_t)records->length - 1;
+    placeholders->announced = journal_lock(placeholders->journal);
+    placeholders->records_at =
+        placeholders->announced ? journal_append(placeholders->journal, records) : -1;
+}
+
+/* Writes down what has become of it. */
+static void conclude(struct placeholders *placeholders)
+{
+    struct str *records = &placeholders->records;
+    if (placeholders->records_at >= 0) {
+        journal_rewrite(placeholders->journal, records, placeholders->records_at);
+        placeholders->records_end = placeholders->records_at + (off_t)records->length - 1;
     }
-    if (locked)
+    if (placeholders->announced)
         journal_unlock(placeholders->journal);
+    placeholders->announced = false;
     records->length = 0;
 }
 
-static void *make_beside(void *arg)
+static bool are_settled(const struct placeholders *placeholders)
 {
-    make_wanted(arg);
+    return placeholders->settled == placeholders->count || placeholders->failure.code < 0;
+}
+
+/* System calls and nothing else: memory is the main thread's alone, whose malloc knows of no other. */
+static void *settle_beside(void *arg)
+{
+    struct placeholders *placeholders = arg;
+    (void)settle_all(placeholders, &placeholders->failure);
     return NULL;
 }
 
 void placeholders_make_beside(struct placeholders *placeholders)
 {
     sigset_t all, before;
-    if (placeholders->settled == placeholders->count || placeholders->making ||
-        sysconf(_SC_NPROCESSORS_ONLN) < 2)
+    if (are_settled(placeholders) || placeholders->making || sysconf(_SC_NPROCESSORS_ONLN) < 2)
         return;
+    announce(placeholders);
     (void)sigfillset(&all); /* signals are the others' */
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     placeholders->making =
-        pthread_create(&placeholders->maker, NULL, make_beside, placeholders) == 0;
+        pthread_create(&placeholders->maker, NULL, settle_beside, placeholders) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!placeholders->making) {
+        (void)settle_beside(placeholders);
+        conclude(placeholders);
+    }
 }
 
 static void wait_for_maker(struct placeholders *placeholders)
 {
-    if (placeholders->making)
-        (void)pthread_join(placeholders->maker, NULL);
+    if (!placeholders->making)
+        return;
+    (void)pthread_join(placeholders->maker, NULL);
     placeholders->making = false;
+    conclude(placeholders);
 }
 
 int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
 {
     wait_for_maker(placeholders);
-    make_wanted(placeholders);
+    if (!are_settled(placeholders)) {
+        announce(placeholders);
+        (void)settle_all(placeholders, &placeholders->failure);
+        conclude(placeholders);
+    }
     if (placeholders->failure.code < 0 && err)
         *err = placeholders->failure;
     return placeholders->failure.code;

@@ -64,8 +64,9 @@ struct placeholders {
     struct brig_error failure; /* why not all could be made, for who asks again */
     int *removed;              /* open still: see placeholders_remove() */
     size_t removed_count;
-    pthread_t maker; /* if it is at work */
-    bool making;
+    bool announced; /* the journal is locked, until it says what has become of them */
+    bool making;    /* by this thread */
+    pthread_t maker;
 };
 
 #define PLACEHOLDERS_INIT                                                                          \
@@ -83,7 +84,7 @@ int placeholders_want(struct placeholders *placeholders, int dir_fd, const char 
                       const char *name, enum placeholder_kind kind, struct brig_error *err);
 
 /* Has a thread begin with what placeholders_make() does, which then waits for it. Nothing else may be
- * done with them meanwhile. Without a second CPU, or a thread, nothing happens. */
+ * done with them meanwhile. With one CPU nothing happens. */
 void placeholders_make_beside(struct placeholders *placeholders);
 
 /* Makes what is wanted, unless it exists, and locks it. What nobody could make here (a read-only

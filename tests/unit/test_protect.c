@@ -253,6 +253,45 @@ static void test_records(void)
     tap_ok(!parse_record(text.data + at, &record), "what was not made is no record");
 }
 
+/* Made by a thread, in memory that is being used meanwhile. */
+static void test_beside(void)
+{
+    struct placeholders placeholders;
+    begin(&placeholders);
+    autoclose int fd = open("held", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char name[16];
+    int wanted = 0;
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(name, sizeof name, "beside-%d", i);
+        wanted += placeholders_want(&placeholders, fd, "held", name, PLACEHOLDER_DIRECTORY, NULL);
+    }
+    placeholders_make_beside(&placeholders);
+    placeholders_make_beside(&placeholders);
+    for (int i = 0; i < 1000; i++)
+        free(calloc(1, (size_t)i + 1));
+    tap_ok(wanted == 0 && placeholders_make(&placeholders, NULL) == 0 &&
+               placeholders_make(&placeholders, NULL) == 0 && !placeholders.making,
+           "what a thread has begun with is waited for");
+    tap_ok(exists("held/beside-0") && exists("held/beside-39"), "and there");
+    tap_ok(journal_size() > 0, "and written down");
+    placeholders_done(&placeholders);
+    tap_ok(!exists("held/beside-0") && !exists("held/beside-39"), "and removed");
+    begin(&placeholders);
+    (void)placeholders_want(&placeholders, fd, "held", "beside", PLACEHOLDER_DIRECTORY, NULL);
+    placeholders_make_beside(&placeholders);
+    placeholders_done(&placeholders);
+    tap_ok(!exists("held/beside"), "also where nobody asks for it");
+    autoclose int nowhere = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct brig_error err = {0};
+    begin(&placeholders);
+    (void)placeholders_want(&placeholders, nowhere, "/proc/self", "a", PLACEHOLDER_DIRECTORY, NULL);
+    placeholders_make_beside(&placeholders);
+    int status = placeholders_make(&placeholders, &err);
+    tap_ok(placeholders.items[0].state == PLACEHOLDER_IMPOSSIBLE || (status < 0 && err.code < 0),
+           "a failure is told by who waits for it");
+    placeholders_done(&placeholders);
+}
+
 static void test_closed(void)
 {
     struct placeholders placeholders;
@@ -502,6 +541,7 @@ int main(void)
     test_crash();
     test_announced();
     test_records();
+    test_beside();
     test_closed();
     test_failed();
     test_journal_text();
