@@ -66,6 +66,20 @@ without() {
     done
 }
 
+@test "what is granted at two places is at both, with what is hidden and protected there" {
+    jail user ot
+    local calls
+    run_as_user sh -c 'echo hidden >secret'
+    for calls in pivot_root=EPERM pidfd_open; do
+        must without "$calls" -d "$H/ot-here" -d "$H/ot-here:/mnt" --mask "$H/ot-here/secret" -- \
+            sh -c 'cat secret /mnt/secret && touch made /mnt/made-too && ! mkdir .git/hooks /mnt/.git/hooks 2>/dev/null'
+        [ -z "$output" ]
+        [ -e made ]
+        [ -e made-too ]
+        rm -f made made-too
+    done
+}
+
 @test "what lies below or above what a jail has of its own is granted all the same" {
     jail user ot
     run_as_user mkdir -p /tmp/ot-tmp

@@ -70,6 +70,7 @@ int view_open_sources(struct view *view, struct brig_error *err)
         if (found > 0)
             view->sources[view->source_count++] =
                 (struct view_own_source){.path = grant->source,
+                                         .dest = grant->dest,
                                          .access = grant->access,
                                          .dev = info.st_dev,
                                          .ino = info.st_ino,
@@ -78,13 +79,15 @@ int view_open_sources(struct view *view, struct brig_error *err)
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
+/* What is granted at two places has a tree for each: one that is attached is moved by attaching it again. */
 int view_source_slot(const struct view *view, const struct policy_grant *grant,
                      const struct stat *info)
 {
     for (size_t i = 0; i < view->source_count; i++) {
         const struct view_own_source *source = &view->sources[i];
         if (source->access == grant->access && source->dev == info->st_dev &&
-            source->ino == info->st_ino && strcmp(source->path, grant->source) == 0)
+            source->ino == info->st_ino && strcmp(source->path, grant->source) == 0 &&
+            strcmp(source->dest, grant->dest) == 0)
             return source->slot;
     }
     return PLAN_NO_SLOT;
