@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig stop`: ends what runs in a jail, and lets go of its mounts. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,17 +10,24 @@
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/message.h"
+#include "cli/runs.h"
 #include "home/jails.h"
 
 /* A brig that is asked to end gives its command a grace; longer than any sensible one it is not
  * waited for. */
 #define PATIENCE_MS 10000
 #define STEP_MS 20
+#define SILENCE_MS                                                                                 \
+    1000 /* an interactive shell does not end by SIGTERM: then it is said what is waited for */
 
-static void signal_all(const struct home_state *state, int signal)
+/* One that is not ours to signal, or 0. */
+static pid_t signal_all(const struct home_state *state, int signal)
 {
+    pid_t refused = 0;
     for (size_t i = 0; i < state->pid_count; i++)
-        (void)kill(state->pids[i], signal);
+        if (kill(state->pids[i], signal) < 0 && errno == EPERM)
+            refused = state->pids[i];
+    return refused;
 }
 
 static int stop_jail(const char *storage, const char *name, uid_t uid, struct brig_error *err)
@@ -28,17 +36,58 @@ static int stop_jail(const char *storage, const char *name, uid_t uid, struct br
     int status = home_ask(storage, name, uid, &state, err);
     if (status < 0)
         return status;
-    signal_all(&state, SIGTERM);
+    pid_t refused = signal_all(&state, SIGTERM);
+    if (refused) {
+        (void)brig_fail(err, BRIG_E_STATE, EPERM, "cannot end process %d in the jail '%s'", refused,
+                        name);
+        return brig_advise(err, BRIG_E_STATE, "If root started it: sudo brig stop %s", name);
+    }
     for (int waited = 0; state.held; waited += STEP_MS) {
         status = home_stop(storage, name, uid, &state, err);
         if (status != BRIG_E_STATE)
             return status;
+        if (waited == SILENCE_MS && state.pid_count > 0)
+            message_note("waiting for process %d in the jail '%s', for %d seconds at most",
+                         state.pids[0], name, PATIENCE_MS / 1000);
         if (waited == PATIENCE_MS) /* with brig the jail dies */
-            signal_all(&state, SIGKILL);
+            (void)signal_all(&state, SIGKILL);
         if (waited > 2 * PATIENCE_MS)
             return status;
         (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
     }
+    return 0;
+}
+
+static bool is_held(const struct home_state *state, pid_t pid)
+{
+    for (size_t i = 0; i < state->pid_count; i++)
+        if (state->pids[i] == pid)
+            return true;
+    return false;
+}
+
+/* Root's own runs in a user's jail, which the user cannot signal. The user's holder could name any
+ * process, so it must be a run of ours that says itself that it is in this jail. */
+static int end_own(const struct jails_place *place, const char *name, struct brig_error *err)
+{
+    static struct runs runs; /* too large for the stack */
+    struct home_state state;
+    int status = home_ask(place->storage, name, place->uid, &state, err);
+    if (status == 0 && state.pid_count > 0)
+        status = runs_find(place, name, &runs, err);
+    if (status < 0 || state.pid_count == 0)
+        return status;
+    for (size_t i = 0; i < runs.count; i++) {
+        const struct entry *run = &runs.items[i];
+        if (!is_held(&state, run->supervisor))
+            continue;
+        (void)kill(run->supervisor, SIGTERM);
+        for (int waited = 0; waited <= PATIENCE_MS && entry_is_alive(run); waited += STEP_MS)
+            (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+        if (entry_is_alive(run))
+            (void)kill(run->supervisor, SIGKILL);
+    }
+    runs_done(&runs);
     return 0;
 }
 
@@ -60,7 +109,8 @@ static int stop_all(struct jails_place *place, int count, char **names, struct b
     for (int i = 0; i < count && status >= 0; i++)
         status = check(place, names[i], err);
     for (int i = 0; i < count && status >= 0 && place->stranger != (uid_t)-1; i++)
-        status = stop_jail(place->storage, names[i], place->stranger, err);
+        if ((status = stop_jail(place->storage, names[i], place->stranger, err)) >= 0)
+            status = end_own(place, names[i], err);
     if (status >= 0)
         status = jails_become_user(place, err);
     for (int i = 0; i < count && status >= 0; i++)

@@ -14,10 +14,12 @@
 #include "cli/protect_parts.h"
 #include "cli/settings.h"
 
-/* brig's own directories, as they are spelt and as they really are; NULL where there is none. */
+/* brig's own directories, as they are spelt and, once that is asked for, as they really are; NULL where
+ * there is none. */
 struct hidden {
     const char *spelt[2];
     char *real[2];
+    bool found;
 };
 
 static void hidden_done(struct hidden *hidden)
@@ -26,13 +28,21 @@ static void hidden_done(struct hidden *hidden)
     free(hidden->real[1]);
 }
 
-static bool is_hidden(const struct hidden *hidden, const char *path)
+static bool is_in(const char *const directories[2], const char *path)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt); i++)
-        if ((hidden->spelt[i] && path_is_beneath(hidden->spelt[i], path)) ||
-            (hidden->real[i] && path_is_beneath(hidden->real[i], path)))
+    for (size_t i = 0; i < 2; i++)
+        if (directories[i] && path_is_beneath(directories[i], path))
             return true;
     return false;
+}
+
+static bool is_hidden(struct hidden *hidden, const char *path)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt) && !hidden->found; i++)
+        hidden->real[i] = hidden->spelt[i] ? realpath(hidden->spelt[i], NULL) : NULL;
+    hidden->found = true;
+    const char *const real[2] = {hidden->real[0], hidden->real[1]};
+    return is_in(hidden->spelt, path) || is_in(real, path);
 }
 
 static int protect_in_roots(struct protect_scan *scan, const char *path, struct brig_error *err)
@@ -49,7 +59,7 @@ static int protect_in_roots(struct protect_scan *scan, const char *path, struct 
 }
 
 /* By its name, as links on the way could be replaced, and as what it is. */
-static int protect_file(struct protect_scan *scan, const struct hidden *hidden, const char *path,
+static int protect_file(struct protect_scan *scan, struct hidden *hidden, const char *path,
                         struct brig_error *err)
 {
     autofree char *real = realpath(path, NULL);
@@ -60,9 +70,23 @@ static int protect_file(struct protect_scan *scan, const struct hidden *hidden, 
     return protect_in_roots(scan, real, err);
 }
 
+/* What a run has read. Right in brig's own directories, where nearly all is, links are looked at
+ * anyway: here, and in home.c for jails. */
+static int protect_read(struct protect_scan *scan, struct hidden *hidden, const char *path,
+                        struct brig_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt); i++) {
+        size_t length = hidden->spelt[i] ? strlen(hidden->spelt[i]) : 0;
+        if (length > 0 && path_is_beneath(hidden->spelt[i], path) && path[length] == '/' &&
+            !strchr(path + length + 1, '/'))
+            return 0;
+    }
+    return protect_file(scan, hidden, path, err);
+}
+
 /* Also those that this run has not read: another may. */
-static int protect_links(struct protect_scan *scan, const struct hidden *hidden,
-                         const char *directory, struct brig_error *err)
+static int protect_links(struct protect_scan *scan, struct hidden *hidden, const char *directory,
+                         struct brig_error *err)
 {
     autodir DIR *dir = opendir(directory);
     const struct dirent *item;
@@ -78,12 +102,12 @@ static int protect_links(struct protect_scan *scan, const struct hidden *hidden,
     return status;
 }
 
-static int protect_programs(struct protect_scan *scan, const struct hidden *hidden,
+static int protect_programs(struct protect_scan *scan, struct hidden *hidden,
                             const struct settings_programs *programs, struct brig_error *err)
 {
     int status = 0;
     for (size_t i = 0; i < programs->count && status == 0; i++)
-        status = protect_file(scan, hidden, programs->items[i].path, err);
+        status = protect_read(scan, hidden, programs->items[i].path, err);
     return status;
 }
 
@@ -93,11 +117,9 @@ int protect_own(struct protect_scan *scan, struct brig_error *err)
     __attribute__((cleanup(hidden_done))) struct hidden hidden = {
         .spelt = {settings->config_dir, settings->storage},
     };
-    for (size_t i = 0; i < ARRAY_LENGTH(hidden.spelt); i++)
-        hidden.real[i] = hidden.spelt[i] ? realpath(hidden.spelt[i], NULL) : NULL;
     int status = settings->config_dir ? protect_links(scan, &hidden, settings->config_dir, err) : 0;
     for (size_t i = 0; i < settings->source_count && status == 0; i++)
-        status = protect_file(scan, &hidden, settings->sources[i], err);
+        status = protect_read(scan, &hidden, settings->sources[i], err);
     if (status == 0)
         status = protect_programs(scan, &hidden, &settings->scripts, err);
     return status < 0 ? status : protect_programs(scan, &hidden, &settings->initjails, err);

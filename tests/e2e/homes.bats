@@ -215,6 +215,26 @@ home_hash() {
     must by sudo -u
 }
 
+@test "what root has started in a user's jail, root ends, and the user is told" {
+    lib_is_root || cannot "this is about root"
+    local mode run
+    jail sudo stopping
+    for mode in casual strict; do
+        by sudo -m "$mode" -j stopping -- sh -c ': >up; exec sleep 600' 3>&- &
+        run=$!
+        await up
+        if [ "$mode" = casual ]; then
+            must_exit 125 run_as_user "$BRIG" stop stopping
+            output_has "If root started it: sudo brig stop stopping"
+        fi
+        must by sudo stop stopping
+        wait "$run" || true
+        run_as_user rm up
+        must by sudo list
+        output_lacks "pid "
+    done
+}
+
 @test "bare and strict: an empty home of the jail's own, which it keeps" {
     local who mode
     for who in $(everyone); do

@@ -623,6 +623,9 @@ start() { # start WHO SCRIPT
         must_fail jail "$who" -- sh -c 'echo x >>dots/other.conf'
         must_fail jail "$who" -- sh -c 'echo x >>dots/part.conf'
         must_fail jail "$who" -- mv dots gone
+        as "$(owner "$who")" sh -c 'mkdir ../config/brig/sub && ln -s "$PWD/dots/other.conf" ../config/brig/sub/deep.conf && rm ../config/brig/other.conf && echo "conf sub/deep.conf" >../config/brig/deep.conf'
+        must_fail jail "$who" -C deep -- sh -c 'echo x >>dots/other.conf'
+        as "$(owner "$who")" ln -s ../../p/dots/other.conf ../config/brig/other.conf
         must_fail jail "$who" -C ./here.conf -- sh -c 'echo x >>here.conf'
         must_fail jail "$who" -C ./dots/../here.conf -- sh -c 'echo x >>here.conf'
         must_fail jail "$who" --script ./script -- sh -c 'echo x >>script'
