@@ -47,8 +47,7 @@ int jails_place_find(struct jails_place *ret_place, struct brig_error *err)
     identity_find(&ret_place->identity);
     const struct identity *identity = &ret_place->identity;
     ret_place->uid = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
-    ret_place->stranger =
-        geteuid() == 0 ? POLICY_STRANGER_UID + ret_place->uid % POLICY_STRANGER_COUNT : (uid_t)-1;
+    ret_place->stranger = geteuid() == 0 ? policy_stranger_uid(ret_place->uid) : (uid_t)-1;
     return find_storage(identity, ret_place->storage, sizeof ret_place->storage, err);
 }
 
@@ -96,9 +95,10 @@ int jails_unmount(const char *storage, const char *name, const struct identity *
     uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
     struct unmounting unmounting = {.storage = storage};
     /* Root's jails may have an id of their own. */
-    const uid_t ids[] = {user, POLICY_STRANGER_UID + user % POLICY_STRANGER_COUNT};
+    bool root = geteuid() == 0;
+    const uid_t ids[] = {user, root ? policy_stranger_uid(user) : user};
     int status = 0;
-    for (size_t i = 0; i < (geteuid() == 0 ? ARRAY_LENGTH(ids) : 1) && status >= 0; i++) {
+    for (size_t i = 0; i < (root ? ARRAY_LENGTH(ids) : 1) && status >= 0; i++) {
         unmounting.uid = ids[i];
         status = name ? unmount_one(&unmounting, name, err)
                       : jails_each(storage, ids[i], false, visit, &unmounting, err);

@@ -284,7 +284,7 @@ void policy_be_stranger(struct brig_policy *policy, uid_t user)
         policy->inside_uid = user;
     if (policy->inside_gid == (gid_t)-1 && user != 0)
         policy->inside_gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : user;
-    policy->host_uid = POLICY_STRANGER_UID + user % POLICY_STRANGER_COUNT;
+    policy->host_uid = policy_stranger_uid(user);
     policy->host_gid = policy->host_uid;
     policy->stranger = true;
     policy->owner = user;

@@ -17,7 +17,8 @@
 #define POLICY_PRIVATE_MAX 64
 #define POLICY_PRIVATE_FILES_MAX 1024
 #define POLICY_FILE_BYTES_MAX ((size_t)64 << 20)
-/* Host ids of jails that root gives one of their own: a range no distribution hands out. */
+/* Host ids of jails that root gives one of their own, where none are set aside for it (see
+ * policy_stranger_uid()): a range no distribution hands out. */
 #define POLICY_STRANGER_UID 1900000000U
 #define POLICY_STRANGER_COUNT 10000000U
 /* What root's own jail sees itself as. */
@@ -187,6 +188,9 @@ void policy_env_done(struct policy_env *env); /* releases what a rule owns */
 /* Gives the jail a host id of its own, which root alone can; inside it is who it was. The id is one of
  * a range that no distribution hands out, the same for the same user. */
 void policy_be_stranger(struct brig_policy *policy, uid_t user);
+/* The id of such a jail that acts for a user, 0 for root itself: of the range that /etc/subuid has for
+ * `brig`, else of one of our own. */
+uid_t policy_stranger_uid(uid_t user);
 
 /* Checks what only makes sense of the whole: returns 0 or BRIG_E_INVALID naming the rule. */
 int policy_validate(const struct brig_policy *policy, struct brig_error *err);

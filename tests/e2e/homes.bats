@@ -480,7 +480,7 @@ holder_of() {
     must run_as_user "$BRIG" cp verbs:copied back
     [ "$(cat back)" = outside ]
     must run_as_user "$BRIG" stop verbs
-    ! wait "$run"
+    if wait "$run"; then false; fi # it was ended
     # and when it does not.
     must run_as_user "$BRIG" cp verbs:file there
     [ "$(cat there)" = inside ]
@@ -532,4 +532,46 @@ holder_of() {
     [ "$status" -eq 125 ]
     output_has "--storage"
     rmdir "$HOME_OF_USER/.mounted"
+}
+
+# with_ranges LINE COMMAND…: with another /etc/subuid.
+with_ranges() {
+    echo "$1" >"$SCRATCH/subuid"
+    shift
+    unshare -m --propagation private sh -ec 'mount --bind "$1" /etc/subuid; shift; exec "$@"' - "$SCRATCH/subuid" "$@"
+}
+
+# id_of COMMAND…: the host's id of what runs in the jail, which makes `up` and ends with `enough`.
+id_of() {
+    rm -f up enough
+    "$@" sh -c ': >up; while [ ! -e enough ]; do sleep 0.1; done' 3>&- &
+    local run=$!
+    await up
+    ps -eo uid=,args= | awk '/: >up; while/ && !/brig/ && !/awk/ { print $1; exit }' >id
+    touch enough
+    wait "$run"
+}
+
+@test "root's jails have ids of the range that is set aside for them" {
+    lib_is_root || cannot "only root gives ids away"
+    [ -f /etc/subuid ] || touch /etc/subuid
+    local user
+    user=$(id -u "$LIB_USER")
+    export BRIG_CONFIG_DIR=$ROOT_STORE
+    mkdir -m 0777 shared && cd shared
+    local brig=("$BRIG" -m strict -j "ids-$$" --)
+    id_of with_ranges 'ann:100000:65536' "${brig[@]}"
+    [ "$(cat id)" = 1900000000 ]
+    must with_ranges 'ann:100000:65536' "$BRIG" rm "ids-$$"
+    id_of with_ranges 'brig:777000000:100000' "${brig[@]}"
+    [ "$(cat id)" = 777000000 ]
+    must with_ranges 'brig:777000000:100000' "$BRIG" list
+    output_has "ids-$$"
+    must with_ranges 'brig:777000000:100000' "$BRIG" rm "ids-$$"
+    unset BRIG_CONFIG_DIR
+    jail sudo ids
+    chown "$LIB_USER:" .
+    id_of with_ranges 'brig:777000000:100000' env SUDO_UID="$user" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" HOME="$HOME_OF_USER" "$BRIG" -m strict -j ids --
+    [ "$(cat id)" = $((777000000 + user % 100000)) ]
+    must with_ranges 'brig:777000000:100000' env SUDO_UID="$user" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" HOME="$HOME_OF_USER" "$BRIG" -u -j ids
 }
