@@ -176,6 +176,21 @@ static int settle(struct placeholder_dir *dir, struct placeholder *item, struct 
     return brig_advise(err, failed, "Use --unprotect '%s' to do without", item->name);
 }
 
+/* What is there already is somebody's, and no record may say that it is ours: if we die before they are
+ * settled, the next run goes by them, and the user may well have an empty directory of that name. */
+static void leave_out_found(struct placeholders *placeholders)
+{
+    const struct str *records = &placeholders->records;
+    size_t at = 0;
+    for (size_t i = placeholders->settled; i < placeholders->count && !records->failed; i++) {
+        const struct placeholder *item = &placeholders->items[i];
+        struct stat info;
+        if (fstatat(placeholders->dirs[item->dir].fd, item->name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            journal_settle(records->data + at, item->kind, 0);
+        at += strlen(records->data + at) + 1;
+    }
+}
+
 /* Makes them, and fills their inodes in. */
 static int settle_all(struct placeholders *placeholders, struct brig_error *err)
 {
@@ -187,13 +202,15 @@ static int settle_all(struct placeholders *placeholders, struct brig_error *err)
         status = settle(&placeholders->dirs[item->dir], item, err);
         if (records->failed)
             continue;
-        journal_settle(records->data + at, item->state == PLACEHOLDER_MADE ? item->ino : 0);
+        journal_settle(records->data + at, item->kind,
+                       item->state == PLACEHOLDER_MADE ? item->ino : 0);
         at += strlen(records->data + at) + 1;
     }
     return status;
 }
 
-/* Without a journal a crash leaves an empty directory behind, which is no reason not to run. */
+/* Without a journal a crash leaves an empty directory behind, which is no reason not to run. Nothing is
+ * allocated here, as a thread may be doing this: see heap.h. */
 static void make_wanted(struct placeholders *placeholders)
 {
     struct str *records = &placeholders->records;
@@ -201,6 +218,7 @@ static void make_wanted(struct placeholders *placeholders)
         return;
     str_append_char(records, '\0'); /* the last */
     bool locked = journal_lock(placeholders->journal);
+    leave_out_found(placeholders);
     off_t start = locked ? journal_append(placeholders->journal, records) : -1;
     (void)settle_all(placeholders, &placeholders->failure);
     if (start >= 0) {
@@ -225,7 +243,8 @@ void placeholders_make_beside(struct placeholders *placeholders)
     if (placeholders->settled == placeholders->count || placeholders->making ||
         sysconf(_SC_NPROCESSORS_ONLN) < 2)
         return;
-    (void)sigfillset(&all); /* signals are the others' */
+    str_reserve(&placeholders->records, 1); /* for its last byte */
+    (void)sigfillset(&all);                 /* signals are the others' */
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     placeholders->making =
         pthread_create(&placeholders->maker, NULL, make_beside, placeholders) == 0;
