@@ -7,6 +7,7 @@
 #include "cli/heap.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -38,9 +39,16 @@ static _Alignas(ALIGNMENT) char first_piece[FIRST_BYTES];
 
 static struct {
     bool begun;
+    pthread_t owner;  /* who began */
     char *next, *end; /* what is left of the current piece; all zero */
     struct freed *freed[CLASSES];
 } heap;
+
+static void refuse_others(void)
+{
+    if (heap.begun && heap.owner != pthread_self())
+        abort();
+}
 
 /* The bytes of a class: 32, 40, 48, 56 would not be aligned, so steps are at least 16. */
 static size_t class_bytes(unsigned class)
@@ -73,6 +81,7 @@ static bool take_piece(void)
 {
     if (!heap.begun) {
         heap.begun = true;
+        heap.owner = pthread_self();
         heap.next = first_piece;
         heap.end = first_piece + FIRST_BYTES;
         return true;
@@ -109,6 +118,7 @@ static struct header *alloc_large(size_t bytes)
 static void *alloc(size_t size, bool *ret_used)
 {
     struct header *header = NULL;
+    refuse_others();
     *ret_used = false;
     size_t bytes = 0;
     if (!__builtin_add_overflow(size, sizeof *header, &bytes) && bytes <= PTRDIFF_MAX) {
@@ -154,6 +164,7 @@ void *heap_alloc_zeroed(size_t count, size_t size)
 static struct header *header_of(void *memory)
 {
     struct header *header = (struct header *)memory - 1;
+    refuse_others();
     if (header->state != IN_USE || header->class > CLASS_LARGE)
         abort();
     return header;

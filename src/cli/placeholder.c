@@ -176,6 +176,21 @@ static int settle(struct placeholder_dir *dir, struct placeholder *item, struct 
     return brig_advise(err, failed, "Use --unprotect '%s' to do without", item->name);
 }
 
+/* What is there already is somebody's, and no record may say that it is ours: if we die before they are
+ * settled, the next run goes by them, and the user may well have an empty directory of that name. */
+static void leave_out_found(struct placeholders *placeholders)
+{
+    const struct str *records = &placeholders->records;
+    size_t at = 0;
+    for (size_t i = placeholders->settled; i < placeholders->count && !records->failed; i++) {
+        const struct placeholder *item = &placeholders->items[i];
+        struct stat info;
+        if (fstatat(placeholders->dirs[item->dir].fd, item->name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            journal_settle(records->data + at, item->kind, 0);
+        at += strlen(records->data + at) + 1;
+    }
+}
+
 /* Makes them, and fills their inodes in. */
 static int settle_all(struct placeholders *placeholders, struct brig_error *err)
 {
@@ -187,7 +202,8 @@ static int settle_all(struct placeholders *placeholders, struct brig_error *err)
         status = settle(&placeholders->dirs[item->dir], item, err);
         if (records->failed)
             continue;
-        journal_settle(records->data + at, item->state == PLACEHOLDER_MADE ? item->ino : 0);
+        journal_settle(records->data + at, item->kind,
+                       item->state == PLACEHOLDER_MADE ? item->ino : 0);
         at += strlen(records->data + at) + 1;
     }
     return status;
@@ -200,6 +216,7 @@ static void announce(struct placeholders *placeholders)
     struct str *records = &placeholders->records;
     str_append_char(records, '\0'); /* the last */
     placeholders->announced = journal_lock(placeholders->journal);
+    leave_out_found(placeholders);
     placeholders->records_at =
         placeholders->announced ? journal_append(placeholders->journal, records) : -1;
 }

@@ -70,10 +70,9 @@ size_t journal_format(struct str *text, enum placeholder_kind kind, const char *
     return at;
 }
 
-void journal_settle(char *record, uint64_t ino)
+void journal_settle(char *record, enum placeholder_kind kind, uint64_t ino)
 {
-    if (ino == 0)
-        record[0] = '-';
+    record[0] = (char)(ino == 0 ? '-' : '0' + (int)kind);
     for (size_t i = INODE_DIGITS; i > 0; i--, ino /= 10)
         record[INODE_AT + i - 1] = (char)('0' + ino % 10);
 }
@@ -120,18 +119,28 @@ void journal_rewrite(int journal, const struct str *text, off_t at)
         (void)!pwrite(journal, text->data, text->length, at);
 }
 
+/* Where the last record ends, without memory for all of them; or -1. */
+static off_t find_end(int journal)
+{
+    char part[4096], before = '\0';
+    off_t at = 0;
+    ssize_t length;
+    while ((length = pread(journal, part, sizeof part, at)) > 0 && at < JOURNAL_MAX)
+        for (ssize_t i = 0; i < length; i++, at++) {
+            if (part[i] == '\0' && before == '\0')
+                return at;
+            before = part[i];
+        }
+    return length == 0 && before == '\0' ? at : -1;
+}
+
 off_t journal_append(int journal, const struct str *text)
 {
-    size_t at = 0;
-    if (!journal_is_empty(journal)) {
-        autofree char *all = read_journal(journal, &at);
-        if (!all)
-            return -1;
-    }
-    if (text->failed ||
-        pwrite(journal, text->data, text->length, (off_t)at) != (ssize_t)text->length)
+    off_t at = find_end(journal);
+    if (at < 0 || text->failed ||
+        pwrite(journal, text->data, text->length, at) != (ssize_t)text->length)
         return -1;
-    return (off_t)at;
+    return at;
 }
 
 bool journal_ends(int journal, off_t at)

@@ -23,9 +23,10 @@ void journal_unlock(int journal);
 size_t journal_format(struct str *text, enum placeholder_kind kind, const char *dir_path,
                       const char *name);
 /* Fills in the inode, as soon as there is one; with 0 it is a record no longer. */
-void journal_settle(char *record, uint64_t ino);
+void journal_settle(char *record, enum placeholder_kind kind, uint64_t ino);
 
-/* Writes records behind all others: where they are, or -1. And again at the same place. */
+/* Writes records behind all others: where they are, or -1. And again at the same place. Neither
+ * allocates anything. */
 off_t journal_append(int journal, const struct str *text);
 void journal_rewrite(int journal, const struct str *text, off_t at);
 

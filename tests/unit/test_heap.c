@@ -147,6 +147,20 @@ static void resize_freed(void)
     (void)heap_resize(memory, 4096);
 }
 
+static void *alloc_aside(void *arg)
+{
+    (void)arg;
+    return heap_alloc(64);
+}
+
+static void alloc_in_thread(void)
+{
+    pthread_t thread;
+    void *memory = heap_alloc(64);
+    if (memory && pthread_create(&thread, NULL, alloc_aside, NULL) == 0)
+        (void)pthread_join(thread, NULL);
+}
+
 static bool is_aborted(void (*function)(void))
 {
     pid_t child = fork();
@@ -168,5 +182,6 @@ int main(void)
     tap_ok(is_aborted(free_twice), "freeing twice ends the process");
     tap_ok(is_aborted(free_inside), "freeing what is no block does");
     tap_ok(is_aborted(resize_freed), "resizing what was freed does");
+    tap_ok(is_aborted(alloc_in_thread), "and so does a second thread");
     return tap_done();
 }

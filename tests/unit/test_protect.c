@@ -218,7 +218,7 @@ static void test_announced(void)
     (void)journal_format(&text, PLACEHOLDER_FILE, path, "never");
     (void)journal_format(&text, PLACEHOLDER_FILE, path, "somebodys");
     size_t found = journal_format(&text, PLACEHOLDER_DIRECTORY, path, "found");
-    journal_settle(text.data + found, 0);
+    journal_settle(text.data + found, PLACEHOLDER_DIRECTORY, 0);
     (void)mkdir("held/made", 0755);
     (void)mkdir("held/found", 0755);
     autofile FILE *half = fopen("held/half", "we");
@@ -236,6 +236,58 @@ static void test_announced(void)
     tap_is_int((int)journal_size(), 0, "and then forgotten");
 }
 
+/* A run that dies when it has announced what it wants, and made nothing yet. */
+static void announce_and_die(void)
+{
+    struct placeholders placeholders;
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%s/held", scratch);
+    begin(&placeholders);
+    int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    (void)placeholders_want(&placeholders, dir, path, "users", PLACEHOLDER_DIRECTORY, NULL);
+    (void)placeholders_want(&placeholders, dir, path, "ours", PLACEHOLDER_DIRECTORY, NULL);
+    str_append_char(&placeholders.records, '\0');
+    leave_out_found(&placeholders);
+    _exit(journal_append(placeholders.journal, &placeholders.records) < 0);
+}
+
+static void test_users(void)
+{
+    struct placeholders next;
+    int status = -1;
+    (void)mkdir("held/users", 0755);
+    pid_t child = fork();
+    if (child == 0)
+        announce_and_die();
+    (void)waitpid(child, &status, 0);
+    (void)mkdir("held/ours", 0755); /* this far it has come */
+    begin(&next);
+    placeholders_done(&next);
+    tap_ok(status == 0 && !exists("held/ours"), "what a dead run had made is removed");
+    tap_ok(rmdir("held/users") == 0, "an empty directory that was there before it is not");
+}
+
+/* The end of the journal, in all positions to a part of it that is read. */
+static void test_end(void)
+{
+    autoclose int journal = memfd_create("journal", MFD_CLOEXEC);
+    static char bytes[8193];
+    size_t wrong = 0;
+    memset(bytes, 'x', sizeof bytes);
+    for (size_t length = 4090; length < 4102; length++) {
+        bytes[length - 1] = '\0'; /* ends a record */
+        (void)!pwrite(journal, bytes, sizeof bytes, 0);
+        bytes[length - 1] = 'x';
+        (void)!pwrite(journal, "", 1, (off_t)length);
+        wrong += find_end(journal) != (off_t)length;
+        wrong += ftruncate(journal, (off_t)length) < 0 || find_end(journal) != (off_t)length;
+        wrong += ftruncate(journal, (off_t)length - 1) < 0 || find_end(journal) != -1;
+    }
+    wrong += ftruncate(journal, 0) < 0 || find_end(journal) != 0;
+    wrong += pwrite(journal, "\0old", 4, 0) != 4 || find_end(journal) != 0;
+    tap_ok(wrong == 0, "the last record is found wherever it ends");
+}
+
 static void test_records(void)
 {
     autostr struct str text = {0};
@@ -245,11 +297,11 @@ static void test_records(void)
     tap_ok(parse_record(text.data + other, &record) && record.ino == 0 &&
                record.kind == PLACEHOLDER_CLOSED && strcmp(record.path, "/d/m") == 0,
            "what is announced has no inode");
-    journal_settle(text.data + at, UINT64_MAX);
+    journal_settle(text.data + at, PLACEHOLDER_FILE, UINT64_MAX);
     tap_ok(parse_record(text.data + at, &record) && record.ino == UINT64_MAX &&
                record.kind == PLACEHOLDER_FILE && strcmp(record.path, "/d/n") == 0,
            "what is made has one");
-    journal_settle(text.data + at, 0);
+    journal_settle(text.data + at, PLACEHOLDER_FILE, 0);
     tap_ok(!parse_record(text.data + at, &record), "what was not made is no record");
 }
 
@@ -540,6 +592,8 @@ int main(void)
     test_used();
     test_crash();
     test_announced();
+    test_users();
+    test_end();
     test_records();
     test_beside();
     test_closed();
