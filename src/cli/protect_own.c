@@ -90,7 +90,7 @@ static int protect_file(struct protect_scan *scan, const struct hidden *hidden, 
         char *next = target_of(at);
         free(at);
         at = next;
-        hold = real ? PROTECT_HOLD_NOT : PROTECT_HOLD_DIRECTORY;
+        hold = real ? PROTECT_HOLD_NOT : PROTECT_HOLD_FILE; /* others read it meanwhile */
     }
     if (status < 0 || !real || strcmp(real, path) == 0)
         return status;

@@ -652,7 +652,8 @@ start() { # start WHO SCRIPT
         must_fail jail "$who" -- ln -sfn /etc/passwd dots/next.conf
         must_fail jail "$who" -- sh -c 'echo x >>dots/next.conf'
         must_fail jail "$who" -- sh -c 'echo x >>dots/missing.conf'
-        must_fail jail "$who" -- rmdir dots/missing.conf
+        must_fail jail "$who" -- rm -f dots/missing.conf
+        must jail "$who" -- [ ! -s dots/missing.conf ]
         [ "$(readlink dots/next.conf)" = last.conf ]
         [ ! -e dots/missing.conf ]
         must jail "$who" -- sh -c 'echo x >>dots/any.conf' # the twin
