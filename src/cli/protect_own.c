@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
 #include "cli/protect_parts.h"
 #include "cli/settings.h"
+
+#define HOPS_MAX 40 /* as the kernel follows */
 
 /* brig's own directories, as they are spelt and, once that is asked for, as they really are; NULL where
  * there is none. */
@@ -45,7 +48,8 @@ static bool is_hidden(struct hidden *hidden, const char *path)
     return is_in(hidden->spelt, path) || is_in(real, path);
 }
 
-static int protect_in_roots(struct protect_scan *scan, const char *path, struct brig_error *err)
+static int protect_in_roots(struct protect_scan *scan, const char *path, enum protect_hold hold,
+                            struct brig_error *err)
 {
     int status = 0;
     for (size_t i = 0; i < scan->root_count && status == 0; i++) {
@@ -53,21 +57,54 @@ static int protect_in_roots(struct protect_scan *scan, const char *path, struct 
         if (!path_is_beneath(root, path) || path[strlen(root)] != '/')
             continue;
         const char *rest = path + strlen(root) + 1;
-        status = protect_add_path(scan, root, rest, rest, PROTECT_HOLD_NOT, err);
+        status = protect_add_path(scan, root, rest, rest, hold, err);
     }
     return status;
 }
 
-/* By its name, as links on the way could be replaced, and as what it is. */
+static int protect_name(struct protect_scan *scan, struct hidden *hidden, const char *path,
+                        enum protect_hold hold, struct brig_error *err)
+{
+    if (strstr(path, "/../") || is_hidden(hidden, path))
+        return 0;
+    return protect_in_roots(scan, path, hold, err);
+}
+
+/* What the link at a path leads to next, without links in the directories above it as far as they are
+ * there; NULL if it is none. The caller frees it. */
+static char *target_of(const char *path)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    autofree char *above = length > 0 ? strdup(path) : NULL;
+    if (!above)
+        return NULL;
+    target[length] = '\0';
+    *(strrchr(above, '/') + 1) = '\0';
+    autofree char *real = realpath(above, NULL);
+    char *next = NULL;
+    return real && path_make_absolute(real, target, &next, NULL) == 0 ? next : NULL;
+}
+
+/* By its name, as links on the way could be replaced, by that of each link that it leads to, and as what
+ * it is. What a link leads to and is missing could be made: it is held. */
 static int protect_file(struct protect_scan *scan, struct hidden *hidden, const char *path,
                         struct brig_error *err)
 {
     autofree char *real = realpath(path, NULL);
-    bool by_name = !strstr(path, "/../") && !is_hidden(hidden, path);
-    int status = by_name ? protect_in_roots(scan, path, err) : 0;
-    if (status < 0 || !real || strcmp(real, path) == 0 || is_hidden(hidden, real))
+    autofree char *at = strdup(path);
+    enum protect_hold hold = PROTECT_HOLD_NOT;
+    int status = at ? 0 : brig_fail_nomem(err);
+    for (int links = 0; status == 0 && at && links <= HOPS_MAX; links++) {
+        status = protect_name(scan, hidden, at, hold, err);
+        char *next = target_of(at);
+        free(at);
+        at = next;
+        hold = real ? PROTECT_HOLD_NOT : PROTECT_HOLD_FILE; /* others read it meanwhile */
+    }
+    if (status < 0 || !real || strcmp(real, path) == 0)
         return status;
-    return protect_in_roots(scan, real, err);
+    return protect_name(scan, hidden, real, PROTECT_HOLD_NOT, err);
 }
 
 /* What a run has read. Right in brig's own directories, where nearly all is, links are looked at

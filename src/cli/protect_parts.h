@@ -20,7 +20,7 @@ struct str;
 enum protect_hold {
     PROTECT_HOLD_NOT,
     PROTECT_HOLD_DIRECTORY,
-    PROTECT_HOLD_FILE, /* in a git directory only, where nothing but git sees it, and expects a file */
+    PROTECT_HOLD_FILE, /* in a git directory, where nothing but git sees it, and what brig reads: a file is expected */
     PROTECT_HOLD_SELF,
     PROTECT_HOLD_CLOSED,
 };

@@ -184,11 +184,13 @@ static bool is_home_mask(const struct settings *settings, const char *value)
     return false;
 }
 
-/* A path in the home directory without what can be left out of it. */
+/* A path in the home directory without what can be left out of it. A shell leaves the "~" of --mask=~/x
+ * as it is, and what is typed so would hide nothing and be believed to. */
 static int home_path(const struct settings *settings, const char *value, char **ret_path,
                      struct brig_error *err)
 {
-    const char *path = is_home(settings, value) ? value + 1 : value;
+    bool spelt = is_home(settings, value) || str_starts_with(value, "~/");
+    const char *path = spelt ? value + 1 : value;
     autostr struct str rooted = {0};
     str_appendf(&rooted, "/%s", path);
     if (rooted.failed)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "home/masking.h"
+#include "home/mounts.h"
 
 #define EVENTS (IN_CREATE | IN_MOVED_TO | IN_ONLYDIR)
 #define PART_MAX 256
@@ -261,6 +262,8 @@ void masking_process(struct masking *masking)
         reads++;
     if (examined > EXAMINED_MAX)
         forget_all(masking);
-    if (about || examined > EXAMINED_MAX || reads == READS_MAX)
+    if (about || examined > EXAMINED_MAX || reads == READS_MAX) {
+        mounts_forget(); /* a directory that was replaced would stay the old one, without its files */
         masking_watch(masking);
+    }
 }

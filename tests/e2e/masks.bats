@@ -86,6 +86,15 @@ by_sudo() {
     }
 }
 
+@test "a mask that is spelt with a tilde, which no shell has replaced, is one of the home" {
+    made .mtilde
+    jail tilde
+    run_as_user sh -c "echo token >$H/.mtilde"
+    must run_as_user "$BRIG" -m casual -j tilde -- cat "$H/.mtilde" # the twin
+    # shellcheck disable=SC2088 # on purpose
+    must_fail run_as_user "$BRIG" -m casual -j tilde --mask '~/.mtilde' -- cat "$H/.mtilde"
+}
+
 @test "a masked link is hidden with what it points to" {
     made .mrc mdot
     jail target

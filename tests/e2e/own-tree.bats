@@ -80,6 +80,17 @@ without() {
     done
 }
 
+@test "more can be granted than there is room for before it is known how much" {
+    jail user ot
+    local calls grants=() i
+    run_as_user sh -c 'for i in $(seq 900); do mkdir "sub/$i"; done'
+    for i in $(seq 900); do grants+=(-r "$H/ot-here/sub/$i"); done
+    for calls in pivot_root=EPERM pidfd_open fsync; do
+        must without "$calls" "${grants[@]}" -- sh -c 'grep -c /ot-here/sub/ /proc/self/mountinfo'
+        [ "$output" -ge 900 ]
+    done
+}
+
 @test "what lies below or above what a jail has of its own is granted all the same" {
     jail user ot
     run_as_user mkdir -p /tmp/ot-tmp

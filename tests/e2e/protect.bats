@@ -641,6 +641,30 @@ start() { # start WHO SCRIPT
     done
 }
 
+@test "what brig goes by is protected over several links, and where nothing is yet" {
+    local who
+    for who in $(everyone); do
+        project "$who"
+        as "$(owner "$who")" sh -c '
+            mkdir ../config ../config/brig dots && echo "# mine" >dots/last.conf && ln -s last.conf dots/next.conf &&
+            ln -s ../../p/dots/next.conf ../config/brig/other.conf &&
+            ln -s "$PWD/dots/missing.conf" ../config/brig/missing.conf'
+        export XDG_CONFIG_HOME=$SCRATCH/config
+        must_fail jail "$who" -- rm dots/next.conf
+        must_fail jail "$who" -- mv dots/next.conf dots/gone
+        must_fail jail "$who" -- ln -sfn /etc/passwd dots/next.conf
+        must_fail jail "$who" -- sh -c 'echo x >>dots/next.conf'
+        must_fail jail "$who" -- sh -c 'echo x >>dots/missing.conf'
+        must_fail jail "$who" -- rm -f dots/missing.conf
+        must jail "$who" -- [ ! -s dots/missing.conf ]
+        [ "$(readlink dots/next.conf)" = last.conf ]
+        [ ! -e dots/missing.conf ]
+        must jail "$who" -- sh -c 'echo x >>dots/any.conf' # the twin
+        unset XDG_CONFIG_HOME
+        cd / && scratch_remove
+    done
+}
+
 @test "when the host replaces a file, its protection is put back and reported" {
     for who in $(everyone); do
         project "$who"

@@ -3,13 +3,16 @@
 #include "jail/job/spawn.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "policy/policy.h"
 #include "tap.h"
 
 #define NOBODY 65534
+#define MANY 900
 #define PATIENCE_MS 5000
 
 /* Begins with a jail as an ordinary user, says the pid of its first process (0: none was begun
@@ -30,6 +33,41 @@ static void caller_main(int out)
         _exit(1);
     for (;;)
         (void)pause();
+}
+
+/* A plan whose sources are opened first, see view_own.c: 0 if there is room for all of them, 2 if it has
+ * none of the kind. */
+static int plan_many(void)
+{
+    if (geteuid() == 0 &&
+        (setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0))
+        return 1;
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_CASUAL);
+    struct plan plan;
+    struct identity identity;
+    if (!policy)
+        return 1;
+    policy->jail_name = "many";
+    for (int i = 0; i < MANY; i++) {
+        char dest[32];
+        (void)snprintf(dest, sizeof dest, "/mnt/%d", i);
+        if (brig_policy_grant(policy, BRIG_READ_ONLY, "/usr", dest, 0, NULL) < 0)
+            return 1;
+    }
+    if (plan_begin(policy, PLAN_FULL, 0, &plan, &identity, NULL) < 0 ||
+        plan_begin_view(&plan, policy, &identity, NULL) < 0)
+        return 1;
+    return plan.slot_count < MANY ? 2 : plan.slot_count > plan.slot_room;
+}
+
+static void test_many(void)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(plan_many());
+    (void)waitpid(child, &status, 0);
+    tap_ok(status == 0, "there is room for all that is opened before the rest is known");
 }
 
 static bool is_there(pid_t pid)
@@ -65,5 +103,6 @@ int main(void)
     }
     (void)kill(caller, SIGKILL);
     (void)waitpid(caller, NULL, 0);
+    test_many();
     return tap_done();
 }

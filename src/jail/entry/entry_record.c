@@ -45,13 +45,9 @@ static void put_number(struct str *bytes, uint32_t number)
 static void put_text(struct str *bytes, const char *text)
 {
     size_t length = text ? strlen(text) : 0;
-    uint32_t number = text ? (uint32_t)length : ABSENT;
-    char *added = str_extend(bytes, sizeof number + length);
-    if (!added)
-        return;
-    memcpy(added, &number, sizeof number);
-    if (length > 0)
-        memcpy(added + sizeof number, text, length);
+    str_reserve(bytes, sizeof(uint32_t) + length);
+    put_number(bytes, text ? (uint32_t)length : ABSENT);
+    str_append_bytes(bytes, text ? text : "", length);
 }
 
 void entry_record_write(const struct entry_record *record, struct str *ret_bytes)

@@ -502,7 +502,8 @@ int plan_begin_view(struct plan *plan, const struct brig_policy *policy,
     int result = view_begin(plan, policy, identity, find_abi(policy), err);
     if (result < 0)
         return result;
-    make_slots(plan, FIRST_SLOTS);
+    make_slots(plan,
+               plan->slot_count + FIRST_SLOTS); /* for what is opened first, see view_own.c, too */
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 

@@ -16,10 +16,15 @@
 #include "jail/view/view_entries.h"
 #include "jail/walls/unenforced.h"
 
+/* Not themselves: they are large. */
+struct sorted {
+    const struct view_entry *entry;
+};
+
 static int compare_entries(const void *left, const void *right)
 {
-    const struct view_entry *a = *(const struct view_entry *const *)left;
-    const struct view_entry *b = *(const struct view_entry *const *)right;
+    const struct view_entry *a = ((const struct sorted *)left)->entry;
+    const struct view_entry *b = ((const struct sorted *)right)->entry;
     int order = strcmp(a->dest, b->dest); /* a parent sorts before what is below it */
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
@@ -490,18 +495,16 @@ int view_add_entries(struct view *view, struct brig_error *err)
     }
     if (view->plan->arena.failed)
         return brig_fail_nomem(err);
-    /* Not themselves: they are large. */
-    const struct view_entry **sorted =
-        arena_alloc_raw(&view->plan->arena, entries.count * sizeof *sorted);
+    struct sorted *sorted = arena_alloc_raw(&view->plan->arena, entries.count * sizeof *sorted);
     if (!sorted)
         return brig_fail_nomem(err);
     for (size_t i = 0; i < entries.count; i++)
-        sorted[i] = &entries.items[i];
+        sorted[i].entry = &entries.items[i];
     qsort(sorted, entries.count, sizeof *sorted, compare_entries);
     for (size_t i = 0; i < entries.count; i++) {
-        if (i + 1 < entries.count && strcmp(sorted[i]->dest, sorted[i + 1]->dest) == 0)
+        if (i + 1 < entries.count && strcmp(sorted[i].entry->dest, sorted[i + 1].entry->dest) == 0)
             continue; /* of two rules for one place, the later */
-        int result = lay(view, sorted[i], err);
+        int result = lay(view, sorted[i].entry, err);
         if (result < 0)
             return result;
     }
