@@ -59,7 +59,7 @@ void str_reserve(struct str *s, size_t more)
 
 char *str_extend(struct str *s, size_t length)
 {
-    if (!reserve(s, length))
+    if (!reserve(s, length) || !s->data)
         return NULL;
     char *added = s->data + s->length;
     s->length += length;

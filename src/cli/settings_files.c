@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/own.h"
@@ -272,12 +273,34 @@ static int add_mask(struct settings *settings, const char *value, bool unmask, u
     return 0;
 }
 
+/* A pattern that is spelt as a path: what is in the home directory it is about, wherever the jail has that.
+ * Elsewhere it would be the name of one file, which is not there, and hide nothing. */
+static int add_pattern(struct settings *settings, const char *path, unsigned flags,
+                       struct brig_error *err)
+{
+    const char *home = settings->home;
+    if (home && path_is_beneath(home, path) && strcmp(home, path) != 0)
+        return add_mask(settings, path + strlen(home) + 1, false, flags, err);
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' is a pattern, and those are for the home directory alone. Name what is "
+                     "to be hidden, or the directory it is in",
+                     str_shown(path).text);
+}
+
 int settings_set_mask(struct settings *settings, const struct setter *setter, const char *value,
                       struct brig_error *err)
 {
-    if (!is_home_mask(settings, value))
+    autofree char *path = NULL;
+    struct stat info;
+    if (is_home_mask(settings, value))
+        return add_mask(settings, value, false, setter->flags, err);
+    if (!strpbrk(value, "*?["))
         return settings_set_grant(settings, setter, value, err);
-    return add_mask(settings, value, false, setter->flags, err);
+    int status = make_absolute(settings, value, &path, err);
+    if (status < 0)
+        return status;
+    return lstat(path, &info) == 0 ? settings_set_grant(settings, setter, value, err)
+                                   : add_pattern(settings, path, setter->flags, err);
 }
 
 /* Takes back the masks at exactly this path. */

@@ -946,3 +946,19 @@ more" ]
     [ "$(cat "$SCRATCH/disk.aside-1/mkept")" = third ]
     must run_as_user "$BRIG" -u -j marks
 }
+
+@test "a pattern that is spelt as a path hides what it matches in the home, and is refused elsewhere" {
+    made mpattern
+    jail pattern
+    run_as_user sh -c "mkdir -p $H/mpattern; echo token >$H/mpattern/a.key; echo open >$H/mpattern/b"
+    must run_as_user "$BRIG" -m casual -j pattern -D -- cat "$H/mpattern/a.key"
+    must_fail run_as_user "$BRIG" -m casual -j pattern -D --mask "$H/mpattern/*.key" -- cat "$H/mpattern/a.key"
+    output_lacks token
+    must run_as_user "$BRIG" -m casual -j pattern -D --mask "$H/mpattern/*.key" -- cat "$H/mpattern/b"
+    must_exit 125 run_as_user "$BRIG" -m casual -j pattern -D --mask '/usr/*.key' -- true
+    output_has "'/usr/*.key' is a pattern, and those are for the home directory alone"
+    # What is really called so is no pattern.
+    run_as_user sh -c "echo token >$H/mpattern/'[x]'"
+    run run_as_user "$BRIG" -m casual -j pattern -D --mask "$H/mpattern/[x]" -- cat "$H/mpattern/[x]"
+    output_lacks token
+}
