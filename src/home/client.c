@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,7 +38,7 @@
 void home_mounts_done(struct home_mounts *mounts)
 {
     int fds[] = {mounts->home, mounts->tmp,   mounts->var_tmp, mounts->shm,
-                 mounts->run,  mounts->lease, mounts->lock};
+                 mounts->run,  mounts->lease, mounts->lock,    mounts->in_use};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -50,12 +51,14 @@ void home_mounts_done(struct home_mounts *mounts)
 struct given {
     int fds[HOME_GIVEN_COUNT];
     size_t count;
+    int in_use; /* see struct home_mounts */
 };
 
 static void given_done(struct given *given)
 {
     for (size_t i = 0; i < given->count; i++)
         (void)close(given->fds[i]);
+    own_close(&given->in_use);
 }
 
 /* Root makes it as the owner would. */
@@ -133,7 +136,10 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
         char path[4096];
         autoclose int home = make_stranger_part(storage, spec, "home", err);
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", home);
-        return home < 0 ? home : give(given, clone_tree(path, spec, err));
+        int status = home < 0 ? home : give(given, clone_tree(path, spec, err));
+        if (status == 0 && flock(home, LOCK_SH | LOCK_NB) == 0)
+            given->in_use = take_fd(&home);
+        return status;
     }
     int status = give(given, clone_tree(spec->user_home, spec, err));
     long store = status < 0 ? -1
@@ -358,7 +364,7 @@ static int join_once(const struct home_spec *spec, int called, struct home_begun
         return socket;
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
-    __attribute__((cleanup(given_done))) struct given given = {.count = 0};
+    __attribute__((cleanup(given_done))) struct given given = {.in_use = -1};
     autofree char *places = malloc(HOME_PLACES_MAX);
     if (!places)
         return brig_fail_nomem(err);
@@ -378,6 +384,7 @@ static int join_once(const struct home_spec *spec, int called, struct home_begun
         .shm = fds[HOME_FD_SHM],
         .run = fds[HOME_FD_RUN],
         .lock = fds[HOME_FD_LOCK],
+        .in_use = take_fd(&given.in_use),
         .lease = take_fd(&socket),
         .created = reply.created != 0,
         .crowded = reply.crowded != 0,

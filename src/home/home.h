@@ -51,9 +51,10 @@ struct home_spec {
 /* What a run got: detached mounts, and its place in the jail. */
 struct home_mounts {
     int home, tmp, var_tmp, shm, run; /* -1: none */
-    int lease;           /* the connection: the holder counts it as a run while it is open */
-    int lock;            /* keeps others from mounting the same again, should the holder die */
-    bool created;        /* the home is new */
+    int lease;    /* the connection: the holder counts it as a run while it is open */
+    int lock;     /* keeps others from mounting the same again, should the holder die */
+    int in_use;   /* of a jail with an id of its own: tells its owner, who cannot ask its holder */
+    bool created; /* the home is new */
     bool wants_preparer; /* see ready.h */
     /* What masks lead to by symbolic links, each ended by a NUL: relative to the home, or absolute if
      * it is not in it. The home has it hidden; grants and the host's view have not. */
@@ -67,7 +68,8 @@ struct home_mounts {
 #define HOME_MOUNTS_INIT                                                                           \
     (struct home_mounts)                                                                           \
     {                                                                                              \
-        .home = -1, .tmp = -1, .var_tmp = -1, .shm = -1, .run = -1, .lease = -1, .lock = -1        \
+        .home = -1, .tmp = -1, .var_tmp = -1, .shm = -1, .run = -1, .lease = -1, .lock = -1,       \
+        .in_use = -1                                                                               \
     }
 
 /* Calls the jail's holder, which has some looking to do before it can be asked: the connection, or -1

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -191,6 +192,20 @@ static int remove_part(int storage, const char *name, const char *part, struct b
     return tree_remove(storage, file, err);
 }
 
+/* A run that root has started in a jail with an id of its own: its holder answers only root. */
+static int refuse_if_used(int storage, const char *name, struct brig_error *err)
+{
+    char file[HOME_NAME_MAX + 16];
+    (void)snprintf(file, sizeof file, "%s.home", name);
+    autoclose int home = openat(storage, file, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (home < 0 || flock(home, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "the home of '%s' is in use by a run that root has started. End that first: "
+                     "sudo brig stop %s",
+                     name, name);
+}
+
 int jails_remove(const char *storage, const char *name, uid_t uid, struct brig_error *err)
 {
     struct home_state state;
@@ -200,6 +215,7 @@ int jails_remove(const char *storage, const char *name, uid_t uid, struct brig_e
     autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", storage);
+    status = refuse_if_used(fd, name, err);
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && status == 0; i++)
         status = remove_part(fd, name, parts[i], err);
     return status;

@@ -575,3 +575,18 @@ id_of() {
     [ "$(cat id)" = $((777000000 + user % 100000)) ]
     must with_ranges 'brig:777000000:100000' env SUDO_UID="$user" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" HOME="$HOME_OF_USER" "$BRIG" -u -j ids
 }
+
+@test "a user cannot remove the home of a run that root has started for them" {
+    lib_is_root || cannot "only root starts such runs"
+    jail sudo roots
+    rm -f up enough
+    by sudo -m strict -j roots -- sh -c 'echo kept >~/file; : >up; while [ ! -e enough ]; do sleep 0.1; done; cat ~/file >after' 3>&- &
+    local run=$!
+    await up
+    must_exit 125 run_as_user "$BRIG" rm roots
+    output_has "in use by a run that root has started. End that first: sudo brig stop roots"
+    run_as_user touch enough
+    wait "$run"
+    [ "$(cat after)" = kept ]
+    must run_as_user "$BRIG" rm roots
+}
