@@ -351,9 +351,10 @@ stop_and_go() {
     TERMINAL_JAILS=term-shell
     type_line "\$BRIG -m casual -j term-shell -- env PS1='in> ' bash --norc --noprofile -i"
     shows '^in> *$'
-    type_line 'sleep 1000'
+    type_line "bash -c 'echo begun; exec sleep 1000'"
+    shows '^begun$' # before it has the terminal, what is typed is the shell's, which passes it over
     keys C-z
-    shows 'Stopped +sleep 1000'
+    shows 'Stopped +bash -c'
     type_line 'jobs; kill %1; fg; echo "inner $?"'
     shows '^inner [0-9]+$'
     type_line 'exit 4'
