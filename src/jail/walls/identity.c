@@ -3,6 +3,7 @@
 #include "jail/walls/identity.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ bool identity_is_root(void)
     unsigned long inside = strtoul(rest, &rest, 10);
     (void)strtoul(rest, &rest, 10);
     unsigned long count = strtoul(rest, &rest, 10);
-    return inside == 0 && count > IDENTITY_ROOT_UID;
+    return inside == 0 && (count == UINT32_MAX || count > policy_stranger_uid(0));
 }
 
 /* The first gid of a range /etc/subgid gives this user, by number or by name. */
@@ -86,7 +87,7 @@ int identity_choose(const struct brig_policy *policy, struct arena *arena,
     bool chosen = policy->host_uid != (uid_t)-1;
     if (identity.become) {
         identity.synthetic = !chosen || policy->stranger;
-        identity.host_uid = chosen ? policy->host_uid : IDENTITY_ROOT_UID;
+        identity.host_uid = chosen ? policy->host_uid : policy_stranger_uid(0);
         identity.host_gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : identity.host_uid;
         if (identity.host_uid == 0 || identity.host_gid == 0)
             return brig_fail(err, BRIG_E_INVALID, 0,

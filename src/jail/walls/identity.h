@@ -5,10 +5,7 @@
 #include "base/arena.h"
 #include "policy/policy.h"
 
-/* The host id of root's own jails where the policy names none: from a range no distribution hands
- * out, so nothing else on the machine belongs to it. */
-#define IDENTITY_ROOT_UID policy_stranger_uid(0)
-/* What such a jail sees itself as. */
+/* What a jail with an id that root gave it sees itself as. */
 #define IDENTITY_INSIDE_UID POLICY_INSIDE_UID
 
 struct identity {
