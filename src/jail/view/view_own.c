@@ -5,54 +5,23 @@
  *
  * Then what is granted must be opened first of all: before the tree is read-only, as that would be
  * granted too, and before anything is laid over it. */
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
-#include "base/own.h"
-#include "base/path.h"
 #include "jail/view/view_entries.h"
-
-/* What is laid over the tree before the grants are known for certain, or could be opened. */
-static const char *const covered[] = {"/dev", "/etc", "/proc", "/tmp"};
-
-/* Whether a path leads past what is covered: neither in it nor above it, nor by a link to anywhere. */
-static bool is_apart(const char *path)
-{
-    char part[PATH_LENGTH_MAX + 1], target[1];
-    size_t length = strlen(path);
-    for (size_t i = 0; i < ARRAY_LENGTH(covered); i++)
-        if (path_is_beneath(covered[i], path) || path_is_beneath(path, covered[i]))
-            return false;
-    if (length >= sizeof part)
-        return false;
-    memcpy(part, path, length + 1);
-    for (char *end = part; end;) { /* what is not there is no link either */
-        end = strchr(end + 1, '/');
-        if (end)
-            *end = 0;
-        if (readlink(part, target, sizeof target) >= 0 || (errno != EINVAL && errno != ENOENT))
-            return false;
-        if (end)
-            *end = '/';
-    }
-    return true;
-}
 
 static bool is_of_host(const struct policy_grant *grant)
 {
     return grant->fd < 0 && grant->access != BRIG_MASK && grant->access != BRIG_PROTECT;
 }
 
+/* Not where something granted has to be made first, before it is known whether there will be a jail. */
 bool view_can_keep_tree(const struct view *view)
 {
     const struct brig_policy *policy = view->policy;
     if (policy->view != BRIG_VIEW_HOST || !policy->jail_name || view->identity->synthetic)
         return false;
     for (size_t i = 0; i < policy->grant_count; i++)
-        if (is_of_host(&policy->grants[i]) &&
-            (policy->grants[i].flags & BRIG_GRANT_CREATE || !is_apart(policy->grants[i].source)))
+        if (is_of_host(&policy->grants[i]) && policy->grants[i].flags & BRIG_GRANT_CREATE)
             return false;
     return true;
 }
@@ -70,8 +39,6 @@ int view_open_sources(struct view *view, struct brig_error *err)
         if (found > 0)
             view->sources[view->source_count++] =
                 (struct view_own_source){.path = grant->source,
-                                         .dest = grant->dest,
-                                         .access = grant->access,
                                          .dev = info.st_dev,
                                          .ino = info.st_ino,
                                          .slot = view_open_tree(view, grant, &info)};
@@ -79,16 +46,16 @@ int view_open_sources(struct view *view, struct brig_error *err)
     return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
-/* What is granted at two places has a tree for each: one that is attached is moved by attaching it again. */
+/* By whose text it is, as grants may have moved, and their destinations have changed. What is granted at two places
+ * has a tree for each: one that is attached is moved by attaching it again. */
 int view_source_slot(const struct view *view, const struct policy_grant *grant,
                      const struct stat *info)
 {
     for (size_t i = 0; i < view->source_count; i++) {
         const struct view_own_source *source = &view->sources[i];
-        if (source->access == grant->access && source->dev == info->st_dev &&
-            source->ino == info->st_ino && strcmp(source->path, grant->source) == 0 &&
-            strcmp(source->dest, grant->dest) == 0)
-            return source->slot;
+        if (source->path == grant->source)
+            return source->dev == info->st_dev && source->ino == info->st_ino ? source->slot
+                                                                              : PLAN_NO_SLOT;
     }
     return PLAN_NO_SLOT;
 }

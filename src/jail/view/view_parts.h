@@ -27,8 +27,7 @@ struct view_made {
 
 /* What is granted of the host's, where that is opened first. */
 struct view_own_source {
-    const char *path, *dest;
-    enum brig_access access;
+    const char *path; /* the grant's own text */
     dev_t dev;
     ino_t ino;
     int slot;
