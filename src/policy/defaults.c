@@ -394,7 +394,6 @@ const char *const policy_default_filters[] = {
     "*SIGNING_KEY*",
     "*WEBHOOK*",
     /* By what it ends in. */
-    "*ACCOUNT_KEY",
     "*ACCESS_TOKENS",
     "*API_TOKENS",
     "*ASKPASS",
@@ -403,8 +402,8 @@ const char *const policy_default_filters[] = {
     "*AUTH_TOKENS",
     "*DSN",
     "*PASS",
-    "*SESSION_KEY",
     "*TOKEN",
+    "*_KEY",
     "*_PAT",
     "*_PID",
     "*_PIN",
