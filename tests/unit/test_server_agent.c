@@ -5,11 +5,15 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
+#include "policy/policy.h"
+#include "server/warden/credential.h"
+#include "server/warden/jail.h"
 #include "warden_support.h"
 
 #define SECRET "sk-very-secret-0815"
 
 static struct rig rig;
+static struct runtime *claude;
 static char top[] = "/tmp/brig-agent-XXXXXX";
 static char root[64], work[64], upstream[64];
 
@@ -179,7 +183,7 @@ static void test_door(void)
     request.network = true;
     request.allow = allow;
     request.allow_count = 1;
-    tap_has_str(execute(&rig, &request)->result.message, "its own destinations alone",
+    tap_has_str(execute(&rig, &request)->result.message, "only its own destinations",
                 "a request cannot add to it");
     request = request_for("bash", "getent hosts evil.example || echo unknown; "
                                   "getent hosts good.example >/dev/null && echo known");
@@ -189,6 +193,36 @@ static void test_door(void)
     request.allow_count = 1;
     is_output(&execute(&rig, &request)->result, "unknown\nknown\n",
               "code with a list knows what is on it");
+}
+
+/* The network of the jail that a request for the whole network gets; -1 if it is refused. */
+static int network_for(bool permitted, bool asked)
+{
+    const struct credential none = {0};
+    const struct jail_ground ground = {.config = &rig.config, .credential = &none};
+    struct execution_request request = request_for("claude", "true");
+    struct brig_error err = {0};
+    const char *field = NULL;
+    struct jail jail = {.work_fd = -1};
+    bool before = rig.config.sandbox.allow_network;
+    rig.config.sandbox.allow_network = permitted;
+    request.network = asked;
+    int network = -1;
+    if (warden_jail_check(&ground, claude, &request, &field, &err) == 0 &&
+        warden_jail_make(&ground, claude, &request, geteuid() == 0 ? 1000 : (uid_t)-1, &jail,
+                         &err) == 0)
+        network = (int)jail.policy->network;
+    warden_jail_done(&jail);
+    rig.config.sandbox.allow_network = before;
+    return network;
+}
+
+static void test_whole_network(void)
+{
+    tap_is_int(network_for(false, true), -1, "an agent cannot ask for the whole network");
+    tap_is_int(network_for(false, false), BRIG_NET_ALLOW, "without asking it has its own");
+    tap_is_int(network_for(true, true), BRIG_NET_OPEN, "where it is permitted it gets all of it");
+    tap_is_int(network_for(true, false), BRIG_NET_ALLOW, "if it asks");
 }
 
 static const char ask[] =
@@ -226,7 +260,6 @@ static void restart(void)
 
 int main(void)
 {
-    static struct runtime *claude;
     make_root();
     pid_t server = start_upstream();
     rig_config(&rig);
@@ -241,6 +274,7 @@ int main(void)
     test_workdir();
     test_secret_file();
     test_door();
+    test_whole_network();
     rig.config.auth_proxy.port = 8090;
     rig.config.auth_proxy.upstream = upstream;
     restart();

@@ -337,8 +337,16 @@ static void with_agents(void)
     refused(script, ERROR_INVALID_FIELD, "work_dir", "nor has an agent whose code is a file in it");
     refused(AGENT("\"work_dir\":\"/x/a\",\"files\":{\"b\":\"\"}"), ERROR_INVALID_FIELD, "work_dir",
             "files and a directory");
-    tap_ok(decode(AGENT("\"permissions\":{\"network\":{\"enabled\":true}}")),
-           "an agent has destinations of its own");
+    refused(AGENT("\"permissions\":{\"network\":{\"enabled\":true}}"), ERROR_NETWORK_NOT_PERMITTED,
+            "permissions.network",
+            "an agent that asks for the whole network is told that it has none");
+    tap_has_str(fault.message, "leave out permissions.network", "and what to do");
+    tap_ok(decode(AGENT("\"permissions\":{\"network\":{\"enabled\":false}}")),
+           "it has destinations of its own without asking");
+    config.sandbox.allow_network = true;
+    tap_ok(decode(AGENT("\"permissions\":{\"network\":{\"enabled\":true}}")) && request.network,
+           "it gets the network where the operator permits it");
+    config.sandbox.allow_network = false;
     refused(AGENT("\"permissions\":{\"network\":{\"enabled\":true,\"allow\":[\"a.b\"]}}"),
             ERROR_NETWORK_NOT_PERMITTED, "permissions.network", "and no others");
     tap_ok(!decode_many("{\"language\":\"agent\",\"code\":\"x\",\"work_dir\":\"/x/a", "/.",

@@ -156,13 +156,18 @@ static bool read_network(struct request_decoder *d, const char *field, const jso
     if (d->out->allow_count > 0 && d->runtime->agent && !d->config->sandbox.allow_network)
         return request_refuse(
             d, ERROR_NETWORK_NOT_PERMITTED, field,
-            "the operator does not permit '%s': %s reaches its own destinations alone",
+            "'%s' is not permitted: %s reaches only its own destinations on this server",
             str_shown(d->out->allow[0]).text, d->runtime->name);
-    if (d->out->network && d->out->allow_count == 0 && !d->config->sandbox.allow_network &&
-        !d->runtime->agent)
-        return request_refuse(
-            d, ERROR_NETWORK_NOT_PERMITTED, field,
-            "the operator does not permit the whole network: name hosts in %s.allow", field);
+    if (d->out->network && d->out->allow_count == 0 && !d->config->sandbox.allow_network)
+        return d->runtime->agent
+                   ? request_refuse(
+                         d, ERROR_NETWORK_NOT_PERMITTED, field,
+                         "the whole network is not permitted: %s reaches its own destinations "
+                         "without asking; leave out %s",
+                         d->runtime->name, field)
+                   : request_refuse(d, ERROR_NETWORK_NOT_PERMITTED, field,
+                                    "the whole network is not permitted: name hosts in %s.allow",
+                                    field);
     return true;
 }
 

@@ -135,7 +135,8 @@ const struct request_field request_fields[] = {
     {"limits.cpu_percent", "integer", false, "1 to the runtime's maximum",
      "Of one processor: 150 is one and a half. Default 100."},
     {"permissions.network.enabled", "boolean", false, "`true`, `false`",
-     "The network; without `allow` all public destinations, if the operator permits that."},
+     "The network; without `allow` all public destinations, if the operator permits that. An agent "
+     "always reaches its own destinations, whatever this says."},
     {"permissions.network.allow", "array of strings", false,
      "at most 64 names: `\"pypi.org\"`, `\"*.example.com:8443\"`; one port, or 443 and 80",
      "What can be reached."},

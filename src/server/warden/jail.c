@@ -179,8 +179,8 @@ static int allow(const struct maker *maker, const char *rule)
     return brig_policy_allow(maker->policy, rule, maker->err);
 }
 
-/* Names of the request count beside an agent's own only where the operator lets requests have the
- * network at large: its work_dir is worth more than what code brings along. */
+/* An agent gets more than its own destinations only where the operator lets requests have the whole
+ * network: its work_dir is worth more than what code brings along. */
 static bool counts_request(const struct maker *maker)
 {
     return maker->request->network &&
@@ -191,11 +191,12 @@ static int set_network(const struct maker *maker)
 {
     const struct execution_request *request = maker->request;
     const struct runtime *runtime = maker->runtime;
-    bool counts = counts_request(maker), named = runtime->allow[0] || request->allow_count > 0;
+    bool counts = counts_request(maker);
     if (!counts && !runtime->allow[0])
         return 0;
+    bool open = counts && request->allow_count == 0;
     int result =
-        brig_policy_network(maker->policy, named ? BRIG_NET_ALLOW : BRIG_NET_OPEN, maker->err);
+        brig_policy_network(maker->policy, open ? BRIG_NET_OPEN : BRIG_NET_ALLOW, maker->err);
     if (result == 0 && maker->ground->broker)
         result = brig_policy_broker(maker->policy, maker->ground->broker, maker->err);
     for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(runtime->allow) && runtime->allow[i]; i++)

@@ -127,18 +127,23 @@ static int check_allow(const struct asked *asked)
                 str_shown(request->allow[i]).text);
     if (request->allow_count > 0 && asked->runtime->agent && !asked->config->sandbox.allow_network)
         return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                         "permissions.network.allow '%s': %s reaches its own destinations alone on "
+                         "permissions.network.allow '%s': %s reaches only its own destinations on "
                          "this server",
                          str_shown(request->allow[0]).text, asked->runtime->name);
     return 0;
 }
 
-/* An agent has destinations of its own. */
+/* An agent has destinations of its own, for which a request need not ask. */
 static int check_network(const struct asked *asked)
 {
-    if (!asked->request->network || asked->request->allow_count > 0 || asked->runtime->agent ||
+    if (!asked->request->network || asked->request->allow_count > 0 ||
         asked->config->sandbox.allow_network)
         return 0;
+    if (asked->runtime->agent)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "permissions.network.enabled is not permitted on this server: %s reaches "
+                         "its own destinations without it",
+                         asked->runtime->name);
     return brig_fail(asked->err, BRIG_E_INVALID, 0,
                      "permissions.network.enabled without a list is not permitted on this "
                      "server: name the destinations in permissions.network.allow");
