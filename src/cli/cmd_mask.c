@@ -199,6 +199,22 @@ static void say_whose(const struct jails_place *place, const struct wanted *want
                      mode);
 }
 
+/* A mask also holds for what is made later, so this is no error; but it may be a typing mistake. */
+static void say_missing(const struct jails_place *place, const struct wanted *wanted)
+{
+    const char *home = place->identity.host_home;
+    for (size_t i = 0; i < wanted->count; i++) {
+        if (strpbrk(wanted->paths[i], "*?["))
+            continue;
+        identity_enter(&place->identity);
+        bool there = exists(home, wanted->paths[i]);
+        identity_leave(&place->identity);
+        if (!there)
+            message_warning("'%s/%s' does not exist; the rule is kept for when it does",
+                            str_shown(home).text, str_shown(wanted->paths[i]).text);
+    }
+}
+
 static int apply(struct jails_place *place, const struct wanted *wanted, struct brig_error *err)
 {
     identity_enter(&place->identity);
@@ -208,6 +224,7 @@ static int apply(struct jails_place *place, const struct wanted *wanted, struct 
     identity_leave(&place->identity);
     if (status < 0)
         return status;
+    say_missing(place, wanted);
     if (wanted->unmask) {
         message_note(
             "no longer hidden in the jail '%s' from its next mount on: by the first run that "

@@ -260,6 +260,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     const struct identity *identity = &setup->identity;
     const char *const shell[] = {choose_shell(identity), NULL};
     config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
+    config_show_jai(&setup->files, identity, !settings->dry_run);
     if (settings->dry_run)
         return print_policy(setup, err);
     if (settings->unmount)

@@ -44,6 +44,11 @@ int config_make_directory(const char *path, int *ret_fd, struct brig_error *err)
 void config_show_project(const struct config *config, const char *cwd,
                          const struct identity *identity, bool remember);
 
+/* Says once that brig does not read ~/.jai, if there is that directory and no configuration file of
+ * brig's own was read. With `remember` it is noted in the storage that it was said. */
+void config_show_jai(const struct config_files *files, const struct identity *identity,
+                     bool remember);
+
 /* Refuses a relative mask that was typed for a file of the working directory: it would hide nothing
  * and be believed to. */
 int config_check_masks(const struct settings *settings, const struct identity *identity,

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Shows what a project's file says, when it is new or has changed. */
+/* Says once what a user should know of configuration: what a project's file contains, and that files
+ * of jai are not read. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -14,7 +16,9 @@
 #include "cli/identity.h"
 #include "cli/message.h"
 
-#define PROJECTS_DIR ".projects" /* in the storage: what projects said */
+#define PROJECTS_DIR ".projects" /* in the storage: what was said already */
+#define JAI_DIR ".jai"           /* in the home directory */
+#define JAI_NOTE "jai"           /* in PROJECTS_DIR, where other names have 16 digits */
 #define SHOWN_LINES_MAX 50
 #define SHOWN_LINE_MAX 200 /* bytes of each */
 
@@ -27,7 +31,7 @@ static void project_name(const char *cwd, char name[static 32])
     (void)snprintf(name, 32, "%016" PRIx64, hash);
 }
 
-/* What is noted of a project: where it is, and its file. */
+/* Whether this very text was remembered under the name. */
 static bool is_noted(const char *storage, const char *name, const struct str *note)
 {
     autostr struct str path = {0};
@@ -45,7 +49,7 @@ static bool is_noted(const char *storage, const char *name, const struct str *no
     return length == note->length && memcmp(seen, note->data, length) == 0;
 }
 
-static int note_project(const char *storage, const char *name, const struct str *note)
+static int remember_note(const char *storage, const char *name, const struct str *note)
 {
     autostr struct str path = {0};
     autoclose int fd = -1;
@@ -91,11 +95,35 @@ void config_show_project(const struct config *config, const char *cwd,
     identity_enter(identity);
     bool noted = is_noted(config->storage, name, &note);
     if (!noted && remember)
-        (void)note_project(config->storage, name, &note);
+        (void)remember_note(config->storage, name, &note);
     identity_leave(identity);
     if (noted)
         return;
     message_note("'%s/%s' narrows what is allowed; it is shown when it is new or has changed:",
                  str_shown(cwd).text, CONFIG_PROJECT_FILE);
     show_lines(config->project_text, config->project_length);
+}
+
+void config_show_jai(const struct config_files *files, const struct identity *identity,
+                     bool remember)
+{
+    static char text[] = "brig has said that it does not read ~/" JAI_DIR ".\n";
+    const struct str note = {.data = text, .length = sizeof text - 1};
+    autostr struct str path = {0};
+    struct stat info;
+    str_concat(&path, files->home, "/" JAI_DIR);
+    if (files->named || files->source_count > 0 || path.failed)
+        return;
+    identity_enter(identity);
+    bool said = stat(path.data, &info) < 0 || !S_ISDIR(info.st_mode) ||
+                is_noted(files->storage, JAI_NOTE, &note);
+    if (!said && remember)
+        (void)remember_note(files->storage, JAI_NOTE, &note);
+    identity_leave(identity);
+    if (said)
+        return;
+    message_note(
+        "'%s' is not read: it is jai's configuration. To use it, copy its .conf, .defaults "
+        "and .jairc files to '%s', or set JAI_CONFIG_DIR='%s'",
+        str_shown(path.data).text, str_shown(files->dir).text, str_shown(path.data).text);
 }

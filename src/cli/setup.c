@@ -36,7 +36,7 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
     const struct config *config = &setup->config;
     const struct identity *identity = &setup->identity;
     int status = identity_apply(identity, settings->policy, err);
-    if (status == 0 && config->mode == BRIG_MODE_SEALED)
+    if (status == 0)
         status = variables_apply(settings->policy, err);
     bool held_back = false;
     if (status == 0 && !config->nocwd)

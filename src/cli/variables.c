@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Environment variables that change defaults of mode sealed: names that operators of executors
+/* Environment variables that set default limits in every mode: names that operators of executors
  * already set. Options come after them and win. */
 #include "variables.h"
 

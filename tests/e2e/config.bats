@@ -17,6 +17,7 @@ setup() {
 
 teardown() {
     cd /
+    [ -z "${JAI_MADE:-}" ] || rm -rf "$HOME_DIR/.jai"
     scratch_remove
 }
 
@@ -147,6 +148,47 @@ conf() {
     [ "$output" = xdg ]
     must run_as_user env BRIG_CONFIG_DIR=../config "$BRIG" "${run[@]}"
     [ "$output" = brig ]
+}
+
+# without_own WHO ARGS…: brig with configuration and jails in the scratch directory alone, none of it
+# named for brig; WHO is user, or sudo for root that acts for the user.
+without_own() {
+    local who=$1 variables=(XDG_CONFIG_HOME="$SCRATCH/xdg-config" XDG_DATA_HOME="$SCRATCH/xdg-data")
+    shift
+    case $who in
+    user) run_as_user env -u BRIG_CONFIG_DIR "${variables[@]}" "$BRIG" "$@" ;;
+    sudo)
+        env -u BRIG_CONFIG_DIR "${variables[@]}" SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" \
+            SUDO_USER="$LIB_USER" HOME="$HOME_DIR" "$BRIG" "$@"
+        ;;
+    esac
+}
+
+@test "who has a ~/.jai is told once that it is not read, and where to copy it" {
+    local who run=(-m sealed sh -c 'echo "${WHO-nobody}"')
+    [ ! -e "$HOME_DIR/.jai" ] || cannot "there is a $HOME_DIR/.jai"
+    for who in $(everyone); do
+        must without_own "$who" "${run[@]}"
+        [ "$output" = nobody ]
+        JAI_MADE=1
+        as user mkdir "$HOME_DIR/.jai"
+        as user sh -c "echo 'setenv WHO=jai' >'$HOME_DIR/.jai/default.conf'"
+        must without_own "$who" --dry-run "${run[@]}"
+        output_has "'$HOME_DIR/.jai' is not read"
+        must without_own "$who" "${run[@]}"
+        output_has "'$HOME_DIR/.jai' is not read"
+        output_has "to '$SCRATCH/xdg-config/brig', or set JAI_CONFIG_DIR='$HOME_DIR/.jai'"
+        output_has nobody
+        must without_own "$who" "${run[@]}"
+        [ "$output" = nobody ]
+        # Who has a configuration of brig's own is not told, and what was copied holds.
+        rm -r "$SCRATCH/xdg-data"
+        as user mkdir -p "$SCRATCH/xdg-config/brig"
+        as user cp "$HOME_DIR/.jai/default.conf" "$SCRATCH/xdg-config/brig"
+        must without_own "$who" "${run[@]}"
+        [ "$output" = jai ]
+        rm -rf "$SCRATCH/xdg-config" "$HOME_DIR/.jai"
+    done
 }
 
 @test "a link to a configuration that is gone is no missing one" {

@@ -569,6 +569,8 @@ while True:
     must run_as_user env EXECUTOR_MEMORY_LIMIT_MB=300 EXECUTOR_CPU_LIMIT_PERCENT=50 \
         "$BRIG" -m sealed --result result.json -- true
     must grep -q 'limit memory' result.json
+    must run_as_user env EXECUTOR_MEMORY_LIMIT_MB=300 "$BRIG" -m bare -j defaults -- true
+    run_as_user "$BRIG" stop defaults && run_as_user "$BRIG" rm defaults
     must_exit 125 run_as_user "$BRIG" -m sealed --memory 300M -- true
 }
 

@@ -354,7 +354,20 @@ print("all watched")'
     must "$BRIG" -m sealed --memory none --cpu none --timeout none --dry-run true
 }
 
-@test "variables change the defaults of sealed, options win, bad values are named" {
+@test "variables change the defaults in every mode, options win, bad values are named" {
+    local mode
+    for mode in casual bare strict; do
+        must env EXECUTOR_MEMORY_LIMIT_MB=300 EXECUTOR_CPU_LIMIT_PERCENT=50 SANDBOX_KILL_GRACE_MS=70 \
+            "$BRIG" -m "$mode" -D --dry-run --json true
+        output_has '"memory_bytes":314572800'
+        output_has '"cpu_percent":50'
+        output_has '"grace_ms":70'
+        must "$BRIG" -m "$mode" -D --dry-run --json true
+        output_lacks '"memory_bytes":314572800'
+        output_lacks '"cpu_percent":50'
+        must_exit 125 env EXECUTOR_MEMORY_LIMIT_MB=x "$BRIG" -m "$mode" -D true
+        output_has EXECUTOR_MEMORY_LIMIT_MB
+    done
     must env EXECUTOR_MEMORY_LIMIT_MB=300 EXECUTOR_CPU_LIMIT_PERCENT=50 SANDBOX_KILL_GRACE_MS=70 \
         "$BRIG" -m sealed --dry-run --json true
     output_has '"memory_bytes":314572800'

@@ -553,6 +553,28 @@ token" ]
     [ "$(cat seen)" = "" ]
 }
 
+@test "brig mask says that a path does not exist, and hides it once it does" {
+    made mlive-later
+    jail verb-later
+    must run_as_user "$BRIG" -m casual -j verb-later -- true
+    must run_as_user "$BRIG" mask -j verb-later mlive-later
+    output_has "warning: '$H/mlive-later' does not exist"
+    run_as_user sh -c "echo token >$H/mlive-later"
+    must_fail run_as_user "$BRIG" -m casual -j verb-later -- grep token "$H/mlive-later"
+    # The twin: nothing is said about what is there, nor about a pattern.
+    must run_as_user "$BRIG" mask -j verb-later mlive-later 'mlive-none-*'
+    output_lacks "does not exist"
+    must run_as_user "$BRIG" unmask -j verb-later mlive-latre
+    output_has "'$H/mlive-latre' does not exist"
+    must run_as_user "$BRIG" unmask -j verb-later mlive-later
+    output_lacks "does not exist"
+    must run_as_user "$BRIG" -m casual -j verb-later -- grep token "$H/mlive-later"
+    ! lib_is_root || {
+        must by_sudo mask -j verb-later mlive-nowhere
+        output_has "'$H/mlive-nowhere' does not exist"
+    }
+}
+
 @test "brig mask refuses what it cannot hide, in one line with the remedy" {
     made mlivedir
     jail verb-no
@@ -728,20 +750,22 @@ elsewhere() {
 
 @test "variables with a secret are not passed on, by name in any case or by value, and explain says so" {
     local secrets=(SSHPASS=1-secret BW_SESSION=2-secret npm_config__auth=3-secret my_api_key=4-secret "HTTPS_PROXY=http://me:5-secret@proxy:1"
-        "PIP_INDEX_URL=https://me:6-secret@pypi.example/simple")
+        "PIP_INDEX_URL=https://me:6-secret@pypi.example/simple" STRIPE_KEY=10-secret)
     local plain=(GIT_AUTHOR_NAME=7-plain MAX_THINKING_TOKENS=8-plain "SERVICE_URL=http://service:1/9-plain")
     jail environment
     must run_as_user env "${secrets[@]}" "${plain[@]}" "$BRIG" -m bare -j environment -- env
-    for i in 1-secret 2-secret 3-secret 4-secret 5-secret 6-secret; do
+    for i in 1-secret 2-secret 3-secret 4-secret 5-secret 6-secret 10-secret; do
         output_lacks "$i"
     done
     for i in 7-plain 8-plain 9-plain; do
         output_has "$i"
     done
     # The twin.
-    must run_as_user env "${secrets[@]}" "$BRIG" -m bare -j environment --setenv HTTPS_PROXY --setenv my_api_key -- env
+    must run_as_user env "${secrets[@]}" "$BRIG" -m bare -j environment --setenv HTTPS_PROXY --setenv my_api_key \
+        --setenv STRIPE_KEY -- env
     output_has 5-secret
     output_has 4-secret
+    output_has STRIPE_KEY=10-secret
     output_lacks 6-secret
     must run_as_user env "${secrets[@]}" "$BRIG" explain -m bare -j environment
     output_has "HTTPS_PROXY: its value has an address with a password"
