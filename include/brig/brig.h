@@ -222,7 +222,7 @@ struct brig_inject {
                            * NULL; the last one given holds for all credentials */
     /* Each ended by NULL; NULL means all, or none. */
     const char *const *methods; /* that are allowed */
-    const char *const *paths;   /* what the path must begin with */
+    const char *const *paths;   /* what the path must begin with, "." and ".." being resolved */
     const char *const *strip;   /* headers of the client's that are dropped as well */
 };
 int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,

@@ -128,7 +128,9 @@
       "file:PATH, fd:NUMBER or cmd:COMMAND LINE (the last word then); bearer: or basic:USER: "     \
       "before "                                                                                    \
       "it says how it is written. Further words: methods=GET,POST, path=/PREFIX, "                 \
-      "upstream=https://HOST, strip=HEADER, ca=/FILE. Short forms: @anthropic, @openai, @github, " \
+      "upstream=https://HOST/PREFIX, strip=HEADER, ca=/FILE. With path= or a PREFIX, a request's " \
+      "path is compared and sent without '.', '..' and empty segments, and refused where servers " \
+      "could read it in more than one way. Short forms: @anthropic, @openai, @github, "            \
       "@npm, "                                                                                     \
       "@pypi, "                                                                                    \
       "each with a SOURCE behind it if it is not in the usual variable.")                          \

@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "egress/http_head.h"
 
 #define HTTP_PORT 80
 #define HTTPS_PORT 443
@@ -17,6 +18,24 @@ static int read_name(struct broker_config *config, struct config_inject *inject,
 {
     (void)config;
     return net_name_parse(values[0], strlen(values[0]), inject->name, err);
+}
+
+/* In the one spelling that a request's path is compared in. */
+static int read_normalised(struct broker_config *config, const char *path, char **ret_path,
+                           struct brig_error *err)
+{
+    size_t length = strlen(path);
+    char *normal = arena_strdup(&config->arena, path);
+    if (!normal)
+        return brig_fail_nomem(err);
+    if (!http_path_normalise((struct http_slice){.at = path, .length = length}, normal, &length))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "servers can read the path '%s' in more than one way; write it without "
+                         "'..', ';', '\\' and encoded characters",
+                         str_shown(path).text);
+    normal[length] = 0;
+    *ret_path = normal;
+    return 0;
 }
 
 static int read_upstream(struct broker_config *config, struct config_inject *inject, char **values,
@@ -30,9 +49,12 @@ static int read_upstream(struct broker_config *config, struct config_inject *inj
     const char *host = strstr(url, "://") + 3;
     const char *path = strchr(host, '/');
     autofree char *alone = path ? strndup(host, (size_t)(path - host)) : strdup(host);
-    char *prefix = arena_strdup(&config->arena, path ? path : "");
-    if (!alone || !prefix)
+    char *prefix = NULL;
+    if (!alone)
         return brig_fail_nomem(err);
+    int status = read_normalised(config, path ? path : "/", &prefix, err);
+    if (status < 0)
+        return status;
     size_t length = strlen(prefix);
     while (length > 0 && prefix[length - 1] == '/')
         prefix[--length] = 0;
@@ -77,7 +99,9 @@ static int read_method(struct broker_config *config, struct config_inject *injec
 static int read_path(struct broker_config *config, struct config_inject *inject, char **values,
                      struct brig_error *err)
 {
-    return add(config, &inject->paths, values[0], err);
+    char *path = NULL;
+    int status = read_normalised(config, values[0], &path, err);
+    return status < 0 ? status : add(config, &inject->paths, path, err);
 }
 
 static const struct inject_row {

@@ -66,26 +66,35 @@ static bool is_method_allowed(const struct inject_client *client)
     return methods->count == 0;
 }
 
-static bool is_path_allowed(const struct inject_client *client, struct http_slice path)
+/* The path as it is sent, without the upstream's prefix. */
+static struct http_slice path_of(const struct inject_client *client)
+{
+    const char *path = client->target + strlen(client->inject->prefix);
+    return (struct http_slice){.at = path, .length = strlen(path)};
+}
+
+static bool is_path_allowed(const struct inject_client *client)
 {
     const struct config_list *paths = &client->inject->paths;
-    /* One that is not plain could lead out of where it seems to be. */
-    if (paths->count == 0)
-        return !client->inject->prefix[0] || http_path_is_plain(path);
     for (size_t i = 0; i < paths->count; i++)
-        if (http_path_below(path, paths->items[i]))
+        if (http_path_below(path_of(client), paths->items[i]))
             return true;
-    return false;
+    return paths->count == 0;
+}
+
+static void describe_path(struct inject_client *client, struct http_slice path)
+{
+    const char *query = memchr(path.at, '?', path.length);
+    size_t length = query ? (size_t)(query - path.at) : path.length;
+    (void)snprintf(client->what, sizeof client->what, "%s %.*s", client->method, (int)length,
+                   path.at);
 }
 
 static void describe(struct inject_client *client, const struct http_head *head)
 {
-    const char *query = memchr(head->path.at, '?', head->path.length);
-    size_t length = query ? (size_t)(query - head->path.at) : head->path.length;
     (void)snprintf(client->method, sizeof client->method, "%.*s", (int)head->method.length,
                    head->method.at);
-    (void)snprintf(client->what, sizeof client->what, "%s %.*s", client->method, (int)length,
-                   head->path.at);
+    describe_path(client, head->path);
     client->id = ++client->broker->last_connection;
     client->started_ms = client->active_ms = client->broker->loop.now_ms;
     client->is_head = strcmp(client->method, "HEAD") == 0;
@@ -118,7 +127,18 @@ static void obey(struct inject_client *client, const struct http_head *head)
         deny(client, DOOR_BECAUSE_METHOD, "the method is not allowed");
         return;
     }
-    if (!is_path_allowed(client, head->path)) {
+    switch (inject_request_target(client, head)) {
+    case INJECT_TARGET_MADE:
+        break;
+    case INJECT_TARGET_AMBIGUOUS:
+        deny(client, DOOR_BECAUSE_PATH, "the path can be read in more than one way");
+        return;
+    case INJECT_TARGET_FAILED:
+        inject_client_end(client, true);
+        return;
+    }
+    describe_path(client, path_of(client));
+    if (!is_path_allowed(client)) {
         deny(client, DOOR_BECAUSE_PATH, "the path is not allowed");
         return;
     }

@@ -100,6 +100,16 @@ void inject_read_request(struct inject_client *client);
 
 /* ---- broker_inject_request.c ---- */
 
+enum inject_target {
+    INJECT_TARGET_MADE,
+    INJECT_TARGET_AMBIGUOUS, /* servers could read the path differently */
+    INJECT_TARGET_FAILED,    /* memory is short */
+};
+
+/* Makes client->target: the upstream's prefix and the path, which is normalised unless every path of
+ * the upstream may be asked for. */
+enum inject_target inject_request_target(struct inject_client *client,
+                                         const struct http_head *head);
 /* Makes the headers that go upstream; false if memory is short. Before the input is used up. */
 bool inject_request_prepare(struct inject_client *client, const struct http_head *head);
 /* Starts it, with the addresses of the upstream's name (or of the proxy's). */

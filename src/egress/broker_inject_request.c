@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "base/str.h"
 #include "egress/broker_inject_parts.h"
 
@@ -34,7 +35,7 @@ static bool is_among(struct http_slice name, const char *const *names, size_t co
 
 static bool is_restricted(const struct config_inject *inject)
 {
-    return inject->methods.count > 0 || inject->paths.count > 0;
+    return inject->methods.count > 0 || inject->paths.count > 0 || inject->prefix[0];
 }
 
 static bool is_dropped(const struct inject_client *client, const struct http_head *head,
@@ -95,17 +96,35 @@ static void remove_secrets(struct inject_client *client)
     *end = NULL;
 }
 
-static bool make_target(struct inject_client *client, const struct http_head *head)
+/* Whether only a part of the upstream's paths may be asked for. */
+static bool is_bounded(const struct config_inject *inject)
 {
-    autostr struct str target = {0};
-    str_append(&target, client->inject->prefix);
-    str_append_bytes(&target, head->path.at, head->path.length);
-    return str_take(&target, &client->target, NULL) == 0;
+    bool all = inject->paths.count == 0;
+    for (size_t i = 0; i < inject->paths.count; i++)
+        all |= strcmp(inject->paths.items[i], "/") == 0;
+    return inject->prefix[0] || !all;
+}
+
+enum inject_target inject_request_target(struct inject_client *client, const struct http_head *head)
+{
+    const struct config_inject *inject = client->inject;
+    size_t before = strlen(inject->prefix), length = head->path.length;
+    autofree char *target = malloc(before + length + 1);
+    if (!target)
+        return INJECT_TARGET_FAILED;
+    memcpy(target, inject->prefix, before);
+    if (!is_bounded(inject)) /* the upstream may read it as it likes */
+        memcpy(target + before, head->path.at, length);
+    else if (!http_path_normalise(head->path, target + before, &length))
+        return INJECT_TARGET_AMBIGUOUS;
+    target[before + length] = 0;
+    client->target = take_ptr(&target);
+    return INJECT_TARGET_MADE;
 }
 
 bool inject_request_prepare(struct inject_client *client, const struct http_head *head)
 {
-    bool accepts = false, good = make_target(client, head);
+    bool accepts = false, good = true;
     for (size_t i = 0; i < head->header_count && good; i++) {
         const struct http_header *header = &head->headers[i];
         accepts |= http_slice_like(header->name, "accept");

@@ -90,10 +90,13 @@ int http_head_find(const struct http_head *head, const char *name, size_t from);
  * not: who writes the request anew leaves them out by himself. */
 bool http_head_is_hop(const struct http_head *head, const struct http_header *header);
 
-/* Is a path what it says, for every server: no empty, "." or ".." segment in any spelling, no
- * encoded slash, no backslash, ';' or control character, no broken escape? The query may be anything. */
-bool http_path_is_plain(struct http_slice path);
+/* Writes the path in its one spelling: without "." and ".." segments, empty segments and escapes that
+ * are not needed; other escapes have upper-case digits. The query stays as it is. `to` has room for
+ * path.length bytes, and may not be the path itself. False if servers could read the path
+ * differently: it leads above the root, or has a broken escape, a backslash, a ';', a control
+ * character, an encoded '%', '?' or '#', or an encoded slash next to something other than a name. */
+bool http_path_normalise(struct http_slice path, char *to, size_t *ret_length);
 
-/* Is it plain, and the prefix or below it? "/v1" has "/v1", "/v1/x" and "/v1?x", but not "/v10";
- * "/v1/" has only what is below. "/" has every path, plain or not: npm asks for "/@scope%2fname". */
+/* Is a normalised path the prefix or below it? "/v1" has "/v1", "/v1/x" and "/v1?x", but not "/v10";
+ * "/v1/" has only what is below; "/" has every path. */
 bool http_path_below(struct http_slice path, const char *prefix);

@@ -61,6 +61,29 @@ static bool is_token(const char *text)
     return text && *text && strspn(text, allowed) == strlen(text);
 }
 
+/* Servers read such a path differently, so that it bounds nothing. */
+static bool is_ambiguous(const char *path)
+{
+    if (strpbrk(path, "\\;"))
+        return true;
+    for (const char *at = path; (at = strchr(at, '/')); at++) {
+        size_t length = strcspn(at + 1, "/?");
+        if ((length == 1 || length == 2) && memcmp(at + 1, "..", length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int check_path(const char *path, const char *option, struct brig_error *err)
+{
+    if (path && is_ambiguous(path))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s '%s' has a '.' or '..' segment, a ';' or a backslash, which servers "
+                         "read differently. Write the path it leads to",
+                         option, str_shown(path).text);
+    return 0;
+}
+
 static int check_words(const char *const *words, const char *what, bool paths,
                        struct brig_error *err)
 {
@@ -70,6 +93,9 @@ static int check_words(const char *const *words, const char *what, bool paths,
         if (!good)
             return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no %s", str_shown(words[i]).text,
                              what);
+        int status = paths ? check_path(words[i], "path", err) : 0;
+        if (status < 0)
+            return status;
     }
     return 0;
 }
@@ -99,7 +125,7 @@ static int check_upstream(const char *upstream, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is no upstream: write https://HOST[:PORT][/PREFIX]",
                          str_shown(upstream).text);
-    return 0;
+    return check_path(strchr(strstr(upstream, "://") + 3, '/'), "the prefix of the upstream", err);
 }
 
 static int check_inject(const struct brig_policy *policy, const struct brig_inject *inject,

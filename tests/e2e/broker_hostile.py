@@ -67,6 +67,37 @@ def no_header_stands_in_for_the_method_or_the_path_that_was_judged(rig):
 
 
 @test
+def no_path_leads_out_of_the_prefix_of_the_upstream(rig):
+    upstream = Upstream(rig, 8443)
+    outside = ("/../admin", "/%2e%2e/admin", "/.%2E/admin", "/..%2fadmin", "/x/..%2f..%2fadmin", "/x/../../admin",
+               "//../admin", "/..;/admin", "/..%3b/admin", "/..\\admin", "/..%5cadmin", "/%252e%252e/admin",
+               "/%c0%ae%c0%ae/admin", "/x%2f../../../admin", "/..")
+    inside = (("/x", "/base/x"), ("/@scope%2fname", "/base/@scope%2Fname"), ("/x/../y?../z", "/base/y?../z"),
+              ("/..x/...", "/base/..x/..."), ("/", "/base/"))
+    overrides = "X-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\n"
+    for lines in ((), ("inject 0 path /",), ("inject 0 path /x/", "inject 0 path /")):
+        door = injecting(rig, "inject 0 upstream https://api.example:8443/base", *lines)
+        before = len(upstream.requests)
+        for target in outside:
+            assert Client(rig).get(target)[0] == 403, (lines, target)
+            assert door.event(verdict="denied").because == "path"
+        assert len(upstream.requests) == before, upstream.requests
+        for target, sent in inside:
+            assert Client(rig).get(target, more=overrides)[0] == 200, (lines, target)
+            assert upstream.requests[-1][1] == sent, (lines, target, upstream.requests[-1])
+            assert "admin" not in str(upstream.requests[-1][2]), upstream.requests[-1]
+        assert door.stop() == 0
+    # Where the upstream has no prefix and every path is allowed, it is sent as it came.
+    for lines in ((), ("inject 0 path /",)):
+        door = injecting(rig, "inject 0 upstream https://api.example:8443", *lines)
+        for target in ("/../admin", "/a;b//c", "/@scope%2fname"):
+            assert Client(rig).get(target)[0] == 200, (lines, target)
+            assert upstream.requests[-1][1] == target, upstream.requests[-1]
+        assert door.stop() == 0
+    upstream.server.close()
+
+
+@test
 def what_follows_a_refusal_is_not_read(rig):
     upstream = Upstream(rig, 8443)
     door = injecting(rig, "inject 0 upstream https://api.example:8443", "inject 0 path /v1/")

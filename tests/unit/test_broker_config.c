@@ -128,6 +128,9 @@ int main(void)
     check_refused("limit speed 1\n", "speed");
     check_refused("inject 32 name a.example\n", "32");
     check_refused("inject 0 name a.example\ninject 0 upstream ftp://a.example\n", "ftp://");
+    check_refused("inject 0 name a.example\ninject 0 upstream https://a.example/x/../..\n",
+                  "/x/../..");
+    check_refused("inject 0 name a.example\ninject 0 path /a%252e\n", "/a%252e");
     check_refused("inject 1 name a.example\n", "inject 0");
     check_refused("inject 0 frob a\n", "frob");
     check_refused("publish 0 65536\n", "65536");

@@ -122,6 +122,19 @@ static void test_bad_inject(void)
     static const char *const bad_paths[] = {"v1", NULL};
     inject.paths = bad_paths;
     refused(brig_policy_inject(p, &inject, &err), "'v1'", "a path without '/'");
+    static const char *const ambiguous[] = {"/v1/../v2", "/..", "/./v1", "/a/.", "/a;b", "/a\\"};
+    for (size_t i = 0; i < sizeof ambiguous / sizeof *ambiguous; i++) {
+        const char *const paths[] = {"/good", ambiguous[i], NULL};
+        inject.paths = paths;
+        refused(brig_policy_inject(p, &inject, &err), "servers read differently",
+                "a path servers read differently");
+    }
+    inject = credential();
+    inject.upstream = "https://x/base/../other";
+    refused(brig_policy_inject(p, &inject, &err), "/base/../other",
+            "such a prefix of the upstream");
+    inject.upstream = "https://x/a.b/..c/.../";
+    tap_is_int(brig_policy_inject(p, &inject, &err), 0, "dots in a name are taken");
     brig_policy_free(p);
 }
 
