@@ -13,7 +13,7 @@
 #define HAS_SEQUENCES
 #endif
 
-#define SMALL_STACK_BYTES (SANITIZED ? 1 << 20 : 64 << 10)
+#define SMALL_STACK_BYTES ((size_t)(SANITIZED ? 1 << 20 : 64 << 10))
 #define FAR_BYTES ((ptrdiff_t)256 << 10)
 
 static const char *const kinds[] = {"without namespaces", "in the full jail"};
@@ -160,8 +160,12 @@ static void test_from_thread(bool namespaces)
 {
     pthread_attr_t attr;
     pthread_t thread;
+    /* The least that libc allows is 16 KiB on x86_64 and 128 KiB on aarch64. */
+    long least = sysconf(_SC_THREAD_STACK_MIN);
+    size_t size =
+        least > 0 && (size_t)least > SMALL_STACK_BYTES ? (size_t)least : SMALL_STACK_BYTES;
     (void)pthread_attr_init(&attr);
-    if (pthread_attr_setstacksize(&attr, SMALL_STACK_BYTES) != 0 ||
+    if (pthread_attr_setstacksize(&attr, size) != 0 ||
         pthread_create(&thread, &attr, call_from_thread, &namespaces) != 0)
         tap_bail("pthread_create");
     (void)pthread_join(thread, NULL);

@@ -148,8 +148,11 @@ static void test_workdir(void)
     (void)!symlink("/etc", path);
     is_status(prompt("ls", path), EXECUTION_SETUP_FAILED, "a link does not lead there");
     (void)unlink(path);
+    /* Not every architecture has a /lib64. */
+    bool lib64 = access("/lib64", F_OK) == 0;
     is_output(prompt("ls ..", work),
-              "bin\ndev\netc\nhome\nlib\nlib64\noutput\nproc\nrun\ntmp\nusr\nworkspace\n",
+              lib64 ? "bin\ndev\netc\nhome\nlib\nlib64\noutput\nproc\nrun\ntmp\nusr\nworkspace\n"
+                    : "bin\ndev\netc\nhome\nlib\noutput\nproc\nrun\ntmp\nusr\nworkspace\n",
               "above it is the jail's root");
 }
 
