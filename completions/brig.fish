@@ -17,7 +17,7 @@ function __brig_before_command
         switch $word
             case run explain why
                 continue
-            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
                 set skip 1
             case '--'
                 return 1
@@ -141,6 +141,8 @@ complete -c brig -n __brig_before_command -l 'init' -d 'write files to start a c
 complete -c brig -n __brig_before_command -l 'print-defaults' -d 'print the built-in masks and filters'
 complete -c brig -n __brig_before_command -l 'complete' -d 'print completions of the words behind it'
 complete -c brig -n __brig_before_command -l 'dry-run' -d 'print the policy instead of running'
+complete -c brig -n __brig_before_command -l 'plan' -d 'with --dry-run: print the jail in detail'
+complete -c brig -n __brig_before_command -l 'facts' -r -F -d 'with --plan: take this for what the kernel can do'
 complete -c brig -n __brig_before_command -l 'json' -d 'with --dry-run, explain and why: as JSON'
 complete -c brig -n __brig_before_command -s v -l 'verbose' -d 'say how it ended and what it used'
 complete -c brig -n __brig_before_command -s h -l 'help' -d 'print this help'

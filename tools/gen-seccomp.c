@@ -676,6 +676,38 @@ static void print_names(const struct architecture *arch)
     }
 }
 
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* The numbers of the syscalls that the tables name and both architectures have, sorted by name: what
+ * can be said of a filter that is the same everywhere. */
+static void print_common(const struct architecture *arch)
+{
+    static const struct {
+        const struct seccomp_row *rows;
+        size_t count;
+    } tables[] = {{SECCOMP_ROWS(seccomp_floor)},  {SECCOMP_ROWS(seccomp_dev)},
+                  {SECCOMP_ROWS(seccomp_code)},   {SECCOMP_ROWS(seccomp_code_host)},
+                  {SECCOMP_ROWS(seccomp_nested)}, {SECCOMP_ROWS(seccomp_code_nested)},
+                  {SECCOMP_ROWS(seccomp_alone)},  {SECCOMP_ROWS(seccomp_alone_code)}};
+    const char *names[4 * SECCOMP_FIRST_UNKNOWN];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+        for (size_t k = 0; k < tables[i].count; k++) {
+            if (count == sizeof(names) / sizeof(names[0]))
+                die("the tables have more rows than print_common() has room for");
+            names[count++] = tables[i].rows[k].name;
+        }
+    qsort(names, count, sizeof(names[0]), compare_names);
+    printf("};\nstatic const short seccomp_common[] = {\n");
+    for (size_t i = 0; i < count; i++)
+        if ((i == 0 || strcmp(names[i - 1], names[i]) != 0) &&
+            resolve(&architectures[0], names[i]) >= 0 && resolve(&architectures[1], names[i]) >= 0)
+            printf("    %d, /* %s */\n", resolve(arch, names[i]), names[i]);
+}
+
 static void print_architecture(const struct architecture *arch)
 {
     static struct program programs[VARIANTS];
@@ -706,6 +738,7 @@ static void print_architecture(const struct architecture *arch)
                "               (struct sock_filter *)(uintptr_t)seccomp_filter_%s_%zu },\n",
                variant_of(i).code, variant_of(i).host, programs[i].count, arch->name, same[i]);
     print_names(arch);
+    print_common(arch);
     printf("};\n#endif /* %s */\n\n", arch->macro);
 }
 

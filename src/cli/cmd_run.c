@@ -23,6 +23,7 @@
 #include "cli/masks.h"
 #include "cli/message.h"
 #include "cli/net_watch.h"
+#include "cli/plan.h"
 #include "cli/protect.h"
 #include "cli/report.h"
 #include "cli/result_file.h"
@@ -231,7 +232,7 @@ static int print_policy(struct setup *setup, struct brig_error *err)
     masks_look(settings, settings->home);
     identity_leave(&setup->identity);
     if (status == 0)
-        status = home_foresee(settings, &setup->identity, err);
+        status = home_foresee(settings, &setup->identity, NULL, NULL, err);
     if (status < 0)
         return status;
     status = settings_explain(settings, &text, err);
@@ -261,6 +262,8 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     const char *const shell[] = {choose_shell(identity), NULL};
     config_show_project(&setup->config, setup->cwd, identity, !settings->dry_run);
     config_show_jai(&setup->files, identity, !settings->dry_run);
+    if (settings->plan)
+        return plan_show(setup, argv[0] ? argv : shell, app->envp, err);
     if (settings->dry_run)
         return print_policy(setup, err);
     if (settings->unmount)

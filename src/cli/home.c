@@ -25,6 +25,7 @@
 #include "cli/message.h"
 #include "cli/settings.h"
 #include "cli/sightings.h"
+#include "home/hide.h"
 #include "home/ready.h"
 #include "jail/job/begun.h"
 #include "policy/policy.h"
@@ -527,17 +528,123 @@ static int go_live(const struct settings *settings, const struct identity *ident
                : 0;
 }
 
-int home_foresee(const struct settings *settings, const struct identity *identity,
-                 struct brig_error *err)
+static int no_home(struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "this user has no home directory; use -m sealed, which needs none");
+}
+
+/* In the jail's /tmp, where only the jail can read it; none if there is no script. */
+static struct policy_file script_file(const struct settings *settings)
+{
+    if (!settings->script)
+        return (struct policy_file){0};
+    return (struct policy_file){.dest = settings->script_path,
+                                .data = settings->script,
+                                .length = settings->script_length,
+                                .mode = 0400};
+}
+
+/* ---- a plan that is printed ---- */
+
+struct told {
+    struct str *out;
+    int home;
+};
+
+/* Of hundreds of masks most are for what is not there. */
+static int tell_hidden(void *context, const struct hide_place *place, struct brig_error *err)
+{
+    const struct told *told = context;
+    struct stat info;
+    (void)err;
+    if (fstatat(told->home, place->path, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        str_appendf(told->out, "  hides %s%s\n", str_shown(place->path).text,
+                    place->linked ? ", by a link" : "");
+    return 0;
+}
+
+/* The rules that were given. The built-in ones are hundreds, and the same each time. */
+static void tell_rules(struct str *out, const struct masks *masks)
+{
+    size_t built_in = 0;
+    for (size_t i = 0; i < masks->hidden_count; i++)
+        if (masks->origins[i] && strcmp(masks->origins[i], SETTINGS_BUILT_IN) == 0)
+            built_in++;
+        else
+            str_appendf(out, "  hides all that is %s\n", str_shown(masks->hidden[i]).text);
+    for (size_t i = 0; i < masks->shown_count; i++)
+        str_appendf(out, "  shows %s\n", str_shown(masks->shown[i]).text);
+    if (built_in > 0)
+        str_appendf(out, "  hides what %zu built-in masks name\n", built_in);
+}
+
+/* What the holder makes of the user's home, and of what is hidden in it. */
+static int tell_overlay(const struct settings *settings, const struct hidden *hidden,
+                        struct str *out, struct brig_error *err)
+{
+    const struct masks *masks = &hidden->masks;
+    const char *home = hidden->sightings.home;
+    str_appendf(out, "  %s copied on writing, changes in %s/%s.changes\n", home, settings->storage,
+                settings->jail);
+    for (size_t i = 0; i < hidden->own.below_count; i++)
+        str_appendf(out, "  hides %s, brig's own\n", hidden->own.below[i]);
+    tell_rules(out, masks);
+    autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct links_home links = {
+        .fd = fd, .path = home, .real = hidden->sightings.real_home, .ignore = false};
+    const struct hide_rules rules = {.hidden = masks->hidden,
+                                     .hidden_count = masks->hidden_count,
+                                     .shown = masks->shown,
+                                     .shown_count = masks->shown_count};
+    struct told told = {.out = out, .home = fd};
+    return fd < 0 ? 0 : hide_each(&links, &rules, tell_hidden, &told, err);
+}
+
+/* An empty directory stands for all that the holder would give. */
+static int stand_in(const struct settings *settings, const struct hidden *hidden, struct str *out,
+                    int *ret_stand_in, struct brig_error *err)
+{
+    struct brig_policy *policy = settings->policy;
+    const struct sightings *sightings = &hidden->sightings;
+    autoclose int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '/'");
+    const struct home_mounts mounts = {.home = fd, .tmp = fd, .var_tmp = fd, .shm = fd, .run = fd};
+    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : sightings->home;
+    str_appendf(out, "home:\n  of the jail %s, which keeps it and its private directories\n",
+                settings->jail);
+    int status = 0;
+    if (policy_mode_row(policy->mode)->home == POLICY_HOME_OVERLAY)
+        status = tell_overlay(settings, hidden, out, err);
+    else
+        str_appendf(out, "  empty at first, in %s/%s.home\n", settings->storage, settings->jail);
+    if (status == 0)
+        status = mount_all(&mounts, at, settings->storage, policy, err);
+    *ret_stand_in = take_fd(&fd);
+    return status;
+}
+
+int home_foresee(const struct settings *settings, const struct identity *identity, struct str *plan,
+                 int *ret_stand_in, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
+    bool kept = kind != POLICY_HOME_SCRATCH;
     __attribute__((cleanup(hidden_done))) struct hidden hidden = {0};
     uid_t owner;
+    if (plan && kept && !identity->host_home)
+        return no_home(err);
     int status = 0;
-    if (kind != POLICY_HOME_SCRATCH && identity->host_home)
+    if (kept && identity->host_home)
         status = settle_identity(policy, identity, &owner, err);
-    return status < 0 ? status : hide_as_user(settings, identity, true, &hidden, err);
+    /* A run hides nothing where nothing of the host is seen. */
+    if (status == 0 && (!plan || kept || shows_host(policy)))
+        status = hide_as_user(settings, identity, true, &hidden, err);
+    if (status < 0 || !plan)
+        return status;
+    policy->file = script_file(settings);
+    return kept ? stand_in(settings, &hidden, plan, ret_stand_in, err) : 0;
 }
 
 /* The holder, who may have namespaces that were made ahead. */
@@ -596,8 +703,7 @@ static int enter(const struct settings *settings, const struct identity *identit
     __attribute__((cleanup(hidden_done))) struct hidden hidden = {0};
     uid_t owner = 0;
     if (kept && !home)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "this user has no home directory; use -m sealed, which needs none");
+        return no_home(err);
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
     /* While the jail is begun with, the holder sees who it is that calls. */
     autoclose int called =
@@ -617,13 +723,7 @@ static int enter(const struct settings *settings, const struct identity *identit
     if (status == 0 && (kept || shows_host(policy)))
         status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);
-    if (settings->script) /* in the jail's /tmp, where only the jail can read it */
-        policy->file = (struct policy_file){
-            .dest = settings->script_path,
-            .data = settings->script,
-            .length = settings->script_length,
-            .mode = 0400,
-        };
+    policy->file = script_file(settings);
     if (status < 0 || !kept)
         return status < 0 ? status : go_live(settings, identity, &hidden, live, err);
     struct home_mounts mounts = HOME_MOUNTS_INIT;

@@ -255,6 +255,17 @@
       "For the shells' completions, and as the first option only: one a line, ended by a blank "   \
       "if nothing can follow, or \"_command_offset N\" if word N begins the command.")             \
     X(DRY_RUN, 0, "dry-run", NULL, NONE, RUN, "print the policy instead of running", "")           \
+    X(PLAN, 0, "plan", NULL, NONE, RUN, "with --dry-run: print the jail in detail",                \
+      "Mounts, ids, Landlock rules, system calls, limits, environment, network and descriptors, "  \
+      "as "                                                                                        \
+      "they would be in the end. Nothing is started and nothing is made. Variables that are "      \
+      "passed "                                                                                    \
+      "on are named without their values.")                                                        \
+    X(FACTS, 0, "facts", "FILE", FILE, RUN, "with --plan: take this for what the kernel can do",   \
+      "For tests: lines of a name and its values, all of them required: landlock ABI, namespaces " \
+      "yes|no, root yes|no, groups GID..., cgroup memory cpu pids io time, cgroup-at-hand "        \
+      "yes|no, "                                                                                   \
+      "nproc-by-namespace yes|no, files SOFT HARD, proc NAME...; none for an empty list.")         \
     X(JSON, 0, "json", NULL, NONE, RUN, "with --dry-run, explain and why: as JSON", "")            \
     X(VERBOSE, 'v', "verbose", NULL, NONE, RUN, "say how it ended and what it used", "")           \
     X(HELP, 'h', "help", NULL, NONE, RUN, "print this help", "")                                   \

@@ -80,14 +80,14 @@ static bool has_host_tmp(const struct brig_policy *policy)
 
 /* Runs of one jail share its /tmp, so each has a name that nobody can have taken before. Where /tmp is
  * not the jail's, the script would be left on the host. */
-static int choose_path(const struct brig_policy *policy, char **ret_path, struct brig_error *err)
+static int choose_path(const struct settings *settings, char **ret_path, struct brig_error *err)
 {
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+    uint64_t number = 0; /* what is not run is the same each time */
+    if (!settings->dry_run && getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "no random numbers");
     autostr struct str path = {0};
-    str_appendf(&path, "%s/.brig-script.%016" PRIx64, has_host_tmp(policy) ? "/run" : "/tmp",
-                number);
+    str_appendf(&path, "%s/.brig-script.%016" PRIx64,
+                has_host_tmp(settings->policy) ? "/run" : "/tmp", number);
     return str_take(&path, ret_path, err);
 }
 
@@ -111,7 +111,7 @@ int script_prepare(struct settings *settings, const struct identity *identity,
     if (status <= 0)
         return status;
     autofree char *path = NULL;
-    status = choose_path(settings->policy, &path, err);
+    status = choose_path(settings, &path, err);
     if (status < 0)
         return status;
     /* The first thing a script does is to remove itself. */

@@ -231,7 +231,24 @@ static int set_result(struct settings *settings, const struct setter *setter, co
     return 0;
 }
 
-enum { FLAG_NOCWD, FLAG_NO_PROTECT, FLAG_DRY_RUN, FLAG_JSON, FLAG_VERBOSE, FLAG_UNMOUNT };
+static int set_facts(struct settings *settings, const struct setter *setter, const char *value,
+                     struct brig_error *err)
+{
+    (void)setter;
+    (void)err;
+    settings->facts = value;
+    return 0;
+}
+
+enum {
+    FLAG_NOCWD,
+    FLAG_NO_PROTECT,
+    FLAG_DRY_RUN,
+    FLAG_PLAN,
+    FLAG_JSON,
+    FLAG_VERBOSE,
+    FLAG_UNMOUNT,
+};
 
 static int set_flag(struct settings *settings, const struct setter *setter, const char *value,
                     struct brig_error *err)
@@ -242,6 +259,7 @@ static int set_flag(struct settings *settings, const struct setter *setter, cons
         [FLAG_NOCWD] = &settings->nocwd,     [FLAG_DRY_RUN] = &settings->dry_run,
         [FLAG_JSON] = &settings->json,       [FLAG_VERBOSE] = &settings->verbose,
         [FLAG_UNMOUNT] = &settings->unmount, [FLAG_NO_PROTECT] = &settings->no_protect,
+        [FLAG_PLAN] = &settings->plan,
     };
     *flags[setter->what] = true;
     return 0;
@@ -355,6 +373,8 @@ static const struct setter setters[OPTION_COUNT_] = {
     [OPTION_PRINT_DEFAULTS] = {set_nothing, 0, 0},
     [OPTION_COMPLETE] = {refuse_complete, 0, 0},
     [OPTION_DRY_RUN] = {set_flag, FLAG_DRY_RUN, 0},
+    [OPTION_PLAN] = {set_flag, FLAG_PLAN, 0},
+    [OPTION_FACTS] = {set_facts, 0, 0},
     [OPTION_JSON] = {set_flag, FLAG_JSON, 0},
     [OPTION_VERBOSE] = {set_flag, FLAG_VERBOSE, 0},
     [OPTION_HELP] = {set_nothing, 0, 0},
@@ -485,6 +505,12 @@ static int check_together(const struct settings *settings, bool granted, bool co
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "--json goes with --dry-run, explain and why; for what became of a run "
                          "use --result FILE");
+    if (settings->plan && (!settings->dry_run || settings->json))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--plan goes with --dry-run or explain, and is "
+                         "no JSON");
+    if (settings->facts && !settings->plan)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--facts goes with --dry-run --plan");
     if (settings->unmount && (granted || command))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "-u tears down and runs nothing: it goes with -j NAME alone");

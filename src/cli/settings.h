@@ -118,6 +118,8 @@ struct settings {
     bool cwd_settled;   /* a rule for exactly the working directory was given or taken back */
     bool workdir_given; /* by --workdir */
     bool dry_run;
+    bool plan;         /* with dry_run: print the plan */
+    const char *facts; /* the file with the facts for it, borrowed from argv, or NULL */
     bool json;
     bool verbose;
     bool unmount;

@@ -39,7 +39,7 @@ int why_init(struct why *why, struct setup *setup, int argc, char *const *argv,
         status = masks_follow_links(&why->masks, setup->identity.host_home, err);
     identity_leave(&setup->identity);
     if (status == 0)
-        status = home_foresee(&setup->settings, &setup->identity, err);
+        status = home_foresee(&setup->settings, &setup->identity, NULL, NULL, err);
     if (status == 0)
         status = places_find(setup, argc, argv, &why->places, err);
     if (status < 0) {

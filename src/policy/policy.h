@@ -85,6 +85,7 @@ struct policy_errand {
     void *arg;
 };
 
+struct facts;
 struct mountinfo_table;
 
 struct brig_policy {
@@ -128,6 +129,9 @@ struct brig_policy {
     const struct mountinfo_table
         *mounts;   /* as the front has read them, borrowed; NULL: it has not */
     char *sockets; /* the kernel's list of sockets, if it was read ahead; or NULL */
+    /* Of a plan that is only printed (see facts.h), borrowed: nothing is asked of the kernel, and nothing
+     * is made on the host. NULL in every policy that is run. */
+    const struct facts *facts;
 };
 
 /* Reads the list of sockets that a view of the host needs, for who has time for it. */

@@ -70,6 +70,9 @@ struct brig_job {
 /* One at rest; NULL if there is no memory for it. `held`: the command will wait. In job_start.c. */
 struct brig_job *job_at_rest(bool held);
 
+/* Lists what a plan without namespaces does not enforce. */
+void job_note_rung(struct plan *plan, const struct brig_policy *policy);
+
 /* When the time of a job is over, by the monotonic clock; 0: it may run for ever. And whether it has
  * any limit on time, also of the CPU's. */
 uint64_t job_deadline_us(const struct brig_job *job);

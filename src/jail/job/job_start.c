@@ -25,7 +25,7 @@
 
 /* ---- the ladder ---- */
 
-static void note_rung(struct plan *plan, const struct brig_policy *policy)
+void job_note_rung(struct plan *plan, const struct brig_policy *policy)
 {
     struct brig_unenforced *list = &plan->unenforced;
     enum plan_rung rung = plan->rung;
@@ -287,7 +287,7 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
         return result;
     if (job->limits_deferred || before)
         result = use_late_group(job, policy, command, streams, early, err);
-    note_rung(&job->plan, policy);
+    job_note_rung(&job->plan, policy);
     if (result == 0)
         result = plan_finish(&job->plan, policy, &begun->identity, err);
     bound_fds(&job->plan, policy, command, streams);
@@ -579,6 +579,8 @@ static int start(const struct origin *origin, const struct brig_command *command
                  struct brig_job **ret_job, struct brig_error *err)
 {
     int result = streams_check(command, err);
+    if (result == 0 && origin->policy->facts) /* what was recorded says nothing of this machine */
+        result = brig_fail(err, BRIG_E_STATE, 0, "a policy with recorded facts cannot be run");
     if (result < 0) {
         job_abandon(origin->begun);
         return result;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/plan/facts.h"
 #include "jail/walls/unenforced.h"
 
 /* One row a resource: the limits that need it, and what is said and done without it. */
@@ -33,7 +34,7 @@ static const struct {
 
 /* Since 5.14 RLIMIT_NPROC counts the processes of a user in a user namespace; before, all that the
  * user has on the machine, and a default must not depend on those. */
-static bool counts_by_namespace(void)
+bool limits_count_by_namespace(void)
 {
     struct utsname system;
     char *end;
@@ -54,7 +55,8 @@ static bool is_asked(const struct brig_policy *policy, enum brig_limit limit)
 static bool is_pids_spare(const struct brig_policy *policy, bool shared)
 {
     return policy->limits[BRIG_LIMIT_PROCESSES] && !is_asked(policy, BRIG_LIMIT_PROCESSES) &&
-           !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES) && counts_by_namespace();
+           !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES) &&
+           (policy->facts ? policy->facts->nproc_by_namespace : limits_count_by_namespace());
 }
 
 /* With as much as this of a core, a jail is built within the first period of the kernel's clock. */
@@ -189,6 +191,21 @@ int limits_finish(struct limits *limits, struct brig_error *err)
         return brig_fail(err, BRIG_E_SETUP, 0,
                          "the jail's cgroups cannot be made where they should");
     return result;
+}
+
+int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,
+                   struct brig_error *err)
+{
+    const struct facts *facts = policy->facts;
+    struct cgroup_limits want = wanted(policy, false);
+    bool near = facts->root || facts->cgroup_at_hand || !limits_are_defaults(policy);
+    unsigned has = takes_group(&want) && near ? facts->cgroup : 0;
+    limits->missing = resources_of(&want) & ~has;
+    const char *asked = first_asked(policy, limits->missing);
+    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here", asked);
+    *ret_grouped = resources_of(&want) & has;
+    return 0;
 }
 
 void limits_leave_out_init(struct limits *limits, const struct brig_policy *policy)

@@ -44,6 +44,12 @@ bool limits_are_asked(const struct brig_policy *policy);
 void limits_skip(struct limits *limits, const struct brig_policy *policy);
 /* Whether a group that was made for one policy is what the other wants. */
 bool limits_are_same(const struct brig_policy *one, const struct brig_policy *other);
+/* What limits_init() would come to by the policy's facts. *ret_grouped are the resources that a group
+ * would limit, 0 without one. */
+int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,
+                   struct brig_error *err);
+/* Whether this kernel counts RLIMIT_NPROC in each user namespace by itself. */
+bool limits_count_by_namespace(void);
 void limits_done(struct limits *limits);
 
 /* Whether there is a group, so that the policy's limits are those of the whole jail. */

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "jail/child/child_say.h"
+#include "jail/plan/facts.h"
 #include "jail/plan/init_image.h"
 #include "jail/view/view.h"
 #include "jail/walls/identity.h"
@@ -493,7 +494,9 @@ int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned m
 
 static int find_abi(const struct brig_policy *policy)
 {
-    return policy->disabled_layers & BRIG_LAYER_LANDLOCK ? 0 : landlock_abi();
+    if (policy->disabled_layers & BRIG_LAYER_LANDLOCK)
+        return 0;
+    return policy->facts ? policy->facts->landlock : landlock_abi();
 }
 
 int plan_begin_view(struct plan *plan, const struct brig_policy *policy,

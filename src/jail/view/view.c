@@ -166,6 +166,16 @@ void view_symlink(struct view *view, int slot, const char *path, const char *tar
     }
 }
 
+/* Whether a run would have made a directory that is missing, see view_source.c. */
+static bool will_be_made(const struct brig_policy *policy, const char *path)
+{
+    for (size_t i = 0; policy->facts && i < policy->grant_count; i++)
+        if (policy->grants[i].flags & BRIG_GRANT_CREATE &&
+            strcmp(policy->grants[i].source, path) == 0)
+            return true;
+    return false;
+}
+
 int view_mountpoint(struct view *view, const char *dest, bool directory, bool *ret_ours,
                     struct brig_error *err)
 {
@@ -182,7 +192,7 @@ int view_mountpoint(struct view *view, const char *dest, bool directory, bool *r
         *ret_ours = false;
         if (!path)
             return brig_fail_nomem(err);
-        if (lstat(path, &info) == 0 || errno == EACCES)
+        if (lstat(path, &info) == 0 || errno == EACCES || will_be_made(view->policy, path))
             return 0;
         (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot mount at '%s': '%s'", dest, path);
         return brig_advise(err, BRIG_E_SETUP,

@@ -273,6 +273,13 @@ int view_open_tree(struct view *view, const struct policy_grant *grant, const st
     return slot;
 }
 
+static unsigned plan_flags(uint64_t attributes)
+{
+    return PLAN_ATTR_RECURSIVE | (attributes & MOUNT_ATTR_NOSUID ? PLAN_ATTR_NOSUID : 0U) |
+           (attributes & MOUNT_ATTR_NODEV ? PLAN_ATTR_NODEV : 0U) |
+           (attributes & MOUNT_ATTR_RDONLY ? PLAN_ATTR_RDONLY : 0U);
+}
+
 /* The tree of an entry: a mount that the caller made or makes now, or one of the host's. */
 static int find_tree(struct view *view, const struct view_entry *entry, const char *what,
                      int *ret_slot, struct brig_error *err)
@@ -280,7 +287,10 @@ static int find_tree(struct view *view, const struct view_entry *entry, const ch
     const struct policy_grant *grant = entry->grant;
     struct plan *plan = view->plan;
     int fd = grant->fd;
-    if (fd < 0 && !is_mapped(view, entry)) {
+    bool mapped = fd < 0 && is_mapped(view, entry);
+    uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+                          (grant->access == BRIG_READ_ONLY ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+    if (fd < 0 && !mapped) {
         *ret_slot = view->own ? view_source_slot(view, grant, &entry->info)
                               : view_open_tree(view, grant, &entry->info);
         if (*ret_slot == PLAN_NO_SLOT)
@@ -289,9 +299,7 @@ static int find_tree(struct view *view, const struct view_entry *entry, const ch
                              grant->origin);
         return 0;
     }
-    if (fd < 0) {
-        uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-                              (grant->access == BRIG_READ_ONLY ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+    if (mapped && !view->policy->facts) {
         fd = prepared_tree(entry->source, &entry->info, view->identity->host_uid,
                            view->identity->host_gid, attributes, err);
         if (fd < 0)
@@ -303,6 +311,10 @@ static int find_tree(struct view *view, const struct view_entry *entry, const ch
     if (step) {
         step->slot = *ret_slot;
         step->fd = fd;
+        if (mapped) { /* for who prints it: the tree has them already */
+            step->path = entry->source;
+            step->flags = plan_flags(attributes);
+        }
     }
     return 0;
 }
@@ -449,7 +461,8 @@ static int lay_protect(struct view *view, const struct view_entry *entry, struct
     struct stat info;
     if (strcmp(host_path, grant->source) != 0)
         return 0;
-    if (lstat(host_path, &info) < 0) {
+    bool promised = view->policy->facts && !(grant->flags & BRIG_GRANT_OPTIONAL);
+    if (lstat(host_path, &info) < 0 && !promised) { /* a run would make a placeholder */
         if (grant->flags & BRIG_GRANT_OPTIONAL)
             return 0;
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s' [%s]", host_path,

@@ -115,6 +115,10 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
                      struct brig_error *err)
 {
     int found = find_source(view, grant, ret_info, err);
+    if (found == ENOENT && (grant->flags & BRIG_GRANT_CREATE) && view->policy->facts) {
+        *ret_info = (struct stat){.st_mode = S_IFDIR | 0755, .st_uid = view->identity->host_uid};
+        return 1; /* as it will be */
+    }
     if (found == ENOENT && (grant->flags & BRIG_GRANT_CREATE)) {
         int result = create_source(view, grant->source, err);
         if (result < 0)

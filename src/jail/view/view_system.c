@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/plan/facts.h"
 #include "jail/view/view_parts.h"
 #include "jail/view/view_rows.h"
 #include "jail/walls/unenforced.h"
@@ -329,6 +330,22 @@ static const char *const proc_hidden[] = {"keys", "key-users", "kcore", "timer_l
 static const char *const proc_read_only[] = {"sys", "sysrq-trigger", "irq",   "bus", "acpi",
                                              "fs",  "scsi",          "driver"};
 
+static bool has_proc(const struct view *view, const char *path)
+{
+    const struct facts *facts = view->policy->facts;
+    return facts && facts->proc[0] ? facts_has_proc(facts, path + strlen("/proc/"))
+                                   : access(path, F_OK) == 0;
+}
+
+/* Not if it is missing, or root's alone, which the jail never is. */
+static bool is_readable_proc(const struct view *view, const char *path)
+{
+    struct stat info;
+    if (view->policy->facts && view->policy->facts->proc[0])
+        return has_proc(view, path);
+    return stat(path, &info) == 0 && info.st_mode & S_IROTH;
+}
+
 void view_add_proc(struct view *view)
 {
     struct plan *plan = view->plan;
@@ -359,9 +376,8 @@ void view_add_proc(struct view *view)
     int cover = PLAN_NO_SLOT; /* the first is made read-only, the others are clones of it */
     for (size_t i = 0; i < ARRAY_LENGTH(proc_hidden); i++) {
         char *path = arena_concat(&plan->arena, "/proc/", proc_hidden[i]);
-        struct stat info;
-        if (!path || stat(path, &info) < 0 || !(info.st_mode & S_IROTH))
-            continue; /* missing, or root's alone, which the jail never is */
+        if (!path || !is_readable_proc(view, path))
+            continue;
         const char *what = "hide a part of /proc";
         int mask = cover == PLAN_NO_SLOT
                        ? view_read_only_subtree(view, view->scratch, VIEW_EMPTY_FILE, what)
@@ -371,7 +387,7 @@ void view_add_proc(struct view *view)
     }
     for (size_t i = 0; writable && i < ARRAY_LENGTH(proc_read_only); i++) {
         char *path = arena_concat(&plan->arena, "/proc/", proc_read_only[i]);
-        if (!path || access(path, F_OK) < 0)
+        if (!path || !has_proc(view, path))
             continue;
         const char *what = "make a part of /proc read-only";
         int part = view_read_only_subtree(view, slot, proc_read_only[i], what);

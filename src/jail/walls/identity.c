@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "jail/plan/facts.h"
 #include "jail/walls/unenforced.h"
 
 #define NEWGIDMAP "/usr/bin/newgidmap"
@@ -56,10 +57,12 @@ static bool find_subordinate_gid(uid_t uid, const char *name, gid_t *ret_gid)
     return false;
 }
 
-static void choose_groups(struct identity *identity, struct brig_unenforced *unenforced)
+static void choose_groups(struct identity *identity, const struct facts *facts,
+                          struct brig_unenforced *unenforced)
 {
-    gid_t groups[1024];
-    int count = getgroups(ARRAY_LENGTH(groups), groups);
+    gid_t own[1024];
+    const gid_t *groups = facts ? facts->groups : own;
+    int count = facts ? (int)facts->group_count : getgroups(ARRAY_LENGTH(own), own);
     for (int i = 0; i < count; i++)
         if (groups[i] != identity->host_gid &&
             identity->group_count < ARRAY_LENGTH(identity->groups))
@@ -81,7 +84,7 @@ int identity_choose(const struct brig_policy *policy, struct arena *arena,
                     struct brig_unenforced *unenforced, struct identity *ret_identity,
                     struct brig_error *err)
 {
-    struct identity identity = {.become = identity_is_root()};
+    struct identity identity = {.become = policy->facts ? policy->facts->root : identity_is_root()};
     uid_t own_uid = geteuid();
     gid_t own_gid = getegid();
     bool chosen = policy->host_uid != (uid_t)-1;
@@ -112,7 +115,7 @@ int identity_choose(const struct brig_policy *policy, struct arena *arena,
     identity.shell = policy->shell ? policy->shell : "/bin/sh";
     if (arena->failed)
         return brig_fail_nomem(err);
-    choose_groups(&identity, unenforced);
+    choose_groups(&identity, policy->facts, unenforced);
     *ret_identity = identity;
     return 0;
 }

@@ -172,3 +172,24 @@ uint64_t landlock_rights(int abi, enum landlock_grant grant, bool directory)
     uint64_t rights = grant_rights[grant] & known_at(abi).handled_access_fs;
     return directory ? rights : rights & LL_OF_A_FILE;
 }
+
+const char *landlock_fs_name(unsigned bit)
+{
+    static const char *const names[] = {
+        "execute",   "write-file", "read-file", "read-dir",  "remove-dir",  "remove-file",
+        "make-char", "make-dir",   "make-reg",  "make-sock", "make-fifo",   "make-block",
+        "make-sym",  "refer",      "truncate",  "ioctl-dev", "resolve-unix"};
+    return bit < ARRAY_LENGTH(names) ? names[bit] : NULL;
+}
+
+const char *landlock_net_name(unsigned bit)
+{
+    static const char *const names[] = {"bind-tcp", "connect-tcp", "bind-udp", "connect-send-udp"};
+    return bit < ARRAY_LENGTH(names) ? names[bit] : NULL;
+}
+
+const char *landlock_scope_name(unsigned bit)
+{
+    static const char *const names[] = {"abstract-unix-socket", "signal"};
+    return bit < ARRAY_LENGTH(names) ? names[bit] : NULL;
+}

@@ -49,3 +49,8 @@ void landlock_stand_alone(int abi, enum brig_network network, struct landlock_at
  * Never has a bit that landlock_fill_attr() without `nested` does not handle at the same ABI. 0 for
  * an ABI of 0. */
 uint64_t landlock_rights(int abi, enum landlock_grant grant, bool directory);
+
+/* The kernel's names of the bits in a struct landlock_attr, from 0 on; NULL past the last. */
+const char *landlock_fs_name(unsigned bit);
+const char *landlock_net_name(unsigned bit);
+const char *landlock_scope_name(unsigned bit);

@@ -84,3 +84,8 @@ int seccomp_number(const char *name)
             return (int)i;
     return -1;
 }
+
+int seccomp_common_number(size_t index)
+{
+    return index < ARRAY_LENGTH(seccomp_common) ? seccomp_common[index] : -1;
+}

@@ -25,3 +25,6 @@ int seccomp_verdict(const struct sock_fprog *program, int number, const uint64_t
 /* The name of a system call on this architecture, or NULL; and the number of a name, or -1. */
 const char *seccomp_name(int number);
 int seccomp_number(const char *name);
+/* The numbers of the system calls that the tables name and every architecture has, by name, for words
+ * about a filter that are the same everywhere; -1 past the last. */
+int seccomp_common_number(size_t index);

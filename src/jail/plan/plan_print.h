@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* A plan in words: what it achieves, not how. */
+#pragma once
+
+#include "jail/plan/plan.h"
+#include "jail/walls/identity.h"
+
+struct str;
+
+/* Appends sections of lines, each headed by its name and a colon. Nothing in it depends on the order
+ * of steps, on fd or slot numbers, or on the architecture: two plans for the same jail print the same.
+ * `grouped` are the resources (enum cgroup_resource) that a cgroup limits, and `envp` is the caller's
+ * environment: variables that are passed on as they are are only named. */
+int plan_print(const struct plan *plan, const struct brig_policy *policy,
+               const struct identity *identity, unsigned grouped, const char *const *envp,
+               struct str *out, struct brig_error *err);
+
+/* Its sections in plan_print_walls.c. */
+void plan_print_landlock(struct str *out, const struct plan *plan, int abi);
+void plan_print_filter(struct str *out, const struct plan *plan, const struct brig_policy *policy);
+void plan_print_limits(struct str *out, const struct plan *plan, const struct brig_policy *policy,
+                       unsigned grouped);
+void plan_print_network(struct str *out, const struct plan *plan, const struct brig_policy *policy);
