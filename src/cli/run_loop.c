@@ -3,6 +3,7 @@
 #include "run_loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,7 +29,10 @@ struct run_state {
     struct terminal *terminal; /* NULL: the job has none */
     uint64_t grace_ms;
     uint64_t asked_ms; /* when an end was first asked for, or 0 */
-    bool hang_up_told;
+    bool has_terminal;
+    bool hang_up_ignored;
+    bool hung_up;           /* the terminal is gone, and the command was told */
+    uint64_t hang_up_ms;    /* when what is left of the command is to be ended, or 0 */
     uint64_t stop_asked_ms; /* when a signal or a key asked us to stop, or 0 */
     struct relay *relays;   /* or NULL */
     struct net_watch *net;
@@ -41,12 +45,22 @@ static bool is_ignored(int signal)
     return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+/* Whether there is a controlling terminal that was not hung up. */
+static bool has_terminal(void)
+{
+    autoclose int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    struct pollfd terminal = {.fd = fd};
+    return fd >= 0 && poll(&terminal, 1, 0) >= 0 && !(terminal.revents & POLLHUP);
+}
+
 int run_loop_init(struct run_loop *loop, struct brig_error *err)
 {
     /* nohup and shells without job control have these ignored, and mean it for the command too. */
     static const int maybe_ignored[] = {SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
     static const int always[] = {SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
     sigset_t watched;
+    loop->has_terminal = has_terminal();
+    loop->hang_up_ignored = is_ignored(SIGHUP);
     (void)sigemptyset(&watched);
     for (size_t i = 0; i < ARRAY_LENGTH(maybe_ignored); i++)
         if (!is_ignored(maybe_ignored[i]))
@@ -88,6 +102,37 @@ static void ask_for_end(struct run_state *state, int signal)
     forward(state, signal);
 }
 
+/* The terminal is gone. A command that ignores the signal, or has left its process group, would
+ * otherwise go on where no one sees it. */
+static void hang_up(struct run_state *state)
+{
+    if (state->hung_up)
+        return;
+    state->hung_up = true;
+    forward(state, SIGHUP);
+    if (!state->hang_up_ignored)
+        state->hang_up_ms = clock_now_ms() + state->grace_ms;
+}
+
+/* Shortens the time to wait to that until a command whose terminal is gone is ended. */
+static void wait_for_hang_up(const struct run_state *state, int *timeout_ms)
+{
+    if (state->hang_up_ms == 0)
+        return;
+    uint64_t now = clock_now_ms();
+    uint64_t left = state->hang_up_ms > now ? state->hang_up_ms - now : 0;
+    if (left < INT_MAX && (*timeout_ms < 0 || (uint64_t)*timeout_ms > left))
+        *timeout_ms = (int)left;
+}
+
+static void end_after_hang_up(struct run_state *state)
+{
+    if (state->hang_up_ms == 0 || clock_now_ms() < state->hang_up_ms)
+        return;
+    state->hang_up_ms = 0;
+    (void)brig_job_cancel(state->job, NULL);
+}
+
 /* The command was stopped (Ctrl-Z): stops our own process group, as the terminal would have done,
  * so that the shell takes over; returns when it is continued. In a group nobody could continue the
  * kernel does not stop us, and the command goes on at once. */
@@ -124,6 +169,13 @@ static void handle_signal(struct run_state *state, int signal)
     case SIGINT:
     case SIGTERM:
         ask_for_end(state, signal);
+        break;
+    case SIGHUP:
+        /* Without a terminal, or while it is there, it is a message for the command alone. */
+        if (state->has_terminal && !has_terminal())
+            hang_up(state);
+        else
+            forward(state, SIGHUP);
         break;
     case SIGWINCH:
         if (state->terminal)
@@ -200,6 +252,7 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
         terminal_poll(state->terminal, fds + TERMINAL, &timeout_ms);
         count = COUNT;
     }
+    wait_for_hang_up(state, &timeout_ms);
     if (poll(fds, count, timeout_ms) < 0 && errno != EINTR)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "poll");
 
@@ -210,11 +263,10 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
         if (state->terminal->suspend_typed)
             state->stop_asked_ms = clock_now_ms();
         state->terminal->suspend_typed = false;
-        if (state->terminal->hung_up && !state->hang_up_told) {
-            state->hang_up_told = true;
-            forward(state, SIGHUP);
-        }
+        if (state->terminal->hung_up)
+            hang_up(state);
     }
+    end_after_hang_up(state);
     for (int i = 0; i < RUN_LOOP_RELAYS && state->relays; i++)
         relay_process(&state->relays[i], fds[RELAYS + i].revents);
     if (masked && !job_is_empty(state->job))
@@ -265,6 +317,8 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
     struct run_state state = {
         .job = job,
         .grace_ms = grace_ms,
+        .has_terminal = loop->has_terminal,
+        .hang_up_ignored = loop->hang_up_ignored,
         .relays = loop->relays,
         .net = loop->net,
         .masks = loop->masks,

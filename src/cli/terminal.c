@@ -139,8 +139,8 @@ void terminal_poll(const struct terminal *terminal, struct pollfd *fds, int *ret
     short host = (short)((takes_input(terminal) ? POLLIN : 0) | (shows ? POLLOUT : 0));
     short jail = (short)((terminal->to_host.length == 0 ? POLLIN : 0) |
                          (terminal->to_jail.length > 0 ? POLLOUT : 0));
-    /* With nothing to wait for, not even a hang-up is asked for: it would be reported for ever. */
-    fds[0] = (struct pollfd){.fd = host ? terminal->fd : -1, .events = host};
+    /* A hang-up is reported whatever is waited for, and for ever. */
+    fds[0] = (struct pollfd){.fd = terminal->hung_up ? -1 : terminal->fd, .events = host};
     fds[1] = (struct pollfd){.fd = jail && !terminal->master_resting ? terminal->master : -1,
                              .events = jail};
     fds[2] = (struct pollfd){.fd = -1};
@@ -236,6 +236,8 @@ void terminal_process(struct terminal *terminal, const struct pollfd *fds)
         terminal_enter(terminal);
     if ((host & (POLLIN | POLLHUP | POLLERR)) && takes_input(terminal))
         read_input(terminal, host & POLLHUP);
+    else if (host & POLLHUP)
+        terminal->hung_up = true;
     if (terminal->to_jail.length > 0)
         write_to_jail(terminal);
     if ((jail & (POLLIN | POLLHUP | POLLERR)) && terminal->to_host.length == 0)

@@ -235,6 +235,51 @@ prompt() {
     return 1
 }
 
+@test "a command that ignores the hang-up is ended with its terminal, unless brig ignores it, too" {
+    local who run
+    cat >deaf <<'EOF'
+trap "" HUP TERM
+: >"$1"
+while :; do sleep 0.05; done
+EOF
+    cat >patient <<'EOF'
+: >"$1"
+until [ -e go ]; do sleep 0.05; done
+echo finished >"$1"
+EOF
+    # In the foreground; without a terminal of the jail's own; in a group in the background, which
+    # the kernel tells nothing; and as nohup has it.
+    cat >runs <<'EOF'
+jail() {
+    local name=$1 script=$2
+    shift 2
+    "$BRIG" -m sealed -D -d . --timeout 2m --grace 100ms --result "$name.json" "$@" sh "$script" "$name"
+}
+jail plain deaf --no-terminal &
+(set -m; jail behind deaf &)
+(trap "" HUP; jail kept patient >/dev/null 2>&1 &)
+jail foreground deaf
+EOF
+    for who in $(each_user); do
+        mkdir -m 777 "$who"
+        cp deaf patient runs "$who"
+        screen new-session -d -s "of-$who" \
+            "exec bash -c '. \"$LIB_DIR/lib.bash\"; cd \"$SCRATCH/$who\" && as $who env BRIG=\"$BRIG\" bash runs'"
+        for run in foreground plain behind kept; do
+            await "$who/$run"
+        done
+        screen kill-session -t "of-$who"
+        for run in foreground plain behind; do
+            await "$who/$run.json"
+            grep -q '"outcome": *"cancelled"' "$who/$run.json"
+        done
+        must_fail test -e "$who/kept.json"
+        : >"$who/go"
+        await "$who/kept.json"
+        [ "$(cat "$who/kept")" = finished ]
+    done
+}
+
 # ---- in a home: the modes for people ----
 
 # in_each_mode CALLBACK: it is called with a mode whose command has the project and a home.
