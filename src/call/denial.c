@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the jail is why a function failed. What the function says is checked: the jail is blamed
- * only for what the caller itself could have done, and the policy does not grant. */
+ * only for what its policy does not grant. That the caller's own permissions would have refused it as
+ * well makes no difference: root and other users are told the same. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,20 +20,30 @@ static bool is_write(enum brig_call_access access)
     return access == BRIG_CALL_ACCESS_WRITE;
 }
 
-/* The path as the kernel has it, without links; of what does not exist, the directory it would be
- * in. */
+/* Cuts the last component off; false if there is none. */
+static bool cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash || !slash[1])
+        return false;
+    slash[slash == path] = 0;
+    return true;
+}
+
+/* The path as the kernel has it, without links. Of what does not exist it is the directory it would be
+ * in; of what this user may not reach, the nearest directory above it that can be opened. */
 static bool resolve(const char *path, char real[PATH_LENGTH_MAX + 1], bool *ret_exists)
 {
-    char directory[PATH_LENGTH_MAX + 1], link[64];
+    char above[PATH_LENGTH_MAX + 1], link[64];
+    if (strlen(path) >= sizeof above)
+        return false;
+    (void)snprintf(above, sizeof above, "%s", path);
     autoclose int fd = open(path, O_PATH | O_CLOEXEC);
-    *ret_exists = fd >= 0;
-    const char *slash = strrchr(path, '/');
-    size_t length = slash ? (size_t)(slash - path) : 0;
-    if (fd < 0 && errno == ENOENT && length > 0 && length < sizeof directory) {
-        memcpy(directory, path, length);
-        directory[length] = 0;
-        fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    }
+    *ret_exists = fd >= 0 || errno == EACCES;
+    if (fd < 0 && errno == ENOENT && cut_last(above))
+        fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EACCES && cut_last(above))
+        fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return false;
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -41,15 +52,6 @@ static bool resolve(const char *path, char real[PATH_LENGTH_MAX + 1], bool *ret_
         return false;
     real[got] = 0;
     return real[0] == '/';
-}
-
-/* Whether the caller could do it, as far as ordinary permissions go. */
-static bool could_we(const char *real, bool exists, enum brig_call_access access)
-{
-    int mode = !exists || is_write(access)          ? W_OK
-               : access == BRIG_CALL_ACCESS_EXECUTE ? X_OK
-                                                    : R_OK;
-    return faccessat(AT_FDCWD, real, mode, AT_EACCESS) == 0;
 }
 
 static void fill(struct brig_call_denial *denial, enum brig_call_outcome kind,
@@ -64,6 +66,8 @@ static void fill(struct brig_call_denial *denial, enum brig_call_outcome kind,
 /* What a jail's filesystem answers: Landlock EACCES, and EXDEV to moves; a view ENOENT and EROFS. */
 static bool is_filesystem_error(const struct brig_caller *caller, int sys_errno)
 {
+    if (!caller->full && caller->ruleset < 0) /* then it refuses nothing */
+        return false;
     if (sys_errno == EACCES || sys_errno == EXDEV)
         return true;
     return caller->full && (sys_errno == ENOENT || sys_errno == EROFS);
@@ -86,7 +90,7 @@ static bool check_path(const struct brig_caller *caller, const struct memory_fai
         tried.access = exists && !walls_cover(caller->policy, real, false) ? BRIG_CALL_ACCESS_READ
                                                                            : BRIG_CALL_ACCESS_WRITE;
     bool write = !exists || is_write(tried.access);
-    if (walls_cover(caller->policy, real, write) || !could_we(real, exists, tried.access))
+    if (walls_cover(caller->policy, real, write))
         return false;
     fill(ret, BRIG_CALL_FILESYSTEM, &tried, path,
          write ? "not below any path of fs_allow"

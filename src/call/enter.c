@@ -252,12 +252,30 @@ static void enter_full(struct brig_call *call)
 
 /* If the function calls exit(), the exit handlers of the caller come after this one: never. */
 #ifdef __GLIBC__
-static void leave_early(int status, void *unused)
+/* Less address space than this is left to a process whose allocator has just failed. */
+#define SHORT_OF_MEMORY_BYTES (1 << 20)
+
+/* Whether the limit on the address space is reached. */
+static bool is_out_of_memory(void)
 {
-    (void)unused;
+    void *room = mmap(NULL, SHORT_OF_MEMORY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED)
+        return errno == ENOMEM;
+    (void)munmap(room, SHORT_OF_MEMORY_BYTES);
+    return false;
+}
+
+/* Ruby ends its process this way, with the status 1, if it has no memory for an exception. */
+static void leave_early(int status, void *argument)
+{
+    const struct brig_call_child *child = argument;
     (void)fflush(stdout);
     (void)fflush(stderr);
-    _exit(status);
+    if (status == 0 || !is_out_of_memory())
+        _exit(status);
+    child->head->state = MEMORY_NO_ROOM;
+    child->head->left = 1;
+    _exit(0);
 }
 #else
 static void leave_early(void)
@@ -268,15 +286,16 @@ static void leave_early(void)
 }
 #endif
 
-static void set_stdio(void)
+static void set_stdio(struct brig_call *call)
 {
     if (__fpending(stdout) > 0) /* what the caller had in them is the caller's to write */
         __fpurge(stdout);
     if (__fpending(stderr) > 0)
         __fpurge(stderr);
 #ifdef __GLIBC__
-    (void)on_exit(leave_early, NULL);
+    (void)on_exit(leave_early, &call->child);
 #else
+    (void)call;
     (void)atexit(leave_early);
 #endif
 }
@@ -321,7 +340,7 @@ struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
     struct gate *gates = call->is_ours ? NULL : enter_gate(call);
     open_memory(call); /* before the address space is limited */
-    set_stdio();
+    set_stdio(call);
     if (call->caller->full)
         enter_full(call);
     else
@@ -344,7 +363,7 @@ static __attribute__((noreturn)) void be_function(struct birth *birth)
 {
     struct brig_call *call = birth->call;
     open_memory(call);
-    set_stdio();
+    set_stdio(call);
     enter_walls(call, &birth->start);
     (void)sigprocmask(SIG_SETMASK, &birth->before, NULL);
     pass(call, NULL);

@@ -284,6 +284,19 @@ static int reserve_memory(struct brig_call_child *child, void *argument)
                                 : brig_call_return(child, "ok", 2);
 }
 
+/* As an interpreter ends that has no memory for an exception. */
+static int use_up_and_exit(struct brig_call_child *child, void *argument)
+{
+    size_t bytes = *(size_t *)argument;
+    (void)child;
+    for (size_t size = bytes; size >= 4096; size /= 2)
+        while (mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) !=
+               MAP_FAILED)
+            if (bytes < (size_t)1 << 20)
+                break;
+    exit(1);
+}
+
 static void test_memory(bool namespaces)
 {
     struct brig_call_options options = new_options(namespaces);
@@ -295,6 +308,12 @@ static void test_memory(bool namespaces)
            kinds[namespaces]);
     expect(&options, take_memory, &small, BRIG_CALL_RETURNED, "%s: 20 MB are not",
            kinds[namespaces]);
+    size_t all = (size_t)64 << 20, little = 65536;
+    expect(&options, use_up_and_exit, &all, BRIG_CALL_MEMORY,
+           "%s: who exits with an error because all is used up ran out of memory",
+           kinds[namespaces]);
+    expect(&options, use_up_and_exit, &little, BRIG_CALL_EXITED,
+           "%s: who does so with memory left has exited", kinds[namespaces]);
     options.memory_mb = 0;
     expect(&options, reserve_memory, &huge, BRIG_CALL_RETURNED, "%s: without a limit there is none",
            kinds[namespaces]);
@@ -354,7 +373,7 @@ static int open_unknown(struct brig_call_child *child, void *argument)
 }
 
 static char place[64]; /* a directory of our own, with: */
-static char granted[96], file[96], other[96], locked[96], link_out[96];
+static char granted[96], file[96], other[96], locked[96], link_out[96], shut[96], in_shut[128];
 
 static void make_file(const char *path, mode_t mode)
 {
@@ -380,10 +399,20 @@ static void make_place(void)
     make_file(file, 0666);
     make_file(other, 0666);
     make_file(locked, 0);
+    (void)snprintf(shut, sizeof shut, "%s/shut", place);
+    (void)snprintf(in_shut, sizeof in_shut, "%s/file", shut);
+    if (mkdir(shut, 0700) < 0)
+        tap_bail("mkdir");
+    make_file(in_shut, 0);
+    if (chmod(shut, 0) < 0)
+        tap_bail("chmod");
 }
 
 static void remove_place(void)
 {
+    (void)chmod(shut, 0700);
+    (void)unlink(in_shut);
+    (void)rmdir(shut);
     (void)unlink(link_out);
     (void)unlink(locked);
     (void)unlink(other);
@@ -417,6 +446,10 @@ static void test_filesystem(void)
     is_denied(&options, open_path, file, O_WRONLY, BRIG_CALL_ACCESS_WRITE, "or writing");
     is_denied(&options, open_unknown, file, O_RDONLY, BRIG_CALL_ACCESS_READ,
               "if it does not know what it did");
+    is_denied(&options, open_path, "/etc/shadow", O_RDONLY, BRIG_CALL_ACCESS_READ,
+              "a path that is not granted, whatever its mode and whoever asks");
+    is_denied(&options, open_unknown, in_shut, O_RDONLY, BRIG_CALL_ACCESS_READ,
+              "also in a directory that the caller may not enter");
     expect(&options, open_path, &system, BRIG_CALL_RETURNED, "the system can be read");
     expect(&options, open_path, &null, BRIG_CALL_RETURNED, "/dev/null can be used");
 
@@ -437,7 +470,7 @@ static void test_filesystem(void)
     is_denied(&options, open_path, other, O_WRONLY, BRIG_CALL_ACCESS_WRITE, "not beside it");
     attempt = (struct attempt){locked, O_WRONLY};
     expect(&options, open_path, &attempt, BRIG_CALL_FAILED,
-           "what ordinary permissions refuse is not the jail's doing");
+           "what ordinary permissions refuse of a granted path is not the jail's doing");
     attempt = (struct attempt){"/nowhere/at/all", O_RDONLY};
     expect(&options, open_path, &attempt, BRIG_CALL_FAILED, "nor what does not exist");
     paths[0] = "/etc/passwd";

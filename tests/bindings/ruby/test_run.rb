@@ -257,6 +257,22 @@ class LimitsTest < Case
     end
   end
 
+  # Ruby itself ends its process where not even the exception fits, and the report takes memory too.
+  def test_small_objects_without_end
+    kept = []
+    [-> { loop { kept << Object.new } }, -> { loop { kept << "x" * 20 } },
+     -> { loop { kept << "x" * 1000 } }, -> { loop { kept << proc {} } }].each do |grow|
+      [false, true].each do |namespaces|
+        assert_raises(AgentJail::MemoryError) do
+          AgentJail.run(timeout: 300, memory_mb: 100, namespaces: namespaces) { grow.call }
+        end
+      end
+    end
+    error = assert_raises(AgentJail::ExitedError) { AgentJail.run(memory_mb: 100) { exit 1 } }
+    assert_equal 1, error.exit_code
+    assert_equal(1000, AgentJail.run(memory_mb: 100) { Array.new(1000) { Object.new }.size })
+  end
+
   def test_a_fork_bomb_ends_with_the_run
     assert_raises(AgentJail::Error) do
       AgentJail.run(timeout: 1, processes: 20) do
@@ -294,6 +310,31 @@ class AccessTest < Case
     assert_equal "/etc/passwd", error.path
     assert_equal "Errno::EACCES", error.original_class
     assert_match(/root/, AgentJail.run(fs_read_allow: ["/etc/passwd"]) { File.read("/etc/passwd") })
+  end
+
+  # One kind of error for everybody: whether the user could read it outside makes no difference.
+  def test_a_path_that_is_not_granted_is_the_same_error_for_root_and_for_a_user
+    [false, true].each do |namespaces|
+      error = assert_raises(AgentJail::FilesystemError) do
+        AgentJail.run(namespaces: namespaces) { File.read("/etc/shadow") }
+      end
+      assert_equal "/etc/shadow", error.path
+      assert_equal "read", error.access
+    end
+    error = assert_raises(AgentJail::FilesystemError) { AgentJail.run { File.read("/root/.profile") } }
+    assert_equal "/root/.profile", error.path
+  end
+
+  # In what is granted the refusal is the file's own.
+  def test_a_mode_that_refuses_is_not_the_jails_doing
+    path = file("locked")
+    File.chmod(0, path)
+    error = assert_raises(AgentJail::SandboxError) do
+      AgentJail.run(fs_allow: [@scratch]) { File.read(path) }
+    end
+    assert_equal "Errno::EACCES", error.original_class
+    File.chmod(0o600, path)
+    assert_equal("secret", AgentJail.run(fs_allow: [@scratch]) { File.read(path) })
   end
 
   def test_reading_and_writing_as_granted

@@ -11,6 +11,8 @@ module AgentJail
     # Linux's, which Ruby's own constants lack.
     O_PATH = 0o10000000
     F_DUPFD_CLOEXEC = 1030
+    # Address space that is given back when the block has failed, so that there is memory to say so.
+    RESERVE_BYTES = 4 << 20
 
     # In the full jail this is a process that Ruby did not fork itself; forking again would abort it.
     module NoFork
@@ -28,6 +30,7 @@ module AgentJail
     def run(block)
       numbers = open_fds
       keep_own_fds(numbers)
+      @reserve = String.new(capacity: RESERVE_BYTES)
       without_collecting do
         @child = Library.call(:brig_call_enter, @call, 0)
         hold(numbers)
@@ -39,6 +42,7 @@ module AgentJail
       flush
       Library.call(:brig_call_leave, @child)
     rescue Exception => e # rubocop:disable Lint/RescueException
+      @reserve.clear
       Report.new(e).send_to(@child) if @child
       Library.call(:brig_call_leave, @child) if @child
     ensure
@@ -89,6 +93,7 @@ module AgentJail
       exit!(e.status)
     rescue Exception => e # rubocop:disable Lint/RescueException
       done = true
+      @reserve.clear
       Report.new(e).send_to(@child)
     ensure
       leave_early unless done
