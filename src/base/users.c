@@ -192,7 +192,7 @@ static size_t read_answer(int fd, char *text, size_t max)
 }
 
 /* What getent says, at most max bytes of it; 0 if it says nothing. */
-static size_t ask_getent(const char *database, unsigned id, char *text, size_t max)
+size_t users_ask_getent(const char *database, unsigned id, char *text, size_t max)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
@@ -218,7 +218,7 @@ static __attribute__((noinline)) bool find_further(uid_t uid, char *line,
     size_t size = read_file("/etc/passwd", text, sizeof text);
     if (users_find_in_text(text, size, uid, line, ret_user))
         return true;
-    size = ask_getent("passwd", uid, text, sizeof text);
+    size = users_ask_getent("passwd", uid, text, sizeof text);
     return users_find_in_text(text, size, uid, line, ret_user);
 }
 
@@ -236,6 +236,6 @@ bool users_group(gid_t gid, char *name)
     size_t size = read_file("/etc/group", text, sizeof text);
     if (users_group_in_text(text, size, gid, name))
         return true;
-    size = ask_getent("group", gid, text, sizeof text);
+    size = users_ask_getent("group", gid, text, sizeof text);
     return users_group_in_text(text, size, gid, name);
 }

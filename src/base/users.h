@@ -30,3 +30,7 @@ bool users_group_in_text(const char *text, size_t length, gid_t gid, char *name)
  * answers, which knows the directory services. Answers that take seconds are not waited for. */
 bool users_find(uid_t uid, char *line, struct users_user *ret_user);
 bool users_group(gid_t gid, char *name);
+
+/* The answer of `getent DATABASE ID` (passwd or group), cut at `max` bytes and without a NUL: its
+ * length, 0 if there is none in time. */
+size_t users_ask_getent(const char *database, unsigned id, char *text, size_t max);

@@ -105,8 +105,7 @@ static enum brig_mode mode_so_far(const struct reading *r)
     return line ? (enum brig_mode)policy_mode_parse(line->value) : default_mode(jail_so_far(r));
 }
 
-/* The value of "NAME=VALUE" if it is for this name, else NULL. */
-static const char *assigned(const char *text, const char *name)
+const char *config_assigned(const char *text, const char *name)
 {
     size_t length = strlen(name);
     return strncmp(text, name, length) == 0 && text[length] == '=' ? text + length + 1 : NULL;
@@ -116,7 +115,8 @@ static const char *set_by_files(const struct reading *r, const char *name)
 {
     for (size_t i = r->config->line_count; i > 0; i--) {
         const struct config_line *line = &r->config->lines[i - 1];
-        const char *value = line->row->id == OPTION_SETENV ? assigned(line->value, name) : NULL;
+        const char *value =
+            line->row->id == OPTION_SETENV ? config_assigned(line->value, name) : NULL;
         if (value)
             return value;
         if (line->row->id == OPTION_UNSETENV && policy_pattern_matches(line->value, name))
@@ -131,8 +131,8 @@ static const char *set_by_command_line(const struct reading *r, const char *name
     struct option_use use;
     const char *found = NULL;
     while (options_next(&cursor, &use, NULL) > 0)
-        if (use.row->id == OPTION_SETENV && assigned(use.value, name))
-            found = assigned(use.value, name);
+        if (use.row->id == OPTION_SETENV && config_assigned(use.value, name))
+            found = config_assigned(use.value, name);
     return found;
 }
 

@@ -74,6 +74,9 @@ struct config {
 
 void config_done(struct config *config);
 
+/* The value in "NAME=VALUE" if that is the name, else NULL. Pure. */
+const char *config_assigned(const char *text, const char *name);
+
 /* Reads the chain for this command (NULL: none), after the command line was scanned. Errors in files
  * begin with "file:line: ". */
 int config_read(const struct config_world *world, const struct settings_scan *scan, int argc,

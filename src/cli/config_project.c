@@ -76,8 +76,7 @@ int project_apply(struct settings *settings, const struct config_line *line, str
     return settings_apply(settings, &use, err);
 }
 
-/* The rule that decides about a path: the most specific, and of several for one place the last. */
-static const struct policy_grant *deciding(const struct brig_policy *policy, const char *path)
+const struct policy_grant *project_rule_of(const struct brig_policy *policy, const char *path)
 {
     const struct policy_grant *best = NULL;
     for (size_t i = 0; i < policy->grant_count; i++) {
@@ -124,7 +123,7 @@ static bool is_masked(const struct settings *settings, const char *path)
 static int narrow(struct settings *settings, const struct config_line *line, const char *path,
                   struct brig_error *err)
 {
-    const struct policy_grant *above = deciding(settings->policy, path);
+    const struct policy_grant *above = project_rule_of(settings->policy, path);
     if (!above)
         return refuse(line->row->long_name, line->value, err);
     /* What is read-only or hidden already is narrow enough, and what is typed has the last word. */

@@ -6,6 +6,7 @@
 
 struct config_line;
 struct option_row;
+struct policy_grant;
 struct settings;
 
 /* Whether a directive is one that can narrow; for each that is, the functions below see to it that
@@ -22,3 +23,7 @@ int project_apply(struct settings *settings, const struct config_line *line,
 /* Makes a part of what is granted for writing read-only. */
 int project_apply_grant(struct settings *settings, const struct config_line *line,
                         struct brig_error *err);
+
+/* The rule of a policy that decides about a path: the most specific, and of several for one place the
+ * last. NULL if there is none. */
+const struct policy_grant *project_rule_of(const struct brig_policy *policy, const char *path);

@@ -24,9 +24,7 @@ static unsigned id_from_environment(const char *name)
     return (unsigned)id;
 }
 
-/* The home inside is the real one's path, made empty. That must not be where programs live, which
- * is what the passwd file says of many system users. */
-static bool home_is_usable(const char *home)
+bool identity_can_use_home(const char *home)
 {
     static const char *const taken[] = {"/bin",  "/boot", "/dev",  "/etc", "/lib", "/lib64",
                                         "/proc", "/run",  "/sbin", "/sys", "/tmp", "/usr"};
@@ -38,7 +36,7 @@ static bool home_is_usable(const char *home)
     return true;
 }
 
-static bool shell_is_usable(const char *shell)
+bool identity_can_use_shell(const char *shell)
 {
     const char *slash = strrchr(shell, '/');
     return shell[0] == '/' && strcmp(slash, "/nologin") != 0 && strcmp(slash, "/false") != 0;
@@ -46,7 +44,7 @@ static bool shell_is_usable(const char *shell)
 
 static void choose_home(struct identity *identity, const char *home)
 {
-    if (home && home_is_usable(home)) {
+    if (home && identity_can_use_home(home)) {
         identity->home = home;
         return;
     }
@@ -79,7 +77,7 @@ void identity_find(struct identity *ret_identity)
     identity->host_home = entry.home;
     identity->name = uid == 0 || !found ? IDENTITY_ROOT_NAME : entry.name;
     choose_home(identity, uid == 0 ? NULL : entry.home);
-    if (found && shell_is_usable(entry.shell))
+    if (found && identity_can_use_shell(entry.shell))
         identity->shell = entry.shell;
 }
 

@@ -31,3 +31,9 @@ int identity_apply(const struct identity *identity, struct brig_policy *policy,
  * identity_enter() to identity_leave(). Both do nothing for anybody else and leave errno alone. */
 void identity_enter(const struct identity *identity);
 void identity_leave(const struct identity *identity);
+
+/* Whether a path of the passwd file can be the home inside a jail, where it is mounted empty: many
+ * system users have a home in which programs live. Pure. */
+bool identity_can_use_home(const char *home);
+/* Whether a shell of the passwd file is one; nologin and false are not. Pure. */
+bool identity_can_use_shell(const char *shell);

@@ -242,8 +242,7 @@ void inject_done(struct inject_spec *spec)
 
 /* ---- telling the policy ---- */
 
-/* The header's value. */
-static int dress(const struct inject_spec *spec, const char *secret, char **ret_value,
+int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_value,
                  struct brig_error *err)
 {
     struct str plain = {0}, value = {0};
@@ -294,7 +293,7 @@ static int hide_secret(struct brig_policy *policy, const struct inject_spec *spe
     return spec->source == INJECT_ENV ? brig_policy_unsetenv(policy, spec->where, err) : 0;
 }
 
-static int add_to_policy(struct brig_policy *policy, const struct inject_spec *spec,
+int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *spec,
                          const char *value, struct brig_error *err)
 {
     struct brig_inject inject = {.name = spec->name,
@@ -326,9 +325,9 @@ static int apply_one(struct settings *settings, const struct settings_inject *as
         status = settings->dry_run ? str_copy(UNREAD, &secret, err)
                                    : inject_read_secret(&spec, identity, &secret, err);
     if (status == 0)
-        status = dress(&spec, secret, &value, err);
+        status = inject_dress(&spec, secret, &value, err);
     if (status == 0)
-        status = add_to_policy(settings->policy, &spec, value, err);
+        status = inject_add_to_policy(settings->policy, &spec, value, err);
     policy_free_secret(secret);
     policy_free_secret(value);
     inject_done(&spec);

@@ -48,6 +48,13 @@ void inject_done(struct inject_spec *spec);
 int inject_read_secret(const struct inject_spec *spec, const struct identity *identity,
                        char **ret_secret, struct brig_error *err);
 
+/* The value of the header: the secret in its form. The caller wipes and frees it. Pure. */
+int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_value,
+                 struct brig_error *err);
+/* Adds one credential with this value of its header to a policy. */
+int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *spec,
+                         const char *value, struct brig_error *err);
+
 /* All credentials that were asked for, into the policy. */
 int inject_apply(struct settings *settings, const struct identity *identity,
                  struct brig_error *err);

@@ -182,19 +182,12 @@ static __attribute__((noinline)) bool may_hold(const char *inside, const char *m
            strchr(mask + length + (length > 0), '/');
 }
 
-/* Which masks can show by the names of their own: the others need not be looked for. */
-struct relevant {
-    bool all;
-    const char **inside; /* what is granted of the home, relative to it */
-    size_t count;
-};
-
-static void relevant_done(struct relevant *relevant)
+static void relevant_done(struct masks_relevant *relevant)
 {
     free(relevant->inside);
 }
 
-static void add_granted(struct relevant *relevant, const char *home, const char *granted)
+void masks_add_granted(struct masks_relevant *relevant, const char *home, const char *granted)
 {
     if (path_is_beneath(granted, home))
         relevant->all = true;
@@ -203,8 +196,8 @@ static void add_granted(struct relevant *relevant, const char *home, const char 
 }
 
 /* Once for all masks, of which there are hundreds. */
-static int relevant_init(struct relevant *relevant, const struct sightings *sightings, bool links,
-                         struct brig_error *err)
+static int relevant_init(struct masks_relevant *relevant, const struct sightings *sightings,
+                         bool links, struct brig_error *err)
 {
     const char *home = sightings->home, *real_home = sightings->real_home;
     bool linked = strcmp(home, real_home) != 0;
@@ -214,16 +207,16 @@ static int relevant_init(struct relevant *relevant, const struct sightings *sigh
         return brig_fail_nomem(err);
     for (size_t i = 0; i < sightings->grant_count && !relevant->all; i++) {
         const struct sightings_grant *grant = &sightings->grants[i];
-        add_granted(relevant, home, grant->source);
+        masks_add_granted(relevant, home, grant->source);
         if (linked)
-            add_granted(relevant, real_home, grant->source);
+            masks_add_granted(relevant, real_home, grant->source);
         if (grant->real)
-            add_granted(relevant, real_home, grant->real);
+            masks_add_granted(relevant, real_home, grant->real);
     }
     return 0;
 }
 
-static bool matters(const struct relevant *relevant, const char *mask)
+bool masks_matters(const struct masks_relevant *relevant, const char *mask)
 {
     for (size_t i = 0; i < relevant->count && !relevant->all; i++)
         if (begins_alike(mask, relevant->inside[i]) && may_hold(relevant->inside[i], mask))
@@ -234,12 +227,12 @@ static bool matters(const struct relevant *relevant, const char *mask)
 int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
                 struct brig_error *err)
 {
-    __attribute__((cleanup(relevant_done))) struct relevant relevant = {0};
+    __attribute__((cleanup(relevant_done))) struct masks_relevant relevant = {0};
     int status = relevant_init(&relevant, sightings, links, err);
     if (status < 0)
         return status;
     size_t first = 0;
-    while (first < masks->hidden_count && !matters(&relevant, masks->hidden[first]))
+    while (first < masks->hidden_count && !masks_matters(&relevant, masks->hidden[first]))
         first++;
     if (first == masks->hidden_count)
         return 0;
@@ -249,7 +242,7 @@ int masks_apply(const struct masks *masks, const struct sightings *sightings, bo
         return brig_fail_nomem(err);
     size_t count = 0;
     for (size_t i = first; i < masks->hidden_count; i++)
-        if (matters(&relevant, masks->hidden[i])) {
+        if (masks_matters(&relevant, masks->hidden[i])) {
             which[count] = i;
             hidden[count++] = masks->hidden[i];
         }
@@ -288,12 +281,12 @@ int masks_apply_late(const struct settings *settings, const struct sightings *si
 {
     if (!settings->late_masks)
         return 0;
-    __attribute__((cleanup(relevant_done))) struct relevant relevant = {0};
+    __attribute__((cleanup(relevant_done))) struct masks_relevant relevant = {0};
     int status = relevant_init(&relevant, sightings, false, err);
     if (status < 0)
         return status;
     const char *mask = policy_default_masks;
-    while (*mask && !matters(&relevant, mask))
+    while (*mask && !masks_matters(&relevant, mask))
         mask = policy_next_mask(mask);
     if (!*mask)
         return 0;

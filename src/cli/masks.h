@@ -51,3 +51,14 @@ int masks_apply_places(const char *places, size_t length, const struct sightings
 
 /* Has places in the home directory that masks lead to by links among those hidden. */
 int masks_follow_links(struct masks *masks, const char *home, struct brig_error *err);
+
+/* Which masks can show by their own names: the others need not be looked for. */
+struct masks_relevant {
+    bool all;
+    const char **inside; /* granted paths below the home, relative to it */
+    size_t count;
+};
+/* Adds a granted path; `inside` has room for it. */
+void masks_add_granted(struct masks_relevant *relevant, const char *home, const char *granted);
+/* Whether a mask may show in one of the granted paths. */
+bool masks_matters(const struct masks_relevant *relevant, const char *mask);

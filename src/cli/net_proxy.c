@@ -80,8 +80,7 @@ static const char *first_of(const char *const *names, const char **ret_name)
     return NULL;
 }
 
-/* Names only: what is said by address is decided by address. */
-static size_t split_names(char *text, const char *names[POLICY_NO_PROXY_MAX + 1])
+size_t net_proxy_split_names(char *text, const char *names[POLICY_NO_PROXY_MAX + 1])
 {
     size_t count = 0;
     char *rest = text;
@@ -114,7 +113,7 @@ int net_proxy_apply(struct brig_policy *policy, struct brig_error *err)
     autofree char *copy = strdup(without ? without : "");
     const char *names[POLICY_NO_PROXY_MAX + 1] = {NULL};
     if (copy)
-        (void)split_names(copy, names);
+        (void)net_proxy_split_names(copy, names);
     int status =
         copy ? brig_policy_net_proxy(policy, proxy, secret, names, err) : brig_fail_nomem(err);
     policy_free_secret(secret);

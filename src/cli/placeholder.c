@@ -209,9 +209,7 @@ static int settle_all(struct placeholders *placeholders, struct brig_error *err)
     return status;
 }
 
-/* Announces what is wanted. Without a journal a crash leaves an empty directory behind, which is no reason not
- * to run. */
-static void announce(struct placeholders *placeholders)
+void placeholders_announce(struct placeholders *placeholders)
 {
     struct str *records = &placeholders->records;
     str_append_char(records, '\0'); /* the last */
@@ -253,7 +251,7 @@ void placeholders_make_beside(struct placeholders *placeholders)
     sigset_t all, before;
     if (are_settled(placeholders) || placeholders->making || sysconf(_SC_NPROCESSORS_ONLN) < 2)
         return;
-    announce(placeholders);
+    placeholders_announce(placeholders);
     (void)sigfillset(&all); /* signals are the others' */
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     placeholders->making =
@@ -278,7 +276,7 @@ int placeholders_make(struct placeholders *placeholders, struct brig_error *err)
 {
     wait_for_maker(placeholders);
     if (!are_settled(placeholders)) {
-        announce(placeholders);
+        placeholders_announce(placeholders);
         (void)settle_all(placeholders, &placeholders->failure);
         conclude(placeholders);
     }

@@ -83,6 +83,10 @@ void placeholders_begin(struct placeholders *placeholders, int journal_dir);
 int placeholders_want(struct placeholders *placeholders, int dir_fd, const char *dir_path,
                       const char *name, enum placeholder_kind kind, struct brig_error *err);
 
+/* Locks the journal and writes down what is wanted, before any of it is made; the functions below do
+ * that first. Without a journal the run goes on: a crash then leaves an empty directory. */
+void placeholders_announce(struct placeholders *placeholders);
+
 /* Has a thread begin with what placeholders_make() does, which then waits for it. Nothing else may be
  * done with them meanwhile. With one CPU nothing happens. */
 void placeholders_make_beside(struct placeholders *placeholders);

@@ -26,12 +26,6 @@
 #define INODE_AT 2
 #define INODE_DIGITS 20
 
-struct record {
-    enum placeholder_kind kind;
-    uint64_t ino; /* or 0; the number of a device need not survive a restart */
-    const char *path;
-};
-
 int journal_open(int dir_fd)
 {
     return openat(dir_fd, JOURNAL_NAME, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
@@ -77,7 +71,7 @@ void journal_settle(char *record, enum placeholder_kind kind, uint64_t ino)
         record[INODE_AT + i - 1] = (char)('0' + ino % 10);
 }
 
-static bool parse_record(const char *text, struct record *ret_record)
+bool journal_parse(const char *text, struct journal_record *ret_record)
 {
     char *end;
     unsigned long kind = strtoul(text, &end, 10);
@@ -97,8 +91,7 @@ bool journal_is_empty(int journal)
     return pread(journal, &first, 1, 0) <= 0 || first == '\0';
 }
 
-/* All of it, for the caller to free, and where the last record ends; NULL if it cannot be read. */
-static char *read_journal(int journal, size_t *ret_length)
+char *journal_read(int journal, size_t *ret_length)
 {
     struct stat info;
     if (fstat(journal, &info) < 0 || info.st_size > JOURNAL_MAX)
@@ -119,8 +112,7 @@ void journal_rewrite(int journal, const struct str *text, off_t at)
         (void)!pwrite(journal, text->data, text->length, at);
 }
 
-/* Where the last record ends, without memory for all of them; or -1. */
-static off_t find_end(int journal)
+off_t journal_find_end(int journal)
 {
     char part[4096], before = '\0';
     off_t at = 0;
@@ -136,7 +128,7 @@ static off_t find_end(int journal)
 
 off_t journal_append(int journal, const struct str *text)
 {
-    off_t at = find_end(journal);
+    off_t at = journal_find_end(journal);
     if (at < 0 || text->failed ||
         pwrite(journal, text->data, text->length, at) != (ssize_t)text->length)
         return -1;
@@ -175,7 +167,7 @@ bool journal_is_untouched(int fd, const struct stat *info, enum placeholder_kind
 }
 
 /* True if the record is to be kept: somebody holds the placeholder still. */
-static bool remove_one(const struct record *record)
+static bool remove_one(const struct journal_record *record)
 {
     const char *name = strrchr(record->path, '/') + 1;
     autofree char *dir_path = strndup(record->path, (size_t)(name - record->path));
@@ -200,11 +192,11 @@ static bool remove_one(const struct record *record)
 void journal_clean(int journal)
 {
     size_t length = 0;
-    autofree char *text = read_journal(journal, &length);
+    autofree char *text = journal_read(journal, &length);
     autostr struct str kept = {0};
     for (const char *at = text; text && at < text + length; at += strlen(at) + 1) {
-        struct record record;
-        if (parse_record(at, &record) && remove_one(&record))
+        struct journal_record record;
+        if (journal_parse(at, &record) && remove_one(&record))
             str_append_bytes(&kept, at, strlen(at) + 1);
     }
     /* What is kept is never longer: if we die in between, some records are there twice. */

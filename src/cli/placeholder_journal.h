@@ -19,6 +19,20 @@ bool journal_is_empty(int journal);
 bool journal_lock(int journal);
 void journal_unlock(int journal);
 
+struct journal_record {
+    enum placeholder_kind kind;
+    uint64_t ino; /* or 0. The device is not recorded: its number may change at a reboot. */
+    const char *path;
+};
+/* Reads one record, whose path points into the text; false if it is malformed. Pure. */
+bool journal_parse(const char *text, struct journal_record *ret_record);
+
+/* The whole journal, for the caller to free, and the offset where its last record ends; NULL if it
+ * cannot be read. */
+char *journal_read(int journal, size_t *ret_length);
+/* The offset where the last record ends, or -1; allocates nothing. */
+off_t journal_find_end(int journal);
+
 /* Appends the record of a placeholder that is about to be made to a text: where in it. */
 size_t journal_format(struct str *text, enum placeholder_kind kind, const char *dir_path,
                       const char *name);

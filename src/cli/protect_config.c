@@ -18,14 +18,6 @@
 #include "cli/protect_parts.h"
 #include "cli/settings.h"
 
-#define CONFIG_FILES_MAX 16 /* of one repository, with those they include */
-
-/* Files of settings that are still to be read. */
-struct config_todo {
-    char *paths[CONFIG_FILES_MAX];
-    size_t count;
-};
-
 enum config_section { CONFIG_OTHER, CONFIG_CORE, CONFIG_INCLUDE };
 
 static const char *skip_blanks_of(const char *at, const char *end)
@@ -144,7 +136,7 @@ static const char *skip_optional(const char *value)
 /* One variable of a file in `dir`: what it names is protected, and read as well if it is included. */
 static int read_variable_of(struct protect_scan *scan, const char *top, const char *dir,
                             const char *at, const char *end, enum config_section section,
-                            struct config_todo *todo, struct brig_error *err)
+                            struct protect_todo *todo, struct brig_error *err)
 {
     const char *name = section == CONFIG_CORE ? "hooksPath" : "path";
     size_t length = strlen(name);
@@ -164,17 +156,16 @@ static int read_variable_of(struct protect_scan *scan, const char *top, const ch
     }
     if (section == CONFIG_CORE)
         return protect_target(scan, path, PROTECT_HOLD_DIRECTORY, err);
-    if (todo->count < CONFIG_FILES_MAX && (todo->paths[todo->count] = strdup(path)))
+    if (todo->count < PROTECT_CONFIG_FILES_MAX && (todo->paths[todo->count] = strdup(path)))
         todo->count++;
     else
         message_warning("'%s' is included in too many settings to be read", path);
     return protect_target(scan, path, PROTECT_HOLD_FILE, err);
 }
 
-/* All the variables in the text of a file in `dir`. */
-static int read_config_text(struct protect_scan *scan, const char *top, const char *dir,
-                            const char *text, size_t length, struct config_todo *todo,
-                            struct brig_error *err)
+int protect_config_text(struct protect_scan *scan, const char *top, const char *dir,
+                        const char *text, size_t length, struct protect_todo *todo,
+                        struct brig_error *err)
 {
     static const char mark[] =
         "\xef\xbb\xbf"; /* some editors begin a file with it, and git skips it */
@@ -195,7 +186,7 @@ static int read_config_text(struct protect_scan *scan, const char *top, const ch
 }
 
 static int read_config(struct protect_scan *scan, const char *top, const char *file,
-                       struct config_todo *todo, struct brig_error *err)
+                       struct protect_todo *todo, struct brig_error *err)
 {
     autoclose int fd = open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     struct stat info;
@@ -212,14 +203,14 @@ static int read_config(struct protect_scan *scan, const char *top, const char *f
                         file);
         return 0;
     }
-    return read_config_text(scan, top, dir, text, (size_t)length, todo, err);
+    return protect_config_text(scan, top, dir, text, (size_t)length, todo, err);
 }
 
 int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,
                    struct brig_error *err)
 {
     static const char *const names[] = {"config", "config.worktree"};
-    struct config_todo todo = {0};
+    struct protect_todo todo = {0};
     int status = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(names) && status == 0; i++) {
         const char *const parts[] = {git_dir, names[i]};

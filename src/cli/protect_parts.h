@@ -97,6 +97,19 @@ int protect_add_path(struct protect_scan *scan, const char *dir_path, const char
 int protect_config(struct protect_scan *scan, const char *top, const char *git_dir,
                    struct brig_error *err);
 
+#define PROTECT_CONFIG_FILES_MAX 16 /* of one repository, with the files they include */
+
+/* Included files that are still to be read; the paths are owned. */
+struct protect_todo {
+    char *paths[PROTECT_CONFIG_FILES_MAX];
+    size_t count;
+};
+/* The part of protect_config() that reads the text of one file in `dir`: protects what its variables
+ * name, and adds the files it includes. */
+int protect_config_text(struct protect_scan *scan, const char *top, const char *dir,
+                        const char *text, size_t length, struct protect_todo *todo,
+                        struct brig_error *err);
+
 /* Protects what brig itself goes by, as far as it is in the granted directories and not in one of
  * brig's own, which are hidden: files of the configuration, its scripts and programs. */
 int protect_own(struct protect_scan *scan, struct brig_error *err);

@@ -298,7 +298,7 @@ static int set_nothing(struct settings *settings, const struct setter *setter, c
     return 0;
 }
 
-static const struct setter setters[OPTION_COUNT_] = {
+const struct setter settings_setters[OPTION_COUNT_] = {
     [OPTION_MODE] = {set_nothing, 0, 0},
     [OPTION_JAIL] = {set_nothing, 0, 0},
     [OPTION_CONF] = {set_nothing, 0, 0},
@@ -491,7 +491,7 @@ void settings_done(struct settings *settings)
 
 int settings_apply(struct settings *settings, const struct option_use *use, struct brig_error *err)
 {
-    const struct setter *setter = &setters[use->row->id];
+    const struct setter *setter = &settings_setters[use->row->id];
     int status = setter->set(settings, setter, use->value, err);
     const char *dashes = settings->place == SETTINGS_COMMAND_LINE ? "--" : "";
     return status < 0 ? brig_wrap(err, status, "%s%s", dashes, use->row->long_name) : 0;

@@ -4,6 +4,8 @@
 
 #include <brig/brig.h>
 
+#include "cli/options.h"
+
 struct settings;
 struct settings_programs;
 
@@ -13,6 +15,9 @@ struct setter {
     int what;       /* an access, a limit, a flag */
     unsigned flags; /* of a grant, or of a number */
 };
+
+/* What each option does, by its id. In settings.c. */
+extern const struct setter settings_setters[OPTION_COUNT_];
 
 /* settings_files.c: grants and masks. */
 int settings_set_grant(struct settings *settings, const struct setter *setter, const char *value,

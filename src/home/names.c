@@ -25,8 +25,7 @@ static bool has_bit(const struct names *names, unsigned place)
     return names->bits[place / 64] & UINT64_C(1) << place % 64;
 }
 
-/* The same name with one letter the other way; false if it has none. */
-static bool flip_case(const char *name, char ret_name[NAME_MAX + 1])
+bool names_flip_case(const char *name, char *ret_name)
 {
     size_t length = strlen(name), letter = 0;
     while (letter < length && !((name[letter] | 0x20) >= 'a' && (name[letter] | 0x20) <= 'z'))
@@ -38,8 +37,7 @@ static bool flip_case(const char *name, char ret_name[NAME_MAX + 1])
     return true;
 }
 
-/* Whether names that differ only in case are one: then a list of them does not tell what is there. */
-static bool is_folding(const struct names *names, int dir_fd, const char *other)
+bool names_fold(const struct names *names, int dir_fd, const char *other)
 {
     struct stat info;
     return *other && !has_bit(names, place_of(other)) &&
@@ -61,9 +59,9 @@ void names_read(struct names *ret_names, int dir_fd)
         count += strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0;
         ret_names->bits[place / 64] |= UINT64_C(1) << place % 64;
         if (!*other)
-            (void)flip_case(item->d_name, other);
+            (void)names_flip_case(item->d_name, other);
     }
-    ret_names->known = errno == 0 && !is_folding(ret_names, dir_fd, other);
+    ret_names->known = errno == 0 && !names_fold(ret_names, dir_fd, other);
     ret_names->empty = ret_names->known && count == 0;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 struct brig_error;
 struct brig_policy;
@@ -41,3 +43,11 @@ void policy_explain_net_json(struct json *j, const struct policy_net *net);
 /* What a credential owns; the copy is empty before. */
 void policy_inject_done(struct policy_inject *inject);
 int policy_inject_copy(const struct policy_inject *from, struct policy_inject *to);
+
+/* A range of user ids. */
+struct policy_range {
+    uint32_t first, count;
+};
+/* The range set aside for jails in the text of /etc/subuid: its first usable line for "brig". Without
+ * one, or without a file (NULL), the built-in range. In strangers.c. */
+struct policy_range policy_find_range(FILE *file);

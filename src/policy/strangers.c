@@ -8,16 +8,13 @@
 
 #include "base/own.h"
 #include "policy/policy.h"
+#include "policy/policy_parts.h"
 
 #define RANGES_FILE "/etc/subuid"
 #define RANGES_OWNER "brig:"
 
 /* Below are people and services, and what is no id. */
 #define FIRST_MIN 65536U
-
-struct range {
-    uint32_t first, count;
-};
 
 static bool parse_number(const char **text, char end, uint32_t *ret_number)
 {
@@ -32,12 +29,12 @@ static bool parse_number(const char **text, char end, uint32_t *ret_number)
     return true;
 }
 
-/* A line `brig:FIRST:COUNT`; what cannot be used is as if it were not there. */
-static bool parse_range(const char *line, struct range *ret_range)
+/* Reads a line `brig:FIRST:COUNT`; a line that cannot be used is skipped. */
+static bool parse_range(const char *line, struct policy_range *ret_range)
 {
     const size_t length = strlen(RANGES_OWNER);
     const char *rest = line + length;
-    struct range range;
+    struct policy_range range;
     if (strncmp(line, RANGES_OWNER, length) != 0 || !parse_number(&rest, ':', &range.first) ||
         !parse_number(&rest, '\n', &range.count) || range.first < FIRST_MIN || range.count == 0 ||
         range.count > UINT32_MAX - 1 - range.first)
@@ -46,9 +43,9 @@ static bool parse_range(const char *line, struct range *ret_range)
     return true;
 }
 
-static struct range find_range(FILE *file)
+struct policy_range policy_find_range(FILE *file)
 {
-    struct range range = {.first = POLICY_STRANGER_UID, .count = POLICY_STRANGER_COUNT};
+    struct policy_range range = {.first = POLICY_STRANGER_UID, .count = POLICY_STRANGER_COUNT};
     char line[LINE_MAX];
     while (file && fgets(line, sizeof line, file))
         if (parse_range(line, &range))
@@ -59,6 +56,6 @@ static struct range find_range(FILE *file)
 uid_t policy_stranger_uid(uid_t user)
 {
     autofile FILE *file = fopen(RANGES_FILE, "re");
-    struct range range = find_range(file);
+    struct policy_range range = policy_find_range(file);
     return range.first + user % range.count;
 }

@@ -6,18 +6,13 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/config.h"
+#include "cli/config_project.h"
+#include "cli/options.h"
 #include "cli/settings.h"
-
-/* The program's parts are in no library. */
-#include "cli/config.c"            /* NOLINT(bugprone-suspicious-include) */
-#include "cli/config_apply.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/config_project.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
+#include "policy/conf.h"
+#include "policy/policy.h"
 
 #define CWD "/home/u/project"
 #define WORDS_MAX 16
@@ -116,7 +111,7 @@ static void compare(const struct settings *with, const struct settings *without)
     for (size_t i = 0; i < a->grant_count; i++) {
         if (!str_starts_with(a->grants[i].origin, "file:") || a->grants[i].access == BRIG_MASK)
             continue;
-        const struct policy_grant *before = deciding(b, a->grants[i].dest);
+        const struct policy_grant *before = project_rule_of(b, a->grants[i].dest);
         expect(before && (a->grants[i].access == BRIG_READ_ONLY || before->access != BRIG_MASK));
     }
     expect(project_mode_narrows(b->mode, a->mode));

@@ -6,9 +6,6 @@
 
 #include "cli/gitfile.h"
 
-/* The program's parts are in no library. */
-#include "cli/gitfile.c" /* NOLINT(bugprone-suspicious-include) */
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program's parts are in no library. */
-#include "cli/gitindex.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/gitindex.h"
 
 static void read_all(const void *bytes, size_t size, size_t hash_size)
 {

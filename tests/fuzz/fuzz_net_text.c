@@ -6,18 +6,15 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/identity.h"
+#include "cli/inject.h"
+#include "cli/message.h"
+#include "cli/mirrors.h"
+#include "cli/net_proxy.h"
+#include "cli/net_watch.h"
 #include "egress/door_wire.h"
 #include "jail/door/door_events.h"
 #include "policy/policy.h"
-
-/* Not part of the library: */
-#include "cli/identity.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/inject.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "cli/inject_secret.c" /* NOLINT(bugprone-suspicious-include) */
-#include "cli/message.c"       /* NOLINT(bugprone-suspicious-include) */
-#include "cli/mirrors.c"       /* NOLINT(bugprone-suspicious-include) */
-#include "cli/net_proxy.c"     /* NOLINT(bugprone-suspicious-include) */
-#include "cli/net_watch.c"     /* NOLINT(bugprone-suspicious-include) */
 
 static void expect(bool condition)
 {
@@ -36,8 +33,8 @@ static void try_inject(const char *text)
     }
     expect(spec.name && spec.header && spec.where && (spec.form != INJECT_BASIC || spec.user));
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
-    expect(policy && dress(&spec, "hush", &value, &err) == 0);
-    (void)add_to_policy(policy, &spec, value, &err);
+    expect(policy && inject_dress(&spec, "hush", &value, &err) == 0);
+    (void)inject_add_to_policy(policy, &spec, value, &err);
     policy_free_secret(value);
     inject_done(&spec);
     brig_policy_free(policy);
@@ -51,16 +48,17 @@ static void try_proxy(const char *text)
         expect(proxy && strrchr(proxy, ':'));
     autofree char *copy = strdup(text);
     const char *names[POLICY_NO_PROXY_MAX + 1];
-    expect(copy && split_names(copy, names) <= POLICY_NO_PROXY_MAX);
+    expect(copy && net_proxy_split_names(copy, names) <= POLICY_NO_PROXY_MAX);
 }
 
 static void try_mirrors(const char *text, size_t length)
 {
+    static const char *const keys[] = {"registry", NULL};
     char rule[MIRRORS_RULE_MAX];
     size_t at = 0, value = 0;
     while (mirrors_next_url(text, length, &at, rule))
         expect(at <= length && strlen(rule) < sizeof rule && strchr(rule, ':'));
-    if (mirrors_is_key(text, strcspn(text, "\n"), tools[0].keys, &value))
+    if (mirrors_is_key(text, strcspn(text, "\n"), keys, &value))
         expect(value <= length);
 }
 

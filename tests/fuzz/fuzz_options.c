@@ -8,13 +8,6 @@
 #include "cli/options.h"
 #include "cli/settings.h"
 
-/* The program's parts are in no library. */
-#include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
-
 #define WORDS_MAX 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

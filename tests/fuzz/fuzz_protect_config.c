@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program's parts are in no library. */
-#include "cli/gitfile.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_config.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/message.h"
+#include "cli/protect_parts.h"
+#include "cli/settings.h"
 
 #define TOP "/home/u/top"
 
@@ -40,13 +40,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct protect_root root = {.fd = -1, .path = top, .source = top, .dest = top};
     struct settings settings = {.home = "/home/u"};
     struct protect_scan scan = {.settings = &settings, .roots = &root, .root_count = 1};
-    struct config_todo todo = {0};
+    struct protect_todo todo = {0};
     char *text = malloc(size ? size : 1); /* of exactly this size: a byte too far is noticed */
     if (!text)
         return 0;
     if (size > 0)
         memcpy(text, data, size);
-    if (read_config_text(&scan, TOP, TOP "/.git", text, size, &todo, NULL) < 0)
+    if (protect_config_text(&scan, TOP, TOP "/.git", text, size, &todo, NULL) < 0)
         abort();
     for (size_t i = 0; i < todo.count; i++) {
         if (todo.paths[i][0] != '/' && todo.paths[i][0])

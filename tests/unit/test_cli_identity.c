@@ -3,17 +3,16 @@
 #include "cli/identity.h"
 #include "tap.h"
 
-/* The program's parts are in no library. */
-#include "cli/identity.c" /* NOLINT(bugprone-suspicious-include) */
-
 int main(void)
 {
-    tap_ok(home_is_usable("/home/ann") && home_is_usable("/var/lib/x"), "ordinary homes are used");
-    tap_ok(!home_is_usable("/") && !home_is_usable("/usr/sbin") && !home_is_usable("/bin") &&
-               !home_is_usable("") && !home_is_usable("relative") && !home_is_usable("/a/../usr"),
+    tap_ok(identity_can_use_home("/home/ann") && identity_can_use_home("/var/lib/x"),
+           "ordinary homes are used");
+    tap_ok(!identity_can_use_home("/") && !identity_can_use_home("/usr/sbin") &&
+               !identity_can_use_home("/bin") && !identity_can_use_home("") &&
+               !identity_can_use_home("relative") && !identity_can_use_home("/a/../usr"),
            "a home where programs live is not");
-    tap_ok(shell_is_usable("/bin/zsh") && !shell_is_usable("/usr/sbin/nologin") &&
-               !shell_is_usable("/bin/false") && !shell_is_usable(""),
+    tap_ok(identity_can_use_shell("/bin/zsh") && !identity_can_use_shell("/usr/sbin/nologin") &&
+               !identity_can_use_shell("/bin/false") && !identity_can_use_shell(""),
            "shells that are none are not used");
     return tap_done();
 }

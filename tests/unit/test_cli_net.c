@@ -1,28 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* What the command line makes of credentials, proxies and events of the network. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/base64.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
+#include "cli/message.h"
 #include "cli/mirrors.h"
 #include "cli/net_proxy.h"
 #include "cli/net_watch.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 #include "tap.h"
-
-/* Not part of the library: */
-#include "cli/identity.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/inject.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "cli/inject_secret.c" /* NOLINT(bugprone-suspicious-include) */
-#include "cli/message.c"       /* NOLINT(bugprone-suspicious-include) */
-#include "cli/mirrors.c"       /* NOLINT(bugprone-suspicious-include) */
-#include "cli/net_proxy.c"     /* NOLINT(bugprone-suspicious-include) */
-#include "cli/net_watch.c"     /* NOLINT(bugprone-suspicious-include) */
 
 static struct brig_error err;
 
@@ -97,7 +93,7 @@ static char *value_of(const char *text, const char *secret)
 {
     struct inject_spec spec;
     char *value = NULL;
-    if (inject_parse(text, &spec, &err) < 0 || dress(&spec, secret, &value, &err) < 0)
+    if (inject_parse(text, &spec, &err) < 0 || inject_dress(&spec, secret, &value, &err) < 0)
         tap_bail("%s", err.message);
     inject_done(&spec);
     return value;
@@ -206,7 +202,7 @@ static void test_proxy(void)
     }
     char list[] = "localhost, .internal.example,*.b.example,10.0.0.0/8,";
     const char *names[POLICY_NO_PROXY_MAX + 1];
-    tap_is_int((long)split_names(list, names), 3, "names that go without");
+    tap_is_int((long)net_proxy_split_names(list, names), 3, "names that go without");
     tap_is_str(names[1], "internal.example", "are without their dots");
     tap_is_str(names[2], "b.example", "and stars");
 }
@@ -249,19 +245,39 @@ static void test_mirrors(void)
 
 static void test_mirror_files(void)
 {
-    struct settings settings = {.policy = brig_policy_new(BRIG_MODE_SEALED), .home = "/nowhere"};
-    const struct mirror_tool *pypi = &tools[1];
-    (void)allow_in_text(&settings, pypi,
-                        "[global]\nindex-url = https://one.example/simple\nextra-index-url =\n"
-                        "    https://two.example/simple\n    https://three.example:8080/\n"
-                        "timeout = 60\nproxy = http://no.example:3128\n",
-                        "pip.conf", &err);
+    char home[] = "/tmp/brig-test-mirrors.XXXXXX", file[64];
+    if (!mkdtemp(home))
+        tap_bail("cannot make '%s'", home);
+    (void)snprintf(file, sizeof file, "%s/.pip", home);
+    (void)mkdir(file, 0755);
+    (void)snprintf(file, sizeof file, "%s/.pip/pip.conf", home);
+    FILE *out = fopen(file, "we");
+    if (!out ||
+        fputs("[global]\nindex-url = https://one.example/simple\nextra-index-url =\n"
+              "    https://two.example/simple\n    https://three.example:8080/\n"
+              "timeout = 60\nproxy = http://no.example:3128\n",
+              out) < 0 ||
+        fclose(out) != 0)
+        tap_bail("cannot write '%s'", file);
+
+    const struct identity self = {.host_uid = (uid_t)-1, .host_gid = (gid_t)-1};
+    struct settings settings = {.policy = brig_policy_new(BRIG_MODE_SEALED), .home = home};
+    settings.policy->net.rules.mirrors = NET_TOOL_PYPI;
+    tap_is_int(mirrors_apply(&settings, &self, &err), 0, "a file with mirrors is read");
+    /* The machine may have mirrors of its own in /etc or in variables. */
     const struct policy_net *net = &settings.policy->net;
-    tap_is_int((long)net->written_count, 3, "mirrors of a file, and of lines that go on");
-    tap_ok(net->written_count == 3 && strcmp(net->written[2].text, "three.example:8080") == 0 &&
-               strcmp(net->written[2].origin, "pip.conf") == 0,
-           "with where they are from");
+    const char *found[8] = {NULL};
+    size_t count = 0;
+    for (size_t i = 0; i < net->written_count; i++)
+        if (strcmp(net->written[i].origin, file) == 0 && count < ARRAY_LENGTH(found))
+            found[count++] = net->written[i].text;
+    tap_is_int((long)count, 3, "mirrors of a file are allowed, also in indented lines");
+    tap_is_str(found[2], "three.example:8080", "with their port");
     brig_policy_free(settings.policy);
+    (void)unlink(file);
+    *strrchr(file, '/') = '\0';
+    (void)rmdir(file);
+    (void)rmdir(home);
 }
 
 /* ---- events ---- */

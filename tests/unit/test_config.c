@@ -15,16 +15,6 @@
 #include "policy/policy.h"
 #include "tap.h"
 
-/* The program's parts are in no library. */
-#include "cli/config.c"            /* NOLINT(bugprone-suspicious-include) */
-#include "cli/config_apply.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/config_project.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
-
 #define HOME "/home/u"
 #define CWD HOME "/project"
 #define DIR "/cfg"
@@ -168,8 +158,8 @@ static const char *variable_inside(const struct chain *chain, const char *name)
     if (policy_environment(chain->settings.policy, envp, &env, NULL) < 0)
         return "failed";
     for (size_t i = 0; env[i]; i++)
-        if (assigned(env[i], name))
-            (void)snprintf(text, sizeof text, "%s", assigned(env[i], name));
+        if (config_assigned(env[i], name))
+            (void)snprintf(text, sizeof text, "%s", config_assigned(env[i], name));
     free(env);
     return text;
 }

@@ -12,22 +12,12 @@
 #include "base/str.h"
 #include "base/write.h"
 #include "cli/identity.h"
+#include "cli/message.h"
+#include "cli/options.h"
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 #include "tap.h"
-
-/* The program's parts are in no library. */
-#include "cli/config_files.c" /* NOLINT(bugprone-suspicious-include) */
-#include "cli/identity.c"     /* NOLINT(bugprone-suspicious-include) */
-#include "cli/message.c"      /* NOLINT(bugprone-suspicious-include) */
-#undef autosource
-#include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
-#include "cli/script.c"            /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
 static char scratch[] = "/tmp/brig-test-config.XXXXXX";
 static const struct identity self = {

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/copying.c" /* the program's parts are no library */
+#include "cli/copying.h"
 #include "tap.h"
 
 #define LENGTH_MAX 200

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory cut from one piece: what malloc promises, and what it does with what is not its own. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/heap.c" /* the program's parts are no library */
+#include "cli/heap.h"
 #include "tap.h"
 
 #define SLOTS 512

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/own.h"
-/* The program's parts are no library. */
-#include "cli/jail_text.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/jail_text.h"
 #include "policy/conf.h"
 #include "tap.h"
 

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* The layer of masks: what is hidden in it, and what is made of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
 
-#include "home/layer.c" /* NOLINT(bugprone-suspicious-include): no part of the library */
-#include "home/tree.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "base/own.h"
+#include "home/layer.h"
+#include "home/tree.h"
 #include "tap.h"
 
 #define MANY 3000

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* What rules about the home directory come to, and which of them a grant would undo. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/own.h"
-/* The program's parts are no library. */
-#include "cli/masks.c" /* NOLINT(bugprone-suspicious-include) */
+#include "cli/masks.h"
 #include "cli/settings.h"
-#include "cli/sightings.c" /* NOLINT(bugprone-suspicious-include) */
-#include "home/hide.c"     /* NOLINT(bugprone-suspicious-include) */
-#include "home/links.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "home/names.c"    /* NOLINT(bugprone-suspicious-include) */
+#include "cli/sightings.h"
+#include "home/hide.h"
+#include "home/links.h"
+#include "home/names.h"
 #include "policy/policy.h"
 #include "tap.h"
 
@@ -255,10 +255,10 @@ static void patterns(void)
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         const char *inside[1];
-        struct relevant relevant = {.inside = inside};
-        add_granted(&relevant, "/home/u", rows[i].granted);
-        tap_ok(matters(&relevant, rows[i].mask) == rows[i].may, "%s may%s hold %s", rows[i].granted,
-               rows[i].may ? "" : " not", rows[i].mask);
+        struct masks_relevant relevant = {.inside = inside};
+        masks_add_granted(&relevant, "/home/u", rows[i].granted);
+        tap_ok(masks_matters(&relevant, rows[i].mask) == rows[i].may, "%s may%s hold %s",
+               rows[i].granted, rows[i].may ? "" : " not", rows[i].mask);
     }
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What is certainly not in a directory. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "home/names.c" /* NOLINT(bugprone-suspicious-include): no part of the library */
+#include "home/names.h"
 #include "tap.h"
 
 #define MANY 300
@@ -72,12 +73,12 @@ static void test_folding(int dir)
 {
     struct names names = {.known = true};
     char other[NAME_MAX + 1];
-    tap_ok(flip_case(".ssh", other) && strcmp(other, ".Ssh") == 0, "a letter is turned over");
-    tap_ok(!flip_case("..", other), "where there is one");
-    tap_ok(is_folding(&names, dir, ".ssh"), "what is found but was not listed betrays folding");
+    tap_ok(names_flip_case(".ssh", other) && strcmp(other, ".Ssh") == 0, "a letter is turned over");
+    tap_ok(!names_flip_case("..", other), "where there is one");
+    tap_ok(names_fold(&names, dir, ".ssh"), "what is found but was not listed betrays folding");
     names_read(&names, dir);
-    tap_ok(!is_folding(&names, dir, ".ssh"), "what was listed does not");
-    tap_ok(!is_folding(&names, dir, ".Ssh"), "nor what is not found");
+    tap_ok(!names_fold(&names, dir, ".ssh"), "what was listed does not");
+    tap_ok(!names_fold(&names, dir, ".Ssh"), "nor what is not found");
 }
 
 int main(void)

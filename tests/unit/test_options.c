@@ -5,15 +5,9 @@
 #include "base/own.h"
 #include "cli/options.h"
 #include "cli/settings.h"
+#include "cli/settings_parts.h"
 #include "policy/policy.h"
 #include "tap.h"
-
-/* The program's parts are in no library. */
-#include "cli/options.c"           /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings.c"          /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_files.c"    /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_net.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/settings_programs.c" /* NOLINT(bugprone-suspicious-include) */
 
 #define HOME "/home/u"
 #define CWD HOME "/project"
@@ -105,7 +99,8 @@ static void test_table(void)
                     (!row->short_name || option_find_short(row->short_name) == row);
         bool valued = (row->metavar != NULL) == (row->kind != OPTION_KIND_NONE);
         size_t length = strlen(row->help);
-        tap_ok(same && valued && setters[i].set && length > 0 && row->help[length - 1] != '.',
+        tap_ok(same && valued && settings_setters[i].set && length > 0 &&
+                   row->help[length - 1] != '.',
                "--%s is unique, has a setter and a help line without a full stop", row->long_name);
     }
     tap_ok(!option_find_long("", 0) && !option_find_short('\0') && !option_find_long("di", 2),

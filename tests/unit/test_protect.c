@@ -3,44 +3,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/gitfile.h"
+#include "cli/gitindex.h"
+#include "cli/identity.h"
+#include "cli/message.h"
+#include "cli/placeholder.h"
+#include "cli/placeholder_journal.h"
 #include "cli/protect.h"
+#include "cli/settings.h"
+#include "cli/worktree.h"
+#include "policy/policy.h"
 #include "tap.h"
-
-/* The program's parts are in no library. */
-#include "cli/gitfile.c"             /* NOLINT(bugprone-suspicious-include) */
-#include "cli/gitindex.c"            /* NOLINT(bugprone-suspicious-include) */
-#include "cli/message.c"             /* NOLINT(bugprone-suspicious-include) */
-#include "cli/placeholder.c"         /* NOLINT(bugprone-suspicious-include) */
-#include "cli/placeholder_journal.c" /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect.c"             /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_after.c"       /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_config.c"      /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_git.c"         /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_own.c"         /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_path.c"        /* NOLINT(bugprone-suspicious-include) */
-#include "cli/protect_rules.c"       /* NOLINT(bugprone-suspicious-include) */
-#include "cli/worktree.c"            /* NOLINT(bugprone-suspicious-include) */
-
-bool workdir_is_precious(const char *path, const struct identity *identity)
-{
-    (void)path, (void)identity;
-    return false;
-}
-
-void identity_enter(const struct identity *identity)
-{
-    (void)identity;
-}
-
-void identity_leave(const struct identity *identity)
-{
-    (void)identity;
-}
 
 static char scratch[] = "/tmp/brig-protect.XXXXXX";
 
@@ -55,7 +37,7 @@ static size_t journal_size(void)
 {
     autoclose int fd = open("journal/placeholders", O_RDONLY | O_CLOEXEC);
     size_t length = 0;
-    autofree char *text = fd < 0 ? NULL : read_journal(fd, &length);
+    autofree char *text = fd < 0 ? NULL : journal_read(fd, &length);
     return text ? length : 0;
 }
 
@@ -198,12 +180,12 @@ static void test_crash(void)
 
 static void test_journal_text(void)
 {
-    struct record record;
-    tap_ok(parse_record("0 12 /a b", &record) && record.ino == 12 &&
+    struct journal_record record;
+    tap_ok(journal_parse("0 12 /a b", &record) && record.ino == 12 &&
                strcmp(record.path, "/a b") == 0,
            "a record is read");
-    tap_ok(!parse_record("0 12 a", &record) && !parse_record("9 12 /a", &record) &&
-               !parse_record("", &record) && !parse_record("0 x /a", &record),
+    tap_ok(!journal_parse("0 12 a", &record) && !journal_parse("9 12 /a", &record) &&
+               !journal_parse("", &record) && !journal_parse("0 x /a", &record),
            "a malformed one is not");
 }
 
@@ -246,9 +228,8 @@ static void announce_and_die(void)
     int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     (void)placeholders_want(&placeholders, dir, path, "users", PLACEHOLDER_DIRECTORY, NULL);
     (void)placeholders_want(&placeholders, dir, path, "ours", PLACEHOLDER_DIRECTORY, NULL);
-    str_append_char(&placeholders.records, '\0');
-    leave_out_found(&placeholders);
-    _exit(journal_append(placeholders.journal, &placeholders.records) < 0);
+    placeholders_announce(&placeholders);
+    _exit(placeholders.records_at < 0);
 }
 
 static void test_users(void)
@@ -279,30 +260,31 @@ static void test_end(void)
         (void)!pwrite(journal, bytes, sizeof bytes, 0);
         bytes[length - 1] = 'x';
         (void)!pwrite(journal, "", 1, (off_t)length);
-        wrong += find_end(journal) != (off_t)length;
-        wrong += ftruncate(journal, (off_t)length) < 0 || find_end(journal) != (off_t)length;
-        wrong += ftruncate(journal, (off_t)length - 1) < 0 || find_end(journal) != -1;
+        wrong += journal_find_end(journal) != (off_t)length;
+        wrong +=
+            ftruncate(journal, (off_t)length) < 0 || journal_find_end(journal) != (off_t)length;
+        wrong += ftruncate(journal, (off_t)length - 1) < 0 || journal_find_end(journal) != -1;
     }
-    wrong += ftruncate(journal, 0) < 0 || find_end(journal) != 0;
-    wrong += pwrite(journal, "\0old", 4, 0) != 4 || find_end(journal) != 0;
+    wrong += ftruncate(journal, 0) < 0 || journal_find_end(journal) != 0;
+    wrong += pwrite(journal, "\0old", 4, 0) != 4 || journal_find_end(journal) != 0;
     tap_ok(wrong == 0, "the last record is found wherever it ends");
 }
 
 static void test_records(void)
 {
     autostr struct str text = {0};
-    struct record record;
+    struct journal_record record;
     size_t at = journal_format(&text, PLACEHOLDER_FILE, "/d", "n");
     size_t other = journal_format(&text, PLACEHOLDER_CLOSED, "/d", "m");
-    tap_ok(parse_record(text.data + other, &record) && record.ino == 0 &&
+    tap_ok(journal_parse(text.data + other, &record) && record.ino == 0 &&
                record.kind == PLACEHOLDER_CLOSED && strcmp(record.path, "/d/m") == 0,
            "what is announced has no inode");
     journal_settle(text.data + at, PLACEHOLDER_FILE, UINT64_MAX);
-    tap_ok(parse_record(text.data + at, &record) && record.ino == UINT64_MAX &&
+    tap_ok(journal_parse(text.data + at, &record) && record.ino == UINT64_MAX &&
                record.kind == PLACEHOLDER_FILE && strcmp(record.path, "/d/n") == 0,
            "what is made has one");
     journal_settle(text.data + at, PLACEHOLDER_FILE, 0);
-    tap_ok(!parse_record(text.data + at, &record), "what was not made is no record");
+    tap_ok(!journal_parse(text.data + at, &record), "what was not made is no record");
 }
 
 /* Made by a thread, in memory that is being used meanwhile. */

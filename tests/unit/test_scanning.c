@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/scanning.c" /* the program's parts are no library */
+#include "cli/scanning.h"
 #include "tap.h"
 
 #define LENGTH_MAX 100

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Which ids root gives to jails that are to have one of their own. */
-#include "policy/strangers.c"
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "../tap.h"
+#include "base/own.h"
+#include "policy/policy.h"
+#include "policy/policy_parts.h"
+#include "tap.h"
 
-static struct range range_of(const char *text)
+static struct policy_range range_of(const char *text)
 {
     autofile FILE *file = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
-    return find_range(file);
+    return policy_find_range(file);
 }
 
 static void check(const char *text, uint32_t first, uint32_t count, const char *sentence)
 {
-    struct range range = range_of(text);
+    struct policy_range range = range_of(text);
     tap_ok(range.first == first && range.count == count, "%s", sentence);
 }
 

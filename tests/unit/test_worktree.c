@@ -6,12 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/own.h"
+#include "cli/gitfile.h"
 #include "cli/worktree.h"
 #include "tap.h"
-
-/* The program's parts are in no library. */
-#include "cli/gitfile.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "cli/worktree.c" /* NOLINT(bugprone-suspicious-include) */
 
 static void write_text(const char *path, const char *text)
 {
