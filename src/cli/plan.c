@@ -74,10 +74,10 @@ int plan_show(struct setup *setup, const char *const *argv, char **envp, struct 
     struct facts facts;
     autostr struct str out = {0};
     autoclose int stand_in = -1;
-    autofree const char **words = NULL;
+    autofree const char *const *words = NULL;
     int status = find_facts(settings->facts, &facts, err);
     if (status < 0 || (status = policy_validate(policy, err)) < 0 ||
-        (status = script_words(settings, argv, (const char *const **)&words, err)) < 0)
+        (status = script_words(settings, argv, &words, err)) < 0)
         return status;
     policy->facts = &facts;
     policy->jail_name = settings->jail;
