@@ -50,7 +50,7 @@ static void print_command(struct str *out, const struct plan *plan)
 {
     str_append(out, "command:\n");
     for (size_t i = 0; plan->programs[i]; i++) {
-        str_append(out, "  program ");
+        str_appendf(out, "  program %zu ", i);
         append_line(out, plan->programs[i]);
     }
     for (size_t i = 0; plan->argv[i]; i++) {

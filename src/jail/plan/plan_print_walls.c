@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -251,25 +252,35 @@ void plan_print_limits(struct str *out, const struct plan *plan, const struct br
 
 /* ---- the network ---- */
 
+static unsigned port_of(const struct plan_listener *listener)
+{
+    uint16_t port; /* at the same place in both kinds of address */
+    memcpy(&port, listener->address + offsetof(struct sockaddr_in, sin_port), sizeof port);
+    return ntohs(port);
+}
+
 static void append_address(struct str *out, const struct plan_listener *listener)
 {
     char text[INET6_ADDRSTRLEN] = "?";
-    unsigned port = 0;
-    if (listener->family == AF_INET) {
-        struct sockaddr_in name;
-        memcpy(&name, listener->address, sizeof name);
-        (void)inet_ntop(AF_INET, &name.sin_addr, text, sizeof text);
-        port = ntohs(name.sin_port);
-    } else {
-        struct sockaddr_in6 name;
-        memcpy(&name, listener->address, sizeof name);
-        (void)inet_ntop(AF_INET6, &name.sin6_addr, text, sizeof text);
-        port = ntohs(name.sin6_port);
-    }
-    str_appendf(out, listener->family == AF_INET ? "%s:%u" : "[%s]:%u", text, port);
+    bool v4 = listener->family == AF_INET;
+    size_t at =
+        v4 ? offsetof(struct sockaddr_in, sin_addr) : offsetof(struct sockaddr_in6, sin6_addr);
+    (void)inet_ntop(listener->family, listener->address + at, text, sizeof text);
+    str_appendf(out, v4 ? "%s" : "[%s]", text);
 }
 
-static void print_listener(struct str *out, const struct plan_listener *listener)
+/* Whether they differ in their port alone. */
+static bool is_alike(const struct plan_listener *a, const struct plan_listener *b)
+{
+    struct plan_listener other = *b;
+    size_t at = offsetof(struct sockaddr_in, sin_port);
+    memcpy(other.address + at, a->address + at, sizeof(uint16_t));
+    return a->kind == b->kind && a->index == b->index && a->when == b->when &&
+           a->family == b->family && memcmp(a->address, other.address, sizeof other.address) == 0;
+}
+
+/* The first of its kind is printed with the ports of all. */
+static void print_listener(struct str *out, const struct plan_door *door, size_t index)
 {
     static const char *const kinds[DOOR_SOCKET_COUNT] = {
         [DOOR_SOCKET_DNS_UDP] = "name server",       [DOOR_SOCKET_DNS_TCP] = "name server, TCP",
@@ -280,11 +291,27 @@ static void print_listener(struct str *out, const struct plan_listener *listener
                                        [PLAN_LISTEN_REDIRECTED] =
                                            ", where all ports are redirected",
                                        [PLAN_LISTEN_FALLBACK] = ", where they are not"};
+    const struct plan_listener *listener = &door->listeners[index];
+    for (size_t i = 0; i < index; i++)
+        if (is_alike(&door->listeners[i], listener))
+            return;
     str_appendf(out, "  listens for %s", kinds[listener->kind]);
     if (listener->kind == DOOR_SOCKET_INJECT)
         str_appendf(out, " %d", listener->index);
     str_append(out, " at ");
     append_address(out, listener);
+    str_append(out, " port");
+    for (unsigned port = 0; port != UINT16_MAX + 1U;) { /* sorted: the next is the least above it */
+        unsigned next = UINT16_MAX + 1U;
+        for (size_t i = index; i < door->listener_count; i++) {
+            unsigned other = port_of(&door->listeners[i]);
+            if (is_alike(&door->listeners[i], listener) && other > port && other < next)
+                next = other;
+        }
+        if (next <= UINT16_MAX)
+            str_appendf(out, " %u", next);
+        port = next;
+    }
     str_appendf(out, "%s\n", when[listener->when]);
 }
 
@@ -317,7 +344,7 @@ static void print_routes(struct str *out, const struct plan_door *door)
         if (message->nlmsg_type == RTM_NEWADDR) {
             const struct ifaddrmsg *head = NLMSG_DATA(message);
             print_route(out, message, sizeof *head, "address", head->ifa_family,
-                        head->ifa_prefixlen, IFA_LOCAL);
+                        head->ifa_prefixlen, head->ifa_family == AF_INET ? IFA_LOCAL : IFA_ADDRESS);
         } else if (message->nlmsg_type == RTM_NEWROUTE) {
             const struct rtmsg *head = NLMSG_DATA(message);
             print_route(out, message, sizeof *head, "route", head->rtm_family, head->rtm_dst_len,
@@ -357,7 +384,7 @@ void plan_print_network(struct str *out, const struct plan *plan, const struct b
     str_appendf(out, "network:\n  %s%s\n", policy_network_name(policy->network),
                 plan->loopback ? ", loopback is up" : "");
     for (size_t i = 0; plan->door && i < plan->door->listener_count; i++)
-        print_listener(out, &plan->door->listeners[i]);
+        print_listener(out, plan->door, i);
     if (plan->door)
         print_routes(out, plan->door);
     for (size_t i = 0; plan->door && i < net->rules.count; i++)
