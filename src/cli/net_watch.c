@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/parse.h"
+#include "base/str.h"
 #include "base/write.h"
 #include "cli/identity.h"
 #include "cli/message.h"
+#include "cli/out_path.h"
 #include "cli/settings.h"
 
 #define LOG_MODE 0600
@@ -39,27 +41,39 @@ static int open_number(const char *digits, struct net_watch *watch, struct brig_
     return 0;
 }
 
-/* Appended to, and never through a symlink that a jail may have left there. */
-static int open_log(const char *where, const struct identity *identity, struct net_watch *watch,
-                    struct brig_error *err)
+/* Appended to, and never through a symbolic link that a jail may have made. */
+static int open_file(const char *where, const struct brig_policy *policy, struct brig_error *err)
 {
-    if (strncmp(where, "fd:", 3) == 0)
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    const char *name = where;
+    autoclose int dir_fd = -1;
+    bool device = str_starts_with(where, "/dev/");
+    int status = device ? 0 : out_path_open(where, policy, &name, &dir_fd, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--net-log");
+    int fd = openat(device ? AT_FDCWD : dir_fd, name, flags | (device ? 0 : O_NOFOLLOW), LOG_MODE);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_INVALID, errno, "--net-log: cannot write '%s'",
+                         str_shown(where).text);
+    (void)fcntl(fd, F_SETFL, O_WRONLY | O_APPEND);
+    return fd;
+}
+
+static int open_log(const struct settings *settings, const struct identity *identity,
+                    struct net_watch *watch, struct brig_error *err)
+{
+    const char *where = settings->net_log;
+    if (str_starts_with(where, "fd:"))
         return open_number(where + 3, watch, err);
     if (where[strspn(where, "0123456789")] == '\0')
         return open_number(where, watch, err);
-    bool device = strncmp(where, "/dev/", 5) == 0;
     identity_enter(identity);
-    watch->log = open(where,
-                      O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK |
-                          (device ? 0 : O_NOFOLLOW),
-                      LOG_MODE);
-    int failed = errno;
+    int fd = open_file(where, settings->policy, err);
     identity_leave(identity);
+    if (fd < 0)
+        return fd;
+    watch->log = fd;
     watch->log_owned = true;
-    if (watch->log < 0)
-        return brig_fail(err, BRIG_E_INVALID, failed, "--net-log: cannot write '%s'",
-                         str_shown(where).text);
-    (void)fcntl(watch->log, F_SETFL, O_WRONLY | O_APPEND);
     return 0;
 }
 
@@ -83,7 +97,7 @@ int net_watch_init(struct net_watch *watch, const struct settings *settings,
     *watch = NET_WATCH_INIT;
     watch->learn = settings->net_learn;
     watch->shown = settings->verbose || isatty(STDERR_FILENO);
-    return settings->net_log ? open_log(settings->net_log, identity, watch, err) : 0;
+    return settings->net_log ? open_log(settings, identity, watch, err) : 0;
 }
 
 void net_watch_done(struct net_watch *watch)

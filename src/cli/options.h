@@ -139,7 +139,7 @@
     X(NET_LOG, 0, "net-log", "FILE|FD", FILE, NETWORK,                                             \
       "write what is reached and refused as JSON",                                                 \
       "One line for each decision and for the end of each connection. Digits, or \"fd:N\", mean "  \
-      "an open file descriptor; a file is appended to.")                                           \
+      "an open file descriptor; a file is appended to. Links are treated as with --result.")       \
     X(DIR, 'd', "dir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-write",        \
       "It appears in the jail at DEST, or at its own path. A colon in a name is written \"\\:\". " \
       "The most specific rule wins whatever the order, and a grant wins over what the jail has "   \
@@ -244,7 +244,8 @@
       "All others but standard input, output and error are closed. May be repeated.")              \
     X(RESULT, 0, "result", "FILE|FD", PATH, RUN, "write what became of it as JSON",                \
       "A file is replaced in one step. Digits, or \"fd:N\", mean an open file descriptor; a file " \
-      "whose name is a number is written \"./7\".")                                                \
+      "whose name is a number is written \"./7\". A path through a symbolic link in a directory "  \
+      "that the jail can write to is refused.")                                                    \
     X(UNMOUNT, 'u', "unmount", NULL, NONE, RUN, "tear down all jails, or the one of -j",           \
       "Nothing of what they hold is lost but their /tmp. Runs no command.")                        \
     X(INIT, 0, "init", NULL, NONE, RUN, "write files to start a configuration from",               \

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/write.h"
 #include "cli/given.h"
+#include "cli/out_path.h"
 
 #define RESULT_MODE 0644
 #define RESULT_TRIES 8
@@ -39,65 +40,68 @@ static int open_number(const char *digits, struct result_file *file, struct brig
     return 0;
 }
 
-static int open_directory_of(const char *path, struct result_file *file, struct brig_error *err)
+static int open_directory_of(const char *path, const struct brig_policy *policy,
+                             struct result_file *file, struct brig_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-        strlen(name) >= sizeof(file->name))
-        return brig_fail(err, BRIG_E_INVALID, 0, "--result: '%s' does not name a file",
-                         str_shown(path).text);
-    autofree char *directory = NULL;
-    if (slash && !(directory = strndup(path, (size_t)(slash - path) + 1)))
-        return brig_fail_nomem(err);
-    file->dir_fd = open(directory ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (file->dir_fd < 0 || faccessat(file->dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
-        return brig_fail(err, BRIG_E_INVALID, errno, "--result: cannot write in '%s'",
-                         str_shown(directory ? directory : ".").text);
+    const char *name = NULL;
+    int status = out_path_open(path, policy, &name, &file->dir_fd, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--result");
     (void)snprintf(file->name, sizeof(file->name), "%s", name);
     return 0;
 }
 
 /* A device or a pipe is written to, not replaced. Opening a pipe waits for a reader, for ever if
  * need be, unless told not to; writing then waits as it should. */
-static int open_special(const char *path)
+static int open_special(struct result_file *file, const char *path, struct brig_error *err)
 {
-    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    bool in_dev = file->dir_fd < 0; /* where links such as /dev/stdout are the system's */
+    autoclose int fd =
+        openat(in_dev ? AT_FDCWD : file->dir_fd, in_dev ? path : file->name,
+               O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (in_dev ? 0 : O_NOFOLLOW));
+    if (fd < 0 && errno == ENXIO)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--result: no process reads from the pipe '%s'",
+                         str_shown(path).text);
     if (fd < 0 || fcntl(fd, F_SETFL, O_WRONLY) < 0)
-        return -1;
-    return take_fd(&fd);
+        return brig_fail(err, BRIG_E_INVALID, errno, "--result: cannot write '%s'",
+                         str_shown(path).text);
+    file->fd = take_fd(&fd);
+    file->owned = true;
+    if (file->dir_fd >= 0)
+        (void)close(take_fd(&file->dir_fd));
+    return 0;
 }
 
-/* Something that is written to rather than replaced. A symlink to such a thing only counts in /dev
- * (/dev/stdout): anywhere else a jail may have planted it, and it is replaced like a file. */
-static bool is_special(const char *path, struct stat *ret_there)
+/* A file is replaced, and so is a symbolic link, which a jail may have made. */
+static int open_path(const char *path, const struct brig_policy *policy, struct result_file *file,
+                     struct brig_error *err)
 {
-    bool in_dev = strncmp(path, "/dev/", 5) == 0;
-    int found = in_dev ? stat(path, ret_there) : lstat(path, ret_there);
-    return found == 0 && !S_ISREG(ret_there->st_mode) && !S_ISLNK(ret_there->st_mode);
+    struct stat there;
+    if (str_starts_with(path, "/dev/") && stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return open_special(file, path, err);
+    int status = open_directory_of(path, policy, file, err);
+    if (status < 0)
+        return status;
+    if (fstatat(file->dir_fd, file->name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
+        return open_special(file, path, err);
+    if (faccessat(file->dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+        return brig_fail(err, BRIG_E_INVALID, errno, "--result: cannot write '%s'",
+                         str_shown(path).text);
+    return 0;
 }
 
-int result_file_open(const char *where, struct result_file *ret_file, struct brig_error *err)
+int result_file_open(const char *where, const struct brig_policy *policy,
+                     struct result_file *ret_file, struct brig_error *err)
 {
     struct result_file file = {.fd = -1, .dir_fd = -1};
     int status = 0;
-    struct stat there;
-    if (strncmp(where, "fd:", 3) == 0) {
+    if (str_starts_with(where, "fd:"))
         status = open_number(where + 3, &file, err);
-    } else if (where[strspn(where, "0123456789")] == '\0') {
+    else if (where[strspn(where, "0123456789")] == '\0')
         status = open_number(where, &file, err);
-    } else if (is_special(where, &there)) {
-        file.fd = open_special(where);
-        file.owned = true;
-        if (file.fd < 0 && errno == ENXIO && S_ISFIFO(there.st_mode))
-            status = brig_fail(err, BRIG_E_INVALID, 0, "--result: nobody reads from the pipe '%s'",
-                               str_shown(where).text);
-        else if (file.fd < 0)
-            status = brig_fail(err, BRIG_E_INVALID, errno, "--result: cannot write '%s'",
-                               str_shown(where).text);
-    } else {
-        status = open_directory_of(where, &file, err);
-    }
+    else
+        status = open_path(where, policy, &file, err);
     if (status < 0) {
         result_file_done(&file);
         return status;

@@ -243,6 +243,42 @@ assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
     [ -z "$(find . -name '.brig-result*')" ]
 }
 
+@test "what brig writes does not go through a link that a jail may have made" {
+    local who option
+    as user mkdir -p project/real outside
+    cd project
+    for who in $(each_user); do
+        for option in --result --net-log; do
+            # An earlier run leaves it in what it can write to.
+            must as "$who" "$BRIG" -d "$PWD" ln -sfn ../outside "$PWD/out"
+            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" out/file true
+            output_has "'out/file' leads through a symbolic link"
+            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" "$PWD/real/../out/file" true
+            # By a link of the user's own, too.
+            as user ln -sfn project/out ../own
+            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" ../own/file true
+            [ -z "$(ls ../outside)" ]
+            # The twins: a directory, a link where the jail cannot write, and a link that leads nowhere else.
+            as user ln -sfn project/real ../own
+            rm -f real/file
+            must as "$who" "$BRIG" -d "$PWD" "$option" real/file true
+            [ -e real/file ]
+            rm -f real/file
+            must as "$who" "$BRIG" -d "$PWD" "$option" ../own/file true
+            [ -e real/file ]
+            rm -f real/file out
+            as user ln -sfn ../project/real ../outside/link
+            must as "$who" "$BRIG" -D "$option" ../outside/link/file true
+            [ -e real/file ]
+            rm -f real/file ../outside/link ../own
+        done
+    done
+    # Round and round.
+    as user ln -s loop ../loop
+    must_exit 125 brig -D --result ../loop/file true
+    output_has "cannot write '../loop/file'"
+}
+
 @test "the result is written to a descriptor, by number or as fd:N" {
     for where in 7 fd:7; do
         must bash -c '. "$1"; run_as_user "$BRIG" --result "$2" true 7>&1 >/dev/null' \
@@ -266,7 +302,7 @@ assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
     chmod 0666 pipe
     must_exit 125 timeout 20 "$BASH" -c '. "$1"; run_as_user "$BRIG" --result pipe touch made' \
         - "$LIB_DIR/lib.bash"
-    output_has "nobody reads from the pipe 'pipe'"
+    output_has "no process reads from the pipe 'pipe'"
     [ ! -e made ] && [ -p pipe ]
     # With a reader it is written to.
     exec 8<>pipe
