@@ -116,7 +116,10 @@
       "it. May be repeated.")                                                                      \
     X(DENY, 0, "deny", "DESTINATION", TEXT, NETWORK,                                               \
       "let this not be reached, whatever allows it",                                               \
-      "Written as for --allow; without ports it is denied on all of them.")                        \
+      "Written as for --allow; without ports it is denied on all of them. Where all else is open " \
+      "and a name is denied, an address is reached only if it is allowed as an address, or if "    \
+      "the "                                                                                       \
+      "connection says in TLS on port 443 or HTTP on port 80 which name it is for.")               \
     X(PUBLISH, 'p', "publish", "[ADDRESS:]HOSTPORT:PORT", TEXT, NETWORK,                           \
       "reach a server in the jail from the host",                                                  \
       "What connects to HOSTPORT of the host's loopback, or of ADDRESS, comes out at PORT of the " \

@@ -220,18 +220,25 @@ static int read_line(struct broker_config *config, char *line, struct brig_error
     return brig_fail(err, BRIG_E_INVALID, 0, "not understood");
 }
 
+static bool has_denied_name(const struct net_rules *rules)
+{
+    for (size_t i = 0; i < rules->count; i++) {
+        const struct net_rule *rule = &rules->items[i];
+        if (rule->deny && (rule->kind == NET_RULE_NAME || rule->kind == NET_RULE_BELOW))
+            return true;
+    }
+    return false;
+}
+
 static int finish(struct broker_config *config, struct brig_error *err)
 {
+    config->denies_names = has_denied_name(&config->rules);
     int status = config_inject_finish(config, err);
     if (status < 0)
         return status;
     if (config->has_proxy && config->proxy.port == 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "the proxy '%s' has no port", config->proxy.name);
-    for (size_t i = 0; i < config->rules.count; i++) {
-        const struct net_rule *rule = &config->rules.items[i];
-        if (rule->deny && (rule->kind == NET_RULE_NAME || rule->kind == NET_RULE_BELOW))
-            config->watches_names = true;
-    }
+    config->watches_names = has_denied_name(&config->rules);
     uint64_t *names = &config->limits[CONFIG_LIMIT_NAMES];
     if (*names == 0)
         *names = config->open ? DOOR_NAMES_MAX : DOOR_NAMES_ALLOW;

@@ -67,6 +67,7 @@ struct broker_config {
     bool open;
     struct net_rules rules; /* the name of each inject is denied in them */
     bool watches_names;     /* a rule denies a name, so names are looked at where all are allowed */
+    bool denies_names;      /* one of these is the user's, and not for an injected credential */
     bool has_user;
     uid_t uid;
     gid_t gid;

@@ -288,7 +288,11 @@ static void obey(struct connection *connection, struct net_verdict verdict)
         return;
     }
     connection->inspect = inspect_choose(connection, verdict.tls);
-    if (connection->inspect == INSPECT_NOTHING)
+    if (connection->inspect == INSPECT_NOTHING && inspect_must_name(connection))
+        connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
+                          "a name is denied, and this address could be its own; use a name, or "
+                          "allow the address");
+    else if (connection->inspect == INSPECT_NOTHING)
         upstream_start(connection);
     else
         inspect_start(connection);

@@ -96,6 +96,9 @@ void connection_tell(struct connection *connection, enum door_verdict verdict,
 /* ---- broker_inspect.c, broker_front.c, broker_upstream.c ---- */
 
 enum connection_inspect inspect_choose(const struct connection *connection, bool tls_rule);
+/* Whether it goes to an address that the jail did not get by a name, and that no rule grants, while the
+ * user denies a name: it could be that name's, and only what it begins with can tell. */
+bool inspect_must_name(const struct connection *connection);
 void inspect_start(struct connection *connection);
 void inspect_ready(struct connection *connection);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a connection begins with has to agree with where it goes: TLS on 443 and where a rule asks
- * for it, HTTP on 80. Where everything is allowed but for some names, only those are looked for. */
+ * for it, HTTP on 80. Where everything is allowed but for some names, only those are looked for; but a
+ * connection to an address that was not asked for by a name has to say which name it is for. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,14 @@ enum connection_inspect inspect_choose(const struct connection *connection, bool
     if (!connection->has_name || (connection->rule && connection->rule->kind == NET_RULE_HOST))
         return INSPECT_NOTHING; /* there is no name to agree with */
     return tls ? INSPECT_TLS : INSPECT_HTTP;
+}
+
+bool inspect_must_name(const struct connection *connection)
+{
+    const struct broker_config *config = &connection->broker->config;
+    bool granted = connection->rule && (connection->rule->kind == NET_RULE_RANGE ||
+                                        connection->rule->kind == NET_RULE_HOST);
+    return config->denies_names && !connection->has_name && !granted;
 }
 
 static void refuse(struct connection *connection, enum door_because because, const char *detail)
@@ -56,6 +65,20 @@ static bool is_denied(struct connection *connection, const char *name)
     return true;
 }
 
+/* Browsers send an encrypted hello that is none with every connection, so that where a name was asked
+ * for this cannot be refused. They do not with an address. */
+static void watch_hello(struct connection *connection, const struct client_hello *hello)
+{
+    if (!hello->has_name && connection->broker->config.denies_names)
+        refuse(connection, DOOR_BECAUSE_NO_SNI,
+               "TLS without a server name, while a name is denied");
+    else if (hello->ech && inspect_must_name(connection))
+        refuse(connection, DOOR_BECAUSE_NO_SNI,
+               "TLS with an encrypted server name to an address, while a name is denied");
+    else if (!hello->has_name || !is_denied(connection, hello->name))
+        connection_passed(connection);
+}
+
 static void inspect_tls(struct connection *connection)
 {
     struct client_hello hello;
@@ -67,7 +90,7 @@ static void inspect_tls(struct connection *connection)
     case CLIENT_HELLO_NEED_MORE:
         return;
     case CLIENT_HELLO_NOT_TLS:
-        if (watch)
+        if (watch && !inspect_must_name(connection))
             connection_passed(connection);
         else
             refuse(connection, DOOR_BECAUSE_NOT_TLS, "TLS is due on this port");
@@ -78,16 +101,14 @@ static void inspect_tls(struct connection *connection)
     case CLIENT_HELLO_DONE:
         break;
     }
-    if (watch) {
-        if (!hello.has_name || !is_denied(connection, hello.name))
-            connection_passed(connection);
-    } else if (!hello.has_name) {
+    if (watch)
+        watch_hello(connection, &hello);
+    else if (!hello.has_name)
         refuse(connection, DOOR_BECAUSE_NO_SNI, "TLS without a server name");
-    } else if (strcmp(hello.name, connection->name) != 0) {
+    else if (strcmp(hello.name, connection->name) != 0)
         refuse_other(connection, DOOR_BECAUSE_WRONG_SNI, "TLS for another server,", hello.name);
-    } else {
+    else
         connection_passed(connection);
-    }
 }
 
 static void judge_host(struct connection *connection, const struct http_head *head)
@@ -121,9 +142,13 @@ static void inspect_http(struct connection *connection)
     case HTTP_DONE:
         break;
     }
+    bool named = head.has_host && !head.host.is_address;
     if (!watch)
         judge_host(connection, &head);
-    else if (!head.has_host || head.host.is_address || !is_denied(connection, head.host.name))
+    else if (!named && inspect_must_name(connection))
+        refuse(connection, DOOR_BECAUSE_WRONG_HOST,
+               "a request that names no host, while a name is denied");
+    else if (!named || !is_denied(connection, head.host.name))
         connection_passed(connection);
 }
 

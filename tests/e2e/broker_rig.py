@@ -548,8 +548,20 @@ def how_it_ends(client):
         return data, "silent"
 
 
-def client_hello(name):
-    """What a TLS client would send first."""
+def add_extension(hello, kind, body):
+    """A ClientHello in one record, with one extension more."""
+    at = 5 + 4 + 2 + 32  # the record's head, the message's, the version and the random bytes
+    at += 1 + hello[at]
+    at += 2 + int.from_bytes(hello[at:at + 2], "big")
+    at += 1 + hello[at]
+    more = struct.pack(">HH", kind, len(body)) + body
+    extensions = hello[at + 2:] + more
+    message = hello[9:at] + struct.pack(">H", len(extensions)) + extensions
+    return hello[:3] + struct.pack(">H", len(message) + 4) + hello[5:6] + len(message).to_bytes(3, "big") + message
+
+
+def client_hello(name, ech=False):
+    """What a TLS client would send first; with `ech`, with an encrypted hello, as browsers make one up."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -557,7 +569,8 @@ def client_hello(name):
     tls = context.wrap_bio(incoming, outgoing, server_hostname=name)
     with contextlib.suppress(ssl.SSLWantReadError):
         tls.do_handshake()
-    return outgoing.read()
+    hello = outgoing.read()
+    return add_extension(hello, 0xfe0d, b"\x00\x00\x01\x00\x01\x00\x00\x20" + bytes(32) + b"\x00\x10" + bytes(16)) if ech else hello
 
 
 # ---- What several tests need ---------------------------------------------------------------------
