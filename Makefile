@@ -3,15 +3,13 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
-MESON ?= meson
-NINJA ?= ninja
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install ci clean help
+.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install uninstall ci clean help
 
-build: setup ## build brig, libbrig.so and libbrig.a into $(BUILD)
-	@tools/build $(BUILD)
+build: setup ## build brig, the server and the library into $(BUILD)
+	@tools/build $(BUILD) -- programs
 
 setup: ## install what building needs, if it is missing (Debian, Ubuntu)
 	@tools/setup build server
@@ -62,16 +60,18 @@ bench: build ## how long a launch takes, beside others
 	@bench/launch
 
 run: setup ## start brigd, the server, on 127.0.0.1:8080
-	@test -x $(BUILD)/src/server/brigd || echo "Building brigd in $(BUILD) (a minute or two, once)"
-	@tools/build $(BUILD) -- src/server/brigd src/egress/brig-broker src/client/brigctl \
+	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/egress/brig-broker src/client/brigctl \
 	    src/zygote/brig-zygote.so
 	@exec $(BUILD)/src/server/brigd
 
 claude-runtime: ## install Claude Code with Node into a root directory for brigd (DIR, as root)
 	@tools/claude-runtime $(DIR)
 
-install: build ## install under PREFIX (and DESTDIR)
+install: setup ## build and install under PREFIX (and DESTDIR)
 	@tools/install $(BUILD) "$(PREFIX)"
+
+uninstall: ## remove what make install has put under PREFIX (and DESTDIR)
+	@tools/uninstall "$(PREFIX)"
 
 ci: ## what continuous integration runs
 	@.ci/run

@@ -61,22 +61,54 @@ installed() {
     done
 }
 
+# The prefix that was configured: nothing is to be built for it.
+configured_prefix() {
+    meson introspect --buildoptions "$LIB_ROOT/build" |
+        python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))'
+}
+
 @test "who may not write to the prefix is told so before anything is done" {
     lib_is_root || cannot "the build folder may belong to root"
     needs meson
+    [ -e "$LIB_ROOT/build/build.ninja" ] || cannot "there is no build folder in the source tree"
     scratch_make user
     mkdir "$SCRATCH/closed"
-    local install=$BATS_TEST_DIRNAME/../../tools/install before
-    before=$(stat -c %Y "$BUILD_DIR/build.ninja")
-    must_exit 1 as user env DESTDIR="$SCRATCH/closed" sh "$install" "$BUILD_DIR" /usr/local
+    # The user may be unable to enter the source tree.
+    mkdir -p "$SCRATCH/tools"
+    cp "$LIB_ROOT/tools/install" "$SCRATCH/tools/"
+    must_exit 1 as user env DESTDIR="$SCRATCH/closed" sh "$SCRATCH/tools/install" build /usr/local
     output_has "install: '$SCRATCH/closed' cannot be written: use sudo"
-    [ "$(stat -c %Y "$BUILD_DIR/build.ninja")" = "$before" ]
-    # The prefix that was configured: nothing is to be built for it.
+    [ ! -e "$SCRATCH/build" ]
     local prefix
-    prefix=$(meson introspect --buildoptions "$BUILD_DIR" |
-        python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
-    must env DESTDIR="$SCRATCH/closed" sh "$install" "$BUILD_DIR" "$prefix"
+    prefix=$(configured_prefix)
+    must env DESTDIR="$SCRATCH/closed" "$LIB_ROOT/tools/install" build "$prefix"
     [ -x "$SCRATCH/closed$prefix/bin/brig" ]
+}
+
+@test "uninstall removes what install has made and nothing else" {
+    lib_is_root || cannot "the build folder may belong to root"
+    needs meson
+    [ -e "$LIB_ROOT/build/build.ninja" ] || cannot "there is no build folder in the source tree"
+    scratch_make root
+    local prefix before
+    prefix=$(configured_prefix)
+    mkdir -p "$SCRATCH/root$prefix/bin" "$SCRATCH/root$prefix/share/man"
+    echo kept >"$SCRATCH/root$prefix/bin/other"
+    before=$(find "$SCRATCH/root" | sort)
+    export DESTDIR=$SCRATCH/root
+    # Twice: the second time no directory is new.
+    must "$LIB_ROOT/tools/install" build "$prefix"
+    must "$LIB_ROOT/tools/install" build "$prefix"
+    must test -x "$SCRATCH/root$prefix/bin/brig"
+    touch "$SCRATCH/root$prefix/libexec/brig/of-a-user"
+    must "$LIB_ROOT/tools/uninstall" "$prefix"
+    rm "$SCRATCH/root$prefix/libexec/brig/of-a-user"
+    rmdir "$SCRATCH/root$prefix/libexec/brig" "$SCRATCH/root$prefix/libexec"
+    [ "$(find "$SCRATCH/root" | sort)" = "$before" ]
+    must_exit 1 "$LIB_ROOT/tools/uninstall" "$prefix"
+    output_has "nothing is installed in '$SCRATCH/root$prefix'"
+    must_exit 2 "$LIB_ROOT/tools/uninstall" some/where
+    output_has "absolute paths, not 'some/where'"
 }
 
 @test "what ./brig builds at its first use has the broker of the network door" {
