@@ -369,11 +369,41 @@ static int add_default_masks(struct settings *settings, struct brig_error *err)
     return status;
 }
 
+static int hide_snapshot(struct brig_policy *policy, const char *above, size_t length,
+                         const char *name, struct brig_error *err)
+{
+    autostr struct str path = {0};
+    struct stat info;
+    str_append_bytes(&path, above, length);
+    str_append(&path, name);
+    if (path.failed)
+        return brig_fail_nomem(err);
+    return lstat(path.data, &info) < 0
+               ? 0
+               : brig_policy_grant(policy, BRIG_MASK, path.data, NULL, BRIG_GRANT_OPTIONAL, err);
+}
+
+/* The home may be a directory of a larger filesystem, as of /home or /, whose snapshots have a copy of
+ * it. They can be seen only where the jail sees the host. */
+static int hide_snapshots(const struct settings *settings, struct brig_error *err)
+{
+    static const char *const names[] = {".zfs", ".snapshot", ".snapshots"};
+    int status = 0;
+    if (settings->policy->view != BRIG_VIEW_HOST)
+        return 0;
+    for (size_t i = strlen(settings->home); i-- > 0;)
+        for (size_t j = 0; j < ARRAY_LENGTH(names) && settings->home[i] == '/' && status == 0; j++)
+            status = hide_snapshot(settings->policy, settings->home, i + 1, names[j], err);
+    return status;
+}
+
 int settings_apply_defaults(struct settings *settings, struct brig_error *err)
 {
     int status = brig_policy_origin(settings->policy, SETTINGS_BUILT_IN, err);
     if (status == 0)
         status = add_default_masks(settings, err);
+    if (status == 0)
+        status = hide_snapshots(settings, err);
     return status < 0 ? status
                       : policy_unsetenv_all(settings->policy, policy_default_filters,
                                             SETTINGS_BUILT_IN, err);

@@ -20,6 +20,10 @@ const char policy_default_masks[] =
     MASK(".config/brig")
     MASK(".local/share/brig")
     MASK(".jai")
+    /* Where filesystems show older copies of everything: ZFS, NetApp, snapper. */
+    MASK(".zfs")
+    MASK(".snapshot")
+    MASK(".snapshots")
     /* Keys and key rings. */
     MASK(".ssh")
     MASK(".gnupg")

@@ -746,6 +746,51 @@ elsewhere() {
     must by_sudo -u
 }
 
+# ---- snapshots ---------------------------------------------------------------------------------------
+
+@test "copies of hidden files in a snapshot directory of the home are hidden as well" {
+    local name
+    jail snapshots
+    for name in .zfs .snapshot .snapshots; do
+        [ ! -e "$H/$name" ] || cannot "there is a $H/$name"
+        made "$name"
+        run_as_user sh -c "mkdir -p $H/$name/one/.ssh; echo token >$H/$name/one/.ssh/key"
+        must_fail run_as_user "$BRIG" -m casual -j snapshots -- grep token "$H/$name/one/.ssh/key"
+        output_lacks token
+        must_fail run_as_user "$BRIG" -m sealed -r "$H" -- grep token "$H/$name/one/.ssh/key"
+        ! lib_is_root || must_fail by_sudo -m casual -j snapshots -- grep token "$H/$name/one/.ssh/key"
+        # The twin.
+        must run_as_user "$BRIG" -m casual -j "twin$name" --unmask "$name" -- grep token "$H/$name/one/.ssh/key"
+        jail "twin$name"
+    done
+}
+
+@test "nor are they seen in that of a filesystem that has the home in it" {
+    lib_is_root || cannot "it takes a mount"
+    # In a mount namespace of its own, what is above the home is another filesystem, with a snapshot.
+    cat >"$SCRATCH/above" <<'END'
+set -eu
+above=${H%/*}
+mount --rbind "$above" /mnt
+mount -t tmpfs -o mode=755 tmpfs "$above"
+mkdir "$H"
+mount --rbind "/mnt/${H##*/}" "$H"
+umount -l /mnt
+copy=$above/.zfs/snapshot/one/${H##*/}
+mkdir -p "$copy" && echo token >"$copy/key" && chmod 644 "$copy/key"
+cd "$SCRATCH/project"
+. "$LIB_DIR/lib.bash"
+trap 'run_as_user "$BRIG" -u >/dev/null 2>&1; run_as_user "$BRIG" rm above-twin' EXIT
+for mode in casual bare; do
+    run_as_user "$BRIG" -m "$mode" -j "above-$mode" -- sh -c "cat $copy/key 2>/dev/null || echo hidden"
+    run_as_user "$BRIG" stop "above-$mode" && run_as_user "$BRIG" rm "above-$mode"
+done
+run_as_user "$BRIG" -m bare -j above-twin --unmask "$above/.zfs" -- cat "$copy/key"
+END
+    must env H="$H" SCRATCH="$SCRATCH" LIB_DIR="$LIB_DIR" BRIG="$BRIG" unshare -m --propagation private bash "$SCRATCH/above"
+    [ "$output" = $'hidden\nhidden\ntoken' ]
+}
+
 # ---- the environment ---------------------------------------------------------------------------------
 
 @test "variables with a secret are not passed on, by name in any case or by value, and explain says so" {
