@@ -160,7 +160,9 @@ brig_in() {
     [ "$output" = "brig: cannot find out the working directory: No such file or directory. Go into one that exists, or use -D to run without it" ]
     must_exit 125 brig mask "$(if lib_is_root; then lib_user_home; else echo "$HOME"; fi)"
     output_has "is the whole home directory; choose the mode bare or strict"
-    must_exit 125 brig --seccomp dev -r "$BRIG" "$BRIG" -m sealed -D true
+    # The jail is known by its first process, which has its name a moment after the command has started.
+    must_exit 125 brig --seccomp dev -r "$BRIG" sh -c "$AWAIT"'; await grep -q brig-init /proc/1/comm; exec "$@"' - \
+        "$BRIG" -m sealed -D true
     output_has "unless it was started with --allow-nested"
     if lib_is_root; then
         # A directory of the user's that the user cannot write to.
@@ -340,7 +342,7 @@ start() {
     rm -f ready pid
     run_as_user bash -c 'echo $$ >pid; exec "$BRIG" "$@"' - "$@" 3>&- &
     WAITER=$!
-    await ready
+    await_file ready
     JOB=$(cat pid)
 }
 
@@ -367,7 +369,7 @@ ended() {
     start --grace 30s sh -c \
         "trap '>asked' INT; trap 'exit 5' TERM; >ready; while :; do sleep 0.05; done"
     kill -s INT "$JOB"
-    await asked
+    await_file asked
     kill -s INT "$JOB"
     local status=0
     wait "$WAITER" || status=$?
@@ -375,7 +377,7 @@ ended() {
 
     start --grace 200ms sh -c "trap '>again' INT; trap '' TERM; >ready; while :; do sleep 0.05; done"
     kill -s INT "$JOB"
-    await again
+    await_file again
     kill -s INT "$JOB"
     status=0
     wait "$WAITER" || status=$?
@@ -384,7 +386,7 @@ ended() {
 
 @test "a hang-up ignored outside is not passed on, as nohup means it" {
     trap '' HUP
-    start sh -c ">ready; until [ -e go ]; do sleep 0.05; done; exit 4"
+    start sh -c "$AWAIT; >ready; await_file go; exit 4"
     kill -s HUP "$JOB"
     : >go
     ended 4

@@ -67,7 +67,7 @@ fill='dd if=/dev/zero of=$0 bs=1M count=$1 status=none'
         mkfifo -m 0666 go
         "${jail[@]}" --disk 8M -- sh -c ': >/tmp/here; read line' <>go 3>&- &
         first=$!
-        must "${jail[@]}" -- sh -c 'until [ -e /tmp/here ]; do sleep 0.05; done'
+        must "${jail[@]}" -- sh -c "$AWAIT; await_file /tmp/here"
         must_fail "${jail[@]}" --disk 64M -- sh -c "$fill" /tmp/f 16
         output_has 'No space left'
         must "${jail[@]}" -- rm /tmp/f

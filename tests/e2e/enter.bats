@@ -22,17 +22,6 @@ teardown() {
     jails_teardown
 }
 
-# until CMD…: waits until it succeeds, a quarter of a minute at most.
-until_true() {
-    local i
-    for ((i = 0; i < 150; i++)); do
-        "$@" && return
-        read -r -t 0.1 <> <(:) || true
-    done
-    echo "never true: $*" >&2
-    return 1
-}
-
 # start WHO NAME OPTIONS… -- CMD…: a run in the background that says when it is there; RUN is its brig.
 # What it prints is in $SCRATCH/out-NAME.
 start() {
@@ -41,16 +30,13 @@ start() {
     : >"$SCRATCH/out-$name"
     JAILS="$JAILS $who:$name"
     by "$who" -j "$name" "$@" </dev/null >"$SCRATCH/out-$name" 2>&1 3>&- &
-    until_true grep -qs ^ready "$SCRATCH/out-$name"
-    find_run "$name"
+    is_ready "$name" $!
 }
 
-# What is started through env and setpriv becomes brig itself, or is the parent of it.
-find_run() {
-    local pid
-    for pid in $(pgrep -f -- "$BRIG -j $1 "); do
-        [ "$(readlink "/proc/$pid/exe")" != "$(readlink -f "$BRIG")" ] || RUN=$pid
-    done
+# is_ready NAME PID: waits for it; the process becomes brig, or is above it.
+is_ready() {
+    await grep -qs ^ready "$SCRATCH/out-$1"
+    RUN=$(find_brig "$2")
     RUNS="$RUNS $RUN"
 }
 
@@ -160,7 +146,7 @@ landlock_abi() {
     # Also what the host replaces while it runs.
     start user mask-later -m casual --mask ./.env -- sh -c "$WAIT"
     run_as_user sh -c 'echo secret2 >new && mv new .env'
-    until_true sh -c "[ -z \"\$($(declare -f run_as_user lib_is_root lib_user_home); LIB_USER=$LIB_USER; run_as_user $BRIG enter mask-later cat .env)\" ]"
+    await_not eval 'by user enter mask-later cat .env | grep -q .'
 }
 
 @test "nothing of the host's descriptors comes along, but the streams" {
@@ -198,11 +184,11 @@ landlock_abi() {
     start user ends -m casual -- sh -c "$WAIT"
     by user enter ends sh -c 'echo inside; sleep 1000' </dev/null >"$SCRATCH/inside" 2>"$SCRATCH/said" 3>&- &
     local entering=$! brig
-    until_true grep -qs inside "$SCRATCH/inside"
-    brig=$(pgrep -f -- "^$BRIG enter ends ")
+    await grep -qs inside "$SCRATCH/inside"
+    brig=$(find_brig "$entering")
     kill -STOP "$brig"
     kill "$RUN"
-    until_true sh -c "! kill -0 $RUN 2>/dev/null"
+    await has_ended "$RUN"
     kill -CONT "$brig"
     local status=0
     wait "$entering" || status=$?
@@ -212,10 +198,13 @@ landlock_abi() {
 
 @test "what is entered ends with its brig, and the run goes on" {
     start user goes-on -m casual -- sh -c "$WAIT"
-    by user enter goes-on sh -c 'echo inside; sleep 4321' </dev/null >"$SCRATCH/inside" 3>&- &
-    until_true grep -qs inside "$SCRATCH/inside"
-    kill -KILL "$(pgrep -f -- "^$BRIG enter goes-on ")"
-    until_true sh -c "! pgrep -f '[s]leep 4321' >/dev/null"
+    local mark=1000.$BASHPID$RANDOM # of this process and no other
+    by user enter goes-on sh -c "echo inside; exec sleep $mark" </dev/null >"$SCRATCH/inside" 3>&- &
+    local entering=$!
+    await grep -qs inside "$SCRATCH/inside"
+    await pgrep -f "^sleep $mark"
+    kill -KILL "$(find_brig "$entering")"
+    await_not pgrep -f "^sleep $mark"
     must by user enter goes-on true
 }
 
@@ -267,8 +256,7 @@ landlock_abi() {
     # shellcheck disable=SC2086
     HOME=$HOME_OF_USER setpriv $ids --clear-groups "$BRIG" -j groups -m casual -- sh -c "$WAIT" \
         </dev/null >"$SCRATCH/out-groups" 2>&1 3>&- &
-    until_true grep -qs ^ready "$SCRATCH/out-groups"
-    find_run groups
+    is_ready groups $!
     # shellcheck disable=SC2086
     must_exit 125 env HOME="$HOME_OF_USER" setpriv $ids --groups 54321 "$BRIG" enter groups true
     output_has "has not the group 54321"
@@ -335,7 +323,7 @@ fcntl.fcntl(fd, 1033, 15)
 print("ready", flush=True)
 time.sleep(1000)'
     local inside
-    inside=$(pgrep -f '^python3 -c .*memfd_create')
+    inside=$(pgrep -u "$LIB_USER" -f '^python3 -c .*memfd_create')
     must_exit 125 by user enter --pid "$inside" true
     output_has "is no brig with a run"
     must by user enter claims true
@@ -400,16 +388,24 @@ while not os.path.exists("stop"):
             links(pid), files(pid), trace(pid)
 '
 
+# met NAME: enters once more; whether brig and the command have both been met by now.
+met() {
+    by user enter "$1" sleep 0.05 </dev/null >/dev/null
+    grep -q '^brig met$' "$SCRATCH/out-$1" && grep -q '^sleep met$' "$SCRATCH/out-$1"
+}
+
 # peek NAME OPTIONS…: lets it look at many entries; what it told is in $SCRATCH/told.
 peek() {
     local name=$1 i
     shift
     start user "$name" -m casual --seccomp dev "$@" -- python3 -c "$PEEK"
-    for ((i = 0; i < 40; i++)); do
+    # What it must have met before its silence about anything else proves something.
+    await met "$name"
+    for i in 1 2 3 4 5; do
         by user enter "$name" sleep 0.05 </dev/null >/dev/null
     done
     run_as_user touch stop
-    until_true sh -c "! kill -0 $RUN 2>/dev/null"
+    await has_ended "$RUN"
     run_as_user rm stop
     grep -v '^ready$\|^gone ' "$SCRATCH/out-$name" >"$SCRATCH/told" || true
     cat "$SCRATCH/told"

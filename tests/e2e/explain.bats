@@ -338,13 +338,16 @@ program() {
 }
 
 @test "two runs that race for a new jail run initjail once, and both find it done" {
-    program init.sh "echo ran >>$SCRATCH/ran; sleep 0.3; echo filled >made-by-init"
+    # It goes on when the other runs have been started.
+    program init.sh "$AWAIT; echo ran >>$SCRATCH/ran; await_file $SCRATCH/all; echo filled >made-by-init"
     conf default.conf 'initjail init.sh'
     local i pids=()
     for i in 1 2 3 4; do
         brig -m bare -j race -- sh -c 'cat ~/made-by-init' >"$BATS_TEST_TMPDIR/out.$i" 2>&1 &
         pids+=($!)
+        await_file "$SCRATCH/ran"
     done
+    touch "$SCRATCH/all"
     for i in 1 2 3 4; do
         wait "${pids[i - 1]}" || {
             cat "$BATS_TEST_TMPDIR/out.$i" >&2
@@ -357,7 +360,7 @@ program() {
 }
 
 @test "initjail that was interrupted runs again" {
-    program init.sh "echo ran >>$SCRATCH/ran; test -e again || { touch again; kill -9 \$PPID; sleep 1; }"
+    program init.sh "echo ran >>$SCRATCH/ran; test -e again || { touch again; kill -9 \$PPID; sleep 60; }"
     conf default.conf 'initjail init.sh'
     run brig -m bare -j again -- true
     [ "$status" -ne 0 ]

@@ -234,16 +234,76 @@ output_lacks() {
     esac
 }
 
-# await FILE: until it is there, half a minute at most.
+# ---- Waiting -------------------------------------------------------------------------------------
+
+# await CMD...: runs the command until it succeeds. After a minute the test fails. Tests never sleep and
+# hope: they wait with this for the event, or with AWAIT in a jail.
 await() {
-    local try
-    for ((try = 0; try < 1500 * ${BRIG_SLOW:-1}; try++)); do
-        [ ! -e "$1" ] || return 0
+    local end=$((SECONDS + 60 * ${BRIG_SLOW:-1}))
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || {
+            echo "waited in vain for: $*" >&2
+            return 1
+        }
         sleep 0.02
     done
-    echo "no $1" >&2
+}
+
+# await_file FILE...: until all of them exist.
+await_file() {
+    local file
+    for file; do
+        await test -e "$file" || return
+    done
+}
+
+# await_not CMD...: until the command fails.
+await_not() {
+    await lib_not "$@"
+}
+lib_not() {
+    ! "$@"
+}
+
+# has_ended PID: the process is gone, or a zombie that its parent has not waited for.
+has_ended() {
+    local stat
+    { read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 0
+    case ${stat##*) } in
+    Z* | X*) ;;
+    *) return 1 ;;
+    esac
+}
+
+# find_brig PID: the process itself, or one below it, that is the brig under test.
+find_brig() {
+    local child
+    if [ "$(readlink "/proc/$1/exe")" = "$(readlink -f "$BRIG")" ]; then
+        echo "$1"
+        return
+    fi
+    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+        find_brig "$child" && return
+    done
     return 1
 }
+
+# AWAIT defines the same for the shell of a jail, which cannot load this file, and two more: until files
+# cannot be read any more, or can be. sh -c "$AWAIT; : >up; await_file go"
+export AWAIT='
+await() {
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 3000 ] || { echo "waited in vain for: $*" >&2; exit 98; }
+        sleep 0.02
+    done
+}
+await_file() { await test -e "$1"; }
+are_hidden() { ! cat "$@" 2>/dev/null | grep -q .; }
+await_hidden() { await are_hidden "$@"; }
+are_seen() { cat "$@" >/dev/null 2>&1; }
+await_seen() { await are_seen "$@"; }'
 
 # ---- Jails with a home -----------------------------------------------------------------------------
 
@@ -301,4 +361,30 @@ everyone() {
     else
         echo user
     fi
+}
+
+# holder_of JAIL: the pid of the holder of the user's jail, 0 if there is none.
+holder_of() {
+    run_as_user "$BRIG" list --json | grep -o "\"name\":\"$1\"[^]]*" |
+        sed 's/.*"holder":\([0-9]*\).*/\1/; t; s/.*/0/'
+}
+
+# set_of JAIL: the namespaces that its holder has prepared for the next run. Only root can look.
+set_of() {
+    local holder
+    holder=$(holder_of "$1") && [ "${holder:-0}" -gt 0 ] || return 1
+    find "/proc/$holder/fd" -printf '%l\n' 2>/dev/null | grep -E '^(user|ipc|uts|net):' | sort
+}
+
+# await_set JAIL COUNT [OTHER]: until it has prepared so many, and not the OTHER ones.
+await_set() {
+    await lib_has_set "$@" || {
+        echo "the holder of $1 has: $(set_of "$1")" >&2
+        return 1
+    }
+}
+lib_has_set() {
+    local now
+    now=$(set_of "$1" || true)
+    [ "$(printf '%s' "$now" | grep -c :)" -eq "$2" ] && [ "$now" != "${3:-}" ]
 }

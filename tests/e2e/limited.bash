@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 # For suites about limits: running as root, and as a user who was given a part of the cgroups. A suite
-# sets GIVEN, the name of that part, to one of its own, and calls take_back in its teardown.
-# shellcheck disable=SC2154 # GIVEN is the suite's
+# calls take_back in its teardown.
+
+# The name of the cgroup that the user is given: other suites may run at the same time.
+export GIVEN=$LIB_USER-given-$$
 
 # The hierarchies: one of v2, or those of v1 that count.
 trees() {
@@ -89,6 +91,7 @@ for_each_limited() {
     "$1"
 }
 
+# groups: the cgroups of all jails, also of those that other tests have started.
 groups() {
     local tree
     for tree in $(trees); do
@@ -98,4 +101,80 @@ groups() {
 
 value() { # value KEY: of the result
     python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print({**d["usage"], **d}[sys.argv[2]])' result.json "$1"
+}
+
+# ---- Jails in the background -----------------------------------------------------------------------
+
+# start WHO CMD...: in the background, with its output in `out`; STARTED is brig's pid.
+start() {
+    rm -f out
+    limited "$@" </dev/null >out 2>&1 3>&- &
+    SHELL_PID=$!
+    STARTED=
+    if ! await lib_started || [ -z "$STARTED" ]; then
+        echo "brig did not start" >&2
+        cat out >&2
+        return 1
+    fi
+}
+
+# Whether brig runs below SHELL_PID, or that has ended without.
+lib_started() {
+    STARTED=$(find_brig "$SHELL_PID") || has_ended "$SHELL_PID"
+}
+
+# started_ends: waits for the end of what `start` started; its status is in `status`.
+started_ends() {
+    await has_ended "$STARTED" || {
+        echo "still there: $(cat "/proc/$STARTED/wchan")" >&2
+        cat out >&2
+        return 1
+    }
+    # shellcheck disable=SC2034 # for the test
+    status=0
+    wait "$SHELL_PID" || status=$?
+    STARTED=
+}
+
+# For teardown.
+started_kill() {
+    [ -z "${STARTED:-}" ] || kill -KILL "$STARTED" 2>/dev/null || true
+    STARTED=
+}
+
+# groups_of PID: the cgroups of this brig's jail.
+groups_of() {
+    groups | grep "/brig-$1-" || true
+}
+
+has_group() {
+    [ -n "$(groups_of "$1")" ]
+}
+
+# cpu_file PID NAME-IN-V1 NAME-IN-V2: of the group that limits the CPU time of this brig's jail.
+cpu_file() {
+    local group
+    for group in $(groups_of "$1"); do
+        if [ -f "$group/$2" ]; then
+            cat "$group/$2"
+            return
+        elif [ -f "$group/$3" ]; then
+            cat "$group/$3"
+            return
+        fi
+    done
+    return 1
+}
+
+# has_quota PID MICROSECONDS: that much CPU time in each period of 100 ms.
+has_quota() {
+    case $(cpu_file "$1" cpu.cfs_quota_us cpu.max) in
+    "$2" | "$2 100000") ;;
+    *) return 1 ;;
+    esac
+}
+
+# was_throttled PID: the kernel has made the jail wait for the next period.
+was_throttled() {
+    cpu_file "$1" cpu.stat cpu.stat | grep -q '^nr_throttled [1-9]'
 }

@@ -11,7 +11,7 @@ load limited
 # Speaks and is spoken to at the same time, and says nothing for a while.
 websocket_client() {
     cat > "$SCRATCH/websocket.py" <<'PYTHON'
-import base64, hashlib, os, socket, ssl, struct, sys, time
+import base64, hashlib, os, socket, ssl, struct, sys
 name, port, certificate = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 s = socket.create_connection((name, port), 20)
 if port == 443:
@@ -37,13 +37,15 @@ def hear():
     assert first == 0x81
     return stream.read(struct.unpack(">H", stream.read(2))[0] if length == 126 else length)
 ticks = 0
-for number in range(20):
+for number in range(10):
     said = b"message %d " % number + b"x" * (number * 100)
     say(said)
     while (text := hear()).startswith(b"tick"):
         ticks += 1
     assert text == said[::-1], text
-    time.sleep(0.15)  # the server says things meanwhile, and is not asked
+    for _ in range(3):  # the server says things without being asked
+        assert hear() == b"tick %d" % ticks
+        ticks += 1
 while ticks < 60:  # and now only the server speaks
     assert hear() == b"tick %d" % ticks
     ticks += 1
@@ -51,7 +53,7 @@ say(b"the end")
 while (text := hear()).startswith(b"tick"):
     pass
 assert text == b"dne eht"
-print("20 said, %d heard" % ticks)
+print("10 said, %d heard" % ticks)
 PYTHON
 }
 
@@ -60,7 +62,7 @@ PYTHON
     local run=(python3 "$SCRATCH/websocket.py") port
     for port in 80 443; do
         must jail user --rdir "$SCRATCH" --allow good.example -- "${run[@]}" good.example "$port" "$WORLD/cert.pem"
-        output_has "20 said, 60 heard"
+        output_has "10 said, 60 heard"
         must_fail jail user --rdir "$SCRATCH" --allow other.example -- \
             "${run[@]}" good.example "$port" "$WORLD/cert.pem"
         output_has "gaierror"
@@ -73,7 +75,7 @@ PYTHON
 
 # A real server of ssh on the internet, and a repository on it.
 ssh_server() {
-    local dir=$SCRATCH/ssh try
+    local dir=$SCRATCH/ssh
     mkdir -p "$dir" /run/sshd
     ssh-keygen -q -t ed25519 -N '' -f "$dir/host"
     ssh-keygen -q -t ed25519 -N '' -f "$dir/key"
@@ -96,12 +98,10 @@ CONFIG
     nsenter --net="$(cat "$WORLD/internet")" -- /usr/sbin/sshd -D -e -f "$dir/config" \
         > "$SCRATCH/sshd.log" 2>&1 < /dev/null 3>&- &
     SERVER=$!
-    for ((try = 0; try < 100; try++)); do
-        ! grep -q "Server listening" "$SCRATCH/sshd.log" || return 0
-        sleep 0.05
-    done
-    cat "$SCRATCH/sshd.log" >&2
-    return 1
+    await grep -q "Server listening" "$SCRATCH/sshd.log" || {
+        cat "$SCRATCH/sshd.log" >&2
+        return 1
+    }
 }
 
 ssh_work() {
@@ -137,8 +137,9 @@ ssh_work() {
 
 # ---- Much and many -------------------------------------------------------------------------------
 
-@test "1 GiB each way, with checksums" {
-    local mebibytes=$((${BRIG_SLOW:-1} > 1 ? 64 : 1024)) # an emulated processor takes too long for it
+@test "much data each way, with checksums" {
+    local mebibytes=64
+    [ -z "${BRIG_THOROUGH:-}" ] || mebibytes=1024
     local much='
 import hashlib, os, socket, struct, sys
 size = int(sys.argv[1]) << 20
@@ -225,7 +226,7 @@ while os.path.exists(sys.argv[1]):
     local reach='import socket; s = socket.socket(socket.AF_UNIX); s.connect("\0brig-door-test")'
     world user timeout 60 python3 -c "$listen" "$SCRATCH/listens" > /dev/null 2>&1 3>&- &
     local listener=$!
-    await "$SCRATCH/listens"
+    await_file "$SCRATCH/listens"
     must world user python3 -c "$reach"
     must_fail jail user --net open -- python3 -c "$reach"
     output_has "Connection refused"
@@ -254,29 +255,33 @@ urllib.request.urlopen("http://good.example/").read()'
 
 @test "a flood of questions keeps nobody from an answer" {
     must jail user --verbose --allow good.example --allow '*.many.example' --result "$SCRATCH/result" -- python3 -c '
-import os, socket, struct, time
+import os, select, socket, struct, time
 def query(name):
     labels = b"".join(bytes([len(part)]) + part for part in name.split(b"."))
     return struct.pack(">6H", 1, 256, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">2H", 1, 1)
 socket.getaddrinfo("good.example", 80)  # who has an address keeps it; there are 4,096
 flood = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 flood.setblocking(False)
-end, number = time.monotonic() + 2, 0
-while time.monotonic() < end:
+end, asked, answered = time.monotonic() + 60, 0, 0
+while answered < 2000:  # of many more, as most are lost
+    assert time.monotonic() < end, answered
     try:
-        flood.sendto(query(b"n%d.%s" % (number, b"many.example" if number % 2 else b"evil.example")), ("198.18.0.2", 53))
-        number += 1
+        for _ in range(20):
+            flood.sendto(query(b"n%d.%s" % (asked, b"many.example" if asked % 2 else b"evil.example")), ("198.18.0.2", 53))
+            asked += 1
     except BlockingIOError:
-        time.sleep(0.001)
+        select.select([flood], [flood], [], 1)
+    try:
+        while flood.recv(4096): answered += 1
+    except BlockingIOError:
+        pass
 streams = [socket.create_connection(("198.18.0.2", 53)) for _ in range(100)]
-begun = time.monotonic()
-s = socket.create_connection(("good.example", 80), 20)
+s = socket.create_connection(("good.example", 80), 60)
 s.sendall(b"GET / HTTP/1.1\r\nHost: good.example\r\n\r\n")
 assert s.recv(4096).startswith(b"HTTP/1.1 200")
-print("asked %d, waited %.1f s" % (number, time.monotonic() - begun))
-assert number > 5000 and time.monotonic() - begun < 10'
+print("asked", asked, "answered", answered)'
     must python3 -c 'import json, sys; net = json.load(open(sys.argv[1]))["network"]
-assert net["allowed"] == 1 and net["denied"] > 1000, net["denied"]' "$SCRATCH/result"
+assert net["allowed"] == 1 and net["denied"] > 500, net["denied"]' "$SCRATCH/result"
 }
 
 # world_broker: the pid of the only one in the world.
@@ -290,8 +295,6 @@ world_broker() {
 }
 
 # ---- A door with limits --------------------------------------------------------------------------
-
-GIVEN=brig-door-$$
 
 # group_of PID CONTROLLER: the directory of the group with its limits. Of v2 a process is in a leaf of it.
 group_of() {
@@ -336,14 +339,13 @@ limited_jail() {
 
 # await_connected: unless the jail ends before it is, and says why.
 await_connected() {
-    local try
-    for ((try = 0; try < 300 * ${BRIG_SLOW:-1}; try++)); do
-        [ ! -e "$SCRATCH/connected" ] || return 0
-        kill -0 "$jail_pid" 2>/dev/null || break
-        sleep 0.1
-    done
-    cat "$SCRATCH/out" >&2
-    return 1
+    await is_connected_or_over && [ -e "$SCRATCH/connected" ] || {
+        cat "$SCRATCH/out" >&2
+        return 1
+    }
+}
+is_connected_or_over() {
+    [ -e "$SCRATCH/connected" ] || has_ended "$jail_pid"
 }
 
 # limited_jail_ends: as it should, and the broker and its groups with it.
@@ -351,9 +353,9 @@ limited_jail_ends() {
     touch "$SCRATCH/enough"
     ENDS=
     wait "$jail_pid"
-    [ ! -e "/proc/$pid" ]
-    [ ! -e "$memory_group" ]
-    [ ! -e "$cpu_group" ]
+    await has_ended "$pid"
+    await_not test -e "$memory_group"
+    await_not test -e "$cpu_group"
     rm "$SCRATCH/connected" "$SCRATCH/enough"
 }
 
@@ -412,31 +414,17 @@ while not os.path.exists('%s/enough'):
 os._exit(0)" "$SCRATCH" "$SCRATCH"
 }
 
-# of_cpu_stat KEY
-of_cpu_stat() {
-    awk -v key="$1" '$1 == key { print $2 }' "$cpu_group/cpu.stat"
-}
-
-# Processor time of the broker, in hundredths of a second.
-broker_ticks() {
-    awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$pid/stat"
+was_throttled() {
+    grep -q '^nr_throttled [1-9]' "$cpu_group/cpu.stat"
 }
 
 throttled_door() { # throttled_door WHO
-    local jail_pid pid memory_group cpu_group before after begun ended through=()
-    limited_jail "$1" --cpu 10 -- python3 -c "$(keeps_the_broker_busy)"
+    local jail_pid pid memory_group cpu_group through=()
+    limited_jail "$1" --cpu 2 -- python3 -c "$(keeps_the_broker_busy)"
     find_groups
-    before=$(broker_ticks) begun=$EPOCHREALTIME
-    for _ in {1..300}; do
-        sleep 0.2
-        [ "$(of_cpu_stat nr_throttled)" -lt 20 ] || break
-    done
-    after=$(broker_ticks) ended=$EPOCHREALTIME
-    [ "$(of_cpu_stat nr_throttled)" -ge 20 ]
-    # It did work, a tenth of the time at most, with some room for what is not counted exactly.
-    [ "$after" -gt "$before" ]
-    python3 -c 'import sys; ticks, begun, now = map(float, sys.argv[1:]); share = ticks / (now - begun)
-print("%.1f %%" % share); sys.exit(share > 15)' $((after - before)) "$begun" "$ended"
+    run first_of "$cpu_group"/cpu.{max,cfs_quota_us}
+    [ "${output%% *}" -eq 2000 ]
+    await was_throttled
     limited_jail_ends
 }
 

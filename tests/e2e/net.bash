@@ -7,21 +7,19 @@ load lib
 
 setup_file() {
     lib_is_root || return 0
-    export WORLD=${BRIG_SCRATCH:-/var/lib}/brig-net-world.$$
-    mkdir -m 0755 "$WORLD"
+    WORLD=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brig-net-world.XXXXXXXX")
+    export WORLD
+    chmod 0755 "$WORLD"
     mkfifo "$WORLD/hold"
     # It ends with the pipe, which this shell and nobody else holds open.
     unshare --net --mount python3 "$BATS_TEST_DIRNAME/net_world.py" "$WORLD" \
         < "$WORLD/hold" > "$WORLD/log" 2>&1 3>&- &
     exec {WORLD_HOLD}> "$WORLD/hold"
     export WORLD_HOLD
-    local try
-    for ((try = 0; try < 200; try++)); do
-        [ ! -s "$WORLD/ready" ] || return 0
-        sleep 0.1
-    done
-    cat "$WORLD/log" >&2
-    return 1
+    await test -s "$WORLD/ready" || {
+        cat "$WORLD/log" >&2
+        return 1
+    }
 }
 
 teardown_file() {

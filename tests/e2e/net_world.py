@@ -90,7 +90,7 @@ def read_frame(stream):
 
 
 def websocket(connection, head):
-    """Says a number every tenth of a second whether it is asked or not, and what it is told, backwards."""
+    """Says a number fifty times a second whether it is asked or not, and what it is told, backwards."""
     key = next(line.split(b":")[1].strip() for line in head.split(b"\r\n")
                if line.lower().startswith(b"sec-websocket-key:"))
     accept = base64.b64encode(hashlib.sha1(key + WEBSOCKET_KEY).digest())
@@ -100,7 +100,7 @@ def websocket(connection, head):
 
     def tick():
         number = 0
-        while not ended.wait(0.1):
+        while not ended.wait(0.02):
             with lock, contextlib.suppress(OSError):
                 connection.sendall(frame(1, b"tick %d" % number))
             number += 1

@@ -95,18 +95,12 @@ WALKER
 
 # brigd_start WHO: on a port of its own; sets WHERE.
 brigd_start() {
-    local tries=0
     # The process that brigd itself is says which it is: $! is one of this shell.
     as "$1" env HOME="$SCRATCH" STATE_DIRECTORY="$SCRATCH/state" RUNTIME_DIRECTORY="$SCRATCH/run" \
         bash -c 'echo $$ >"$1/state/pid"; exec "$2" -l 127.0.0.1:0' - "$SCRATCH" \
         "$BUILD_DIR/src/server/brigd" >"$SCRATCH/log" 2>&1 </dev/null 3>&- &
     BRIGD_JOB=$!
-    until grep -q 'listening on' "$SCRATCH/log"; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 300 ]
-        kill -0 "$BRIGD_JOB"
-        sleep 0.1
-    done
+    await grep -q 'listening on' "$SCRATCH/log"
     WHERE=$(sed -n 's,.*listening on http://,,p' "$SCRATCH/log")
 }
 

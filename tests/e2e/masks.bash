@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# What the suites about masks share. A suite loads it with `load masks`.
+
+load lib
+
+setup() {
+    JAILS=
+    scratch_make user
+    run_as_user mkdir "$SCRATCH/project"
+    cd "$SCRATCH/project" || return
+    if lib_is_root; then
+        H=$(lib_user_home)
+    else
+        H=$HOME
+    fi
+    MADE=
+}
+
+teardown() {
+    local name
+    for name in $JAILS; do
+        run_as_user "$BRIG" stop "$name" >/dev/null 2>&1 || true
+        run_as_user "$BRIG" rm "$name" >/dev/null 2>&1 || true
+    done
+    cd /
+    rm -rf -- "$H"/.local/share/brig/*.aside-*
+    for name in $MADE; do
+        rm -rf -- "${H:?}/$name"
+    done
+    scratch_remove
+}
+
+# jail NAME: to be stopped and removed in the end.
+jail() {
+    JAILS="$JAILS $1"
+}
+
+# made NAME…: of the home, to be removed in the end.
+made() {
+    MADE="$MADE $*"
+}
+
+# by_sudo ARGS…: brig as root for the user.
+by_sudo() {
+    env SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" \
+        HOME="$H" "$BRIG" "$@"
+}
