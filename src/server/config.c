@@ -183,7 +183,10 @@ static int read_file(int fd, const char *path, struct server_config *config, str
         length += (size_t)count;
     }
     config->path = arena_strdup(&config->arena, path);
-    return config->path ? config_yaml_read(path, text, length, config, err) : brig_fail_nomem(err);
+    int result =
+        config->path ? config_yaml_read(path, text, length, config, err) : brig_fail_nomem(err);
+    explicit_bzero(text, length); /* there may be keys in it */
+    return result;
 }
 
 /* 1 if it was read, 0 if there is none and none is wanted. */

@@ -15,6 +15,7 @@ struct brig_error;
 struct str;
 
 #define CONFIG_LIST_MAX 256
+#define CONFIG_HASH_PREFIX "sha256:" /* of an API key that is given as its hash */
 #define CONFIG_KEYS_MAX 96
 #define CONFIG_FILE_MAX ((size_t)256 << 10)
 
@@ -77,7 +78,7 @@ struct server_config {
     struct {
         uint64_t rate_limit_rps, rate_limit_burst;
         uint64_t max_executions_per_key;    /* running or waiting; 0: no limit */
-        struct config_list allowed_keys;    /* plain, or "sha256:HEX" */
+        struct config_list allowed_keys;    /* each "sha256:HEX" once config_finish() was here */
         struct config_list trusted_proxies; /* addresses or ranges */
         bool detector;
     } security;

@@ -10,13 +10,13 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "policy/net_address.h"
+#include "server/config.h"
 #include "server/config_keys.h"
 #include "server/execution.h"
 #include "server/sha256.h"
 
 #define LISTEN_FORM "an address is HOST:PORT, [IPv6]:PORT, :PORT or unix:/path"
 #define UNIX_PREFIX "unix:"
-#define HASH_PREFIX "sha256:"
 #define API_KEY_LENGTH_MIN 8
 #define API_KEY_LENGTH_MAX 512
 #define DISABLE "sslmode=disable"
@@ -77,8 +77,8 @@ int config_check_backend(const char *text, struct brig_error *err)
 int config_check_api_key(const char *text, struct brig_error *err)
 {
     size_t length = strlen(text);
-    if (str_starts_with(text, HASH_PREFIX)) {
-        const char *digits = text + strlen(HASH_PREFIX);
+    if (str_starts_with(text, CONFIG_HASH_PREFIX)) {
+        const char *digits = text + strlen(CONFIG_HASH_PREFIX);
         if (strspn(digits, "0123456789abcdefABCDEF") != strlen(digits) ||
             strlen(digits) != SHA256_HEX_LENGTH)
             return brig_fail(err, BRIG_E_INVALID, 0,

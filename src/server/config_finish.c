@@ -2,6 +2,7 @@
 /* What holds between several keys of the configuration, and what is worth a warning. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "server/config.h"
 #include "server/config_keys.h"
 #include "server/config_parts.h"
+#include "server/sha256.h"
 
 #define UID_LAST 4294967294u /* the one above it means "none" */
 
@@ -183,9 +185,29 @@ static int warn_of(struct server_config *config, struct brig_error *err)
     return result < 0 ? brig_fail_nomem(err) : 0;
 }
 
+/* From here on keys are hashes alone, so that no process of the server has them in its memory. */
+static int hash_keys(struct server_config *config, struct brig_error *err)
+{
+    struct config_list *keys = &config->security.allowed_keys;
+    for (size_t i = 0; i < keys->count; i++) {
+        char hash[SHA256_HEX_LENGTH + 1];
+        const char *key = keys->items[i];
+        if (str_starts_with(key, CONFIG_HASH_PREFIX))
+            continue;
+        sha256_hex(key, strlen(key), hash);
+        keys->items[i] = arena_concat(&config->arena, CONFIG_HASH_PREFIX, hash);
+        if (!keys->items[i])
+            return brig_fail_nomem(err);
+        explicit_bzero((char *)(uintptr_t)key, strlen(key)); /* it is the arena's */
+    }
+    return 0;
+}
+
 int config_finish(struct server_config *config, struct brig_error *err)
 {
-    int result = settle_all(config, err);
+    int result = hash_keys(config, err);
+    if (result == 0)
+        result = settle_all(config, err);
     if (result == 0)
         result = finish_database(config, err);
     if (result == 0)

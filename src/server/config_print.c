@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/config_keys.h"
-#include "server/sha256.h"
 
 #define INDENT 2
 #define COMMENT_COLUMN 50
@@ -40,17 +39,11 @@ static void print_origin(size_t line_start, const char *origin, struct str *out)
     str_appendf(out, "# %s\n", origin);
 }
 
-/* Keys as their hashes, which are understood as well. */
 static void print_api_keys(const struct config_list *keys, struct str *out)
 {
     str_append_char(out, '[');
-    for (size_t i = 0; i < keys->count; i++) {
-        char hash[SHA256_HEX_LENGTH + 1];
-        sha256_hex(keys->items[i], strlen(keys->items[i]), hash);
-        bool hashed = str_starts_with(keys->items[i], "sha256:");
-        str_appendf(out, "%s\"%s%s\"", i ? ", " : "",
-                    hashed ? "" : "sha256:", hashed ? keys->items[i] : hash);
-    }
+    for (size_t i = 0; i < keys->count; i++)
+        str_appendf(out, "%s\"%s\"", i ? ", " : "", keys->items[i]);
     str_append_char(out, ']');
 }
 

@@ -68,8 +68,25 @@ static int fail_syntax(struct reader *r)
                    odd ? ". Indent with blanks, not tabs; quote what begins with @, % or `" : "");
 }
 
+/* A key may be in it. */
+static void wipe_event(const yaml_event_t *event)
+{
+    if (event->type == YAML_SCALAR_EVENT)
+        explicit_bzero(event->data.scalar.value, event->data.scalar.length);
+}
+
+/* The same for the text that libyaml has read. */
+static void wipe_buffers(yaml_parser_t *parser)
+{
+    explicit_bzero(parser->raw_buffer.start,
+                   (size_t)(parser->raw_buffer.end - parser->raw_buffer.start));
+    explicit_bzero(parser->buffer.start, (size_t)(parser->buffer.end - parser->buffer.start));
+}
+
 static void drop_event(struct reader *r)
 {
+    if (r->has_event)
+        wipe_event(&r->event);
     if (r->has_event)
         yaml_event_delete(&r->event);
     r->has_event = false;
@@ -420,6 +437,7 @@ int config_yaml_read(const char *name, const void *text, size_t length,
     yaml_parser_set_input_string(&r->parser, text, length);
     int result = read_document(r);
     drop_event(r);
+    wipe_buffers(&r->parser);
     yaml_parser_delete(&r->parser);
     return result;
 }

@@ -87,12 +87,6 @@ static void forget_secrets(const struct server_config *config, enum server_role 
                 explicit_bzero(*entry, strlen(*entry));
     if (role != ROLE_RECORDER && config->database.dsn)
         explicit_bzero((char *)(uintptr_t)config->database.dsn, strlen(config->database.dsn));
-    if (role == ROLE_FRONT)
-        return;
-    for (size_t i = 0; i < config->security.allowed_keys.count; i++) {
-        const char *key = config->security.allowed_keys.items[i];
-        explicit_bzero((char *)(uintptr_t)key, strlen(key));
-    }
 }
 
 /* The front of a brigd that root has started is nobody. */
