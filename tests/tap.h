@@ -109,6 +109,13 @@ __attribute__((format(printf, 3, 4), unused)) static bool tap_result(bool passed
         tap_has_;                                                                                  \
     })
 
+/* How often to repeat something: `usual` times, or `thorough` with BRIG_THOROUGH=1 (make test-all). */
+__attribute__((unused)) static int tap_rounds(int usual, int thorough)
+{
+    const char *wanted = getenv("BRIG_THOROUGH");
+    return wanted && strcmp(wanted, "1") == 0 ? thorough : usual;
+}
+
 /* Counts one test as skipped; `why` must say what was missing. Skips are failures in CI. */
 __attribute__((format(printf, 2, 3), unused)) static void tap_skip(const char *why,
                                                                    const char *format, ...)

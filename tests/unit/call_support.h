@@ -13,9 +13,8 @@
 
 #include <brig/call.h>
 
+#include "await.h"
 #include "tap.h"
-
-#define PATIENCE_MS 20000 /* for what should happen at once, on a slow machine */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true /* their shadow memory is larger than any limit of address space */
@@ -27,7 +26,7 @@ static inline struct brig_call_options new_options(bool namespaces)
 {
     struct brig_call_options options;
     brig_call_options_init(&options);
-    options.timeout_ms = PATIENCE_MS;
+    options.timeout_ms = (unsigned)await_ms();
     options.namespaces = namespaces;
     if (SANITIZED)
         options.memory_mb = 0;
@@ -71,13 +70,6 @@ has_outcome(const struct brig_call_result *result, enum brig_call_outcome wanted
         (void)has_outcome(&result_, wanted, __VA_ARGS__);                                          \
         brig_call_result_done(&result_);                                                           \
     } while (0)
-
-static inline bool ends_soon(int fd)
-{
-    struct pollfd waiting = {.fd = fd, .events = POLLIN};
-    char byte;
-    return poll(&waiting, 1, PATIENCE_MS) == 1 && read(fd, &byte, 1) == 0;
-}
 
 static inline size_t count_fds(void)
 {

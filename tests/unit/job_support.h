@@ -13,16 +13,8 @@
 
 #include <brig/brig.h>
 
+#include "await.h"
 #include "tap.h"
-
-#define PATIENCE_MS 20000 /* for what should happen at once, on a slow machine */
-
-/* A machine where everything takes several times as long: see tests/vm/command. */
-static inline bool is_emulated(void)
-{
-    const char *slow = getenv("BRIG_SLOW");
-    return slow && strtol(slow, NULL, 10) > 1;
-}
 
 static inline struct brig_policy *new_policy(void)
 {
@@ -138,13 +130,6 @@ static inline bool no_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
 }
 
-static inline uint64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* A pipe whose writing end goes into the jail as fd 7: end of file means nobody there lives. */
 struct leash {
     int read_fd;
@@ -165,14 +150,10 @@ static inline void leash_init(struct leash *leash, struct brig_command *command)
 /* Closes our writing end and tells whether end of file comes; bytes before it are passed over. */
 static inline bool leash_ends(struct leash *leash)
 {
-    char byte;
-    bool ended = false;
-    struct pollfd poll_fd = {.fd = leash->read_fd, .events = POLLIN};
     if (leash->write_fd >= 0)
         (void)close(leash->write_fd);
     leash->write_fd = -1;
-    while (!ended && poll(&poll_fd, 1, PATIENCE_MS) == 1)
-        ended = read(leash->read_fd, &byte, 1) <= 0;
+    bool ended = await_end(leash->read_fd);
     (void)close(leash->read_fd);
     return ended;
 }
@@ -180,9 +161,7 @@ static inline bool leash_ends(struct leash *leash)
 /* Blocks until the jail wrote a byte. */
 static inline bool leash_ready(const struct leash *leash)
 {
-    char byte;
-    struct pollfd poll_fd = {.fd = leash->read_fd, .events = POLLIN};
-    return poll(&poll_fd, 1, PATIENCE_MS) == 1 && read(leash->read_fd, &byte, 1) == 1;
+    return await_byte(leash->read_fd);
 }
 
 /* A group of checks; the name may be given as an argument to run it alone. */

@@ -89,7 +89,7 @@ __attribute__((unused)) static bool postgres_make(void)
     (void)snprintf(postgres.dsn, sizeof postgres.dsn, "host=%s user=brig dbname=postgres",
                    postgres.directory);
     if (postgres_run("initdb", (const char *const[]){"-D", data, "-U", "brig", "-A", "trust", "-N",
-                                                     NULL}) != 0)
+                                                     "--locale=C", "--encoding=UTF8", NULL}) != 0)
         tap_bail("initdb failed; see %s/log", postgres.directory);
     return true;
 }

@@ -243,7 +243,7 @@ static void test_time(bool namespaces)
            kinds[namespaces]);
     expect(&options, sleep_forever, NULL, BRIG_CALL_TIMEOUT, "%s: so is endless sleep",
            kinds[namespaces]);
-    options.timeout_ms = PATIENCE_MS;
+    options.timeout_ms = (unsigned)await_ms();
     options.cpu_timeout_ms = 200;
     expect(&options, spin, NULL, BRIG_CALL_CPU_TIMEOUT, "%s: CPU time is another limit",
            kinds[namespaces]);
@@ -254,7 +254,7 @@ static void test_time(bool namespaces)
     options.grace_ms = 300;
     expect(&options, ignore_term, NULL, BRIG_CALL_TIMEOUT, "%s: grace ends, too",
            kinds[namespaces]);
-    options.grace_ms = PATIENCE_MS;
+    options.grace_ms = (unsigned)await_ms();
     (void)call(&options, obey_term, NULL, &result);
     tap_ok(result.outcome == BRIG_CALL_RETURNED && result.length == 3,
            "%s: who uses the grace to return has returned", kinds[namespaces]);

@@ -42,7 +42,7 @@ static struct lifeline lifeline_open(struct brig_call_options *options)
 static bool all_dead(struct lifeline *line)
 {
     (void)close(line->ends[1]);
-    bool dead = ends_soon(line->ends[0]);
+    bool dead = await_end(line->ends[0]);
     (void)close(line->ends[0]);
     return dead;
 }
@@ -461,7 +461,6 @@ static int wait_with_lifeline(struct brig_call_child *child, void *argument)
 static void test_death_of_caller(bool namespaces)
 {
     int ends[2];
-    char byte;
     if (pipe2(ends, O_CLOEXEC) < 0)
         tap_bail("pipe2");
     pid_t caller = fork();
@@ -475,12 +474,10 @@ static void test_death_of_caller(bool namespaces)
         _exit(0);
     }
     (void)close(ends[1]);
-    struct pollfd waiting = {.fd = ends[0], .events = POLLIN};
-    bool began = poll(&waiting, 1, PATIENCE_MS) == 1 && read(ends[0], &byte, 1) == 1;
-    tap_ok(began, "%s: a call is under way", kinds[namespaces]);
+    tap_ok(await_byte(ends[0]), "%s: a call is under way", kinds[namespaces]);
     (void)kill(caller, SIGKILL);
     (void)waitpid(caller, NULL, 0);
-    tap_ok(ends_soon(ends[0]), "%s: it ends with its caller", kinds[namespaces]);
+    tap_ok(await_end(ends[0]), "%s: it ends with its caller", kinds[namespaces]);
     (void)close(ends[0]);
 }
 
@@ -516,8 +513,10 @@ static void test_value_is_ours(bool namespaces, size_t length)
         odd += result.outcome != BRIG_CALL_RETURNED && result.outcome != BRIG_CALL_OUTPUT;
         if (seen && result.value && result.length <= length) {
             memcpy(seen, result.value, result.length);
-            (void)usleep(2000);
-            changed += memcmp(seen, result.value, result.length) != 0;
+            for (int look = 0; look < 50; look++) {
+                (void)sched_yield(); /* it would be the writer's turn */
+                changed += memcmp(seen, result.value, result.length) != 0;
+            }
         }
         brig_call_result_done(&result);
     }
@@ -653,7 +652,7 @@ static void test_buffers(bool namespaces)
     }
     (void)close(ends[1]);
     (void)waitpid(caller, NULL, 0);
-    tap_ok(ends_soon(ends[0]), "%s: the caller's exit handlers do not run", kinds[namespaces]);
+    tap_ok(await_end(ends[0]), "%s: the caller's exit handlers do not run", kinds[namespaces]);
     (void)!pread(file, text, sizeof text - 1, 0);
     tap_is_str(text, "[the function's][the function's][the caller's]",
                "%s: what is in a buffer is written once, by whom it belongs to", kinds[namespaces]);
@@ -736,13 +735,11 @@ static void test_gone_before_started(bool namespaces, bool by_loop)
         (void)give_value(child, NULL);
         brig_call_leave(child);
     }
-    for (int i = 0; i < 10000 && kill(pid, 0) == 0; i++)
-        (void)usleep(1000);
+    (void)await_gone(pid);
     status = brig_call_started(running, pid, NULL);
     if (by_loop) {
-        struct pollfd waiting = {.fd = brig_call_fd(running), .events = POLLIN};
-        tap_ok(poll(&waiting, 1, 10000) == 1 && brig_call_process(running, NULL) == 1,
-               "%s: a loop learns at once that it is over", kinds[namespaces]);
+        tap_ok(await_readable(brig_call_fd(running)) && brig_call_process(running, NULL) == 1,
+               "%s: a loop learns that it is over", kinds[namespaces]);
     } else {
         (void)brig_call_wait(running, NULL);
     }
@@ -836,7 +833,7 @@ static void test_untold_comes_late(bool namespaces)
     (void)waitpid(pid, &status, 0);
     tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == 125, "%s: who comes late ends",
            kinds[namespaces]);
-    tap_ok(ends_soon(untold.began[0]), "%s: without its function", kinds[namespaces]);
+    tap_ok(await_end(untold.began[0]), "%s: without its function", kinds[namespaces]);
     tap_ok(!gate_read(gate).passed, "%s: and the other's place is untouched", kinds[namespaces]);
     tap_ok(all_dead(&untold.line), "%s: nothing is left of it", kinds[namespaces]);
     pid = fork();

@@ -255,7 +255,7 @@ static void test_event_loop(bool namespaces)
         struct brig_call *begun = start_in_parts(caller, sleepy);
         struct pollfd waiting = {.fd = brig_call_fd(begun), .events = POLLIN};
         int over = 0, rounds = 0;
-        while (over == 0 && rounds++ < 1000 && poll(&waiting, 1, PATIENCE_MS) == 1)
+        while (over == 0 && rounds++ < 1000 && await_readable(waiting.fd))
             over = brig_call_process(begun, NULL);
         tap_is_int(over, 1, "an event loop sees the end");
         tap_ok(rounds < 50, "in few rounds");

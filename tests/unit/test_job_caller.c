@@ -128,7 +128,7 @@ static void test_template(void)
     struct brig_result result;
     struct brig_job *jobs[3] = {NULL};
     struct shell shell;
-    set_limit(policy, BRIG_LIMIT_WALL_MS, PATIENCE_MS);
+    set_limit(policy, BRIG_LIMIT_WALL_MS, (uint64_t)await_ms());
     if (!tap_is_int(brig_template_new(policy, &template_, &err), 0, "a template is made"))
         tap_bail("brig_template_new: %s", err.message);
     brig_policy_free(policy);
@@ -221,7 +221,7 @@ static void caller_same(const char *name)
     struct brig_result result;
     const char *const missing[] = {"/no/such/program", NULL};
     const struct brig_command nothing = {.argv = missing};
-    set_limit(policy, BRIG_LIMIT_WALL_MS, PATIENCE_MS);
+    set_limit(policy, BRIG_LIMIT_WALL_MS, (uint64_t)await_ms());
     set_limit(policy, BRIG_LIMIT_GRACE_MS, 0);
     set_limit(policy, BRIG_LIMIT_OPEN_FILES, 32);
     caller_state_read(&before);

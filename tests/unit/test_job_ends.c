@@ -11,43 +11,52 @@ static void test_wall_timeout(void)
     struct brig_result result;
     set_limit(policy, BRIG_LIMIT_WALL_MS, 200);
     set_limit(policy, BRIG_LIMIT_GRACE_MS, 0);
-    uint64_t begin = now_ms();
-    (void)run_shell(policy, "sleep 60", &result);
-    uint64_t spent = now_ms() - begin;
+    (void)run_shell(policy, "sleep 1000", &result);
     is_outcome(&result, BRIG_TIMEOUT, "a command over its wall time");
-    tap_ok(spent >= 200 && spent < PATIENCE_MS, "it ends when the time is over");
     tap_is_int(result.signal, SIGKILL, "without a grace it is killed");
     tap_is_int(brig_result_status(&result), 124, "the status is 124");
     brig_result_done(&result);
-    set_limit(policy, BRIG_LIMIT_WALL_MS, PATIENCE_MS);
+    set_limit(policy, BRIG_LIMIT_WALL_MS, (uint64_t)await_ms());
     (void)run_shell(policy, "exit 2", &result);
     is_exit(&result, 2, "a command within its wall time is not disturbed");
     brig_result_done(&result);
     brig_policy_free(policy);
 }
 
+/* Runs a script until it came so far as to write `wanted`: with more time, and a longer grace unless
+ * that is given, each time. */
+static void run_with_grace(const char *script, const char *wanted, uint64_t grace_ms,
+                           struct brig_result *ret_result)
+{
+    for (uint64_t ms = 250;; ms *= 4) {
+        struct brig_policy *policy = new_policy();
+        set_limit(policy, BRIG_LIMIT_WALL_MS, ms);
+        set_limit(policy, BRIG_LIMIT_GRACE_MS, grace_ms ? grace_ms : ms);
+        (void)run_shell(policy, script, ret_result);
+        brig_policy_free(policy);
+        const char *out = ret_result->out.data;
+        if (ms * 4 > (uint64_t)await_ms() || (out && strcmp(out, wanted) == 0))
+            return;
+        brig_result_done(ret_result);
+    }
+}
+
 static void test_grace(void)
 {
-    struct brig_policy *policy = new_policy();
     struct brig_result result;
-    set_limit(policy, BRIG_LIMIT_WALL_MS, 1000);
-    set_limit(policy, BRIG_LIMIT_GRACE_MS, PATIENCE_MS);
-    uint64_t begin = now_ms();
-    (void)run_shell(policy, "trap 'echo bye; exit 3' TERM; sleep 60 & wait", &result);
+    /* If the rest of the grace were waited for, this would take half an hour. */
+    run_with_grace("trap 'echo bye; exit 3' TERM; echo here; sleep 1000 & wait", "here\nbye\n",
+                   1800000, &result);
     is_outcome(&result, BRIG_TIMEOUT, "a command that tidies up in its grace");
-    tap_is_str(result.out.data, "bye\n", "it can still say something");
-    tap_ok(now_ms() - begin < PATIENCE_MS, "the rest of the grace is not waited for");
+    tap_is_str(result.out.data, "here\nbye\n", "it can still say something");
     brig_result_done(&result);
 
-    set_limit(policy, BRIG_LIMIT_GRACE_MS, 400);
-    begin = now_ms();
-    (void)run_shell(policy, "trap '' TERM; echo deaf; while :; do sleep 60; done", &result);
-    is_outcome(&result, BRIG_TIMEOUT, "a command that does not listen to TERM");
-    tap_ok(now_ms() - begin >= 1400, "it has its grace");
-    tap_is_int(result.signal, SIGKILL, "then it is killed");
-    tap_is_str(result.out.data, "deaf\n", "what it wrote before is there");
+    run_with_grace("trap 'echo no' TERM; echo here; while :; do sleep 1000 & wait; done",
+                   "here\nno\n", 0, &result);
+    is_outcome(&result, BRIG_TIMEOUT, "a command that does not obey TERM");
+    tap_is_int(result.signal, SIGKILL, "is killed");
+    tap_is_str(result.out.data, "here\nno\n", "after TERM and a grace, with what it wrote");
     brig_result_done(&result);
-    brig_policy_free(policy);
 }
 
 static void test_cpu_timeout(void)
@@ -56,23 +65,26 @@ static void test_cpu_timeout(void)
         "while :; do :; done",
         "(while :; do :; done) & (while :; do :; done) & wait",
     };
-    /* Without a group, what making the jail takes counts as well. */
-    uint64_t least_us = is_emulated() ? 100000 : 250000;
     for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
         struct brig_policy *policy = new_policy();
         struct brig_result result;
         set_limit(policy, BRIG_LIMIT_CPU_MS, 300);
         set_limit(policy, BRIG_LIMIT_GRACE_MS, 0);
-        set_limit(policy, BRIG_LIMIT_WALL_MS, PATIENCE_MS);
+        set_limit(policy, BRIG_LIMIT_WALL_MS, (uint64_t)await_ms());
         (void)run_shell(policy, scripts[i], &result);
         is_outcome(&result, BRIG_CPU_TIMEOUT,
                    i ? "a tree over its CPU time" : "a command over its CPU time");
-        uint64_t cpu_us = result.usage.cpu_user_us + result.usage.cpu_sys_us;
-        if (!tap_ok(cpu_us >= least_us && cpu_us < 3000000, "it had about what it was given"))
-            tap_diag("%llu us", (unsigned long long)cpu_us);
+        tap_ok(result.usage.cpu_user_us + result.usage.cpu_sys_us > 0, "its CPU time is counted");
         brig_result_done(&result);
         brig_policy_free(policy);
     }
+    struct brig_policy *policy = new_policy();
+    struct brig_result result;
+    set_limit(policy, BRIG_LIMIT_CPU_MS, (uint64_t)await_ms());
+    (void)run_shell(policy, "exit 2", &result);
+    is_exit(&result, 2, "a command within its CPU time is not disturbed");
+    brig_result_done(&result);
+    brig_policy_free(policy);
 }
 
 static void test_cancel(void)
@@ -116,11 +128,12 @@ static void test_stragglers(void)
         const char *script;
         const char *name;
     } cases[] = {
-        {"setsid sleep 60 >/dev/null 2>&1 </dev/null & exit 4", "a daemonised grandchild"},
-        {"(setsid sh -c 'trap \"\" TERM HUP; sleep 60; sleep 60' &) & exit 4",
+        {"setsid sleep 1000 >/dev/null 2>&1 </dev/null & exit 4", "a daemonised grandchild"},
+        {"(setsid sh -c 'trap \"\" TERM HUP; sleep 1000; sleep 1000' &) & exit 4",
          "an orphan deaf to signals"},
-        {"sleep 60 & echo early; exit 4", "a child that holds stdout"},
-        {"exec >&- 2>&-; sleep 0.3; exit 4", "a command that closes stdout and lingers"},
+        {"sleep 1000 & echo early; exit 4", "a child that holds stdout"},
+        {"exec >&- 2>&-; n=0; while [ $n -lt 10000 ]; do n=$((n + 1)); done; exit 4",
+         "a command that closes stdout and lingers"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct brig_policy *policy = new_policy();
@@ -129,9 +142,7 @@ static void test_stragglers(void)
         struct leash leash;
         shell_init(&shell, cases[i].script);
         leash_init(&leash, &shell.command);
-        uint64_t begin = now_ms();
         (void)run(policy, &shell.command, &result);
-        tap_ok(now_ms() - begin < PATIENCE_MS, "%s does not hold up the end", cases[i].name);
         is_exit(&result, 4, "the exit code is the command's");
         tap_ok(leash_ends(&leash), "%s is gone after the run", cases[i].name);
         brig_result_done(&result);
@@ -164,23 +175,24 @@ static void test_poll(void)
     struct brig_policy *policy = new_policy();
     struct brig_result result;
     struct shell shell;
+    struct leash leash;
     int go[2];
     if (pipe2(go, O_CLOEXEC) < 0)
         tap_bail("pipe2: %s", strerror(errno));
-    shell_init(&shell, "read -r word; echo \"$word\"; exit 8");
+    shell_init(&shell, "echo >&7; read -r word; echo \"$word\"; exit 8");
     shell.command.stdio[0] = (struct brig_stdio){.kind = BRIG_STDIO_FD, .fd = go[0]};
+    leash_init(&leash, &shell.command);
     struct brig_job *job = start(policy, &shell.command);
-    if (!job)
+    if (!job || !leash_ready(&leash))
         tap_bail("no job, no test");
     struct pollfd poll_fd = {.fd = brig_job_fd(job), .events = POLLIN};
-    /* Whatever the start left to do is done first; then there is nothing until the word comes. */
-    for (int i = 0; i < 10 && poll(&poll_fd, 1, 0) == 1; i++)
-        (void)brig_job_process(job, &err);
-    tap_is_int(poll(&poll_fd, 1, 100), 0, "the fd of a job with nothing to do is quiet");
+    /* It waits for its word: once the start is dealt with, there is nothing to do. */
+    tap_ok(await(poll(&poll_fd, 1, 0) == 0 || (brig_job_process(job, &err), false)),
+           "the fd of a job with nothing to do is quiet");
     tap_ok(write(go[1], "word\n", 5) == 5, "the job gets its word");
     int over = 0, rounds = 0;
     while (over == 0 && rounds++ < 1000) {
-        if (poll(&poll_fd, 1, PATIENCE_MS) != 1)
+        if (!await_readable(poll_fd.fd))
             break;
         over = brig_job_process(job, &err);
     }
@@ -191,6 +203,7 @@ static void test_poll(void)
     is_exit(&result, 8, "with the exit code");
     tap_is_str(result.out.data, "word\n", "and the output");
     brig_job_free(job);
+    tap_ok(leash_ends(&leash), "nothing is left of it");
     (void)close(go[0]);
     (void)close(go[1]);
     brig_result_done(&result);

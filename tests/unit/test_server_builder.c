@@ -39,8 +39,7 @@ static int make_nothing(void *what, struct brig_error *err)
 
 static struct thing *take(struct builder *builder, int *ret_result, struct brig_error *ret_err)
 {
-    struct pollfd event = {.fd = builder->event, .events = POLLIN};
-    if (poll(&event, 1, PATIENCE_MS) != 1)
+    if (!await_readable(builder->event))
         tap_bail("the thread says nothing");
     return warden_builder_take(builder, ret_result, ret_err);
 }

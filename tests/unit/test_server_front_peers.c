@@ -13,6 +13,7 @@
 
 #include <brig/brig.h>
 
+#include "await.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "server/config.h"
@@ -20,8 +21,6 @@
 #include "server/role.h"
 #include "tap.h"
 
-#define PATIENCE_MS 20000
-#define QUIET_MS 300 /* in which nothing should happen */
 #define PLACES 4
 #define ID "f47ac10b-58cc-4372-a567-0e02b2c3d479"
 #define CODE "{\"language\":\"python\",\"code\":\"print(1)\"}"
@@ -89,7 +88,7 @@ static void start_front(void)
 static bool hear(struct channel *from, enum message_type type, struct message *ret)
 {
     for (;;) {
-        int got = channel_wait(from, PATIENCE_MS, ret, NULL);
+        int got = channel_wait(from, await_ms(), ret, NULL);
         if (got <= 0 || ret->type == type)
             return got > 0;
         message_done(ret);
@@ -116,9 +115,8 @@ static char *answer(int client)
 {
     struct str text = {0};
     char piece[65536];
-    struct pollfd ready = {.fd = client, .events = POLLIN};
     ssize_t got;
-    while (poll(&ready, 1, PATIENCE_MS) > 0 && (got = read(client, piece, sizeof piece)) > 0)
+    while (await_readable(client) && (got = read(client, piece, sizeof piece)) > 0)
         str_append_bytes(&text, piece, (size_t)got);
     (void)close(client);
     str_append_bytes(&text, "", 0);
@@ -146,7 +144,7 @@ static uint64_t begin(const char *path, int *ret_client)
 static void flush_warden(void)
 {
     struct pollfd room = {.fd = channel_fd(peers[ROLE_WARDEN]), .events = POLLOUT};
-    while (channel_wants_write(peers[ROLE_WARDEN]) && poll(&room, 1, PATIENCE_MS) > 0)
+    while (channel_wants_write(peers[ROLE_WARDEN]) && poll(&room, 1, await_ms()) > 0)
         (void)channel_flush(peers[ROLE_WARDEN], NULL);
 }
 
@@ -232,7 +230,7 @@ static void hostile_warden(void)
     int raw = channel_fd(peers[ROLE_WARDEN]);
     (void)!send(raw, junk, sizeof junk, MSG_NOSIGNAL);
     struct pollfd gone = {.fd = raw, .events = POLLIN};
-    tap_ok(poll(&gone, 1, PATIENCE_MS) == 1 && gone.revents & POLLHUP,
+    tap_ok(poll(&gone, 1, await_ms()) == 1 && gone.revents & POLLHUP,
            "as do bytes that are no message");
     give_warden();
     works("and again there is another");
@@ -258,10 +256,17 @@ static void flooding_warden(void)
     works("others are served");
 }
 
+static bool health_has(const char *part)
+{
+    autofree char *text = answer(ask("GET", "/health", ""));
+    return text && strstr(text, part);
+}
+
+/* Whether the front has sent nothing, after it has dealt with all that came before this question. */
 static bool is_quiet(struct channel *from)
 {
     struct pollfd heard = {.fd = channel_fd(from), .events = POLLIN};
-    return poll(&heard, 1, QUIET_MS) == 0;
+    return health_has("\"status\"") && poll(&heard, 1, 0) == 0;
 }
 
 /* One that has said all it has to say. */
@@ -327,10 +332,11 @@ static void inherited_runs(void)
     automessage struct message message = {.fd = -1};
     give_peer(ROLE_WARDEN);
     int client = ask("POST", "/execute", CODE);
-    tap_ok(is_quiet(peers[ROLE_WARDEN]), "nothing begins before it is known what runs");
+    tap_ok(await(health_has("\"queued\":1")) && is_quiet(peers[ROLE_WARDEN]),
+           "nothing begins before it is known what runs");
     send_gauges(PLACES);
-    tap_ok(is_quiet(peers[ROLE_WARDEN]), "nor while all places are taken");
-    answer_has(ask("GET", "/health", ""), "\"active\":4,\"queued\":1", "which can be seen");
+    tap_ok(await(health_has("\"active\":4,\"queued\":1")), "all places are taken");
+    tap_ok(is_quiet(peers[ROLE_WARDEN]), "and nothing begins then either");
     send_gauges(PLACES - 1);
     tap_ok(hear(peers[ROLE_WARDEN], MESSAGE_EXECUTE, &message), "a place becomes free");
     send_done(message.tag);
@@ -372,14 +378,19 @@ static void recorder(void)
 
 static void drains(void)
 {
-    int client, status = -1;
-    uint64_t tag = begin("/execute", &client);
+    int clients[PLACES], status = -1;
+    uint64_t tags[PLACES];
+    for (int i = 0; i < PLACES; i++)
+        tags[i] = begin("/execute", &clients[i]);
+    int queued = ask("POST", "/execute", CODE);
+    tap_ok(await(health_has("\"queued\":1")), "all places are taken, and one waits");
     (void)channel_send(control, MESSAGE_DRAIN, 0, NULL, 0, NULL);
-    struct timespec pause = {.tv_nsec = 300000000};
-    (void)nanosleep(&pause, NULL);
+    answer_has(queued, "503 ", "a request that waits is refused when the front drains");
     tap_is_int(waitpid(front, &status, WNOHANG), 0, "while something runs it does not end");
-    send_done(tag);
-    answer_has(client, "\"output\":\"fine\"", "what ran is answered");
+    for (int i = 0; i < PLACES; i++) {
+        send_done(tags[i]);
+        answer_has(clients[i], "\"output\":\"fine\"", "what ran is answered");
+    }
     tap_ok(waitpid(front, &status, 0) == front && WIFEXITED(status) && WEXITSTATUS(status) == 0,
            "then it ends");
 }

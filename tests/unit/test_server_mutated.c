@@ -105,7 +105,7 @@ static void request_bytes(struct str *out)
 static void settle(uint64_t first)
 {
     static char sink[65536];
-    uint64_t deadline = clock_now_ms() + PATIENCE_MS;
+    uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     for (uint64_t tag = first; tag <= rig.tag && clock_now_ms() < deadline;) {
         struct pollfd ready = {.fd = channel_fd(rig.front), .events = POLLIN};
         (void)pump(&rig);
@@ -209,7 +209,7 @@ static void start_recorder(struct server_config *config)
         _exit(recorder_main(config, control, -1, &err) < 0);
     }
     (void)close(other);
-    if (channel_wait(recorder.control, PATIENCE_MS, &ready, NULL) <= 0)
+    if (channel_wait(recorder.control, await_ms(), &ready, NULL) <= 0)
         tap_bail("no recorder");
     give_recorder(ROLE_WARDEN, &recorder.warden);
     give_recorder(ROLE_FRONT, &recorder.front);
@@ -246,10 +246,10 @@ static bool answers(void)
 {
     give_recorder(ROLE_FRONT, &recorder.front);
     (void)channel_send(recorder.front, MESSAGE_LIST, 77, "limit=3", 7, NULL);
-    uint64_t deadline = clock_now_ms() + PATIENCE_MS;
+    uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     while (clock_now_ms() < deadline) {
         automessage struct message message = {.fd = -1};
-        if (channel_wait(recorder.front, PATIENCE_MS, &message, NULL) < 0)
+        if (channel_wait(recorder.front, await_ms(), &message, NULL) < 0)
             return false;
         if (message.type == MESSAGE_ROWS && message.tag == 77)
             return true;

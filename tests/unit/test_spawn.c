@@ -8,12 +8,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "await.h"
 #include "policy/policy.h"
 #include "tap.h"
 
 #define NOBODY 65534
 #define MANY 900
-#define PATIENCE_MS 5000
 
 /* Begins with a jail as an ordinary user, says the pid of its first process (0: none was begun
  * with), and waits to be killed. */
@@ -75,13 +75,6 @@ static bool is_there(pid_t pid)
     return kill(pid, 0) == 0;
 }
 
-static bool is_gone_soon(pid_t pid)
-{
-    for (int waited = 0; waited < PATIENCE_MS && is_there(pid); waited += 10)
-        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    return !is_there(pid);
-}
-
 int main(void)
 {
     int channel[2];
@@ -99,7 +92,7 @@ int main(void)
     } else {
         tap_ok(is_there(first), "the first process waits to go on");
         (void)kill(caller, SIGKILL);
-        tap_ok(is_gone_soon(first), "and is gone when its caller was killed");
+        tap_ok(await_gone(first), "and is gone when its caller was killed");
     }
     (void)kill(caller, SIGKILL);
     (void)waitpid(caller, NULL, 0);

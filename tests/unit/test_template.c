@@ -9,7 +9,7 @@
 #include "job_support.h"
 #include "policy/policy.h"
 
-#define FIRST_ID 1800000000U
+#define FIRST_ID (1800000000U + (unsigned)getpid() % 10000 * 64) /* of this process alone */
 #define ID_COUNT 16U
 
 static const char *const shell[] = {"sh", "/workspace/main.sh", NULL};
@@ -57,18 +57,26 @@ static struct brig_template *common_template(void)
     return template;
 }
 
-static struct brig_job *start_prepared(struct brig_template *template,
-                                       const struct brig_policy *policy)
+/* With this input, or none if it is negative. */
+static struct brig_job *start_reading(struct brig_template *template,
+                                      const struct brig_policy *policy, int input)
 {
     struct brig_job *job = NULL;
     struct brig_error err = {0};
-    const struct brig_command command = {.argv = shell,
-                                         .stdio = {{.kind = BRIG_STDIO_BYTES},
-                                                   {.kind = BRIG_STDIO_CAPTURE},
-                                                   {.kind = BRIG_STDIO_CAPTURE}}};
+    const struct brig_command command = {
+        .argv = shell,
+        .stdio = {{.kind = input < 0 ? BRIG_STDIO_BYTES : BRIG_STDIO_FD, .fd = input},
+                  {.kind = BRIG_STDIO_CAPTURE},
+                  {.kind = BRIG_STDIO_CAPTURE}}};
     if (job_start_prepared(template, policy, &command, &job, &err) < 0)
         tap_diag("job_start_prepared: %s", err.message);
     return job;
+}
+
+static struct brig_job *start_prepared(struct brig_template *template,
+                                       const struct brig_policy *policy)
+{
+    return start_reading(template, policy, -1);
 }
 
 static void run_code(struct brig_template *template, const char *code, uid_t uid,
@@ -106,7 +114,7 @@ static void test_own(void)
 /* Two that live at the same time, by what the kernel calls their namespaces. */
 #define NAMES                                                                                      \
     "for n in user mnt pid net ipc uts; do readlink /proc/self/ns/$n; done; "                      \
-    "ls -A /tmp /dev/shm; echo x >/tmp/left; echo x >/dev/shm/left; sleep 0.2"
+    "ls -A /tmp /dev/shm; echo x >/tmp/left; echo x >/dev/shm/left; read -r line; exit 0"
 
 static void test_nothing_shared(void)
 {
@@ -114,10 +122,15 @@ static void test_nothing_shared(void)
     struct brig_policy *policies[2];
     struct brig_job *jobs[2];
     struct brig_result results[2];
+    int ends[2]; /* both run until it is closed */
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        tap_bail("pipe2: %s", strerror(errno));
     for (unsigned i = 0; i < 2; i++) {
         policies[i] = policy_of(NAMES, FIRST_ID + i);
-        jobs[i] = start_prepared(template, policies[i]);
+        jobs[i] = start_reading(template, policies[i], ends[0]);
     }
+    (void)close(ends[0]);
+    (void)close(ends[1]);
     for (int i = 0; i < 2; i++) {
         (void)finish(jobs[i], &results[i]);
         is_exit(&results[i], 0, "one of two at a time");

@@ -15,7 +15,7 @@
 #include "job_support.h"
 #include "policy/policy.h"
 
-#define FIRST_ID 1800000000U
+#define FIRST_ID (1800000000U + (unsigned)getpid() % 10000 * 64) /* of this process alone */
 #define ID_COUNT 8
 
 static const char *const argv[] = {"python3", "-u", "-B", "/workspace/main.py", NULL};
@@ -88,8 +88,7 @@ static struct zygote *start_with_groups(const struct brig_policy *policy, const 
     (void)close(library);
     if (!zygote)
         return NULL;
-    struct pollfd waiting = {.fd = zygote_fd(zygote), .events = POLLIN};
-    tap_is_int(poll(&waiting, 1, 30000), 1, "it says something");
+    tap_ok(await_readable(zygote_fd(zygote)), "it says something");
     tap_is_int(zygote_process(zygote, &err), 0, "it is there: %s", err.message);
     tap_ok(zygote_is_ready(zygote), "and ready");
     return zygote;
@@ -120,7 +119,7 @@ static int release(struct brig_job *job, const char *code, const char *input)
                             .code_length = strlen(code),
                             .input = input,
                             .input_length = strlen(input),
-                            .wall_ms = 20000};
+                            .wall_ms = (uint64_t)await_ms()};
     return job_release(job, &late, NULL);
 }
 
@@ -327,8 +326,8 @@ static void test_random(struct zygote *zygote)
 
 static bool await_made(struct brig_job *job)
 {
-    struct pollfd waiting = {.fd = brig_job_fd(job), .events = POLLIN};
-    while (!job_is_waiting(job) && poll(&waiting, 1, 10000) > 0 && brig_job_process(job, NULL) == 0)
+    while (!job_is_waiting(job) && await_readable(brig_job_fd(job)) &&
+           brig_job_process(job, NULL) == 0)
         ;
     return job_is_waiting(job);
 }

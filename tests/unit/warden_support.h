@@ -16,6 +16,7 @@
 
 #include <brig/brig.h>
 
+#include "await.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -25,7 +26,6 @@
 #include "server/role.h"
 #include "tap.h"
 
-#define PATIENCE_MS 120000 /* for what should happen at once, on a slow machine */
 #define ROWS_MAX 8192
 #define DONES_MAX 2048
 
@@ -106,7 +106,7 @@ static inline void rig_config(struct rig *rig)
     config->sandbox.max_timeout_ms = 600000;
     config->sandbox.max_output_bytes = (uint64_t)16 << 20;
     config->sandbox.state_dir = rig->state_dir;
-    config->sandbox.uid_first = 1800000000;
+    config->sandbox.uid_first = 1800000000 + (unsigned)getpid() % 100000 * 4000;
     config->sandbox.uid_count = 4000;
     config->server.drain_timeout_ms = 20000;
     for (size_t i = 0; i < runtime_table_count; i++)
@@ -247,7 +247,7 @@ static inline bool pump(struct rig *rig)
 static inline bool wait_for(struct rig *rig, bool (*happened)(struct rig *rig, uint64_t argument),
                             uint64_t argument)
 {
-    uint64_t deadline = clock_now_ms() + PATIENCE_MS;
+    uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     while (clock_now_ms() < deadline) {
         bool alive = pump(rig);
         if (happened(rig, argument))
@@ -366,7 +366,7 @@ static inline int rig_drain(struct rig *rig)
 {
     int status = 0;
     (void)channel_send(rig->keeper, MESSAGE_DRAIN, 0, NULL, 0, NULL);
-    uint64_t deadline = clock_now_ms() + PATIENCE_MS;
+    uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     while (clock_now_ms() < deadline && pump(rig)) {
         struct pollfd fd = {.fd = channel_fd(rig->keeper), .events = POLLIN};
         (void)poll(&fd, 1, 20);
