@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-# A thin front to meson: `make` builds, `make test` runs everything, `make help` lists the rest.
+# A thin front to meson: `make` builds, `make check` and `make test` test, `make help` lists the rest.
 
 BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm test test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install uninstall ci clean help
+.PHONY: build setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install uninstall ci clean help
 
 build: setup ## build brig, the server and the library into $(BUILD)
 	@tools/build $(BUILD) -- programs
@@ -20,10 +20,16 @@ setup-test: ## install what the tests need, if it is missing
 setup-vm: setup-test ## install what the tests in virtual machines need, if it is missing
 	@tools/setup vm
 
-test: setup-vm ## everything: gcc, clang and sanitizer builds, unit, e2e, bindings, escape, fuzz, lint, and test-vm-quick
-	@tests/run all
+check: setup-test ## after every change: golden and unit tests, a jail in every mode; a minute once it is built
+	@tests/run check
 
-test-unit: setup-test ## the unit tests, release and sanitizer build
+test: setup-vm ## before every push: check, end to end, bindings, escapes, sanitizers, quick lint, test-vm-quick
+	@tests/run test
+
+test-all: setup-vm ## everything but other kernels: every test in every variant, all of lint, longer fuzzing
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run all
+
+test-unit: setup-test ## the unit tests, in the release and the sanitizer builds, as root, a user and in a namespace
 	@tests/run unit
 
 test-e2e: setup-test ## the end-to-end tests

@@ -8,12 +8,17 @@ teardown() {
     scratch_remove
 }
 
+# The source tree and its build folder: tests/run runs us from a copy without one.
+CLONE=${BRIG_CLONE:-$LIB_ROOT}
+MESON_BUILD=${BRIG_CLONE:+$BRIG_CLONE/build}
+MESON_BUILD=${MESON_BUILD:-$BUILD_DIR}
+
 # installed: installs what was built into $SCRATCH/root; sets PREFIX.
 installed() {
     needs meson python3
     [ -x "$BUILD_DIR/src/server/brigd" ] || cannot "brigd was not built"
-    DESTDIR=$SCRATCH/root must meson install -C "$BUILD_DIR" --no-rebuild --quiet
-    PREFIX=$SCRATCH/root$(meson introspect --buildoptions "$BUILD_DIR" |
+    DESTDIR=$SCRATCH/root must meson install -C "$MESON_BUILD" --no-rebuild --quiet
+    PREFIX=$SCRATCH/root$(meson introspect --buildoptions "$MESON_BUILD" |
         python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
     chmod -R a+rX "$SCRATCH/root"
 }
@@ -63,32 +68,32 @@ installed() {
 
 # The prefix that was configured: nothing is to be built for it.
 configured_prefix() {
-    meson introspect --buildoptions "$LIB_ROOT/build" |
+    meson introspect --buildoptions "$CLONE/build" |
         python3 -c 'import json, sys; print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))'
 }
 
 @test "who may not write to the prefix is told so before anything is done" {
     lib_is_root || cannot "the build folder may belong to root"
     needs meson
-    [ -e "$LIB_ROOT/build/build.ninja" ] || cannot "there is no build folder in the source tree"
+    [ -e "$CLONE/build/build.ninja" ] || cannot "there is no build folder in the source tree"
     scratch_make user
     mkdir "$SCRATCH/closed"
     # The user may be unable to enter the source tree.
     mkdir -p "$SCRATCH/tools"
-    cp "$LIB_ROOT/tools/install" "$SCRATCH/tools/"
+    cp "$CLONE/tools/install" "$SCRATCH/tools/"
     must_exit 1 as user env DESTDIR="$SCRATCH/closed" sh "$SCRATCH/tools/install" build /usr/local
     output_has "install: '$SCRATCH/closed' cannot be written: use sudo"
     [ ! -e "$SCRATCH/build" ]
     local prefix
     prefix=$(configured_prefix)
-    must env DESTDIR="$SCRATCH/closed" "$LIB_ROOT/tools/install" build "$prefix"
+    must env DESTDIR="$SCRATCH/closed" "$CLONE/tools/install" build "$prefix"
     [ -x "$SCRATCH/closed$prefix/bin/brig" ]
 }
 
 @test "uninstall removes what install has made and nothing else" {
     lib_is_root || cannot "the build folder may belong to root"
     needs meson
-    [ -e "$LIB_ROOT/build/build.ninja" ] || cannot "there is no build folder in the source tree"
+    [ -e "$CLONE/build/build.ninja" ] || cannot "there is no build folder in the source tree"
     scratch_make root
     local prefix before
     prefix=$(configured_prefix)
@@ -97,17 +102,17 @@ configured_prefix() {
     before=$(find "$SCRATCH/root" | sort)
     export DESTDIR=$SCRATCH/root
     # Twice: the second time no directory is new.
-    must "$LIB_ROOT/tools/install" build "$prefix"
-    must "$LIB_ROOT/tools/install" build "$prefix"
+    must "$CLONE/tools/install" build "$prefix"
+    must "$CLONE/tools/install" build "$prefix"
     must test -x "$SCRATCH/root$prefix/bin/brig"
     touch "$SCRATCH/root$prefix/libexec/brig/of-a-user"
-    must "$LIB_ROOT/tools/uninstall" "$prefix"
+    must "$CLONE/tools/uninstall" "$prefix"
     rm "$SCRATCH/root$prefix/libexec/brig/of-a-user"
     rmdir "$SCRATCH/root$prefix/libexec/brig" "$SCRATCH/root$prefix/libexec"
     [ "$(find "$SCRATCH/root" | sort)" = "$before" ]
-    must_exit 1 "$LIB_ROOT/tools/uninstall" "$prefix"
+    must_exit 1 "$CLONE/tools/uninstall" "$prefix"
     output_has "nothing is installed in '$SCRATCH/root$prefix'"
-    must_exit 2 "$LIB_ROOT/tools/uninstall" some/where
+    must_exit 2 "$CLONE/tools/uninstall" some/where
     output_has "absolute paths, not 'some/where'"
 }
 
@@ -115,9 +120,9 @@ configured_prefix() {
     needs ninja
     local target
     target=$(sed -n 's/.*tools\/build" .* -- \([^ ]*\) .*/\1/p' "$BATS_TEST_DIRNAME/../../brig")
-    must ninja -C "$BUILD_DIR" -t query "$target"
+    must ninja -C "$MESON_BUILD" -t query "$target"
     output_has src/cli/brig
     output_has src/egress/brig-broker
-    must ninja -C "$BUILD_DIR" -t query src/cli/brig
+    must ninja -C "$MESON_BUILD" -t query src/cli/brig
     output_lacks brig-broker
 }

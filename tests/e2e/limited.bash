@@ -5,10 +5,11 @@
 # The name of the cgroup that the user is given: other suites may run at the same time.
 export GIVEN=$LIB_USER-given-$$
 
-# The hierarchies: one of v2, or those of v1 that count.
+# Where groups are made: in v2 the group that tests/run gives a suite, or the root; in v1 our own group
+# in each hierarchy that counts.
 trees() {
     if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-        echo /sys/fs/cgroup
+        echo "${BRIG_TEST_CGROUP:-/sys/fs/cgroup}"
     else
         local tree
         for tree in memory cpu cpuacct pids freezer unified; do
@@ -30,7 +31,7 @@ own_group() {
 give() {
     local tree group
     for tree in $(trees); do
-        [ ! -s "$tree/cgroup.controllers" ] || echo '+memory +cpu +pids +io' >"$tree/cgroup.subtree_control"
+        [ ! -s "$tree/cgroup.controllers" ] || echo '+memory +cpu +pids' >"$tree/cgroup.subtree_control"
         for group in "$tree/$GIVEN" "$tree/$GIVEN/in"; do
             mkdir -p "$group"
             chown "$LIB_USER" "$group" "$group/cgroup.procs"

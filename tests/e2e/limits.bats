@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Limits that hold for the whole jail: reached and not reached, as root and as a user who was given a
 # part of the cgroups, and what is done where there are none. Tests with the tag `quick` are run in a
-# virtual machine each time (tests/vm/inside), those with the tag `root` by root only.
+# virtual machine each time (tests/suites.py), those with the tag `root` by root only.
 # shellcheck disable=SC2154,SC2016 # status and output are set by `run`; programs are single-quoted
 
 load lib

@@ -67,7 +67,7 @@ world() {
 jail() {
     local who=$1
     shift
-    world "$who" timeout $((60 * ${BRIG_SLOW:-1})) "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" "$@"
+    world "$who" timeout $((300 * ${BRIG_SLOW:-1})) "$BRIG" run --mode sealed --nocwd --rdir "$WORLD" "$@"
 }
 
 # for_each_user FUNCTION

@@ -14,6 +14,7 @@ import http.client
 import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -26,7 +27,9 @@ import traceback
 
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or pathlib.Path(__file__).resolve().parents[2] / "build")
 BRIGD = BUILD / "src/server/brigd"
-USER = 65534
+# The ordinary user: tests/run makes one for each suite.
+ORDINARY = pwd.getpwnam(os.environ["BRIG_TEST_USER"]) if os.environ.get("BRIG_TEST_USER") else None
+USER = ORDINARY.pw_uid if ORDINARY else 65534
 SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
 PATIENCE = 30 * SLOW
 # BRIG_TEST_POOLS=off: every execution begins cold.
@@ -56,10 +59,9 @@ def wait_for(condition, what, seconds=PATIENCE):
 
 
 def work_place():
-    """Where directories for jails to work in can be: /var is never given away; and what root gives away must be on
-    a filesystem that can be id-mapped, which /tmp in a virtual machine is not."""
-    place = os.environ.get("BRIG_SCRATCH") or "/tmp"
-    return place if os.access(place, os.W_OK) else "/tmp"
+    """Where directories for jails to work in can be: /var is never given away, and what root gives away must be on
+    a filesystem that can be id-mapped, which /tmp may not be."""
+    return ORDINARY.pw_dir if ORDINARY else "/tmp"
 
 
 def processes():

@@ -1,14 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # Limits where systemd runs the machine: a session is not its user's to divide, so brig asks the
-# user's manager for a group. Run by root in a virtual machine with systemd; see inside.
+# user's manager for a group. Run by root in a virtual machine with systemd; see tests/suites.py.
 # shellcheck disable=SC2154,SC2016 # status and output are set by `run`; lines are single-quoted
 
 load ../e2e/lib
 
 setup() {
     [ -d /run/systemd/system ] || cannot "systemd does not run this machine"
-    user=${user:-brigvm}
+    user=$LIB_USER
 }
 
 # log_in LINE: the user's shell runs it in a session.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The disk limit of a home on a filesystem with project quotas. Run by root in a virtual machine, as
-# not every kernel has such; see inside.
+# not every kernel has such; see tests/suites.py.
 # shellcheck disable=SC2154,SC2016 # status and output are set by `run`; programs are single-quoted
 
 load ../e2e/lib

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # brigd as a service of systemd, by the unit that is installed: it starts, runs code within limits, reloads,
-# loses a part of itself, and stops. Run by root in a virtual machine with systemd; see inside.
+# loses a part of itself, and stops. Run by root in a virtual machine with systemd; see tests/suites.py.
 # shellcheck disable=SC2154,SC2016 # status and output are set by `run`; lines are single-quoted
 
 load ../e2e/lib

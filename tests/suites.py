@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: MIT
+"""The table of test suites. Programs are found by their files, so that a new one is run without being
+named here; what is named here is what runs more than once, or not in every group.
+
+A suite is a program that prints TAP. Groups:
+
+    check   what is wanted after every change: golden, the quick unit tests, a jail in every mode
+    test    check, and everything else that finds errors for its time
+    all     every suite that needs no other machine; vm-all has the virtual machines
+    unit e2e bindings escape lint fuzz vm-quick vm slow    by kind
+"""
+
+import dataclasses
+import glob
+import os
+import shutil
+
+
+@dataclasses.dataclass
+class Suite:
+    name: str
+    command: list
+    groups: tuple
+    # root; user (the suite's own); member (the same, in a cgroup that belongs to it); namespace (root of a
+    # user namespace that the user makes); plain (root, without namespaces and cgroups of the suite's own); or
+    # here: as the caller in the clone, with the caller's environment.
+    who: str = "root"
+    needs: tuple = ("build",)  # the names of builds
+    target: str = ""  # what it needs of a build that is not made whole
+    tmp_on_disk: bool = False  # /tmp is on a disk, where every kernel has other ids for files; or in memory
+    has_user: bool = True  # as root it makes use of an ordinary user
+    variables: dict = dataclasses.field(default_factory=dict)
+    seconds: int = 1200
+    background: bool = False  # it wants the CPU and no answer within a time: at a low priority
+    weight: int = 1
+    sentence: str = ""  # the command is one test, and this is its name
+    stream: bool = False  # it prints several suites: see --inside of tests/run
+
+
+# ---- Builds --------------------------------------------------------------------------------------
+
+# Without optimisation it takes a quarter of the time to compile what the sanitizers add.
+SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false"]
+STRICT = ["-Dwerror=true"]
+BUILDS = {  # name: (what is tested, compiler, options)
+    "build": ("it builds with gcc", "gcc", []),
+    "build-clang": ("it builds with clang without a warning", "clang", [*STRICT, "-Dtests=false"]),
+    "build-asan": ("it builds without a warning with the address and undefined-behaviour sanitizers", "gcc",
+                   [*STRICT, *SANITIZED, "-Dbuildtype=debug"]),
+    "build-tsan": ("it builds with the thread sanitizer", "gcc", [*STRICT, "-Db_sanitize=thread", "-Db_lundef=false"]),
+    "build-fuzz": ("the fuzz targets build", "clang", [*STRICT, "-Dfuzz=true", *SANITIZED]),
+}
+
+
+def build(name, targets):
+    """Targets are those to be built; without any, everything."""
+    sentence, compiler, options = BUILDS[name]
+    return Suite(name, ["tools/build", name, *options, *(["--", *targets] if targets else [])], (), who="here",
+                 needs=(), variables={"CC": compiler}, seconds=3600, background=True, weight=1000, sentence=sentence)
+
+
+# ---- Unit tests ----------------------------------------------------------------------------------
+
+# Each takes more than a few seconds of CPU time.
+SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_warden test_zygote test_template
+    test_server_recorder test_server_store test_cgroup test_call_hostile""".split()
+# They ask the kernel for something that it may refuse to a user.
+ASK_KERNEL = """test_broker_confine test_call test_call_hostile test_call_many test_call_told test_call_whole
+    test_landlock test_path test_private test_probe test_seccomp test_server_agent test_server_hostile
+    test_server_warden""".split()
+# They make jails, which is different again as root of a user namespace.
+MAKE_JAILS = "test_call test_job test_private".split()
+
+
+def stems(pattern):
+    return sorted(os.path.splitext(os.path.basename(path))[0] for path in glob.glob(pattern))
+
+
+def starts_with(name, beginnings):
+    return any(name.startswith(beginning) for beginning in beginnings)
+
+
+def unit_suites():
+    for name in stems("tests/unit/test_*.c"):
+        program = f"build/tests/unit/{name}"
+        alone = {"tmp_on_disk": True, "has_user": False}
+        groups, seldom = ("test", "all", "unit"), ("all", "unit")
+        slow = name in SLOW_UNITS
+        yield Suite(f"unit/{name}", [program], groups if slow else ("check", *groups), **alone)
+        sanitized = f"tests/unit/{name}"
+        yield Suite(f"asan/{name}", [f"build-asan/{sanitized}"], seldom if slow else groups, needs=("build-asan",), target=sanitized,
+                    variables={"BUILD_DIR": "build-asan"}, **alone)
+        if name in ASK_KERNEL or name.startswith("test_job"):
+            yield Suite(f"user/{name}", [program], seldom if slow else groups, who="user", tmp_on_disk=True)
+        if starts_with(name, MAKE_JAILS):
+            yield Suite(f"namespace/{name}", [program], groups if name in MAKE_JAILS else seldom, who="namespace", tmp_on_disk=True)
+        if name in ("test_server_hostile", "test_server_warden"):
+            yield Suite(f"pools/{name}", [program], seldom if name == "test_server_hostile" else groups,
+                        variables={"BRIG_TEST_POOLS": "on"}, **alone)
+    for name, arguments in (("test_call_many", ["threads"]), ("test_server_builder", [])):
+        program = f"tests/unit/{name}"
+        yield Suite(f"tsan/{name}", [f"build-tsan/{program}", *arguments], ("all", "unit"),
+                    needs=("build-tsan",), target=program, tmp_on_disk=True, has_user=False)
+
+
+# ---- End to end ----------------------------------------------------------------------------------
+
+
+def is_program(path):
+    return os.path.isfile(path) and os.access(path, os.X_OK) and not path.endswith((".bats", ".bash", ".py"))
+
+
+def e2e_suites():
+    groups = ("test", "all", "e2e")
+    for name in stems("tests/e2e/*.bats"):
+        yield Suite(f"e2e/{name}", ["bats", "--tap", f"tests/e2e/{name}.bats"],
+                    ("check", *groups) if name == "modes" else groups)
+    for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
+        yield Suite(f"e2e/{os.path.basename(path)}", [path], groups)
+    yield Suite("e2e/server_runs-cold", ["tests/e2e/server_runs"], ("all", "e2e"), variables={"BRIG_TEST_POOLS": "off"})
+
+
+def escape_suites():
+    for who in ("root", "user"):
+        yield Suite(f"escape/{who}", ["tests/escape/run", "--who", who], ("test", "all", "escape"), seconds=2400)
+
+
+def binding_suites():
+    groups = ("test", "all", "bindings")
+    pythons = [*os.environ.get("BRIG_PYTHONS", "python3").split(), "ruby"]
+    for program in pythons:
+        language = os.path.basename(program)
+        command = [program, "-w"] if language == "ruby" else [program]
+        pattern = "tests/bindings/ruby/test_*.rb" if language == "ruby" else "tests/bindings/python/test_*.py"
+        for path in sorted(glob.glob(pattern)):
+            name = f"{language}/{os.path.splitext(os.path.basename(path))[0]}"
+            yield Suite(name, [*command, path], groups, has_user=False)
+            yield Suite(f"user/{name}", [*command, path], groups, who="user")
+    yield Suite("bindings/install", ["tests/bindings/install"], groups, has_user=False)
+
+
+# ---- Others --------------------------------------------------------------------------------------
+
+
+# Those that need neither another build nor minutes.
+QUICK_LINT = """format shell functions cloexec layers spdx state child exports public_header headers
+    generated""".split()
+
+
+def lint_suites():
+    for name, checks, needs in (("quick", QUICK_LINT, "build"), ("tidy", ["tidy"], "build-clang"),
+                                ("cppcheck", ["cpp_check"], "build"), ("analyzer", ["analyzer"], "build"),
+                                ("clang", ["clang_symbols"], "build-clang")):
+        yield Suite(f"lint/{name}", ["tools/lint", *checks], (*(["test"] if name == "quick" else []), "all", "lint"),
+                    who="here", needs=(needs,), seconds=3600, background=True)
+
+
+def fuzz_suites(logs):
+    """tests/fuzz/seeds/<parser> holds inputs to begin with."""
+    seconds = os.environ.get("FUZZ_SECONDS", "1")
+    for name in stems("tests/fuzz/fuzz_*.c"):
+        seeds = f"tests/fuzz/seeds/{name.removeprefix('fuzz_')}"
+        corpus = f"build-fuzz/corpus/{name}"
+        yield Suite(f"fuzz/{name}", [
+            "sh", "-c", 'mkdir -p "$1"; shift; exec "$@"', "-", corpus, f"build-fuzz/tests/fuzz/{name}",
+            f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=1024", "-verbosity=0",
+            f"-artifact_prefix={logs}/{name}-", corpus, *([seeds] if os.path.isdir(seeds) else []),
+        ], ("all", "fuzz"), who="here", needs=("build-fuzz",), background=True, seconds=1200 + int(seconds),
+            sentence=f"{name} finds nothing in {seconds} seconds")
+
+
+def other_suites():
+    """Programs of a folder of their own, each if it is there."""
+    if os.path.exists("tests/golden/run"):
+        yield Suite("golden", ["tests/golden/run"], ("check", "test", "all"))
+    if os.path.exists("tests/fresh/run"):
+        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", background=True,
+                    seconds=3600)
+        yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", background=True, seconds=4 * 3600)
+    for path in sorted(glob.glob("tests/slow/*")):
+        yield Suite(f"slow/{os.path.basename(path)}", [path], ("slow",), who="here", seconds=3600)
+
+
+# ---- Virtual machines ----------------------------------------------------------------------------
+
+# What takes longest, in machines of its own.
+HOMES = [f"e2e/{name}" for name in ("masks", "protect", "homes", "hostile-home", "planted")]
+NET = ["e2e/net*", "e2e/broker*"]
+SERVER = ["e2e/*server*", "e2e/*brigctl", "e2e/api-docs"]
+
+
+def machine(name, groups, patterns, kernel="bpo", options=(), seconds=7200):
+    command = ["tests/vm/run", "-k", kernel, "-t", str(seconds), *options, "--",
+               "{stage}/tests/run", "--inside", *patterns]
+    return Suite(name, command, groups, who="here", seconds=seconds + 60, background=True, stream=True)
+
+
+def machine_suites():
+    quick = ("test", "all", "vm-quick")
+    yield machine("vm-limits", quick, ["--quick", "*limits", "*cgroup", "quota"], seconds=2400)
+    yield machine("vm-jails", quick, ["--quick", "escape*", "unit/*landlock"], seconds=2400)
+    yield machine("vm-login", quick, ["--quick", "login"], options=["--systemd"], seconds=2400)
+    for kernel in os.environ.get("VM_KERNELS", "bpo").split():
+        prefix = f"vm-{kernel}"
+        others = [f"!{pattern}" for pattern in HOMES + NET + SERVER]
+        for name, patterns in (("homes", HOMES), ("net", NET), ("server", SERVER),
+                               ("e2e", ["e2e/*", "quota", *others]), ("escape", ["escape*", "unit/*"])):
+            yield machine(f"{prefix}-{name}", ("vm",), patterns, kernel)
+        yield machine(f"{prefix}-login", ("vm",), ["login*"], kernel, ["--systemd"], 3600)
+
+
+def table(logs):
+    """Every suite, in the order in which it is best begun when nothing is known of its time."""
+    suites = [*machine_suites(), *escape_suites(), *e2e_suites(), *binding_suites(), *other_suites(), *unit_suites(),
+              *lint_suites(), *fuzz_suites(logs)]
+    # Without root the others are the user's already.
+    return [suite for suite in suites if suite.who != "user" or os.geteuid() == 0]
+
+
+# ---- Inside a virtual machine --------------------------------------------------------------------
+
+
+def inside_units():
+    quick = "test_cgroup test_job test_job_ends test_landlock test_path".split()
+    for name in stems("tests/unit/test_*.c"):
+        program = f"build/tests/unit/{name}"
+        yield Suite(f"unit/{name}", [program], ("quick",) if name in quick else (), tmp_on_disk=True)
+        if name in "test_cgroup test_landlock test_path test_probe test_seccomp".split() or name.startswith("test_job"):
+            yield Suite(f"unit/user/{name}", [program], () if name == "test_seccomp" else ("quick",), who="member",
+                        tmp_on_disk=True)
+        if name.startswith("test_job"):
+            yield Suite(f"unit/namespace/{name}", [program], (), who="namespace", tmp_on_disk=True)
+
+
+def inside_e2e(quick):
+    bats = ["bats", "--tap", "--timing"]
+    limits = "tests/e2e/limits.bats"
+    only = ["--filter-tags", "quick"] if quick else []
+    yield Suite("e2e/limits", [*bats, *only, limits], ("quick",))
+    yield Suite("quota", [*bats, *only, "tests/vm/quota.bats"], ("quick",))
+    # Once more by a user with a group, who runs what root need not.
+    tags = "quick,!root" if quick else "!root"
+    yield Suite("e2e/user/limits", [*bats, "--filter-tags", tags, limits], ("quick",), who="member")
+    for name in stems("tests/e2e/*.bats"):
+        if name != "limits":
+            yield Suite(f"e2e/{name}", [*bats, f"tests/e2e/{name}.bats"], ())
+    for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
+        name = os.path.basename(path)
+        yield Suite(f"e2e/{name}", [path], ())
+        if name.startswith(("brigctl", "server")):
+            yield Suite(f"e2e/user/{name}", [path], (), who="member")
+
+
+def inside_escapes(quick):
+    command = ["tests/escape/run", "--off", "none"]
+    yield Suite("escape", command, ())
+    if quick:
+        command += ["--view", "system", "--who"]
+        yield Suite("escape-user", [*command, "user"], ("quick",))
+        yield Suite("escape-mounts", [*command, "root", "grants and masks", "mounts and namespaces"], ("quick",))
+
+
+def inside_logins(quick):
+    """Where systemd runs the machine. These are run in its own namespaces and groups."""
+    bats = ["bats", "--tap", "--timing"]
+    yield Suite("login", [*bats, "tests/vm/login.bats"], ("quick",), who="plain")
+    if os.path.exists("build/brigd.service"):
+        yield Suite("login/service", [*bats, "tests/vm/service.bats"], (), who="plain")
+    yield Suite("login/limits", ["runuser", "-l", "{user}", "-c",
+                                 "export BUILD_DIR='{stage}/build' BRIG_SLOW={slow} BATS_TEST_TIMEOUT={timeout}; "
+                                 "exec bats --tap --timing --filter-tags '!root' '{stage}/tests/e2e/limits.bats'"],
+                (), who="plain")
+
+
+def table_inside(quick):
+    """The suites of a virtual machine: with --quick those that test most of what differs between
+    machines for their time; of limits.bats and quota.bats the tests with the tag `quick`."""
+    if os.path.isdir("/run/systemd/system"):
+        suites = inside_logins(quick)
+    else:
+        # The longest first.
+        suites = [*inside_escapes(quick), *inside_e2e(quick), *inside_units()]
+    return [suite for suite in suites if not quick or "quick" in suite.groups]
+
+
+def missing_program(suite):
+    """The first program of the command, if it is not installed."""
+    program = suite.command[0]
+    return None if "/" in program or shutil.which(program) else program
