@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install uninstall ci clean help
+.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install uninstall ci clean help
 
 build: setup ## build brig, the server and the library into $(BUILD)
 	@tools/build $(BUILD) -- programs
@@ -31,6 +31,10 @@ test-all: setup-vm ## everything but other kernels: every test in every variant,
 
 test-unit: setup-test ## the unit tests, in the release and the sanitizer builds, as root, a user and in a namespace
 	@tests/run unit
+
+golden: setup-test ## write tests/golden anew from what brig says now; look at git diff afterwards
+	@tools/build $(BUILD) -- programs src/server/gen-api tests/probe/look
+	@BUILD_DIR=$(BUILD) tests/golden/run --write
 
 test-e2e: setup-test ## the end-to-end tests
 	@tests/run e2e

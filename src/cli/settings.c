@@ -505,12 +505,13 @@ static int check_together(const struct settings *settings, bool granted, bool co
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "--json goes with --dry-run, explain and why; for what became of a run "
                          "use --result FILE");
-    if (settings->plan && (!settings->dry_run || settings->json))
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "--plan goes with --dry-run or explain, and is "
-                         "no JSON");
+    if (settings->plan && !settings->dry_run)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--plan needs --dry-run, or use brig explain");
+    if (settings->plan && settings->json)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--plan prints text only: leave out --json");
     if (settings->facts && !settings->plan)
-        return brig_fail(err, BRIG_E_INVALID, 0, "--facts goes with --dry-run --plan");
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "--facts needs --dry-run --plan: a run asks the kernel itself");
     if (settings->unmount && (granted || command))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "-u tears down and runs nothing: it goes with -j NAME alone");

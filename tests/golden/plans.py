@@ -25,7 +25,7 @@ def is_static(program):
 # ---- in the world ----
 
 def read_facts(who):
-    with open(os.path.join(HERE, "facts", who), encoding="ascii") as file:
+    with open(os.path.join(HERE, "facts", who), encoding="utf-8") as file:
         lines = [line.split(None, 1) for line in file if line.strip() and not line.startswith("#")]
     return {name: value.strip() for name, value in lines}
 
@@ -58,7 +58,7 @@ def work(rows, facts_of, action):
         facts = {**facts_of[who], **case[3].get("facts", {})}
         line, directory, env = command_line(mode, who, case, action)
         if "--plan" in action:
-            with open(world.FACTS, "w", encoding="ascii") as file:
+            with open(world.FACTS, "w", encoding="utf-8") as file:
                 file.writelines(f"{name} {value}\n" for name, value in facts.items())
         hidden = case[3].get("hide")
         if hidden:
@@ -148,13 +148,12 @@ def title(mode, case):
     name, words, where, more = case
     line = [f"cd ~/{where};"] if where else []
     line += [f"{key}={value}" for key, value in more.get("env", {}).items()]
-    line += ["brig"] + (["-m", mode] if mode else []) + [shell_words(words)] if words else line + ["brig"] + (
-        ["-m", mode] if mode else [])
-    line.append("-- " + shell_words(more.get("command", ["true"])))
-    for key in ("facts", "hide"):
-        if key in more:
-            what = more[key] if key == "hide" else ", ".join(f"{k} {v}" for k, v in more[key].items())
-            line.append(f"({key}: {what})")
+    line += ["brig"] + (["-m", mode] if mode else []) + [shell_words(words)] * bool(words)
+    line += ["--", shell_words(more.get("command", ["true"]))]
+    if "facts" in more:
+        line.append("(facts: " + ", ".join(f"{key} {value}" for key, value in more["facts"].items()) + ")")
+    if "hide" in more:
+        line.append(f"(without {more['hide']})")
     return f"=== {name}\n    {' '.join(line)}\n"
 
 

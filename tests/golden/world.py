@@ -15,6 +15,7 @@ import traceback
 
 CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
 MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 0x1000, 0x4000, 0x40000, 2
+PR_SET_DUMPABLE = 4
 PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 NOBODY = 65534
 FACTS = "/facts"  # rewritten for each case
@@ -37,7 +38,7 @@ def mount(source, target, kind, flags):
 
 
 def write(path, text):
-    with open(path, "w", encoding="ascii") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write(text)
 
 
@@ -70,7 +71,8 @@ SYSTEM = {
     "/run/user/1000/bus": "socket", "/run/user/1000/wayland-0": "socket",
     "/run/user/1000/agent.sock": "socket", "/run/docker.sock": "socket",
     "/run/user/1000/pulse/native": "socket", "/tmp/.X11-unix/X0": "socket",
-    "/media/": "", "/mnt/": "", "/data/notes": "", "/work/": "", "/again/": "", "/opt/tool/bin/tool": "#", "/srv/shared/data.txt": "data",
+    "/media/": "", "/mnt/": "", "/data/notes": "", "/work/": "", "/again/": "",
+    "/opt/tool/bin/tool": "#", "/srv/shared/data.txt": "data",
     "/srv/shared/sub/more.txt": "more", "/srv/link": "-> shared", "/srv/other-system/etc/": "",
     "/srv/other-system/usr/bin/sh": "#", "/srv/other-system/tmp/": "", "/srv/other-system/proc/": "",
     "/srv/other-system/dev/": "", "/srv/other-system/run/": "", "/srv/other-system/bin": "-> usr/bin",
@@ -204,20 +206,22 @@ def listing():
 
 
 class World:
-    """A process in a new world, which runs work() as the uid `inside`; several can run side by side."""
+    """A process in a new world, which runs work() as the uid `inside`; several can run side by side. `real`
+    is for root alone: there is no user namespace around it."""
 
-    def __init__(self, inside, programs, work):
+    def __init__(self, inside, programs, work, real=False):
         ready, go, answer = os.pipe(), os.pipe(), os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
-            self.run(inside, programs, work, ready[1], go[0], answer[1])
+            self.run(inside, programs, work, real, ready[1], go[0], answer[1])
         for fd in (ready[1], go[0], answer[1]):
             os.close(fd)
         self.answer = answer[0]
         self.problem = ""
         if os.read(ready[0], 1):
             try:
-                map_ids(self.pid, inside)
+                if not real:
+                    map_ids(self.pid, inside)
             except OSError as error:
                 self.problem = f"cannot map ids: {error}; "
             os.write(go[1], b"1")
@@ -225,23 +229,24 @@ class World:
         os.close(go[1])
 
     @staticmethod
-    def run(inside, programs, work, ready, go, answer):
+    def run(inside, programs, work, real, ready, go, answer):
         try:
-            call("user namespace", libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET))
+            call("unshare", libc.unshare((0 if real else CLONE_NEWUSER) | CLONE_NEWNS | CLONE_NEWNET))
             os.write(ready, b"1")
             os.read(go, 1)
             if os.getuid() != inside:
                 os.setgroups([])
                 os.setresgid(inside, inside, inside)
                 os.setresuid(inside, inside, inside)
+                libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # or our part of /proc is root's
             sockets = enter(programs)
             result = {"value": work()}
             del sockets
-        except (Unavailable, OSError) as error:
+        except Unavailable as error:
             result = {"error": str(error)}
         except BaseException:  # pylint: disable=broad-except
             traceback.print_exc()
-            result = {"error": "failed"}
+            result = {"broken": "see above"}
         with os.fdopen(answer, "w") as file:
             json.dump(result, file)
         os._exit(0)
@@ -251,7 +256,9 @@ class World:
         with os.fdopen(self.answer) as file:
             text = file.read()
         os.waitpid(self.pid, 0)
-        result = json.loads(text) if text else {"error": "the world's process died"}
+        result = json.loads(text) if text else {"broken": "it died"}
         if "error" in result:
             raise Unavailable(self.problem + result["error"])
+        if "broken" in result:
+            raise RuntimeError(f"the process in the world failed: {result['broken']}")
         return result["value"]
