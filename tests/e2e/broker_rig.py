@@ -21,9 +21,13 @@ import threading
 import time
 import traceback
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+from common import SLOW, user_ids, wait_for  # noqa: E402,F401
+
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
-WAIT = 20
+WAIT = 60 * SLOW
 
 PUBLIC4, PUBLIC4_OTHER, PRIVATE4 = "93.184.216.34", "93.184.216.35", "10.1.2.3"
 METADATA4, UNREACHED4 = "169.254.169.254", "93.184.216.99"
@@ -344,7 +348,7 @@ class Broker:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         text = ["brig-door 1", "policy " + policy] if policy else []
         if rig.drops_root:
-            text.append("user 65534 65534")
+            text.append("user %d %d" % user_ids())
         elif os.geteuid() == 0:
             text.append("user 0 0")
         if not any(line.startswith("resolver") for line in lines):
@@ -420,6 +424,12 @@ class Broker:
         self.control.shutdown(socket.SHUT_RDWR)
         self.control.close()
         return self.process.wait(WAIT)
+
+
+def peak_memory(process):
+    """The most that has been resident of it so far, in bytes."""
+    with open(f"/proc/{process.pid}/status") as file:
+        return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmHWM:"))
 
 
 class Rig:
@@ -581,15 +591,6 @@ def tls_client(client, name):
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context.wrap_socket(client, server_hostname=name)
-
-
-def wait_for(condition):
-    end = time.monotonic() + 10
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def socks_name(name, port):

@@ -107,7 +107,7 @@ says() {
     XSOCKET=/tmp/.X11-unix/X$display
     listen "$XSOCKET"
     as user sh -c "echo cookie >$SCRATCH/run/authority"
-    VARIABLES=(DISPLAY=:$display.0 XAUTHORITY="$SCRATCH/run/authority")
+    VARIABLES=(DISPLAY=":$display.0" XAUTHORITY="$SCRATCH/run/authority")
     reaches --x11 "$XSOCKET"
     [ "$(says DISPLAY -m sealed --x11)" = ":$display.0" ]
     [ "$(says XAUTHORITY -m casual --x11)" = "$SCRATCH/run/authority" ]
@@ -115,12 +115,12 @@ says() {
     must by user -m bare --x11 -- sh -c 'cat "$XAUTHORITY"; ! echo x >>"$XAUTHORITY"'
     output_has cookie
     output_has "any program on it can be watched and typed into"
-    VARIABLES=(DISPLAY=unix:$display)
+    VARIABLES=(DISPLAY="unix:$display")
     must by user -m sealed --x11 -- true
-    VARIABLES=(DISPLAY=:$display XAUTHORITY="$SCRATCH/none")
+    VARIABLES=(DISPLAY=":$display" XAUTHORITY="$SCRATCH/none")
     must_exit 125 by user --x11 -- true
     output_has "XAUTHORITY names '$SCRATCH/none'"
-    VARIABLES=(DISPLAY=:$none)
+    VARIABLES=(DISPLAY=":$none")
     must_exit 125 by user --x11 -- true
     output_has "DISPLAY names '/tmp/.X11-unix/X$none'"
     VARIABLES=(DISPLAY=elsewhere:0)

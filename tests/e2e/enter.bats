@@ -396,12 +396,12 @@ met() {
 
 # peek NAME OPTIONS…: lets it look at many entries; what it told is in $SCRATCH/told.
 peek() {
-    local name=$1 i
+    local name=$1
     shift
     start user "$name" -m casual --seccomp dev "$@" -- python3 -c "$PEEK"
     # What it must have met before its silence about anything else proves something.
     await met "$name"
-    for i in 1 2 3 4 5; do
+    for _ in 1 2 3 4 5; do
         by user enter "$name" sleep 0.05 </dev/null >/dev/null
     done
     run_as_user touch stop

@@ -212,7 +212,7 @@ while time.time() < end and not os.path.exists(\"over\"):
 " & :' true
     jail user starts
     # A run that starts meanwhile may fail, but does not write there, nor lose what protects.
-    for i in $(seq "${BRIG_THOROUGH:+1}6"); do
+    for _ in $(seq "${BRIG_THOROUGH:+1}6"); do
         run by user -m casual -j starts -d sub -r "$H/hout:/srv/hout" --mask "hout/secret" -- sh -c 'echo planted >sub/planted; echo x >.git/hooks/pre-commit; mkdir -p .vscode/x; cat /srv/hout/secret; echo done'
         output_lacks token
         [ ! -e "$H/hout/planted" ]

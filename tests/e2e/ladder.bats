@@ -46,8 +46,8 @@ listed() {
 # The jail is a full one: its own processes, its own files, nothing of the host's.
 is_full() { # is_full FEATURES ON-UNSUPPORTED
     must jail "$1" "$2" sh -c "test ! -e '$OUT' && test \"\$(ls /proc | grep -c '^[0-9]')\" -lt 8 &&
-        echo x > '$WS/made' && echo x > /tmp/made && ! echo x > /usr/made" || return
-    [ -f "$WS/made" ] && [ ! -e /tmp/made ]
+        echo x > '$WS/made' && echo x > /tmp/made.$BASHPID && ! echo x > /usr/made" || return
+    [ -f "$WS/made" ] && [ ! -e "/tmp/made.$BASHPID" ]
 }
 
 # What can be written is what was granted; the rest is as it was.

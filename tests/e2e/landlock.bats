@@ -91,8 +91,9 @@ other_devices() {
 
 private_tmp() {
     [ "$1" = full ] || return 0
-    must jail full sh -c 'echo x > /tmp/brig-test && mv /tmp/brig-test /tmp/b && rm /tmp/b' || return
-    [ ! -e /tmp/brig-test ] && [ ! -e /tmp/b ]
+    local file=/tmp/${SCRATCH##*/}
+    must jail full sh -c 'echo x > "$1" && mv "$1" "$1.b" && rm "$1.b" && echo y > "$1"' - "$file" || return
+    [ ! -e "$file" ]
 }
 @test "files are made, moved and removed in /tmp, which is the jail's own" {
     each private_tmp

@@ -131,8 +131,8 @@ started_ends() {
         cat out >&2
         return 1
     }
-    # shellcheck disable=SC2034 # for the test
     status=0
+    # shellcheck disable=SC2034 # for the test
     wait "$SHELL_PID" || status=$?
     STARTED=
 }

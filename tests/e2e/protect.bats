@@ -56,17 +56,6 @@ teardown() {
     scratch_remove
 }
 
-# wait_for CMD...: until it succeeds, for ten seconds.
-wait_for() {
-    local try
-    for ((try = 0; try < 200; try++)); do
-        ! "$@" || return 0
-        sleep 0.05
-    done
-    echo "waited in vain for: $*" >&2
-    return 1
-}
-
 @test "git's hooks and settings cannot be written, moved away or replaced" {
     for who in $(everyone); do
         project "$who"
@@ -145,11 +134,25 @@ wait_for() {
 }
 
 @test "a longer run that tries to change git's settings is told why it could not" {
-    project user # names are watched from a quarter of a second on
-    must jail user "${GIT[@]}" -- sh -c 'sleep 0.6; git config a.b c; sleep 0.1; true'
+    project user
+    # Names are watched a quarter of a second after the start.
+    watched() {
+        grep -qs '^inotify wd' "/proc/$(find_brig "$JOB")"/fdinfo/*
+    }
+    start user 'await_file go; git config a.b c; true'
+    await watched
+    touch go
+    wait "$JOB"
+    run cat "$SCRATCH/out"
     output_has ".git/config' is protected"
     output_has "--unprotect"
-    must jail user "${GIT[@]}" -- sh -c 'sleep 0.6; git commit -q --allow-empty -m x; sleep 0.1'
+    rm go
+    start user 'await_file go; git commit -q --allow-empty -m x'
+    await watched
+    touch go
+    wait "$JOB"
+    JOB=
+    run cat "$SCRATCH/out"
     output_lacks "protected"
 }
 
@@ -598,14 +601,14 @@ obeyed() {
 }
 
 # For a script in the jail: waits until git's hooks and settings cannot be written (again).
-AGAIN='n=0; while [ -w .git/config ] || [ -w .git/hooks ] && [ $n -lt 300 ]; do n=$((n + 1)); sleep 0.02; done'
+AGAIN='is_protected() { [ ! -w .git/config ] && [ ! -w .git/hooks ]; }; await is_protected'
 
 # A run in the background, once it has made the file `up`.
 start() { # start WHO SCRIPT
     rm -f up
-    jail "$1" "${GIT[@]}" -- sh -c "touch up; $2" >"$SCRATCH/out" 2>&1 &
+    jail "$1" "${GIT[@]}" -- sh -c "$AWAIT; touch up; $2" >"$SCRATCH/out" 2>&1 &
     JOB=$!
-    wait_for test -e up
+    await_file up
 }
 
 @test "what brig goes by is protected: configuration elsewhere, scripts and programs" {
@@ -668,7 +671,7 @@ start() { # start WHO SCRIPT
 @test "when the host replaces a file, its protection is put back and reported" {
     for who in $(everyone); do
         project "$who"
-        start "$who" "until grep -q outside .git/config; do sleep 0.02; done; $AGAIN
+        start "$who" "await grep -q outside .git/config; $AGAIN
             echo x >>.git/config && echo LOST; mv .git/config c && echo LOST; cat .git/config"
         as "$(owner "$who")" git config from.outside yes
         wait "$JOB" || true
@@ -683,7 +686,7 @@ start() { # start WHO SCRIPT
 
 @test "when the host replaces the directory above, too" {
     project user
-    start user "until [ -e .git/mark ]; do sleep 0.02; done; $AGAIN
+    start user "await_file .git/mark; $AGAIN
         echo x >>.git/config && echo LOST; echo x >.git/hooks/a && echo LOST; mv .git g && echo LOST; true"
     run_as_user sh -c 'cp -a .git new; touch new/mark; mv .git old; mv new .git'
     wait "$JOB" || true
@@ -696,7 +699,7 @@ start() { # start WHO SCRIPT
 @test "two runs at once share what is held, and the last removes it" {
     project user
     before=$(listing)
-    start user 'while [ ! -e go ]; do sleep 0.05; done; mkdir .vscode/x && echo LOST; true'
+    start user 'await_file go; mkdir .vscode/x && echo LOST; true'
     must_fail jail user -- mkdir .vscode/x
     must_fail jail user -- mkdir .claude/x
     [ -d .vscode ] && [ -d .claude ]
@@ -711,12 +714,12 @@ start() { # start WHO SCRIPT
 @test "the other way round: the first run ends before the second" {
     project user
     before=$(listing)
-    start user 'while [ ! -e go ]; do sleep 0.05; done'
+    start user 'await_file go'
     first=$JOB
     rm -f up
-    jail user -- sh -c 'touch up; while [ ! -e go2 ]; do sleep 0.05; done; mkdir .vscode/x && echo LOST; true' >"$SCRATCH/out2" 2>&1 &
+    jail user -- sh -c "$AWAIT"'; touch up; await_file go2; mkdir .vscode/x && echo LOST; true' >"$SCRATCH/out2" 2>&1 &
     JOB=$!
-    wait_for test -e up
+    await_file up
     touch go
     wait "$first"
     [ -d .vscode ] && [ -e .git/commondir ]
@@ -733,8 +736,8 @@ start() { # start WHO SCRIPT
     for who in $(everyone); do
         project "$who"
         before=$(listing)
-        start "$who" "sleep 60 # $SCRATCH"
-        brig=$(pgrep -f -n "^$BRIG -m sealed.* # $SCRATCH")
+        start "$who" "sleep 600"
+        brig=$(find_brig "$JOB")
         kill -9 "$brig"
         wait "$JOB" || true
         JOB=
@@ -764,7 +767,7 @@ start() { # start WHO SCRIPT
     cd "$odd"
     before=$(listing)
     must_fail jail user -- sh -c 'echo x >.git/hooks/a'
-    start user "until grep -q outside .git/config; do sleep 0.02; done; $AGAIN
+    start user "await grep -q outside .git/config; $AGAIN
         echo x >>.git/config && echo LOST; true"
     run_as_user git config from.outside yes
     wait "$JOB"

@@ -8,7 +8,7 @@ setup() {
     needs tmux
     scratch_make user
     cd "$SCRATCH" || return
-    TMUX_SOCKET=brigtest-$$-$BATS_TEST_NUMBER
+    TMUX_SOCKET=$LIB_USER-$$-$BATS_TEST_NUMBER
     screen new-session -d -s t -x 90 -y 30 \
         "exec bash -c '. \"$LIB_DIR/lib.bash\"; run_as_user env PS1=\"% \" TERM=screen BRIG=\"$BRIG\" \
             NO_COLOR=1 HISTFILE= bash --norc --noprofile -i'"
@@ -40,29 +40,29 @@ type_line() {
     screen send-keys -t t Enter
 }
 
-# shows REGEX: waits until a line of the screen matches, half a minute at most.
+# shows REGEX: waits until a line of the screen matches.
 shows() {
-    local i
-    for ((i = 0; i < 300; i++)); do
-        screen capture-pane -p -J -t t | grep -qE -- "$1" && return
-        read -r -t 0.1 <> <(:) || true
-    done
-    echo "not on the screen: $1" >&2
-    screen capture-pane -p -t t >&2
-    return 1
+    await on_screen "$1" || {
+        screen capture-pane -p -t t >&2
+        return 1
+    }
+}
+
+on_screen() {
+    screen capture-pane -p -J -t t | grep -qE -- "$1"
 }
 
 # prompt: waits until the shell asks for the next line. What is typed before brig has ended is the
 # jail's.
 prompt() {
-    local i
-    for ((i = 0; i < 300; i++)); do
-        [[ $(screen capture-pane -p -J -t t | grep . | tail -n 1) =~ (^|\^C)%\ *$ ]] && return
-        read -r -t 0.1 <> <(:) || true
-    done
-    echo "no prompt on the screen:" >&2
-    screen capture-pane -p -t t >&2
-    return 1
+    await is_prompt || {
+        screen capture-pane -p -t t >&2
+        return 1
+    }
+}
+
+is_prompt() {
+    [[ $(screen capture-pane -p -J -t t | grep . | tail -n 1) =~ (^|\^C)%\ *$ ]]
 }
 
 @test "the command has a terminal, and it is not the host's" {
@@ -227,12 +227,7 @@ prompt() {
     type_line "\$BRIG -m sealed sh -c 'trap \"echo gone >\$PWD/hup; exit\" HUP; echo ready; while :; do sleep 1; done'"
     shows '^ready$'
     screen kill-server
-    local i
-    for ((i = 0; i < 300; i++)); do
-        [ ! -e "$SCRATCH/hup" ] || return 0
-        read -r -t 0.1 <> <(:) || true
-    done
-    return 1
+    await_file "$SCRATCH/hup"
 }
 
 @test "a command that ignores the hang-up is ended with its terminal, unless brig ignores it, too" {
@@ -242,9 +237,12 @@ trap "" HUP TERM
 : >"$1"
 while :; do sleep 0.05; done
 EOF
-    cat >patient <<'EOF'
+    cat >patient <<EOF
+$AWAIT
+EOF
+    cat >>patient <<'EOF'
 : >"$1"
-until [ -e go ]; do sleep 0.05; done
+await_file go
 echo finished >"$1"
 EOF
     # In the foreground; without a terminal of the jail's own; in a group in the background, which
@@ -266,16 +264,16 @@ EOF
         screen new-session -d -s "of-$who" \
             "exec bash -c '. \"$LIB_DIR/lib.bash\"; cd \"$SCRATCH/$who\" && as $who env BRIG=\"$BRIG\" bash runs'"
         for run in foreground plain behind kept; do
-            await "$who/$run"
+            await_file "$who/$run"
         done
         screen kill-session -t "of-$who"
         for run in foreground plain behind; do
-            await "$who/$run.json"
+            await_file "$who/$run.json"
             grep -q '"outcome": *"cancelled"' "$who/$run.json"
         done
         must_fail test -e "$who/kept.json"
         : >"$who/go"
-        await "$who/kept.json"
+        await_file "$who/kept.json"
         [ "$(cat "$who/kept")" = finished ]
     done
 }
@@ -415,8 +413,9 @@ resize() {
     shows '^22 77$'
     prompt
     screen resize-window -t t -x 90 -y 30
-    type_line 'clear; sleep 0.5; stty size' # it has arrived before the next run begins
-    shows '^30 90$'
+    # It has arrived before the next run begins.
+    type_line 'clear; until [ "$(stty size)" = "30 90" ]; do sleep 0.1; done; echo back'
+    shows '^back$'
 }
 
 @test "casual and bare: changes of the window's size arrive" {
@@ -430,11 +429,7 @@ start_run() {
     MODE=$1
     TERMINAL_JAILS="${TERMINAL_JAILS:-} enter-$MODE"
     type_line "clear; (\$BRIG -m $MODE -j enter-$MODE -- sh -c 'echo began >began-$MODE; exec sleep 1000' </dev/null >/dev/null 2>&1 &)"
-    local i
-    for ((i = 0; i < 100; i++)); do
-        [ ! -e "$SCRATCH/began-$MODE" ] || break
-        read -r -t 0.1 <> <(:) || true
-    done
+    await_file "$SCRATCH/began-$MODE"
     prompt
     type_line "clear; J=enter-$MODE"
     prompt
@@ -514,7 +509,7 @@ start_run() {
     start_run bare
     type_line '$BRIG enter $J sleep 1000'
     shows 'enter .J sleep'
-    sleep_started
+    await sleeps_twice
     keys C-z
     shows 'Stopped'
     run_as_user "$BRIG" stop enter-bare
@@ -522,12 +517,7 @@ start_run() {
     shows '^status 137$'
 }
 
-# Waits for the command that was entered.
-sleep_started() {
-    local i
-    for ((i = 0; i < 100; i++)); do
-        ! pgrep -u "$LIB_USER" -f '^sleep 1000' -c | grep -q '[2-9]' || return 0
-        read -r -t 0.1 <> <(:) || true
-    done
-    return 1
+# Whether the command that was entered runs, beside the run's own.
+sleeps_twice() {
+    pgrep -u "$LIB_USER" -f '^sleep 1000' -c | grep -q '[2-9]'
 }

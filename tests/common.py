@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: MIT
+"""What the test programs in Python share: waiting for an event, and the suite's own ordinary user.
+
+A program in a folder of tests/ finds it with
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""
+import os
+import pwd
+import time
+
+SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
+PATIENCE = 60 * SLOW
+
+
+def wait_for(condition, what="a condition", seconds=PATIENCE):
+    """Waits until the condition holds, and gives what it gave. Tests never sleep and hope."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited {seconds} s in vain for {what}"
+        time.sleep(0.01)
+    return found
+
+
+def has_ended(pid):
+    """Whether the process is gone, or a zombie that its parent has not waited for."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def user_ids():
+    """uid and gid of the ordinary user that belongs to this suite, else of nobody."""
+    try:
+        entry = pwd.getpwnam(os.environ["BRIG_TEST_USER"])
+    except KeyError:
+        return 65534, 65534
+    return entry.pw_uid, entry.pw_gid
