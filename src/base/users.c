@@ -111,6 +111,25 @@ bool users_find_in_text(const char *text, size_t length, uid_t uid, char *line,
     return false;
 }
 
+bool users_next_in_text(const char **text, size_t *length, char *line, struct users_user *ret_user)
+{
+    while (*length > 0) {
+        const char *newline = memchr(*text, '\n', *length);
+        size_t size = newline ? (size_t)(newline - *text) : *length;
+        bool fits = size < USERS_LINE_MAX;
+        if (fits) {
+            memcpy(line, *text, size);
+            line[size] = '\0';
+        }
+        size_t step = newline ? size + 1 : size;
+        *text += step;
+        *length -= step;
+        if (fits && parse_user(line, ret_user))
+            return true;
+    }
+    return false;
+}
+
 bool users_group_in_text(const char *text, size_t length, gid_t gid, char *name)
 {
     size_t size = 0;
@@ -238,4 +257,16 @@ bool users_group(gid_t gid, char *name)
         return true;
     size = users_ask_getent("group", gid, text, sizeof text);
     return users_group_in_text(text, size, gid, name);
+}
+
+bool users_any(bool (*match)(const struct users_user *user, void *arg), void *arg)
+{
+    char text[USERS_FILE_MAX], line[USERS_LINE_MAX];
+    const char *rest = text;
+    size_t length = read_file("/etc/passwd", text, sizeof text);
+    struct users_user user;
+    while (users_next_in_text(&rest, &length, line, &user))
+        if (match(&user, arg))
+            return true;
+    return false;
 }

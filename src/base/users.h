@@ -23,6 +23,9 @@ struct users_user {
 bool users_find_in_text(const char *text, size_t length, uid_t uid, char *line,
                         struct users_user *ret_user);
 
+/* Takes the next user from the text of a passwd file, as above; false at its end. Pure. */
+bool users_next_in_text(const char **text, size_t *length, char *line, struct users_user *ret_user);
+
 /* The name of gid in the text of a group file, copied to `name` (of USERS_LINE_MAX bytes). Pure. */
 bool users_group_in_text(const char *text, size_t length, gid_t gid, char *name);
 
@@ -34,3 +37,6 @@ bool users_group(gid_t gid, char *name);
 /* The answer of `getent DATABASE ID` (passwd or group), cut at `max` bytes and without a NUL: its
  * length, 0 if there is none in time. */
 size_t users_ask_getent(const char *database, unsigned id, char *text, size_t max);
+
+/* Whether the function returns true for one of the users in /etc/passwd. */
+bool users_any(bool (*match)(const struct users_user *user, void *arg), void *arg);

@@ -155,7 +155,7 @@ static void leave_out_cwd(struct settings_scan *scan)
     if (scan->nocwd || !getcwd(cwd, sizeof cwd))
         return;
     identity_find(&identity);
-    scan->nocwd = workdir_is_precious(cwd, &identity);
+    scan->nocwd = workdir_is_precious(cwd, &identity) || workdir_is_foreign(cwd, &identity);
     if (scan->nocwd)
         message_note("the working directory '%s' is not granted unless it is asked for: this is "
                      "what holds with -D",

@@ -238,6 +238,10 @@ static int grant_repository(struct protect_scan *scan, const struct protect_root
     if (worktree.kind == WORKTREE_LINKED && workdir_is_precious(worktree.common, identity)) {
         worktree.kind = WORKTREE_FOREIGN;
         worktree.why = "which is or holds a whole home directory";
+    } else if (worktree.kind == WORKTREE_LINKED && workdir_is_foreign(worktree.common, identity) &&
+               !workdir_is_foreign(root->path, identity)) {
+        worktree.kind = WORKTREE_FOREIGN;
+        worktree.why = "which belongs to another user";
     }
     if (worktree.kind == WORKTREE_FOREIGN) {
         message_warning("'%s/.git' names a repository%s%s, %s: it is not granted. If it is "

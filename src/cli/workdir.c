@@ -67,6 +67,46 @@ static bool is_of_system(const char *cwd)
     return false;
 }
 
+/* The user for whom brig acts. */
+static uid_t acting_user(const struct identity *identity)
+{
+    return identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+}
+
+struct home_search {
+    const char *path;
+    const struct stat *here;
+    char parent[PATH_LENGTH_MAX + 1]; /* of the home before: most homes are in one directory */
+};
+
+static bool is_home_of(const struct users_user *user, void *arg)
+{
+    struct home_search *search = arg;
+    struct stat home;
+    const char *slash = strrchr(user->home, '/');
+    if (user->home[0] != '/' || stat(user->home, &home) < 0 || !S_ISDIR(home.st_mode))
+        return false;
+    if (same_directory(&home, search->here) || path_is_beneath(search->path, user->home))
+        return true;
+    size_t length = (size_t)(slash - user->home);
+    if (length == 0 || length >= sizeof search->parent ||
+        (strncmp(search->parent, user->home, length) == 0 && !search->parent[length]))
+        return false;
+    memcpy(search->parent, user->home, length);
+    search->parent[length] = 0;
+    return holds_home(search->here, search->parent);
+}
+
+/* Whether a directory is or holds the home of anyone in /etc/passwd. One's own directories hold no
+ * other user's home, so that most runs need not look; but /home is root's. */
+static bool holds_any_home(const char *path, const struct stat *here,
+                           const struct identity *identity)
+{
+    uid_t user = acting_user(identity);
+    struct home_search search = {.path = path, .here = here};
+    return (user == 0 || here->st_uid != user) && users_any(is_home_of, &search);
+}
+
 bool workdir_is_precious(const char *path, const struct identity *identity)
 {
     struct stat here;
@@ -77,17 +117,68 @@ bool workdir_is_precious(const char *path, const struct identity *identity)
     const char *home = getenv("HOME");
     bool other =
         home && home[0] == '/' && !(identity->host_home && strcmp(home, identity->host_home) == 0);
-    if (other && holds_home(&here, home))
+    if ((other && holds_home(&here, home)) || holds_any_home(path, &here, identity))
         return true;
     /* Where no home exists the walk has not come past the root. */
     struct stat root;
     return !identity->host_home && stat("/", &root) == 0 && same_directory(&here, &root);
 }
 
+/* An id that a user namespace does not map looks like this one, and is root's most often. */
+#define WORKDIR_UNMAPPED_UID 65534
+
+/* The directory on the way to the path, or itself, that belongs to another user, if root acts for
+ * itself; its length, or 0. Whoever owns it decides what the path leads to. */
+static size_t find_foreign(const char *path, const struct identity *identity, uid_t *ret_owner)
+{
+    char part[PATH_LENGTH_MAX + 1];
+    size_t length = strlen(path);
+    if (acting_user(identity) != 0 || length >= sizeof part)
+        return 0;
+    memcpy(part, path, length + 1);
+    for (; length > 0; length--) {
+        struct stat info;
+        if (part[length] && part[length] != '/')
+            continue;
+        part[length] = 0;
+        if (stat(part, &info) == 0 && info.st_uid != 0 && info.st_uid != WORKDIR_UNMAPPED_UID) {
+            *ret_owner = info.st_uid;
+            return length;
+        }
+    }
+    return 0;
+}
+
+bool workdir_is_foreign(const char *path, const struct identity *identity)
+{
+    uid_t owner;
+    return find_foreign(path, identity, &owner) > 0;
+}
+
+static int refuse_foreign(const char *cwd, const struct identity *identity, struct brig_error *err)
+{
+    uid_t owner = 0;
+    size_t length = find_foreign(cwd, identity, &owner);
+    char line[USERS_LINE_MAX], name[USERS_LINE_MAX];
+    struct users_user user;
+    if (users_find(owner, line, &user))
+        (void)snprintf(name, sizeof name, "%s", str_shown(user.name).text);
+    else
+        (void)snprintf(name, sizeof name, "uid %u", (unsigned)owner);
+    struct str_shown shown = str_shown(cwd);
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "you are root, and the working directory '%s' %s another user, %s, so it is "
+                     "not granted. Run brig as that user, or use -D to run without the directory, "
+                     "or -d '%s' to grant it",
+                     shown.text, cwd[length] ? "is in a directory of" : "belongs to", name,
+                     shown.text);
+}
+
 int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
                   struct brig_error *err)
 {
-    if (workdir_is_precious(settings->cwd, identity)) {
+    if (workdir_is_precious(settings->cwd, identity) ||
+        workdir_is_foreign(settings->cwd, identity)) {
         *ret_held_back = true;
         return 0;
     }
@@ -104,7 +195,7 @@ int workdir_grant(struct settings *settings, const struct identity *identity, bo
 void workdir_tell(const struct settings *settings, const struct identity *identity)
 {
     const struct brig_policy *policy = settings->policy;
-    uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    uid_t user = acting_user(identity);
     struct stat info;
     if (user == 0 || stat(settings->cwd, &info) < 0 || info.st_uid == user)
         return;
@@ -142,6 +233,8 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "the working directory is '/', which is never granted. Go into a "
                              "project, or use -D to run without it, with --view host to read it");
+        if (!workdir_is_precious(settings->cwd, identity))
+            return refuse_foreign(settings->cwd, identity, err);
         return brig_fail(
             err, BRIG_E_INVALID, 0,
             "the working directory '%s' is or holds a whole home directory or belongs to "

@@ -12,11 +12,14 @@ struct settings;
 /* Of the rule that grants it. */
 #define WORKDIR_ORIGIN "working directory"
 
-/* Whether a directory is, or holds, a home directory, or belongs to the system or to everybody. */
+/* Whether a directory is, or holds, the home directory of any user, or belongs to the system or to everybody. */
 bool workdir_is_precious(const char *path, const struct identity *identity);
 
-/* Before the options: grants the working directory unless it is, or holds, a home directory, which
- * is then said in *ret_held_back (a whole home may still be asked for by an option). */
+/* Whether brig acts for root, and the directory, or one on the way to it, belongs to another user. */
+bool workdir_is_foreign(const char *path, const struct identity *identity);
+
+/* Before the options: grants the working directory unless it is precious or foreign, which is then
+ * said in *ret_held_back (it may still be asked for by an option). */
 int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
                   struct brig_error *err);
 

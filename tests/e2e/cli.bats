@@ -22,6 +22,11 @@ brig() {
     run_as_user "$BRIG" "$@"
 }
 
+# in_directory FOLDER COMMAND...: run there.
+in_directory() {
+    (cd "$1" && "${@:2}")
+}
+
 # brig_in FOLDER ARGS...: started there.
 brig_in() {
     local folder=$1
@@ -203,6 +208,55 @@ brig_in() {
     must brig_in "$home" -D true
     must brig_in "$home" -d . true
     must brig_in "$home" -r . true
+}
+
+@test "the whole home of another user is granted only when asked for" {
+    lib_is_root || cannot "only root can make a user"
+    local home=$SCRATCH/other
+    # Of somebody in the file of users, whom brig need not know otherwise.
+    mkdir -m 0777 "$home" "$home/project"
+    ln -s "$home" "$SCRATCH/alias"
+    sed "\$ a brigother:x:1234567:1234567::$SCRATCH/alias:/bin/sh" /etc/passwd >passwd
+    chown 1234567 "$home" "$home/project"
+    with_passwd() {
+        unshare --mount bash -c 'mount --bind "$1/passwd" /etc/passwd && cd "$2" && shift 2 && . "$1" && shift && "$@"' \
+            - "$SCRATCH" "$1" "$LIB_DIR/lib.bash" "${@:2}"
+    }
+    must_exit 125 with_passwd "$home" as user "$BRIG" -m sealed true
+    output_has "home directory"
+    output_has "-d '$home'"
+    must_exit 125 with_passwd "$home" as root "$BRIG" -m sealed true
+    output_has "home directory"
+    # What is in it is not it, and asking helps.
+    must with_passwd "$home/project" as user "$BRIG" -m sealed true
+    must with_passwd "$home" as user "$BRIG" -m sealed -D true
+    must with_passwd "$home" as user "$BRIG" -m sealed -d . touch asked
+    must with_passwd "$home" as root "$BRIG" -m sealed -d . rm asked
+}
+
+@test "root does not grant another user's directory unless asked" {
+    lib_is_root || cannot "only root is root"
+    local uid below
+    uid=$(id -u "$LIB_USER")
+    chmod 0755 "$SCRATCH"
+    run_as_user mkdir of-user
+    mkdir of-user/of-root
+    for below in of-user of-user/of-root; do
+        must_exit 125 in_directory "$below" as root "$BRIG" -m sealed true
+        output_has "you are root"
+        output_has "another user, $LIB_USER"
+        output_has "-d '$SCRATCH/$below'"
+        must in_directory "$below" as root "$BRIG" -m sealed -D true
+        must in_directory "$below" as root "$BRIG" -m sealed -d . touch asked
+        rm "$below/asked"
+        run in_directory "$below" as root "$BRIG" why -m sealed .
+        output_has "what holds with -D"
+    done
+    # Root for that user, the user, and root in a directory of its own.
+    must in_directory of-user env SUDO_UID="$uid" SUDO_GID="$(id -g "$LIB_USER")" "$BRIG" -m sealed touch for-user
+    must in_directory of-user as user "$BRIG" -m sealed rm for-user
+    scratch_make root
+    must in_directory "$SCRATCH" as root "$BRIG" -m sealed touch made
 }
 
 @test "a home is recognised by identity when HOME says so through a link" {

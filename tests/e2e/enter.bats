@@ -25,11 +25,12 @@ teardown() {
 # start WHO NAME OPTIONS… -- CMD…: a run in the background that says when it is there; RUN is its brig.
 # What it prints is in $SCRATCH/out-NAME.
 start() {
-    local who=$1 name=$2
+    local who=$1 name=$2 own=()
     shift 2
+    [ "$who" != root ] || own=(-d .) # the directory is the user's
     : >"$SCRATCH/out-$name"
     JAILS="$JAILS $who:$name"
-    by "$who" -j "$name" "$@" </dev/null >"$SCRATCH/out-$name" 2>&1 3>&- &
+    by "$who" -j "$name" "${own[@]}" "$@" </dev/null >"$SCRATCH/out-$name" 2>&1 3>&- &
     is_ready "$name" $!
 }
 

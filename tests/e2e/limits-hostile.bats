@@ -9,7 +9,7 @@ load limited
 
 setup() {
     needs python3
-    scratch_make user
+    scratch_make root
     cd "$SCRATCH" || return
     write_tools
 }

@@ -10,7 +10,7 @@ load limited
 
 setup() {
     needs python3
-    scratch_make user
+    scratch_make root
     cd "$SCRATCH" || return
 }
 

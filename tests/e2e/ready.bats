@@ -271,9 +271,9 @@ PYTHON
     jail root rooted
     local before
     before=$(preparers_of 0,1900000000)
-    must by root -m casual -j rooted -- true
-    must by root -m casual -j rooted -- sh -c "$LOOK"
-    must by root -m casual -j rooted -- true
+    must by root -m casual -j rooted -d . -- true
+    must by root -m casual -j rooted -d . -- sh -c "$LOOK"
+    must by root -m casual -j rooted -d . -- true
     [ "$(preparers_of 0,1900000000)" = "$before" ]
 }
 

@@ -7,7 +7,7 @@ load lib
 
 setup() {
     lib_is_root || cannot "it takes root to share mounts"
-    scratch_make user
+    scratch_make root
     cd "$SCRATCH" || return
 }
 

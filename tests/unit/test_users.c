@@ -47,6 +47,28 @@ static void test_users(void)
     tap_is_str(find(wide, 3), "ok", "a line longer than the limit is passed over");
 }
 
+static void test_each(void)
+{
+    static const char passwd[] = "root:x:0:0::/root:/bin/sh\n"
+                                 "broken:x:1\n"
+                                 "\n"
+                                 "ann:x:1000:1001::/home/ann:/bin/zsh";
+    const char *rest = passwd;
+    size_t length = strlen(passwd);
+    char line[USERS_LINE_MAX];
+    struct users_user user;
+    tap_ok(users_next_in_text(&rest, &length, line, &user) && strcmp(user.home, "/root") == 0,
+           "the first user comes first");
+    tap_ok(users_next_in_text(&rest, &length, line, &user) && strcmp(user.home, "/home/ann") == 0,
+           "broken lines are passed over, and the last needs no newline");
+    tap_ok(!users_next_in_text(&rest, &length, line, &user), "then there are no more");
+}
+
+static bool has_uid(const struct users_user *user, void *arg)
+{
+    return user->uid == *(const uid_t *)arg;
+}
+
 static void test_groups(void)
 {
     static const char group[] = "root:x:0:\n"
@@ -73,6 +95,10 @@ static void test_system(void)
     tap_ok(users_group(0, name) && strcmp(name, "root") == 0, "and so has its group");
     tap_ok(!users_find(4294901234U, line, &user), "nobody has a uid out of the way");
     tap_ok(!users_group(4294901234U, name), "nor such a group");
+    uid_t wanted = 0;
+    tap_ok(users_any(has_uid, &wanted), "root is in the file of users");
+    wanted = 4294901234U;
+    tap_ok(!users_any(has_uid, &wanted), "such a uid is not");
 }
 
 /* What getent answers is read: it knows of root as well. */
@@ -91,6 +117,7 @@ static void test_getent(void)
 int main(void)
 {
     test_users();
+    test_each();
     test_groups();
     test_system();
     test_getent();
