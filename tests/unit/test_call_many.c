@@ -7,10 +7,8 @@
 #include "call_support.h"
 
 #define THREADS 8
-#define CALLS_PER_THREAD 200
-#define LEAK_CALLS (SANITIZED ? 300 : 10000)
 #define LEAK_CALLS_FULL (SANITIZED ? 30 : 300)
-#define LEAK_BYTES (4 << 20) /* a tenth of what one leaked page a call would come to */
+#define LEAK_BYTES (4 << 20) /* half of what one leaked page a call would come to */
 
 /* ---- Threads ------------------------------------------------------------------------------ */
 
@@ -323,15 +321,15 @@ static void test_confine_self(void)
 
 static unsigned leak_calls(void)
 {
-    const char *calls = getenv("CALLS");
-    return calls ? (unsigned)strtoul(calls, NULL, 10) : LEAK_CALLS;
+    return SANITIZED || await_slowness() > 1 ? 300 : (unsigned)tap_rounds(2000, 10000);
 }
 
 int main(int argc, char **argv)
 {
     bool quick = argc > 1 && strcmp(argv[1], "threads") == 0; /* what ThreadSanitizer is for */
-    test_threads(false, CALLS_PER_THREAD);
-    test_threads(true, 200);
+    unsigned calls = (unsigned)tap_rounds(50, 200);
+    test_threads(false, calls);
+    test_threads(true, calls);
     if (quick)
         return tap_done();
     for (int namespaces = 0; namespaces < 2; namespaces++) {
@@ -341,6 +339,6 @@ int main(int argc, char **argv)
     test_endings();
     test_confine_self();
     test_leaks(false, leak_calls());
-    test_leaks(true, LEAK_CALLS_FULL);
+    test_leaks(true, (unsigned)tap_rounds(LEAK_CALLS_FULL / 3, LEAK_CALLS_FULL));
     return tap_done();
 }

@@ -102,10 +102,9 @@ static void test_returned(void)
     for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++)
         tap_ok(returned_write(path, wrong[i], "x", 1, NULL) < 0, "'%s' is not written", wrong[i]);
     tap_ok(access("x", F_OK) < 0, "nothing was written beside it");
-    (void)!symlink("/tmp", "out/link");
+    (void)!symlink("..", "out/link");
     (void)!symlink("../secret", "out/file");
-    tap_ok(returned_write(path, "link/test-client-x", "x", 1, NULL) < 0 &&
-               access("/tmp/test-client-x", F_OK) < 0,
+    tap_ok(returned_write(path, "link/linked", "x", 1, NULL) < 0 && access("linked", F_OK) < 0,
            "a link to a directory is not followed");
     tap_ok(returned_write(path, "file", "x", 1, NULL) < 0 && access("secret", F_OK) < 0,
            "nor one to a file");

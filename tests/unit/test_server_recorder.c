@@ -322,7 +322,8 @@ static void test_rows(void)
 static void test_killed(void)
 {
     unsigned next = 1000, tag = 0;
-    for (int round = 0; round < 8; round++) {
+    const int rounds = tap_rounds(3, 8);
+    for (int round = 0; round < rounds; round++) {
         if (!start_recorder(NULL))
             tap_bail("start");
         for (int i = 0; i < 60; i++) {
@@ -335,7 +336,7 @@ static void test_killed(void)
             (void)send_begin(5000000 + next + (unsigned)i, ++tag); /* nobody was told of these */
         kill_recorder();
     }
-    tap_ok(start_recorder(NULL), "killed eight times, it starts");
+    tap_ok(start_recorder(NULL), "killed %d times, it starts", rounds);
     unsigned missing = 0;
     for (unsigned i = 1000; i < next; i++)
         missing += !strstr(get(i), "\"status\":\"ok\"");
@@ -432,6 +433,8 @@ static void test_confined(void)
     tap_ok(drain_recorder(), "it ends");
 }
 
+static char outside[64];
+
 static int attempt(int number)
 {
     char path[128];
@@ -444,7 +447,7 @@ static int attempt(int number)
     case 2:
         return open("/etc/hostname", O_RDONLY | O_CLOEXEC);
     case 3:
-        return open("/tmp/test-recorder-outside", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        return open(outside, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     case 4:
         return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     case 5:
@@ -473,9 +476,10 @@ static void test_walls(void)
     static const char *const names[] = {"writing in the spool", "a memfd",  "reading elsewhere",
                                         "writing elsewhere",    "a socket", "running a program",
                                         "a new process"};
+    (void)snprintf(outside, sizeof outside, "/tmp/test-recorder-outside-%d", (int)getpid());
     for (int i = 0; i < (int)ARRAY_LENGTH(names); i++) {
         tap_is_int(outcome(i, false), 0, "%s works for others", names[i]);
-        (void)unlink("/tmp/test-recorder-outside");
+        (void)unlink(outside);
         tap_is_int(outcome(i, true), i < 2 ? 0 : 1, "%s %s for the recorder", names[i],
                    i < 2 ? "works" : "does not work");
     }
@@ -569,24 +573,25 @@ static void test_full_disk(void)
 static void test_postgres(void)
 {
     unsigned next = 1, tag = 0;
+    const unsigned many = (unsigned)tap_rounds(40, 200);
     if (!postgres_make())
         return;
     config.database.store = STORE_POSTGRES;
     config.database.dsn = postgres.dsn;
     tap_ok(start_recorder(NULL), "it starts although PostgreSQL does not run");
     tap_ok(wait_status("\"status\":\"unavailable\""), "and says so");
-    tap_ok(load(&next, &tag, 200), "rows are stored all the same");
+    tap_ok(load(&next, &tag, many), "rows are stored all the same");
     tap_has_str(get(1), "failed: PostgreSQL cannot be reached", "questions fail");
     tap_ok(postgres_start(), "PostgreSQL starts");
     tap_ok(wait_status("\"status\":\"ok\""), "the front is told");
-    tap_ok(load(&next, &tag, 200), "rows are stored");
+    tap_ok(load(&next, &tag, many), "rows are stored");
     tap_has_str(get(1), "\"status\":\"ok\"", "the first is there");
     tap_ok(postgres_stop("immediate"), "PostgreSQL crashes");
-    tap_ok(load(&next, &tag, 200), "rows are stored all the same");
+    tap_ok(load(&next, &tag, many), "rows are stored all the same");
     tap_ok(wait_status("\"status\":\"unavailable\""), "the front is told");
     kill_recorder();
     tap_ok(start_recorder(NULL), "the recorder is killed, and starts");
-    tap_ok(load(&next, &tag, 200), "rows are stored all the same");
+    tap_ok(load(&next, &tag, many), "rows are stored all the same");
     tap_ok(postgres_start(), "PostgreSQL starts again");
     tap_ok(wait_status("\"status\":\"ok\""), "the front is told");
     (void)await(count_rows("ok") >= next - 1);

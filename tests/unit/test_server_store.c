@@ -320,12 +320,17 @@ static void test_refused(void)
 
 static void test_forget(void)
 {
-    for (unsigned i = 0; i < STORE_FORGET_MAX + 10; i++) {
-        struct row row = begin_row(100000 + i, "old");
-        row.created_ns = 1000 + i;
-        if (store_of->apply(store, &row, 1, NULL) < 0)
+    struct row rows[(STORE_FORGET_MAX + 10) / 10];
+    for (unsigned batch = 0; batch < 10; batch++) {
+        for (unsigned i = 0; i < ARRAY_LENGTH(rows); i++) {
+            unsigned number = batch * (unsigned)ARRAY_LENGTH(rows) + i;
+            rows[i] = begin_row(100000 + number, "old");
+            rows[i].created_ns = 1000 + number;
+        }
+        if (store_of->apply(store, rows, ARRAY_LENGTH(rows), NULL) < 0)
             tap_fail("apply");
-        row_done(&row);
+        for (unsigned i = 0; i < ARRAY_LENGTH(rows); i++)
+            row_done(&rows[i]);
     }
     tap_is_int(store_of->forget(store, FIRST_NS, NULL), STORE_FORGET_MAX,
                "a thousand are forgotten");
