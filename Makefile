@@ -27,7 +27,7 @@ test: setup-vm ## before every push: check, end to end, bindings, escapes, sanit
 	@tests/run test
 
 test-all: setup-vm ## everything but other kernels: every test in every variant, all of lint, longer fuzzing
-	@FUZZ_SECONDS=$(FUZZ_SECONDS) tests/run all
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) BRIG_THOROUGH=1 tests/run all
 
 test-unit: setup-test ## the unit tests, in the release and the sanitizer builds, as root, a user and in a namespace
 	@tests/run unit
