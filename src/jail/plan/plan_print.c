@@ -392,7 +392,7 @@ static void print_descriptors(struct str *out, const struct plan *plan,
 
 static void print_unenforced(struct str *out, const struct plan *plan)
 {
-    const char *lines[BRIG_UNENFORCED_MAX];
+    const char *lines[BRIG_UNENFORCED_MAX] = {0};
     size_t count = plan->unenforced.count;
     for (size_t i = 0; i < count; i++)
         lines[i] = plan->unenforced.text[i];
