@@ -44,14 +44,15 @@ static int open_number(const char *digits, struct net_watch *watch, struct brig_
 /* Appended to, and never through a symbolic link that a jail may have made. */
 static int open_file(const char *where, const struct brig_policy *policy, struct brig_error *err)
 {
-    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK;
     const char *name = where;
     autoclose int dir_fd = -1;
     bool device = str_starts_with(where, "/dev/");
     int status = device ? 0 : out_path_open(where, policy, &name, &dir_fd, err);
     if (status < 0)
         return brig_wrap(err, status, "--net-log");
-    int fd = openat(device ? AT_FDCWD : dir_fd, name, flags | (device ? 0 : O_NOFOLLOW), LOG_MODE);
+    int fd = openat(device ? AT_FDCWD : dir_fd, name, flags | O_CLOEXEC | (device ? 0 : O_NOFOLLOW),
+                    LOG_MODE);
     if (fd < 0)
         return brig_fail(err, BRIG_E_INVALID, errno, "--net-log: cannot write '%s'",
                          str_shown(where).text);
