@@ -63,9 +63,7 @@ static int check_jail(const struct side *side, struct jails_place *place, struct
         return status;
     struct jail_info jail;
     int found = jails_find(place->storage, side->jail, place->uid, &jail, err);
-    return found != 0 ? found
-                      : brig_fail(err, BRIG_E_INVALID, 0, "there is no jail '%s'; see brig list",
-                                  side->jail);
+    return found != 0 ? found : jails_fail_unknown(place, cmd_cp.name, side->jail, err);
 }
 
 /* Becomes `brig run … cp …`: the system's cp, not one that the jail may have in its home, with

@@ -132,9 +132,7 @@ static int say_none(const struct jails_place *place, const char *jail, struct br
     struct jail_info info;
     int known = jails_find(place->storage, jail, place->uid, &info, NULL);
     if (known <= 0)
-        return brig_fail(err, BRIG_E_NOT_FOUND, 0,
-                         "there is no jail '%s', and nothing runs under that name; see brig list",
-                         jail);
+        return jails_fail_unknown(place, cmd_enter.name, jail, err);
     if (info.state.pid_count > 0)
         return brig_fail(err, BRIG_E_STATE, 0,
                          "what runs in the jail '%s', process %d, cannot be entered. If root "

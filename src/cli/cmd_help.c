@@ -9,6 +9,8 @@ static int run_help(const struct app *app, int argc, char **argv)
     if (argc == 1)
         return help_print();
     const struct command *command = command_find(argv[1]);
+    if (!command && argc == 2 && command_suggest(argv[1]))
+        return APP_FAILED;
     if (!command || argc > 2)
         return command_refuse(&cmd_help, argc, argv, command ? 2 : 1);
     return help_print_command(command);

@@ -147,9 +147,8 @@ static int check_jail(const struct jails_place *place, const char *name, struct 
     identity_enter(&place->identity);
     status = jails_find(place->storage, name, place->uid, &jail, err);
     identity_leave(&place->identity);
-    return status != 0
-               ? (status < 0 ? status : 0)
-               : brig_fail(err, BRIG_E_INVALID, 0, "there is no jail '%s'; see brig list", name);
+    return status != 0 ? (status < 0 ? status : 0)
+                       : jails_fail_unknown(place, cmd_mask.name, name, err);
 }
 
 static int hide_now(struct jails_place *place, const struct wanted *wanted,

@@ -16,9 +16,7 @@ static int remove_jail(const struct jails_place *place, const char *name, struct
     struct jail_info jail;
     int found = jails_find(place->storage, name, place->uid, &jail, err);
     if (found <= 0)
-        return found < 0 ? found
-                         : brig_fail(err, BRIG_E_INVALID, 0, "there is no jail '%s'; see brig list",
-                                     name);
+        return found < 0 ? found : jails_fail_unknown(place, cmd_rm.name, name, err);
     status = jails_remove(place->storage, name, place->uid, err);
     return status == BRIG_E_STATE ? brig_advise(err, status, "End that first: brig stop %s", name)
                                   : status;

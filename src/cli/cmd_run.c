@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/write.h"
 #include "cli/command.h"
@@ -154,7 +155,15 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
     return status;
 }
 
-/* The commonest stumble: a program that the caller's PATH has and the jail has not. */
+/* A verb of brig's that was mistyped. */
+static void advise_verb(const char *name, struct brig_error *err)
+{
+    struct nearest nearest;
+    command_nearest(name, &nearest);
+    (void)nearest_advise(&nearest, "brig ", err->code, err);
+}
+
+/* The commonest mistake: a program that the caller's PATH has and the jail has not. */
 static void advise_not_found(const char *name, char **envp, struct brig_error *err)
 {
     const char *path = NULL;
@@ -177,6 +186,7 @@ static void advise_not_found(const char *name, char **envp, struct brig_error *e
         }
         path += length + (path[length] == ':');
     }
+    advise_verb(name, err);
 }
 
 static int run_command(struct setup *setup, const char *const *argv, char **envp,

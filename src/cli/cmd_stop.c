@@ -97,9 +97,7 @@ static int check(const struct jails_place *place, const char *name, struct brig_
     int status = jails_check_name(name, err);
     if (status == 0)
         status = jails_find(place->storage, name, place->uid, &jail, err);
-    return status != 0
-               ? status
-               : brig_fail(err, BRIG_E_INVALID, 0, "there is no jail '%s'; see brig list", name);
+    return status != 0 ? status : jails_fail_unknown(place, cmd_stop.name, name, err);
 }
 
 /* What a user's holder says is signalled with the user's rights alone. */

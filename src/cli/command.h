@@ -2,7 +2,10 @@
 /* Verbs of the command line: each is a descriptor, defined in a file of its own (cmd_<verb>.c). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+
+struct nearest;
 
 /* The status of everything that is brig's own failure, not the command's. */
 #define APP_FAILED 125
@@ -54,6 +57,11 @@ extern const struct command *const commands[];
 
 /* The verb of this name, or NULL. */
 const struct command *command_find(const char *name);
+
+/* The verb that a word is nearest to; see base/nearest.h. */
+void command_nearest(const char *word, struct nearest *ret_nearest);
+/* Says which verb may have been meant, if one is near. */
+bool command_suggest(const char *word);
 
 /* Says that a verb does not know argv[index] and how to run a program of the verb's name instead.
  * Returns APP_FAILED, for `return command_refuse(…)`. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -173,15 +174,26 @@ static bool on_expands(void *context, const char *name)
     return row && option_expands(row);
 }
 
+static int fail_unknown(const char *name, struct brig_error *err)
+{
+    struct nearest nearest;
+    nearest_begin(&nearest, name);
+    for (int i = 0; i < OPTION_COUNT_; i++)
+        if (option_rows[i].group != OPTION_GROUP_RUN)
+            nearest_offer(&nearest, option_rows[i].long_name, strlen(option_rows[i].long_name));
+    (void)brig_fail(err, BRIG_E_INVALID, 0, "unknown directive '%s'", str_shown(name).text);
+    return nearest.best[0] ? nearest_advise(&nearest, "", BRIG_E_INVALID, err)
+                           : brig_advise(err, BRIG_E_INVALID, "See brig.conf(5)");
+}
+
 static int check_form(const struct option_row *row, const struct conf_directive *directive,
                       struct brig_error *err)
 {
     if (!row)
-        return brig_fail(err, BRIG_E_INVALID, 0, "unknown directive '%s'; see brig.conf(5)",
-                         str_shown(directive->name).text);
+        return fail_unknown(directive->name, err);
     if (row->group == OPTION_GROUP_RUN)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is for the command line alone, as --%s: it is no directive",
+                         "'%s' cannot stand in a file; give it on the command line, as --%s",
                          row->long_name, row->long_name);
     if (row->metavar && !directive->value)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' needs a value: %s %s", row->long_name,
@@ -197,8 +209,7 @@ static int check_value(const struct reading *r, const struct option_row *row, co
                        struct brig_error *err)
 {
     if (row->id == OPTION_MODE && policy_mode_parse(value) < 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "mode: '%s' is none of %s", str_shown(value).text,
-                         policy_mode_choices());
+        return brig_wrap(err, nearest_fail(value, policy_mode_choices(), err), "mode");
     if (r->layer == CONFIG_PROJECT)
         return project_check(row, value, err);
     if (row->id != OPTION_JAIL)

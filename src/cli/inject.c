@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/settings.h"
@@ -74,8 +75,8 @@ static const struct {
 static int refuse_source(const char *text, struct brig_error *err)
 {
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "'%s' is no source of a secret: env:VARIABLE, file:PATH, fd:NUMBER or "
-                     "cmd:COMMAND, with bearer: or basic:USER: before it if need be",
+                     "'%s' does not say where the secret comes from: write env:VARIABLE, "
+                     "file:PATH, fd:NUMBER or cmd:COMMAND, after bearer: or basic:USER: if needed",
                      str_shown(text).text);
 }
 
@@ -127,13 +128,13 @@ static int add_words(const char *words[INJECT_WORDS_MAX + 1], char *list, struct
     return status;
 }
 
+#define WORDS "url=, upstream=, methods=, path=, strip= and ca="
+
 static int parse_word(char *word, struct inject_spec *spec, struct brig_error *err)
 {
     char *value = strchr(word, '=');
     if (!value)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is none of url=, upstream=, methods=, path=, strip= and ca=",
-                         str_shown(word).text);
+        return nearest_fail(word, WORDS, err);
     *value++ = '\0';
     if (strcmp(word, "url") == 0)
         spec->variable = value;
@@ -148,9 +149,7 @@ static int parse_word(char *word, struct inject_spec *spec, struct brig_error *e
     else if (strcmp(word, "strip") == 0)
         return add_words(spec->strip, value, err);
     else
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s=' is none of url=, upstream=, methods=, path=, strip= and ca=",
-                         str_shown(word).text);
+        return nearest_fail(word, WORDS, err);
     return 0;
 }
 
@@ -191,13 +190,12 @@ static int parse_first(char **rest, struct inject_spec *spec, struct brig_error 
 {
     char *text = spec->text, *name = next_word(rest);
     if (!name)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'' names nothing to inject a credential for");
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the value is empty; write NAME HEADER=SOURCE, or @PRESET");
     if (name[0] == '@') {
         const struct inject_spec *preset = find_preset(name);
         if (!preset)
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "'%s' is none of @anthropic, @openai, @github, @npm and @pypi",
-                             str_shown(name).text);
+            return nearest_fail(name, "@anthropic, @openai, @github, @npm and @pypi", err);
         *spec = *preset;
         spec->text = text;
         return 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -49,6 +50,31 @@ int jails_place_find(struct jails_place *ret_place, struct brig_error *err)
     ret_place->uid = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
     ret_place->stranger = geteuid() == 0 ? policy_stranger_uid(ret_place->uid) : (uid_t)-1;
     return find_storage(identity, ret_place->storage, sizeof ret_place->storage, err);
+}
+
+static int offer(void *context, const struct jail_info *jail, struct brig_error *err)
+{
+    (void)err;
+    nearest_offer(context, jail->name, strlen(jail->name));
+    return 0;
+}
+
+int jails_fail_unknown(const struct jails_place *place, const char *verb, const char *name,
+                       struct brig_error *err)
+{
+    struct nearest nearest;
+    if (name[0] == '-')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "brig %s has no option '%s', and there is no jail of that name. See brig "
+                         "%s --help",
+                         verb, str_shown(name).text, verb);
+    nearest_begin(&nearest, name);
+    identity_enter(&place->identity);
+    (void)jails_each(place->storage, place->uid, false, offer, &nearest, NULL);
+    identity_leave(&place->identity);
+    (void)brig_fail(err, BRIG_E_INVALID, 0, "there is no jail '%s'", str_shown(name).text);
+    return nearest.best[0] ? nearest_advise(&nearest, "", BRIG_E_INVALID, err)
+                           : brig_advise(err, BRIG_E_INVALID, "See brig list");
 }
 
 int jails_become_user(struct jails_place *place, struct brig_error *err)

@@ -20,6 +20,11 @@ int jails_place_find(struct jails_place *ret_place, struct brig_error *err);
  * could have changed. */
 int jails_become_user(struct jails_place *place, struct brig_error *err);
 
+/* Fails because there is no jail of this name, which was given to a verb; with the nearest one, and
+ * BRIG_E_INVALID. */
+int jails_fail_unknown(const struct jails_place *place, const char *verb, const char *name,
+                       struct brig_error *err);
+
 /* Lets go of a jail's mounts and of its /tmp, or with NULL of all jails'. What is still in use stays,
  * and is said to be. */
 int jails_unmount(const char *storage, const char *name, const struct identity *identity,

@@ -2,9 +2,11 @@
 /* Reads options off a command line, by the table in options.h. */
 #include "options.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 
 const struct option_row option_rows[OPTION_COUNT_] = {
 #define OPTION_ROW(id, short_, long_, metavar_, kind_, group_, help_, more_)                       \
@@ -68,7 +70,7 @@ static int next_short(struct options_cursor *cursor, struct option_use *ret_use,
     char letter = *cursor->cluster++;
     struct option_use use = {.row = option_find_short(letter)};
     if (!use.row)
-        return brig_fail(err, BRIG_E_INVALID, 0, "unknown option '-%c'; see brig --help", letter);
+        return brig_fail(err, BRIG_E_INVALID, 0, "unknown option '-%c'. See brig --help", letter);
 
     const char *rest = cursor->cluster;
     if (*rest == '\0' || use.row->metavar)
@@ -84,6 +86,19 @@ static int next_short(struct options_cursor *cursor, struct option_use *ret_use,
     return 1;
 }
 
+static int fail_unknown(const char *word, size_t length, struct brig_error *err)
+{
+    char shown[OPTION_SHOWN_MAX + 1];
+    (void)snprintf(shown, sizeof shown, "%.*s", (int)length, word);
+    struct nearest nearest;
+    nearest_begin(&nearest, shown);
+    for (int i = 0; i < OPTION_COUNT_; i++)
+        nearest_offer(&nearest, option_rows[i].long_name, strlen(option_rows[i].long_name));
+    (void)brig_fail(err, BRIG_E_INVALID, 0, "unknown option '--%s'", shown);
+    return nearest.best[0] ? nearest_advise(&nearest, "--", BRIG_E_INVALID, err)
+                           : brig_advise(err, BRIG_E_INVALID, "See brig --help");
+}
+
 static int next_long(struct options_cursor *cursor, const char *word, struct option_use *ret_use,
                      struct brig_error *err)
 {
@@ -91,8 +106,7 @@ static int next_long(struct options_cursor *cursor, const char *word, struct opt
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     struct option_use use = {.row = option_find_long(word, length)};
     if (!use.row)
-        return brig_fail(err, BRIG_E_INVALID, 0, "unknown option '--%.*s'; see brig --help",
-                         (int)(length < OPTION_SHOWN_MAX ? length : OPTION_SHOWN_MAX), word);
+        return fail_unknown(word, length, err);
 
     if (equals && !use.row->metavar)
         return brig_fail(err, BRIG_E_INVALID, 0, "--%s takes no value, but was given '%.*s'",

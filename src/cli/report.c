@@ -46,15 +46,16 @@ static void report_refused(const struct brig_result *result, const struct brig_p
     char text[REPORT_DURATION_MAX];
     report_size(policy->limits[BRIG_LIMIT_MEMORY_BYTES], text);
     if (result->outcome == BRIG_OOM)
-        message_note("killed: used more than %s of memory; raise it with --memory", text);
+        message_note("killed: out of memory (limit %s); raise it with --memory", text);
     else if (usage->oom_kills > 0)
-        message_note("%llu of its processes were killed: all used more than %s of memory; raise it "
+        message_note("%llu process%s killed: out of memory (limit %s for all of them); raise it "
                      "with --memory",
-                     (unsigned long long)usage->oom_kills, text);
+                     (unsigned long long)usage->oom_kills,
+                     usage->oom_kills == 1 ? " was" : "es were", text);
     if (usage->pids_refused > 0)
-        message_note("%llu times a process or thread was refused: there were %llu; raise it with "
+        message_note("a new process or thread was refused %llu time%s (limit %llu); raise it with "
                      "--pids",
-                     (unsigned long long)usage->pids_refused,
+                     (unsigned long long)usage->pids_refused, usage->pids_refused == 1 ? "" : "s",
                      (unsigned long long)policy->limits[BRIG_LIMIT_PROCESSES]);
     report_size(policy->limits[BRIG_LIMIT_OUTPUT_BYTES], text);
     if (result->out.truncated || result->err.truncated)
@@ -99,6 +100,27 @@ static void report_end(const struct brig_result *result, const struct brig_polic
     }
 }
 
+/* Whether a limit of the policy ended the run. */
+static bool is_limit(enum brig_outcome outcome)
+{
+    switch (outcome) {
+    case BRIG_EXITED:
+    case BRIG_SIGNALLED:
+    case BRIG_SETUP_FAILED:
+    case BRIG_DENIED:
+    case BRIG_CANCELLED:
+        return false;
+    case BRIG_TIMEOUT:
+    case BRIG_CPU_TIMEOUT:
+    case BRIG_OOM:
+    case BRIG_OUTPUT_LIMIT:
+    case BRIG_DISK_LIMIT:
+    case BRIG_PIDS_LIMIT:
+        return true;
+    }
+    return false;
+}
+
 static void report_usage(const struct brig_result *result)
 {
     const struct brig_usage *usage = &result->usage;
@@ -141,12 +163,11 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
                      error_text(denial->sys_errno, text), (unsigned long long)denial->count,
                      denial->count == 1 ? "" : "s");
     }
-    /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
-    bool to_people = isatty(STDERR_FILENO);
-    if (verbose || to_people)
-        report_refused(result, policy);
-    if (verbose ||
-        (to_people && result->outcome != BRIG_SIGNALLED && result->outcome != BRIG_EXITED))
+    /* Limits of ours are always told of, also in the log of a script: the command cannot know of them. A
+     * program that a signal ended, say by Ctrl-C, is the shell's to comment. */
+    report_refused(result, policy);
+    bool to_people = isatty(STDERR_FILENO) && result->outcome != BRIG_SIGNALLED;
+    if (verbose || to_people || is_limit(result->outcome))
         report_end(result, policy);
     if (verbose)
         report_usage(result);

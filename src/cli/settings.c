@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
@@ -16,18 +17,13 @@
 #define PASS_FD_MIN 3
 #define PASS_FD_NUMBER_MAX 255
 
-static int bad_choice(const char *value, const char *choices, struct brig_error *err)
-{
-    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is none of %s", str_shown(value).text, choices);
-}
-
 static int set_view(struct settings *settings, const struct setter *setter, const char *value,
                     struct brig_error *err)
 {
     (void)setter;
     int view = policy_view_parse(value);
     if (view < 0)
-        return bad_choice(value, policy_view_choices(), err);
+        return nearest_fail(value, policy_view_choices(), err);
     if (view == BRIG_VIEW_ROOT)
         return brig_fail(err, BRIG_E_INVALID, 0, "a root directory is given by --root DIR");
     return brig_policy_view(settings->policy, (enum brig_view)view, NULL, err);
@@ -39,7 +35,7 @@ static int set_seccomp(struct settings *settings, const struct setter *setter, c
     (void)setter;
     int profile = policy_seccomp_parse(value);
     if (profile < 0)
-        return bad_choice(value, policy_seccomp_choices(), err);
+        return nearest_fail(value, policy_seccomp_choices(), err);
     return brig_policy_seccomp(settings->policy, (enum brig_seccomp)profile, err);
 }
 
@@ -49,7 +45,7 @@ static int set_on_unsupported(struct settings *settings, const struct setter *se
     (void)setter;
     int what = policy_on_unsupported_parse(value);
     if (what < 0)
-        return bad_choice(value, policy_on_unsupported_choices(), err);
+        return nearest_fail(value, policy_on_unsupported_choices(), err);
     return brig_policy_on_unsupported(settings->policy, (enum brig_on_unsupported)what, err);
 }
 
@@ -59,7 +55,7 @@ static int set_disable(struct settings *settings, const struct setter *setter, c
     (void)setter;
     int layer = policy_layer_parse(value);
     if (layer < 0)
-        return bad_choice(value, policy_layer_choices(), err);
+        return nearest_fail(value, policy_layer_choices(), err);
     return brig_policy_disable(settings->policy, (unsigned)layer, err);
 }
 
@@ -226,7 +222,8 @@ static int set_result(struct settings *settings, const struct setter *setter, co
 {
     (void)setter;
     if (*value == '\0')
-        return brig_fail(err, BRIG_E_INVALID, 0, "'' is no file; give a path or an fd number");
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the value is empty; give a path or the number of a file descriptor");
     settings->result = value;
     return 0;
 }
@@ -390,7 +387,8 @@ int settings_check_jail(const char *name, struct brig_error *err)
     if (length < 1 || length > SETTINGS_JAIL_MAX || name[0] == '.' || strchr(name, '/') ||
         !printable)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is no name for a jail: 1 to %d characters, no '/', no '.' in front",
+                         "'%s' cannot be the name of a jail: a name has 1 to %d characters, no "
+                         "'/', and no '.' in front",
                          str_shown(name).text, SETTINGS_JAIL_MAX);
     return 0;
 }
@@ -399,7 +397,7 @@ static int scan_mode(const char *value, struct settings_scan *scan, struct brig_
 {
     int mode = policy_mode_parse(value);
     if (mode < 0)
-        return brig_wrap(err, bad_choice(value, policy_mode_choices(), err), "--mode");
+        return brig_wrap(err, nearest_fail(value, policy_mode_choices(), err), "--mode");
     scan->mode = (enum brig_mode)mode;
     scan->mode_given = true;
     return 0;

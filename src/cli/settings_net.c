@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/settings.h"
@@ -32,9 +33,7 @@ int settings_set_net(struct settings *settings, const struct setter *setter, con
     const struct net_policy_alias *alias = net_policy_alias_find(value);
     bool learn = strcmp(value, NET_LEARN) == 0;
     if (network < 0 && !alias && !learn)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is none of none, allow, open, host or " NET_LEARN,
-                         str_shown(value).text);
+        return nearest_fail(value, "none, allow, open, host or " NET_LEARN, err);
     settings->net_given = true;
     settings->net_learn = learn;
     if (alias)
@@ -101,7 +100,8 @@ int settings_set_net_log(struct settings *settings, const struct setter *setter,
 {
     (void)setter;
     if (*value == '\0')
-        return brig_fail(err, BRIG_E_INVALID, 0, "'' is no file; give a path or an fd number");
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the value is empty; give a path or the number of a file descriptor");
     autostr struct str path = {0};
     bool number = value[strspn(value, "0123456789")] == '\0' || strncmp(value, "fd:", 3) == 0;
     if (settings->place == SETTINGS_FILE && value[0] != '/' && !number) {

@@ -10,6 +10,7 @@
 
 #include <brig/brig.h>
 
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "client/client.h"
@@ -103,15 +104,29 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+static void say_unknown(const char *name)
+{
+    struct nearest nearest;
+    nearest_begin(&nearest, name ? name : "");
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        nearest_offer(&nearest, commands[i].name, strlen(commands[i].name));
+    if (!name)
+        (void)fputs("brigctl: no command was given. See brigctl --help\n", stderr);
+    else if (nearest.best[0])
+        (void)fprintf(stderr, "brigctl: unknown command '%s'. Did you mean '%s'?\n",
+                      str_shown(name).text, nearest.best);
+    else
+        (void)fprintf(stderr, "brigctl: unknown command '%s'. See brigctl --help\n",
+                      str_shown(name).text);
+}
+
 static int run(struct client *client, int argc, char **argv)
 {
     struct client_settings storage = {0};
     struct brig_error err = {0};
     const struct command *command = argc > 0 ? find_command(argv[0]) : NULL;
     if (!command) {
-        (void)fprintf(
-            stderr, "brigctl: %s%s%s\n", argc > 0 ? "there is no command '" : "no command",
-            argc > 0 ? str_shown(argv[0]).text : "", argc > 0 ? "'; see --help" : "; see --help");
+        say_unknown(argc > 0 ? argv[0] : NULL);
         return CLIENT_USAGE;
     }
     /* getopt names it where an option is wrong. */

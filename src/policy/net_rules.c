@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/str.h"
 
 #define MIRRORS_SUFFIX "+mirrors"
@@ -52,8 +53,12 @@ static int refuse_preset(const char *text, struct brig_error *err)
         str_appendf(&names, "%s%s", i == 0 ? "" : ", ", presets[i].name);
     if (names.failed)
         return brig_fail_nomem(err);
-    return brig_fail(err, BRIG_E_INVALID, 0, "no preset '%s': there are %s", str_shown(text).text,
-                     names.data);
+    struct nearest nearest;
+    nearest_begin(&nearest, text);
+    nearest_offer_words(&nearest, names.data);
+    (void)brig_fail(err, BRIG_E_INVALID, 0, "unknown preset '%s': there are %s",
+                    str_shown(text).text, names.data);
+    return nearest_advise(&nearest, "", BRIG_E_INVALID, err);
 }
 
 static int add_all(struct net_rules *rules, const struct net_preset *preset, bool deny,

@@ -114,3 +114,7 @@ void config_print(const struct server_config *config, struct str *out);
 void config_done(struct server_config *config);
 
 const struct runtime *config_find_runtime(const struct server_config *config, const char *name);
+/* Fails because there is no such language: with those there are and the nearest of them, or because the
+ * operator has switched it off. Returns BRIG_E_INVALID. */
+int config_fail_language(const struct server_config *config, const char *name,
+                         struct brig_error *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "server/config.h"
@@ -296,53 +297,15 @@ bool config_key_is_section(const struct config_key *keys, size_t count, const ch
 
 /* ---- A near miss ---- */
 
-#define SUGGEST_LENGTH_MAX 40
-
-static size_t smallest(size_t a, size_t b, size_t c)
-{
-    size_t least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* How many letters are to be changed, added or taken away. */
-static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    size_t row[SUGGEST_LENGTH_MAX + 1];
-    for (size_t j = 0; j <= b_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a_length; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b_length; j++) {
-            size_t above = row[j];
-            row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[b_length];
-}
-
 bool config_key_suggest(const struct config_key *keys, size_t count, const char *prefix,
                         const char *name, char ret[CONFIG_NAME_MAX])
 {
-    size_t prefix_length = strlen(prefix), length = strlen(name);
-    size_t best = length / 3 + 1;
-    bool found = false;
-    if (length > SUGGEST_LENGTH_MAX)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        if (strncmp(keys[i].name, prefix, prefix_length) != 0)
-            continue;
-        const char *rest = keys[i].name + prefix_length;
-        size_t rest_length = strcspn(rest, ".");
-        if (rest_length > SUGGEST_LENGTH_MAX)
-            continue;
-        size_t far = distance(name, length, rest, rest_length);
-        if (far > best || (found && far == best))
-            continue;
-        best = far;
-        found = true;
-        (void)snprintf(ret, CONFIG_NAME_MAX, "%.*s", (int)rest_length, rest);
-    }
-    return found;
+    struct nearest nearest;
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; i < count; i++)
+        if (str_starts_with(keys[i].name, prefix))
+            nearest_offer(&nearest, keys[i].name + strlen(prefix),
+                          strcspn(keys[i].name + strlen(prefix), "."));
+    (void)snprintf(ret, CONFIG_NAME_MAX, "%s", nearest.best);
+    return nearest.best[0];
 }

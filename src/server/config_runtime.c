@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "server/config.h"
 #include "server/config_parts.h"
 
@@ -27,6 +29,28 @@ const struct runtime *config_find_runtime(const struct server_config *config, co
         if (!config->runtimes[i].disabled && has_name(&config->runtimes[i], name))
             return &config->runtimes[i];
     return NULL;
+}
+
+int config_fail_language(const struct server_config *config, const char *name,
+                         struct brig_error *err)
+{
+    struct nearest nearest;
+    autostr struct str known = {0};
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        const struct runtime *runtime = &config->runtimes[i];
+        if (runtime->disabled && has_name(runtime, name))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the language '%s' is switched off by the operator",
+                             str_shown(name).text);
+        if (runtime->disabled)
+            continue;
+        str_appendf(&known, "%s%s", known.length ? ", " : "", runtime->name);
+        nearest_offer(&nearest, runtime->name, strlen(runtime->name));
+    }
+    (void)brig_fail(err, BRIG_E_INVALID, 0, "unsupported language '%s'; this server has %.300s",
+                    str_shown(name).text, known.data ? known.data : "none");
+    return nearest_advise(&nearest, "", BRIG_E_INVALID, err);
 }
 
 struct runtime *config_runtime_entry(struct server_config *config, const char *name, size_t length)

@@ -97,6 +97,49 @@ brig_in() {
     output_has "brig run help no-such-verb"
 }
 
+@test "a near miss is told what may have been meant, another one where to look" {
+    touch "$SCRATCH/config/idle.jail"
+    must_exit 125 brig --memroy 1G true
+    output_has "unknown option '--memroy'. Did you mean '--memory'?"
+    must_exit 125 brig --nonsense true
+    output_has "unknown option '--nonsense'. See brig --help"
+    must_exit 125 brig --mode casul true
+    output_has "Did you mean 'casual'?"
+    must_exit 125 brig --net opne true
+    output_has "Did you mean 'open'?"
+    must_exit 125 brig --seccomp dve true
+    output_has "Did you mean 'dev'?"
+    must_exit 125 brig --allow @npmm true
+    output_has "unknown preset '@npmm'"
+    output_has "Did you mean '@npm'?"
+    must_exit 125 brig --inject '@gihub env:X' true
+    output_has "Did you mean '@github'?"
+    for verb in stop rm; do
+        must_exit 125 brig "$verb" idel
+        output_has "there is no jail 'idel'. Did you mean 'idle'?"
+        must_exit 125 brig "$verb" other
+        output_has "there is no jail 'other'. See brig list"
+        must_exit 125 brig "$verb" -rf idle
+        output_has "brig $verb has no option '-rf'"
+    done
+    must_exit 125 brig cp idel:x .
+    output_has "Did you mean 'idle'?"
+    must_exit 125 brig mask -j idel .x
+    output_has "Did you mean 'idle'?"
+    [ -e "$SCRATCH/config/idle.jail" ]
+    # A verb, unless there is such a program.
+    must_exit 127 brig lsit
+    output_has "Did you mean 'brig list'?"
+    printf '#!/bin/sh\necho "I am lsit"\n' >lsit
+    chmod 755 lsit
+    PATH=$SCRATCH:$PATH must brig lsit
+    [ "$output" = "I am lsit" ]
+    must_exit 127 brig no-such-program-anywhere
+    output_lacks "Did you mean"
+    must_exit 125 brig help lsit
+    output_has "Did you mean 'list'?"
+}
+
 @test "every verb tells its usage with --help, and does nothing" {
     local verb
     for verb in explain why list enter stop rm cp mask unmask init doctor help version; do
@@ -129,6 +172,7 @@ brig_in() {
     must_exit 7 brig sh -c 'exit 7'
     must_exit 137 brig sh -c 'kill -KILL $$'
     must_exit 124 brig --timeout 200ms --grace 0 sleep 60
+    output_has "brig: ended after 200ms (--timeout)"
     must_exit 125 brig --mode nonsense true
     echo text >plain
     must_exit 126 brig ./plain

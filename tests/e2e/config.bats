@@ -87,7 +87,7 @@ conf() {
 @test "mistakes are called by file and line, and nothing runs" {
     conf default.conf '# a comment' 'mode sealed' 'colour blue'
     must_exit 125 brig touch made
-    [ "$output" = "brig: $CONFIG/default.conf:3: unknown directive 'colour'; see brig.conf(5)" ]
+    [ "$output" = "brig: $CONFIG/default.conf:3: unknown directive 'colour'. See brig.conf(5)" ]
     conf default.conf 'mode sealed' 'conf sub/more'
     mkdir "$CONFIG/sub"
     echo 'memory a lot' >"$CONFIG/sub/more"

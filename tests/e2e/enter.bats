@@ -301,6 +301,8 @@ lesser() { # lesser WHO CMD…
     output_has "there is no jail 'no-such-jail'"
     must by user -j idle -m casual true
     JAILS="$JAILS user:idle"
+    must_exit 125 by user enter idel
+    output_has "there is no jail 'idel'. Did you mean 'idle'?"
     must_exit 125 by user enter idle
     output_has "nothing runs in the jail 'idle'"
     output_has "brig -j idle"

@@ -35,11 +35,14 @@ eat='import sys; block = bytearray(int(sys.argv[1]) << 20); print("ate", len(blo
 @test "memory: a program that takes more is killed, one that takes less is not" {
     check() {
         must_exit 137 limited "$who" "$BRIG" -m sealed --memory 64M --result result.json -- python3 -c "$eat" 128
+        # Also where stderr is a pipe, as here.
+        output_has 'brig: killed: out of memory (limit 64 MiB); raise it with --memory'
         [ "$(value outcome)" = oom ]
         [ "$(value oom_kills)" -ge 1 ]
         [ "$(value peak_memory_bytes)" -le $((64 << 20)) ]
         must limited "$who" "$BRIG" -m sealed --memory 64M --result result.json -- python3 -c "$eat" 32
         output_has 'ate 32'
+        output_lacks 'out of memory'
         [ "$(value oom_kills)" -eq 0 ]
         [ "$(value peak_memory_bytes)" -ge $((32 << 20)) ]
     }
@@ -120,10 +123,13 @@ try:
 except BlockingIOError:
     print("refused after", made)'
         output_has 'refused after 19'
+        output_has 'brig: a new process or thread was refused'
+        output_has '(limit 20); raise it with --pids'
         [ "$(value pids_refused)" -ge 1 ]
         [ "$(value outcome)" = exited ]
         must limited "$who" "$BRIG" -m sealed --pids 20 --result result.json -- \
             sh -c 'for i in 1 2 3 4 5 6 7 8 9; do sleep 60 & done; exit 0'
+        output_lacks 'was refused'
         [ "$(value pids_refused)" -eq 0 ]
         case $(value peak_pids) in None | 10) ;; *) false ;; esac
     }
@@ -265,7 +271,8 @@ print("all watched")'
 @test "output is cut at the limit, and nobody blocks" {
     for who in $(each_user); do
         must as "$who" "$BRIG" -m sealed --output 1000 --result result.json -- sh -c 'yes | head -c 300000; echo end >&2'
-        [ "$(tr -cd y <<<"$output" | wc -c)" -eq 500 ]
+        [ "$(grep -cx y <<<"$output")" -eq 500 ]
+        output_has 'brig: output was cut at 1000 bytes; raise it with --output'
         output_has end
         grep -q '"stdout_bytes":300000,"stderr_bytes":4' result.json
         grep -q '"truncated":{"stdout":true,"stderr":false}' result.json

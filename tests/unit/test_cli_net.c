@@ -73,17 +73,17 @@ static void test_bad_inject(void)
     static const struct {
         const char *text, *why;
     } rows[] = {
-        {"", "names nothing"},
-        {"   ", "names nothing"},
+        {"", "the value is empty"},
+        {"   ", "the value is empty"},
         {"@nobody", "'@nobody'"},
         {"a.example", "lacks the header"},
         {"a.example header", "lacks the header"},
-        {"a.example h=KEY", "no source of a secret"},
-        {"a.example h=env:", "no source of a secret"},
-        {"a.example h=basic:env", "no source of a secret"},
+        {"a.example h=KEY", "where the secret comes from"},
+        {"a.example h=env:", "where the secret comes from"},
+        {"a.example h=basic:env", "where the secret comes from"},
         {"a.example h=env:K color=red", "'color='"},
         {"a.example h=env:K word", "'word'"},
-        {"@openai pipe:x", "no source of a secret"},
+        {"@openai pipe:x", "where the secret comes from"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
         refused(inject_parse(rows[i].text, &spec, &err), rows[i].why, rows[i].text);

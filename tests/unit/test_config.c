@@ -409,27 +409,30 @@ static void test_errors(void)
         const char *jail;
         const char *message;
     } rows[] = {
-        {"\nbogus 1\n", "", DIR "/default.conf:2: unknown directive 'bogus'; see brig.conf(5)"},
+        {"\nbogus 1\n", "", DIR "/default.conf:2: unknown directive 'bogus'. See brig.conf(5)"},
         {"result x\n", "",
-         DIR "/default.conf:1: 'result' is for the command line alone, as --result: it is no "
-             "directive"},
-        {"unmount\n", "", "'unmount' is for the command line alone"},
-        {"init\n", "", "'init' is for the command line alone"},
+         DIR "/default.conf:1: 'result' cannot stand in a file; give it on the command line, as "
+             "--result"},
+        {"unmount\n", "", "'unmount' cannot stand in a file"},
+        {"memroy 1G\n", "", "unknown directive 'memroy'. Did you mean 'memory'?"},
+        {"mode casul\n", "", "is not one of"},
+        {"mode casul\n", "", "Did you mean 'casual'?"},
+        {"init\n", "", "'init' cannot stand in a file"},
         {"dir\n", "", DIR "/default.conf:1: 'dir' needs a value: dir PATH[:DEST]"},
         {"nocwd yes\n", "", DIR "/default.conf:1: 'nocwd' takes no value, but was given 'yes'"},
-        {"mode loose\n", "", DIR "/default.conf:1: mode: 'loose' is none of "},
+        {"mode loose\n", "", DIR "/default.conf:1: mode: 'loose' is not one of "},
         {"jail .x\n", "",
-         DIR
-         "/default.conf:1: jail: '.x' is no name for a jail: 1 to 64 characters, no '/', no '.' "
-         "in front"},
-        {"jail a/b\n", "", "'a/b' is no name for a jail"},
-        {"jail=\n", "", "'' is no name for a jail"},
+         DIR "/default.conf:1: jail: '.x' cannot be the name of a jail: a name has 1 to 64 "
+             "characters, no '/', and no '.' "
+             "in front"},
+        {"jail a/b\n", "", "'a/b' cannot be the name of a jail"},
+        {"jail=\n", "", "'' cannot be the name of a jail"},
         {"", "\njail x\n",
          STORE "/default.jail:2: 'jail' is not possible in a .jail file, nor in what it includes"},
         {"", "conf sub\n", DIR "/sub.conf:1: 'jail' is not possible in a .jail file"},
         {"memory lots\n", "", DIR "/default.conf:1: memory: "},
         {"net some\n", "",
-         DIR "/default.conf:1: net: 'some' is none of none, allow, open, host or learn"},
+         DIR "/default.conf:1: net: 'some' is not one of none, allow, open, host or learn"},
         {"setenv A b\n", "", "setenv: 'A b' has a blank in the name; write NAME=VALUE"},
         {"setenv *_NOPE\n", "", "setenv: no earlier filter is exactly '*_NOPE'"},
         {"mask ..\n", "", DIR "/default.conf:1: mask: "},
@@ -449,8 +452,8 @@ static void test_errors(void)
         if (!message)
             chain_done(&c);
     }
-    tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-j.."), NONE)), "--jail: '..' is no name",
-                "a jail's name is checked when it is typed");
+    tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-j.."), NONE)),
+                "--jail: '..' cannot be the name", "a jail's name is checked when it is typed");
     tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-u"), W("-dx"))), "-u tears down",
                 "-u goes with no grant");
     tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-u"), NONE)), "-u tears down", "nor a command");
@@ -557,7 +560,8 @@ static void test_limits(void)
         "too many masks", "one more is refused");
     char name[SETTINGS_JAIL_MAX + 4] = "-j";
     memset(name + 2, 'j', SETTINGS_JAIL_MAX + 1);
-    tap_has_str(run_chain(&c, FILES({0}), WORDS(name, NONE)), "is no name", "a name too long");
+    tap_has_str(run_chain(&c, FILES({0}), WORDS(name, NONE)), "cannot be the name",
+                "a name too long");
     name[SETTINGS_JAIL_MAX + 2] = '\0';
     if (tap_is_str(run_chain(&c, FILES({0}), WORDS(name, NONE)), NULL, "the longest name"))
         chain_done(&c);

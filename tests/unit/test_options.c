@@ -190,9 +190,9 @@ static void test_values(void)
         tap_ok(s.verbose && strcmp(s.result, "r.json") == 0, "what is not policy is kept apart");
         settings_done(&s);
     }
-    tap_has_str(apply(WORDS(W("--mode=open")), &s), "--mode: 'open' is none of", "a wrong mode");
+    tap_has_str(apply(WORDS(W("--mode=open")), &s), "--mode: 'open' is not one of", "a wrong mode");
     tap_has_str(apply(WORDS(W("--net=x")), &s),
-                "--net: 'x' is none of none, allow, open, host or learn",
+                "--net: 'x' is not one of none, allow, open, host or learn",
                 "a wrong choice is answered with the right ones");
     tap_has_str(apply(WORDS(W("--view=root")), &s), "--root DIR", "the view root needs --root");
     tap_has_str(apply(WORDS(W("--timeout=soon")), &s), "--timeout: ", "a wrong duration");

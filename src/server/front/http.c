@@ -220,7 +220,7 @@ static bool check_key(struct exchange *exchange)
     if (keys_check(keys, key, strlen(key), exchange->domain, &exchange->key))
         return true;
     answer_error(exchange, ERROR_UNAUTHORIZED,
-                 *key ? "this API key is none of security.allowed_keys" : NULL);
+                 *key ? "this API key is not in security.allowed_keys" : NULL);
     return false;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "server/config.h"
 #include "server/front/answer.h"
@@ -51,8 +52,10 @@ static enum MHD_Result check_one(void *context, enum MHD_ValueKind kind, const c
         check->seen[check->count++] = name;
         return MHD_YES;
     }
-    (void)snprintf(message, sizeof message, "the parameter '%s' is %s", str_shown(name).text,
-                   again ? "there twice" : "not known here; see /openapi.json");
+    (void)snprintf(message, sizeof message,
+                   again ? "the parameter '%s' is given twice"
+                         : "unknown parameter '%s'; GET /openapi.json lists them",
+                   str_shown(name).text);
     check->refused = !refuse(check->exchange, name, message);
     return MHD_NO;
 }
@@ -91,11 +94,9 @@ static bool add_language(struct exchange *exchange, struct str *out)
         return true;
     const struct runtime *runtime = config_find_runtime(exchange->front->config, value);
     if (!runtime) {
-        char message[STR_SHOWN_MAX + 64];
-        (void)snprintf(message, sizeof message,
-                       "there is no language '%s'; GET /runtimes lists them",
-                       str_shown(value).text);
-        return refuse(exchange, "language", message);
+        struct brig_error error = {0};
+        (void)config_fail_language(exchange->front->config, value, &error);
+        return refuse(exchange, "language", error.message);
     }
     add(out, "language", runtime->name);
     return true;
@@ -107,12 +108,14 @@ static bool add_status(struct exchange *exchange, struct str *out)
     if (!value)
         return true;
     if (execution_status_from_name(value) == EXECUTION_STATUSES_) {
-        char message[STR_SHOWN_MAX + 160];
-        (void)snprintf(message, sizeof message,
-                       "status: '%s' is none of running, ok, error, timeout, cpu_timeout, oom, "
-                       "killed, output_limit, setup_failed, lost or blocked",
-                       str_shown(value).text);
-        return refuse(exchange, "status", message);
+        struct brig_error error = {0};
+        (void)brig_wrap(&error,
+                        nearest_fail(value,
+                                     "running, ok, error, timeout, cpu_timeout, oom, killed, "
+                                     "output_limit, setup_failed, lost or blocked",
+                                     &error),
+                        "status");
+        return refuse(exchange, "status", error.message);
     }
     add(out, "status", value);
     return true;

@@ -20,14 +20,6 @@ static void own_json(json_t **value)
 }
 #define autojson __attribute__((cleanup(own_json)))
 
-static bool is_off(const struct server_config *config, const char *name)
-{
-    for (size_t i = 0; i < config->runtime_count; i++)
-        if (config->runtimes[i].disabled && strcmp(config->runtimes[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* First of all: what the others may say depends on it. */
 static bool read_language(struct request_decoder *d, const json_t *object)
 {
@@ -38,11 +30,11 @@ static bool read_language(struct request_decoder *d, const json_t *object)
     if (!request_read_text(d, "language", value, EXECUTION_NAME_MAX, &name))
         return false;
     d->runtime = config_find_runtime(d->config, name);
-    if (!d->runtime)
-        return request_refuse(
-            d, ERROR_UNKNOWN_LANGUAGE, "language", "%s '%s'%s; GET /runtimes lists them",
-            is_off(d->config, name) ? "the language" : "there is no language", str_shown(name).text,
-            is_off(d->config, name) ? " is switched off by the operator" : "");
+    if (!d->runtime) {
+        struct brig_error error = {0};
+        (void)config_fail_language(d->config, name, &error);
+        return request_refuse(d, ERROR_UNKNOWN_LANGUAGE, "language", "%s", error.message);
+    }
     d->out->language = arena_strdup(&d->out->arena, d->runtime->name);
     return d->out->language || request_no_memory(d);
 }

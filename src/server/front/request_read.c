@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/nearest.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "server/front/request_json.h"
@@ -183,8 +184,14 @@ static bool unknown_field(struct request_decoder *d, const char *parent, const c
     for (size_t i = 0; i < count; i++)
         str_appendf(&known, "%s%s", i > 0 ? ", " : "", readers[i].name);
     request_below(path, parent, name);
-    return request_refuse(d, ERROR_UNKNOWN_FIELD, path, "there is no field '%s'; %s%s are allowed",
-                          path, known.data ? known.data : "", *parent ? " in it" : "");
+    struct nearest nearest;
+    nearest_begin(&nearest, name);
+    nearest_offer_words(&nearest, known.data ? known.data : "");
+    if (nearest.best[0])
+        return request_refuse(d, ERROR_UNKNOWN_FIELD, path,
+                              "unknown field '%s'. Did you mean '%s'?", path, nearest.best);
+    return request_refuse(d, ERROR_UNKNOWN_FIELD, path, "unknown field '%s'; allowed are %s", path,
+                          known.data ? known.data : "none");
 }
 
 /* null is as good as absent. */

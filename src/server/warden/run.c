@@ -372,15 +372,14 @@ static int check(struct warden *warden, const struct execution_request *request,
     verdict->field = "language";
     verdict->runtime = config_find_runtime(warden->config, request->language);
     if (!verdict->runtime)
-        return brig_fail(err, BRIG_E_INVALID, 0, "language '%s' is none of this server's",
-                         str_shown(request->language).text);
+        return config_fail_language(warden->config, request->language, err);
     int result =
         warden_jail_check(&warden->ground, verdict->runtime, request, &verdict->field, err);
     if (result < 0)
         return result;
     verdict->fault = FAULT_BUSY;
     if (warden->run_count >= warden->run_most)
-        return brig_fail(err, BRIG_E_STATE, 0, "%zu runs are all there can be at a time",
+        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent runs (limit %zu)",
                          warden->run_most);
     if (key_is_full(warden, request))
         return brig_fail(err, BRIG_E_STATE, 0,
