@@ -81,7 +81,7 @@ static void test_bad_inject(void)
         {"a.example h=KEY", "where the secret comes from"},
         {"a.example h=env:", "where the secret comes from"},
         {"a.example h=basic:env", "where the secret comes from"},
-        {"a.example h=env:K color=red", "'color='"},
+        {"a.example h=env:K color=red", "'color'"},
         {"a.example h=env:K word", "'word'"},
         {"@openai pipe:x", "where the secret comes from"},
     };
