@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
 .DEFAULT_GOAL := build
-.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow bench format lint fuzz run claude-runtime install uninstall ci clean help
+.PHONY: build golden setup setup-test setup-vm check test test-all test-unit test-e2e test-bindings test-escape test-vm-quick test-vm test-vm-all test-slow test-fresh bench format lint fuzz run claude-runtime install uninstall ci clean help
 
 build: setup ## build brig, the server and the library into $(BUILD)
 	@tools/build $(BUILD) -- programs
@@ -56,6 +56,10 @@ test-vm-all: setup-vm ## the same with kernels 6.1, 6.12, that of Debian 13 and 
 
 test-slow: setup-test ## brigd with a root directory that debootstrap makes: downloads some 100 MB once
 	@tests/run slow
+
+test-fresh: ## the README's commands in an empty Debian 12 and 13: downloads some 200 MB once (as root)
+	@tools/setup fresh
+	@tests/fresh/run
 
 lint: setup-test ## every static check
 	@tests/run lint
