@@ -409,7 +409,7 @@ static int choose_mode(struct reading *r, struct brig_error *err)
     config->mode = r->scan->mode_given ? r->scan->mode
                    : line              ? (enum brig_mode)policy_mode_parse(line->value)
                                        : default_mode(config->jail);
-    const char *origin = r->scan->mode_given ? "command line" : line ? line->origin : NULL;
+    const char *origin = r->scan->mode_given ? SETTINGS_TYPED : line ? line->origin : NULL;
     const struct config_line *project = last_line(config, OPTION_MODE, CONFIG_PROJECT);
     if (project && !r->scan->mode_given) {
         enum brig_mode wanted = (enum brig_mode)policy_mode_parse(project->value);

@@ -127,7 +127,7 @@ static int narrow(struct settings *settings, const struct config_line *line, con
     if (!above)
         return refuse(line->row->long_name, line->value, err);
     /* What is read-only or hidden already is narrow enough, and what is typed has the last word. */
-    bool typed = strcmp(above->dest, path) == 0 && strcmp(above->origin, "command line") == 0;
+    bool typed = strcmp(above->dest, path) == 0 && strcmp(above->origin, SETTINGS_TYPED) == 0;
     if (above->access != BRIG_READ_WRITE || typed || is_masked(settings, path))
         return 0;
     const char *rest = path + (strcmp(above->dest, "/") == 0 ? 0 : strlen(above->dest));

@@ -18,6 +18,7 @@
 #include "cli/message.h"
 #include "cli/out_path.h"
 #include "cli/settings.h"
+#include "policy/policy.h"
 
 #define LOG_MODE 0600
 /* A jail decides how much there is to log: it is not to fill a disk. */
@@ -98,6 +99,9 @@ int net_watch_init(struct net_watch *watch, const struct settings *settings,
     *watch = NET_WATCH_INIT;
     watch->learn = settings->net_learn;
     watch->shown = settings->verbose || isatty(STDERR_FILENO);
+    if (settings->net_log && !policy_has_door(settings->policy))
+        message_warning("--net-log: nothing is logged with the network '%s'",
+                        policy_network_name(settings->policy->network));
     return settings->net_log ? open_log(settings, identity, watch, err) : 0;
 }
 

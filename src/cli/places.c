@@ -100,7 +100,7 @@ const char *places_origin_of(const struct setup *setup, int argc, char *const *a
 {
     const struct config *config = &setup->config;
     if (is_typed(argc, argv, (enum option_id)id))
-        return "command line";
+        return SETTINGS_TYPED;
     for (size_t i = config->line_count; i > 0; i--)
         if ((int)config->lines[i - 1].row->id == id)
             return config->lines[i - 1].origin;

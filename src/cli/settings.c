@@ -519,7 +519,7 @@ static int check_together(const struct settings *settings, bool granted, bool co
 int settings_apply_all(struct settings *settings, int argc, char *const *argv,
                        struct brig_error *err)
 {
-    int status = brig_policy_origin(settings->policy, "command line", err);
+    int status = brig_policy_origin(settings->policy, SETTINGS_TYPED, err);
     if (status < 0)
         return status;
     settings->place = SETTINGS_COMMAND_LINE;

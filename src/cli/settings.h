@@ -12,7 +12,8 @@ struct option_use;
 /* The jail's name where none is given, and how long one may be: it begins the names of files. */
 #define SETTINGS_JAIL "default"
 #define SETTINGS_JAIL_MAX 64
-/* The origin of what nobody said. */
+/* Origins: of what is typed, and of what no file and no option says. */
+#define SETTINGS_TYPED "command line"
 #define SETTINGS_BUILT_IN "built-in defaults"
 /* Named limits of lists. */
 #define SETTINGS_MASKS_MAX 4096

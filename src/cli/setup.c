@@ -3,12 +3,14 @@
 #include "cli/setup.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "cli/desktop.h"
+#include "cli/message.h"
 #include "cli/net.h"
 #include "cli/script.h"
 #include "cli/variables.h"
@@ -29,6 +31,19 @@ static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct br
     return 0;
 }
 
+/* A variable that was asked for by name and is not set is not set inside either: it may be mistyped, or
+ * not exported. In files such rules are for whoever has the variable. */
+static void warn_of_unset(const struct brig_policy *policy)
+{
+    for (size_t i = 0; i < policy->env_count; i++) {
+        const struct policy_env *rule = &policy->env[i];
+        if (rule->kind == POLICY_ENV_EXPOSE && strcmp(rule->origin, SETTINGS_TYPED) == 0 &&
+            !strchr(rule->name, '*') && !getenv(rule->name))
+            message_warning("--setenv %s: the variable is not set, so it is not passed on",
+                            rule->name);
+    }
+}
+
 /* Everything a policy is made of, in the order in which later rules win. */
 static int build_policy(struct setup *setup, int argc, char **argv, struct brig_error *err)
 {
@@ -45,6 +60,8 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
         status = config_apply(config, &setup->files.world, settings, err);
     if (status == 0)
         status = settings_apply_all(settings, argc, argv, err);
+    if (status == 0)
+        warn_of_unset(settings->policy);
     if (status == 0)
         status = config_apply_project(config, settings, err);
     if (status == 0)

@@ -77,6 +77,28 @@ int policy_check_grant(enum brig_access access, const char *source, const char *
     return check_source(source, err);
 }
 
+/* The host's own network cannot be restricted, and a run that goes on without a restriction would be
+ * taken for one that has it. */
+static int check_host_network(const struct brig_policy *policy, struct brig_error *err)
+{
+    static const enum brig_limit limits[] = {BRIG_LIMIT_NET_CONNECTIONS, BRIG_LIMIT_NET_BYTES,
+                                             BRIG_LIMIT_NET_IDLE_MS};
+    const struct policy_net *net = &policy->net;
+    if (policy->network != BRIG_NET_HOST)
+        return 0;
+    for (size_t i = 0; i < net->written_count; i++)
+        if (net->written[i].deny)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'deny %s' cannot hold with the network 'host': use open or allow",
+                             str_shown(net->written[i].text).text);
+    for (size_t i = 0; i < ARRAY_LENGTH(limits); i++)
+        if (policy->limits_asked & 1U << limits[i] && policy->limits[limits[i]] > 0)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the limit %s cannot hold with the network 'host': use open or allow",
+                             policy_limit_name(limits[i]));
+    return 0;
+}
+
 /* What goes through a door needs one. */
 static int check_network(const struct brig_policy *policy, struct brig_error *err)
 {
@@ -90,11 +112,11 @@ static int check_network(const struct brig_policy *policy, struct brig_error *er
                          "jail listens on the host");
     if (net->publish_count > 0 || net->inject_count > 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "to %s needs a network with a door, not '%s': use --net allow or open",
+                         "cannot %s with the network '%s': use --net allow or open",
                          net->publish_count > 0 ? "publish a port" : "inject a credential", name);
     if (net->proxy_env)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "there is no proxy with the network '%s': use --net allow or open", name);
+                         "the network '%s' has no proxy: use --net allow or open", name);
     return 0;
 }
 
@@ -109,6 +131,8 @@ int policy_validate(const struct brig_policy *policy, struct brig_error *err)
                          "allow-nested does not go with the syscall profile 'code': nested "
                          "sandboxes need --seccomp dev");
     int networked = check_network(policy, err);
+    if (networked == 0)
+        networked = check_host_network(policy, err);
     if (networked < 0)
         return networked;
     if (policy->workdir && policy->workdir[0] != '/')

@@ -140,6 +140,25 @@ brig_in() {
     output_has "Did you mean 'list'?"
 }
 
+@test "what would have no effect is refused or warned of" {
+    # A restriction that cannot hold.
+    must_exit 125 brig --net host --deny x.example true
+    output_has "'deny x.example' cannot hold with the network 'host'"
+    for limit in --net-connections=5 --net-bytes=5M --net-idle=5s; do
+        must_exit 125 brig --net host "$limit" true
+        output_has "cannot hold with the network 'host'"
+    done
+    must brig --net host true
+    must brig --net none --deny x.example true
+    # What is mistyped, or goes nowhere.
+    must brig --setenv NO_SUCH_VARIABLE true
+    output_has "warning: --setenv NO_SUCH_VARIABLE: the variable is not set"
+    must run_as_user env SOME_VARIABLE=x "$BRIG" --setenv SOME_VARIABLE sh -c 'echo "$SOME_VARIABLE"'
+    [ "$output" = x ]
+    must brig --net none --net-log log true
+    output_has "warning: --net-log: nothing is logged with the network 'none'"
+}
+
 @test "every verb tells its usage with --help, and does nothing" {
     local verb
     for verb in explain why list enter stop rm cp mask unmask init doctor help version; do
