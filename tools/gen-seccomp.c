@@ -45,6 +45,7 @@ struct variant {
     bool host;
     bool nested;
     bool alone;
+    bool local; /* alone: UNIX sockets without a network */
 };
 
 static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *format, ...)
@@ -133,6 +134,8 @@ static void check_tables(void)
     check_sorted(SECCOMP_ROWS(seccomp_nested));
     check_sorted(SECCOMP_ROWS(seccomp_alone));
     check_sorted(SECCOMP_ROWS(seccomp_alone_code));
+    check_sorted(SECCOMP_ROWS(seccomp_alone_shut));
+    check_sorted(SECCOMP_ROWS(seccomp_alone_shut_code));
     check_apart(SECCOMP_ROWS(seccomp_dev));
     check_apart(SECCOMP_ROWS(seccomp_code));
 }
@@ -192,6 +195,11 @@ static void collect_rules(struct rules *rules, const struct architecture *arch,
         apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone));
     if (variant.alone && variant.code)
         apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone_code));
+    bool shut = variant.alone && !variant.host && !variant.local;
+    if (shut)
+        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone_shut));
+    if (shut && variant.code)
+        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone_shut_code));
 }
 
 /* ---- Emitting, from the end to the beginning ---------------------------------------------- */
@@ -634,13 +642,14 @@ static void verify_program(const struct program *program, const struct architect
 /* ---- Output ------------------------------------------------------------------------------- */
 
 /* Nobody is alone and nested. */
-#define VARIANTS 12
+#define VARIANTS 16
 #define FIRST_ALONE 8
 
 static struct variant variant_of(size_t index)
 {
     if (index >= FIRST_ALONE)
-        return (struct variant){.code = index & 2, .host = index & 1, .alone = true};
+        return (struct variant){
+            .code = index & 4, .host = index & 2, .local = index & 1, .alone = true};
     return (struct variant){.code = index & 4, .host = index & 2, .nested = index & 1};
 }
 
@@ -688,10 +697,11 @@ static void print_common(const struct architecture *arch)
     static const struct {
         const struct seccomp_row *rows;
         size_t count;
-    } tables[] = {{SECCOMP_ROWS(seccomp_floor)},  {SECCOMP_ROWS(seccomp_dev)},
-                  {SECCOMP_ROWS(seccomp_code)},   {SECCOMP_ROWS(seccomp_code_host)},
-                  {SECCOMP_ROWS(seccomp_nested)}, {SECCOMP_ROWS(seccomp_code_nested)},
-                  {SECCOMP_ROWS(seccomp_alone)},  {SECCOMP_ROWS(seccomp_alone_code)}};
+    } tables[] = {{SECCOMP_ROWS(seccomp_floor)},      {SECCOMP_ROWS(seccomp_dev)},
+                  {SECCOMP_ROWS(seccomp_code)},       {SECCOMP_ROWS(seccomp_code_host)},
+                  {SECCOMP_ROWS(seccomp_nested)},     {SECCOMP_ROWS(seccomp_code_nested)},
+                  {SECCOMP_ROWS(seccomp_alone)},      {SECCOMP_ROWS(seccomp_alone_code)},
+                  {SECCOMP_ROWS(seccomp_alone_shut)}, {SECCOMP_ROWS(seccomp_alone_shut_code)}};
     const char *names[4 * SECCOMP_FIRST_UNKNOWN];
     size_t count = 0;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
@@ -731,12 +741,13 @@ static void print_architecture(const struct architecture *arch)
                "                  (struct sock_filter *)(uintptr_t)seccomp_filter_%s_%zu },\n",
                variant_of(i).code, variant_of(i).host, variant_of(i).nested, programs[i].count,
                arch->name, same[i]);
-    printf("};\n/* [code][host network] */\n"
-           "static const struct sock_fprog seccomp_programs_alone[2][2] = {\n");
+    printf("};\n/* [code][host network][UNIX sockets] */\n"
+           "static const struct sock_fprog seccomp_programs_alone[2][2][2] = {\n");
     for (size_t i = FIRST_ALONE; i < VARIANTS; i++)
-        printf("    [%d][%d] = { %zu,\n"
-               "               (struct sock_filter *)(uintptr_t)seccomp_filter_%s_%zu },\n",
-               variant_of(i).code, variant_of(i).host, programs[i].count, arch->name, same[i]);
+        printf("    [%d][%d][%d] = { %zu,\n"
+               "                  (struct sock_filter *)(uintptr_t)seccomp_filter_%s_%zu },\n",
+               variant_of(i).code, variant_of(i).host, variant_of(i).local, programs[i].count,
+               arch->name, same[i]);
     print_names(arch);
     print_common(arch);
     printf("};\n#endif /* %s */\n\n", arch->macro);
@@ -795,6 +806,11 @@ static void print_doc(void)
                 SECCOMP_ROWS(seccomp_alone));
     print_table("code, a function without namespaces", "In place of the rows above.",
                 SECCOMP_ROWS(seccomp_alone_code));
+    print_table("A function without namespaces and network",
+                "In place of the rows above, unless UNIX sockets are asked for (`unix_sockets`).",
+                SECCOMP_ROWS(seccomp_alone_shut));
+    print_table("code, a function without namespaces and network", "In place of the row above.",
+                SECCOMP_ROWS(seccomp_alone_shut_code));
 }
 
 int main(int argc, char **argv)

@@ -63,7 +63,8 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
     plan->rung = PLAN_LANDLOCK;
     plan->drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
     if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
-        plan->seccomp = seccomp_program_alone(policy->seccomp, policy->network);
+        plan->seccomp =
+            seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
     int result = walls_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
     if (result == 0 && caller->ruleset >= 0 && !caller->once)
         result = walls_fill(policy, caller->ruleset, &caller->unenforced, err);

@@ -38,7 +38,8 @@ static int confine(const struct brig_policy *policy, struct brig_unenforced *une
     plan.rung = PLAN_LANDLOCK;
     plan.drop_caps = !(policy->disabled_layers & BRIG_LAYER_CAPS);
     if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
-        plan.seccomp = seccomp_program_alone(policy->seccomp, policy->network);
+        plan.seccomp =
+            seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
     int result = walls_ruleset(policy, &ruleset, unenforced, err);
     if (result == 0 && ruleset >= 0)
         result = walls_fill(policy, ruleset, unenforced, err);

@@ -134,7 +134,10 @@ static bool check_syscall(const struct brig_caller *caller, const struct memory_
         return false;
     bool socket = strcmp(name, "socket") == 0;
     const uint64_t args[6] = {socket ? AF_INET : 0, socket ? SOCK_STREAM : 0};
-    if (seccomp_verdict(filter, number, args) != failure->sys_errno)
+    const uint64_t local[6] = {AF_UNIX, SOCK_STREAM};
+    bool refused = seccomp_verdict(filter, number, args) == failure->sys_errno ||
+                   (socket && seccomp_verdict(filter, number, local) == failure->sys_errno);
+    if (!refused)
         return false;
     bool network = socket && caller->policy->network == BRIG_NET_NONE;
     fill(ret, network ? BRIG_CALL_NETWORK : BRIG_CALL_SYSCALL, failure, name,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
@@ -197,6 +198,8 @@ static int apply(struct brig_policy *policy, const struct brig_call_options *opt
                              options->fs_allow_count, err);
     if (result == 0 && (!was_given || options->network != BRIG_NET_HOST))
         result = brig_policy_network(policy, options->network, err);
+    if (result == 0 && options->unix_sockets)
+        result = brig_policy_unix_sockets(policy, true, err);
     if (result == 0 && (!was_given || options->on_unsupported != BRIG_UNSUPPORTED_FAIL))
         result = brig_policy_on_unsupported(policy, options->on_unsupported, err);
     if (result == 0)
@@ -206,6 +209,43 @@ static int apply(struct brig_policy *policy, const struct brig_call_options *opt
     return result < 0 ? result : policy_validate(policy, err);
 }
 
+/* Whether an fd is a UNIX socket that can be connected to another name, or send to one. */
+static bool is_loose_socket(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof(int), peer_length = sizeof peer;
+    int family = 0, type = 0, listens = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) < 0 || family != AF_UNIX ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) < 0)
+        return false;
+    if (type == SOCK_DGRAM)
+        return true;
+    return !listens && getpeername(fd, (struct sockaddr *)&peer, &peer_length) < 0;
+}
+
+/* Where UNIX sockets cannot be made, none that leads everywhere is handed in. */
+static int check_sockets(const struct brig_policy *policy, const struct brig_call_options *options,
+                         struct brig_error *err)
+{
+    bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
+    if (!alone || policy->unix_sockets || policy->network == BRIG_NET_HOST)
+        return 0;
+    int loose = -1;
+    for (size_t i = 0; i < options->keep_fd_count; i++)
+        if (is_loose_socket(options->keep_fds[i]))
+            loose = options->keep_fds[i];
+    for (int i = 0; i < 3; i++)
+        if (options->stdio[i] == BRIG_STDIO_INHERIT && is_loose_socket(i))
+            loose = i;
+    if (loose < 0)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "fd %d is a UNIX socket that can be connected to any other, and the call has "
+                     "no network. Set unix_sockets to allow that",
+                     loose);
+}
+
 int options_policy(const struct brig_policy *policy, const struct brig_call_options *options,
                    struct brig_policy **ret_policy, struct brig_error *err)
 {
@@ -213,6 +253,8 @@ int options_policy(const struct brig_policy *policy, const struct brig_call_opti
     if (!made)
         return brig_fail_nomem(err);
     int result = apply(made, options, policy != NULL, err);
+    if (result == 0)
+        result = check_sockets(made, options, err);
     if (result < 0) {
         brig_policy_free(made);
         return result;

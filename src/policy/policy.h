@@ -119,6 +119,7 @@ struct brig_policy {
     char *workdir; /* NULL: choose */
     char *hostname;
     bool allow_nested;
+    bool unix_sockets; /* without namespaces and network */
     bool trace;      /* list the system calls that were refused */
     bool late_input; /* bytes for standard input come with job_release() */
     bool late_open;  /* who opens the late file waits for that: see held.h */

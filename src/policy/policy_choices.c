@@ -57,6 +57,13 @@ int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig
     return 0;
 }
 
+int brig_policy_unix_sockets(struct brig_policy *policy, bool allow, struct brig_error *err)
+{
+    (void)err;
+    policy->unix_sockets = allow;
+    return 0;
+}
+
 int brig_policy_trace(struct brig_policy *policy, bool trace, struct brig_error *err)
 {
     (void)err; /* as above */

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #include "call_support.h"
 
@@ -548,6 +549,141 @@ static void test_network(bool namespaces)
     (void)close(listener);
 }
 
+/* ---- UNIX sockets of the host ---- */
+
+enum { BY_STREAM = 1, BY_DATAGRAM = 2, BY_PAIR = 4, BY_RAW_PAIR = 8, STREAM_PAIR = 16 };
+
+struct unix_places {
+    struct sockaddr_un stream, datagram;
+};
+
+static bool sends_from(int fd, const struct unix_places *places)
+{
+    return fd >= 0 && sendto(fd, "x", 1, MSG_DONTWAIT, (const struct sockaddr *)&places->datagram,
+                             sizeof places->datagram) == 1;
+}
+
+static bool pair_sends(int type, const struct unix_places *places)
+{
+    int pair[2];
+    return socketpair(AF_UNIX, type, 0, pair) == 0 && sends_from(pair[0], places);
+}
+
+/* Tries all ways to another process's socket; the value has a bit for each that worked. */
+static int reach_sockets(struct brig_call_child *child, void *argument)
+{
+    const struct unix_places *places = argument;
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0), pair[2];
+    unsigned char reached = 0;
+    if (fd >= 0 &&
+        connect(fd, (const struct sockaddr *)&places->stream, sizeof places->stream) == 0)
+        reached |= BY_STREAM;
+    if (sends_from(socket(AF_UNIX, SOCK_DGRAM, 0), places))
+        reached |= BY_DATAGRAM;
+    if (pair_sends(SOCK_DGRAM, places))
+        reached |= BY_PAIR;
+    if (pair_sends(SOCK_RAW, places))
+        reached |= BY_RAW_PAIR;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && write(pair[0], "x", 1) == 1)
+        reached |= STREAM_PAIR;
+    return brig_call_return(child, &reached, 1);
+}
+
+static int listen_at(struct sockaddr_un *address, int type, const char *directory, const char *name)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    (void)snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", directory, name);
+    int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    if (bind(fd, (const struct sockaddr *)address, sizeof *address) < 0 ||
+        (type == SOCK_STREAM && listen(fd, 8) < 0))
+        tap_bail("cannot listen at %s", address->sun_path);
+    return fd;
+}
+
+static int reached(const struct brig_call_options *options, struct unix_places *places)
+{
+    struct brig_call_result result;
+    (void)call(options, reach_sockets, places, &result);
+    int bits = result.outcome == BRIG_CALL_RETURNED && result.length == 1
+                   ? *(const unsigned char *)result.value
+                   : -1;
+    brig_call_result_done(&result);
+    return bits;
+}
+
+static int do_nothing(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    return brig_call_return(child, "", 0);
+}
+
+static int make_unix_socket(struct brig_call_child *child, void *argument)
+{
+    (void)argument;
+    if (socket(AF_UNIX, SOCK_STREAM, 0) >= 0)
+        return brig_call_return(child, "", 0);
+    return brig_call_fail(child,
+                          &(struct brig_call_failure){.syscall = "socket", .sys_errno = errno});
+}
+
+/* One that can be connected elsewhere is not handed in where none can be made. */
+static void test_kept_sockets(struct brig_call_options options)
+{
+    int pair[2], loose = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int datagrams = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (loose < 0 || datagrams < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        tap_bail("no sockets");
+    options.keep_fd_count = 1;
+    options.keep_fds = &pair[0];
+    expect(&options, do_nothing, NULL, BRIG_CALL_RETURNED, "a connected stream can be kept");
+    const int *const refused[] = {&loose, &datagrams};
+    for (int i = 0; i < 2; i++) {
+        struct brig_call_result result;
+        struct brig_error err = {0};
+        options.keep_fds = refused[i];
+        tap_is_int(brig_call(NULL, &options, do_nothing, NULL, &result, &err), BRIG_E_INVALID,
+                   "a UNIX socket that is not connected for good cannot");
+        tap_has_str(err.message, "unix_sockets", "the message names the option");
+        brig_call_result_done(&result);
+        options.unix_sockets = 1;
+        expect(&options, do_nothing, NULL, BRIG_CALL_RETURNED, "with it, it can");
+        options.unix_sockets = 0;
+    }
+    (void)close(loose);
+    (void)close(datagrams);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+static void test_unix_sockets(void)
+{
+    const int all = BY_STREAM | BY_DATAGRAM | BY_PAIR | BY_RAW_PAIR | STREAM_PAIR;
+    char directory[] = "/tmp/test_call.XXXXXX";
+    struct unix_places places;
+    if (!mkdtemp(directory))
+        tap_bail("mkdtemp");
+    int stream = listen_at(&places.stream, SOCK_STREAM, directory, "stream");
+    int datagram = listen_at(&places.datagram, SOCK_DGRAM, directory, "datagram");
+    struct brig_call_options options = new_options(false);
+    const char *const writable[] = {directory};
+    options.fs_allow = writable; /* so that Landlock is no reason from ABI 9 on */
+    options.fs_allow_count = 1;
+    tap_is_int(reached(&options, &places), all, "sockets of the host are reached with its network");
+    options.network = BRIG_NET_NONE;
+    tap_is_int(reached(&options, &places), STREAM_PAIR,
+               "without a network none is, but a stream of its own works");
+    expect(&options, make_unix_socket, NULL, BRIG_CALL_NETWORK, "the missing network is blamed");
+    test_kept_sockets(options);
+    options.unix_sockets = 1;
+    tap_is_int(reached(&options, &places), all, "they are reached where that is asked for");
+    expect(&options, make_unix_socket, NULL, BRIG_CALL_RETURNED, "and can be made");
+    (void)close(stream);
+    (void)close(datagram);
+    (void)unlink(places.stream.sun_path);
+    (void)unlink(places.datagram.sun_path);
+    (void)rmdir(directory);
+}
+
 static int trace_itself(struct brig_call_child *child, void *argument)
 {
     bool tell = *(bool *)argument;
@@ -733,6 +869,7 @@ int main(void)
         test_capture(namespaces);
         test_descriptors(namespaces);
     }
+    test_unix_sockets();
     test_value_limit();
     test_failures();
     test_filesystem();

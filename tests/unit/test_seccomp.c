@@ -588,6 +588,62 @@ static void test_programs(const char *dir)
     }
 }
 
+/* A function without namespaces: UNIX sockets go with the network, unless they are asked for. */
+static void test_alone(void)
+{
+    static const struct {
+        const char *name;
+        long number;
+        uint64_t args[6];
+        int shut[2], open[2]; /* dev, code: without UNIX sockets, and with them */
+    } rows[] = {
+        {"socket(UNIX)",
+         SYS_socket,
+         {AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC},
+         {EACCES, EACCES},
+         {0, 0}},
+        {"socket(UNIX, DGRAM)", SYS_socket, {AF_UNIX, SOCK_DGRAM}, {EACCES, EACCES}, {0, 0}},
+        {"socket(INET)", SYS_socket, {AF_INET, SOCK_STREAM}, {0, EACCES}, {0, EACCES}},
+        {"socket(INET6)", SYS_socket, {AF_INET6, SOCK_DGRAM}, {0, EACCES}, {0, EACCES}},
+        {"socket(NETLINK)",
+         SYS_socket,
+         {AF_NETLINK, SOCK_RAW},
+         {0, EAFNOSUPPORT},
+         {0, EAFNOSUPPORT}},
+        {"socketpair(STREAM)",
+         SYS_socketpair,
+         {AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK},
+         {0, 0},
+         {0, 0}},
+        {"socketpair(SEQPACKET)", SYS_socketpair, {AF_UNIX, SOCK_SEQPACKET}, {0, 0}, {0, 0}},
+        {"socketpair(DGRAM)",
+         SYS_socketpair,
+         {AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC},
+         {EACCES, EACCES},
+         {0, 0}},
+        {"socketpair(RAW)", SYS_socketpair, {AF_UNIX, SOCK_RAW}, {EACCES, EACCES}, {0, 0}},
+        {"socketpair(INET)",
+         SYS_socketpair,
+         {AF_INET, SOCK_STREAM},
+         {EAFNOSUPPORT, EAFNOSUPPORT},
+         {EAFNOSUPPORT, EAFNOSUPPORT}},
+    };
+    static const enum brig_seccomp profiles[] = {BRIG_SECCOMP_DEV, BRIG_SECCOMP_CODE};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        for (int k = 0; k < 2; k++) {
+            const struct sock_fprog *shut =
+                seccomp_program_alone(profiles[k], BRIG_NET_NONE, false);
+            const struct sock_fprog *open = seccomp_program_alone(profiles[k], BRIG_NET_NONE, true);
+            tap_is_int(seccomp_verdict(shut, (int)rows[i].number, rows[i].args), rows[i].shut[k],
+                       "%s without UNIX sockets, %s", rows[i].name, k ? "code" : "dev");
+            tap_is_int(seccomp_verdict(open, (int)rows[i].number, rows[i].args), rows[i].open[k],
+                       "%s with them, %s", rows[i].name, k ? "code" : "dev");
+        }
+    tap_ok(seccomp_program_alone(BRIG_SECCOMP_CODE, BRIG_NET_HOST, false)->filter ==
+               seccomp_program_alone(BRIG_SECCOMP_CODE, BRIG_NET_HOST, true)->filter,
+           "with the host's network there are UNIX sockets in any case");
+}
+
 int main(void)
 {
     char dir[] = "/tmp/test_seccomp.XXXXXX";
@@ -595,6 +651,7 @@ int main(void)
     test_foreign_architectures();
     test_code_is_narrower();
     test_length();
+    test_alone();
     if (!mkdtemp(dir))
         tap_bail("mkdtemp: %s", strerror(errno));
     test_files(dir);

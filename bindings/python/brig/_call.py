@@ -169,6 +169,7 @@ def _set_access(native: _library.CallOptions, options: CallOptions) -> None:
     native.keep_fd_count = len(options.keep_fds)
     native.network = word(CALL_NETWORKS, "network", options.network)
     native.namespaces = bool(options.namespaces)
+    native.unix_sockets = bool(options.unix_sockets)
     native.trace = bool(options.trace)
     if options.capture:
         native.stdio[1] = native.stdio[2] = _STDIO_CAPTURE
@@ -293,7 +294,8 @@ class Jail:
     and KILL (0), max_result in bytes (64 MiB), fs_allow (paths, read-write) and fs_read_allow
     (read-only) beside the system's directories and, with interpreter=True, Python's own; keep_fds
     (fds that stay open; all others above 2 are closed), network ('host': as the caller has it, or
-    'none'), namespaces=True for the full jail, capture=True (stdout and stderr are collected, up to
+    'none'), namespaces=True for the full jail, unix_sockets=True (UNIX sockets also with
+    network='none' and without namespaces), capture=True (stdout and stderr are collected, up to
     max_output bytes each), trace=True (every refused system call is reported), on_unsupported
     ('raise', 'warn', 'ignore'), policy (a Policy). None as a limit is no limit.
 

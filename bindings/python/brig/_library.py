@@ -56,6 +56,7 @@ class CallOptions(ctypes.Structure):
         ("on_unsupported", c_int),
         ("stdio", c_int * 3),
         ("namespaces", c_int),
+        ("unix_sockets", c_int),
         ("trace", c_int),
     ]
 

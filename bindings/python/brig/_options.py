@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         keep_fds: Sequence[int]
         network: Network
         namespaces: bool
+        unix_sockets: bool
         capture: bool
         trace: bool
         result: Result
@@ -81,6 +82,7 @@ class CallOptions:
     keep_fds: Sequence[int] = ()
     network: Network = "host"
     namespaces: bool = False
+    unix_sockets: bool = False
     capture: bool = False
     trace: bool = False
     result: Result = "plain"

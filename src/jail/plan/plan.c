@@ -391,7 +391,7 @@ static int plan_walls(struct plan *plan, const struct brig_policy *policy, int a
         landlock_fill_attr(abi, network, policy->allow_nested, &plan->landlock_attr,
                            &plan->unenforced);
         if (plan->rung == PLAN_LANDLOCK)
-            landlock_stand_alone(abi, network, &plan->landlock_attr, &plan->unenforced);
+            landlock_stand_alone(abi, network, true, &plan->landlock_attr, &plan->unenforced);
         plan->landlock_attr_size = landlock_attr_size(abi);
         if (policy->allow_nested)
             plan->rule_count = 0;

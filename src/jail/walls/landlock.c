@@ -143,8 +143,8 @@ void landlock_fill_attr(int abi, enum brig_network network, bool nested, struct 
                                    "Landlock ABI 6)");
 }
 
-void landlock_stand_alone(int abi, enum brig_network network, struct landlock_attr *attr,
-                          struct brig_unenforced *unenforced)
+void landlock_stand_alone(int abi, enum brig_network network, bool unix_sockets,
+                          struct landlock_attr *attr, struct brig_unenforced *unenforced)
 {
     unenforced_add(unenforced,
                    "mode, times and attributes of the user's own files outside can be changed");
@@ -158,12 +158,13 @@ void landlock_stand_alone(int abi, enum brig_network network, struct landlock_at
         else
             unenforced_add(unenforced, "the network can be used but for TCP and UDP (needs a "
                                        "network namespace)");
-        if (abi < ABI_SCOPE)
+        if (abi < ABI_SCOPE && unix_sockets)
             unenforced_add(unenforced, "abstract UNIX sockets of the host can be connected to "
                                        "(needs Landlock ABI 6)");
     }
     for (size_t i = 0; i < ARRAY_LENGTH(abi_rows); i++)
-        if (abi_rows[i].abi > abi && abi_rows[i].alone)
+        if (abi_rows[i].abi > abi && abi_rows[i].alone &&
+            (unix_sockets || abi_rows[i].fs != LL_RESOLVE_UNIX))
             unenforced_add(unenforced, "%s", abi_rows[i].alone);
 }
 

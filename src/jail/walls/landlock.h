@@ -41,9 +41,10 @@ void landlock_fill_attr(int abi, enum brig_network network, bool nested, struct 
 
 /* For the rung on which Landlock stands alone, after landlock_fill_attr(): without a network
  * namespace, BRIG_NET_NONE means that no TCP (ABI 4) and no UDP (ABI 10) port can be used at all;
- * and everything Landlock at this ABI does not stop, but the namespaces would have, is listed. */
-void landlock_stand_alone(int abi, enum brig_network network, struct landlock_attr *attr,
-                          struct brig_unenforced *unenforced);
+ * and everything Landlock at this ABI does not stop, but the namespaces would have, is listed, of UNIX
+ * sockets only where the filter lets them be made. */
+void landlock_stand_alone(int abi, enum brig_network network, bool unix_sockets,
+                          struct landlock_attr *attr, struct brig_unenforced *unenforced);
 
 /* The rights of a grant at an ABI; for a path that is no directory, only those a file can have.
  * Never has a bit that landlock_fill_attr() without `nested` does not handle at the same ABI. 0 for

@@ -18,9 +18,11 @@ const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_ne
     return &seccomp_programs[profile != BRIG_SECCOMP_DEV][inet][nested];
 }
 
-const struct sock_fprog *seccomp_program_alone(enum brig_seccomp profile, enum brig_network network)
+const struct sock_fprog *seccomp_program_alone(enum brig_seccomp profile, enum brig_network network,
+                                               bool unix_sockets)
 {
-    return &seccomp_programs_alone[profile != BRIG_SECCOMP_DEV][network == BRIG_NET_HOST];
+    bool host = network == BRIG_NET_HOST;
+    return &seccomp_programs_alone[profile != BRIG_SECCOMP_DEV][host][unix_sockets];
 }
 
 #if defined(__x86_64__)

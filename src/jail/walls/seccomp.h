@@ -15,9 +15,10 @@ const struct sock_fprog *seccomp_program(enum brig_seccomp profile, enum brig_ne
                                          bool nested);
 
 /* The same for a function in its caller's namespaces: its processes cannot leave their process
- * group, by which they are ended, nor slow down or limit others. */
-const struct sock_fprog *seccomp_program_alone(enum brig_seccomp profile,
-                                               enum brig_network network);
+ * group, by which they are ended, nor slow down or limit others. Without a network it can make UNIX
+ * sockets only if unix_sockets is true, but pairs of them that are connected to each other. */
+const struct sock_fprog *seccomp_program_alone(enum brig_seccomp profile, enum brig_network network,
+                                               bool unix_sockets);
 
 /* What a filter answers to a call with these six arguments: 0 if it is allowed, else the errno. */
 int seccomp_verdict(const struct sock_fprog *program, int number, const uint64_t *args);

@@ -10,6 +10,8 @@
  *
  *     SECCOMP_ALONE_CODE  only in the variants of `code` that stand without namespaces
  *     SECCOMP_ALONE       in all variants that do
+ *     SECCOMP_ALONE_SHUT  in those of them that have no network, and no UNIX sockets either
+ *     SECCOMP_ALONE_SHUT_CODE  the same, only in the variants of `code`
  *     SECCOMP_NESTED      only in the variants that let a program build a sandbox of its own
  *     SECCOMP_CODE_HOST   or SECCOMP_CODE_NESTED, whichever fits, and only in `code`
  *     SECCOMP_DEV         or SECCOMP_CODE, whichever profile it is
@@ -92,7 +94,9 @@ enum {
     SECCOMP_FAMILY_NETLINK = 16,
     SECCOMP_NETLINK_ROUTE = 0,
     SECCOMP_TYPE_MASK = 0xf, /* above it SOCK_CLOEXEC and SOCK_NONBLOCK */
+    SECCOMP_TYPE_STREAM = 1,
     SECCOMP_TYPE_RAW = 3,
+    SECCOMP_TYPE_SEQPACKET = 5,
     SECCOMP_TYPE_PACKET = 10,
     SECCOMP_SET_FILTER = 1,           /* SECCOMP_SET_MODE_FILTER */
     SECCOMP_NEW_LISTENER = 8,         /* SECCOMP_FILTER_FLAG_NEW_LISTENER */
@@ -199,6 +203,29 @@ SECCOMP_RULE(SOCKET_CODE_NESTED,
     SECCOMP_WHEN(EACCES, SECCOMP_IS(0, SECCOMP_FAMILY_INET6)));
 SECCOMP_RULE(PAIR_UNIX, "AF_UNIX; other families EAFNOSUPPORT", EAFNOSUPPORT,
     SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_UNIX)));
+SECCOMP_RULE(SOCKET_DEV_SHUT,
+    "as in `dev`, but for AF_UNIX, which is EACCES", EAFNOSUPPORT,
+    SECCOMP_WHEN(EACCES, SECCOMP_IS(0, SECCOMP_FAMILY_UNIX)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_NETLINK), SECCOMP_IS(2, SECCOMP_NETLINK_ROUTE)),
+    SECCOMP_WHEN(EPROTONOSUPPORT, SECCOMP_IS(0, SECCOMP_FAMILY_NETLINK)),
+    SECCOMP_WHEN(EPERM, SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, SECCOMP_TYPE_RAW)),
+    SECCOMP_WHEN(EPERM, SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, SECCOMP_TYPE_PACKET)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_INET6)));
+SECCOMP_RULE(SOCKET_CODE_SHUT,
+    "AF_UNIX, AF_INET and AF_INET6 EACCES, other families EAFNOSUPPORT", EAFNOSUPPORT,
+    SECCOMP_WHEN(EACCES, SECCOMP_RANGE(0, SECCOMP_FAMILY_UNIX, SECCOMP_FAMILY_INET)),
+    SECCOMP_WHEN(EACCES, SECCOMP_IS(0, SECCOMP_FAMILY_INET6)));
+/* The ends of such a pair are connected for ever. Datagram sockets, which SOCK_RAW makes as well, can
+ * be connected anew and send to any name. */
+SECCOMP_RULE(PAIR_SHUT,
+    "streams and SOCK_SEQPACKET of AF_UNIX; other types EACCES, other families EAFNOSUPPORT",
+    EAFNOSUPPORT,
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_UNIX),
+                 SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, SECCOMP_TYPE_STREAM)),
+    SECCOMP_WHEN(0, SECCOMP_IS(0, SECCOMP_FAMILY_UNIX),
+                 SECCOMP_MASKED(1, SECCOMP_TYPE_MASK, SECCOMP_TYPE_SEQPACKET)),
+    SECCOMP_WHEN(EACCES, SECCOMP_IS(0, SECCOMP_FAMILY_UNIX)));
 
 SECCOMP_RULE(IOCTL_DEV, "allowed; TIOCSTI, TIOCLINUX, TIOCCONS and TIOCSETD are EPERM", 0,
     SECCOMP_WHEN(EPERM, SECCOMP_IS(1, 0x5412)),            /* TIOCSTI: types into the terminal */
@@ -695,6 +722,15 @@ SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
     X(sched_setparam, NOT_PERMITTED, "as in `code`") \
     X(sched_setscheduler, NOT_PERMITTED, "as in `code`")
 
+/* Without a network, sockets of the host's other programs are out of reach, too, unless the caller
+ * asks for them: Landlock governs them by path only from ABI 9 on. */
+#define SECCOMP_ALONE_SHUT(X) \
+    X(socket, SOCKET_DEV_SHUT, "the host's sockets would be in reach") \
+    X(socketpair, PAIR_SHUT, "a datagram socket can send to any other")
+
+#define SECCOMP_ALONE_SHUT_CODE(X) \
+    X(socket, SOCKET_CODE_SHUT, "the host's sockets would be in reach")
+
 /* ---- Numbers the build machine's libseccomp may not know ---------------------------------- */
 
 /* Since 424 a syscall has the same number everywhere. */
@@ -759,5 +795,7 @@ static const struct seccomp_row seccomp_code_nested[] = {SECCOMP_CODE_NESTED(SEC
 static const struct seccomp_row seccomp_nested[] = {SECCOMP_NESTED(SECCOMP_ROW)};
 static const struct seccomp_row seccomp_alone[] = {SECCOMP_ALONE(SECCOMP_ROW)};
 static const struct seccomp_row seccomp_alone_code[] = {SECCOMP_ALONE_CODE(SECCOMP_ROW)};
+static const struct seccomp_row seccomp_alone_shut[] = {SECCOMP_ALONE_SHUT(SECCOMP_ROW)};
+static const struct seccomp_row seccomp_alone_shut_code[] = {SECCOMP_ALONE_SHUT_CODE(SECCOMP_ROW)};
 
 #define SECCOMP_ROWS(table) (table), sizeof(table) / sizeof((table)[0])

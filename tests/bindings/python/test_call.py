@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Functions in a jail: values, errors, limits, and what hostile functions try."""
 
+import asyncio
 import ctypes
 import errno
 import gc
@@ -451,6 +452,32 @@ class Access(Case):
             self.assertEqual(brig.call(connect), address)
             with brig.Jail(network="none") as jail:
                 self.assertRaises(brig.NetworkError, jail.call, connect)
+
+    def test_unix_sockets_go_with_the_network_unless_asked_for(self):
+        path = os.path.join(self.scratch, "socket")
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path)
+            server.listen()
+
+            def connect():
+                with socket.socket(socket.AF_UNIX) as client:
+                    client.connect(path)
+                return "connected"
+
+            def of_its_own():
+                ours, theirs = socket.socketpair()
+                with ours, theirs:
+                    ours.send(b"x")
+                    return theirs.recv(1), asyncio.run(asyncio.sleep(0, "slept"))
+
+            options = {"fs_allow": [self.scratch]}  # so that Landlock is no reason
+            with brig.Jail(**options) as jail:
+                self.assertEqual(jail.call(connect), "connected")
+            with brig.Jail(network="none", **options) as jail:
+                self.assertRaises(brig.NetworkError, jail.call, connect)
+                self.assertEqual(jail.call(of_its_own), (b"x", "slept"))
+            with brig.Jail(network="none", unix_sockets=True, **options) as jail:
+                self.assertEqual(jail.call(connect), "connected")
 
     def test_open_connections_are_closed_in_the_child_unless_passed(self):
         ours, theirs = socket.socketpair()

@@ -6,6 +6,7 @@ require_relative "tap"
 require "fiddle"
 require "open3"
 require "socket"
+require "tmpdir"
 require "timeout"
 
 LEAK_CALLS = Integer(ENV.fetch("BRIG_LEAK_CALLS", "200"))
@@ -381,6 +382,27 @@ class AccessTest < Case
     end
   ensure
     server&.close
+  end
+
+  def test_unix_sockets_go_with_the_network_unless_asked_for
+    Dir.mktmpdir do |scratch|
+      path = File.join(scratch, "socket")
+      server = UNIXServer.new(path)
+      options = { fs_allow: [scratch] } # so that Landlock is no reason
+      connect = proc { UNIXSocket.new(path).close || "connected" }
+      assert_equal("connected", AgentJail.run(**options, &connect))
+      assert_raises(AgentJail::NetworkError) do
+        AgentJail.run(network: :none, **options, &connect)
+      end
+      assert_equal("connected", AgentJail.run(network: :none, unix_sockets: true, **options, &connect))
+      assert_equal("x", AgentJail.run(network: :none) do
+        ours, theirs = UNIXSocket.pair
+        ours.write("x")
+        theirs.read(1)
+      end)
+    ensure
+      server&.close
+    end
   end
 
   def test_open_connections_are_closed_in_the_child_unless_passed

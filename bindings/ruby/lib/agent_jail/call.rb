@@ -150,6 +150,7 @@ module AgentJail
       @native.keep_fds, @native.keep_fd_count = array(fds.pack("i*")), fds.size
       @native.network = word(:network, NETWORK)
       @native.namespaces = @options[:namespaces] ? 1 : 0
+      @native.unix_sockets = @options[:unix_sockets] ? 1 : 0
       @native.trace = @options[:trace] ? 1 : 0
     end
 

@@ -14,6 +14,7 @@ module AgentJail
   # fs_read_allow::  paths, read-only ([])
   # namespaces::     true: the full jail
   # network::        :host, as the caller has it, or :none
+  # unix_sockets::   true: UNIX sockets also with network: :none and without namespaces (false)
   # processes::      at a time, threads included
   # grace::          seconds between TERM and KILL (0)
   # max_result::     bytes of the value (64 MiB)
@@ -54,7 +55,7 @@ module AgentJail
         timeout: configured.default_timeout, cpu_timeout: :same,
         memory_mb: configured.default_memory_mb, memory: :address_space,
         fs_allow: configured.default_fs_allow, fs_read_allow: configured.default_fs_read_allow,
-        namespaces: false, network: :host, processes: :default, grace: 0,
+        namespaces: false, network: :host, unix_sockets: false, processes: :default, grace: 0,
         max_result: configured.default_max_result, keep_fds: [], trace: configured.default_trace,
         on_unsupported: configured.on_unsupported, marshal: false
       }

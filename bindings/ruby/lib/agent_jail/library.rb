@@ -30,7 +30,8 @@ module AgentJail
       "void *fs_read_allow", "size_t fs_read_allow_count",
       "void *keep_fds", "size_t keep_fd_count",
       "int memory", "int network", "int on_unsupported",
-      "int stdin_kind", "int stdout_kind", "int stderr_kind", "int namespaces", "int trace"
+      "int stdin_kind", "int stdout_kind", "int stderr_kind", "int namespaces",
+      "int unix_sockets", "int trace"
     ])
 
     CallFailure = struct([
