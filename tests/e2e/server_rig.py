@@ -22,16 +22,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import PATIENCE, SLOW, wait_for  # noqa: E402,F401
 
 BUILD = pathlib.Path(os.environ.get("BUILD_DIR") or pathlib.Path(__file__).resolve().parents[2] / "build")
 BRIGD = BUILD / "src/server/brigd"
 # The ordinary user: tests/run makes one for each suite.
 ORDINARY = pwd.getpwnam(os.environ["BRIG_TEST_USER"]) if os.environ.get("BRIG_TEST_USER") else None
 USER = ORDINARY.pw_uid if ORDINARY else 65534
-SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
-PATIENCE = 30 * SLOW
 # BRIG_TEST_POOLS=off: every execution begins cold.
 POOLS = {"EXECUTOR_POOL_ENABLED": "false"} if os.environ.get("BRIG_TEST_POOLS") == "off" else {}
 
@@ -45,17 +45,6 @@ def test(function):
 
 def as_user(path):
     return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--inh-caps=-all", "--"] + path
-
-
-def wait_for(condition, what, seconds=PATIENCE):
-    """Waits until the condition holds, and gives what it gave."""
-    end = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < end, f"waited {seconds} s for {what}"
-        time.sleep(0.01)
 
 
 def work_place():
