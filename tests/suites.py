@@ -50,6 +50,8 @@ BUILDS = {  # name: (what is tested, compiler, options)
     "build-tsan": ("it builds with the thread sanitizer", "gcc", [*STRICT, "-Db_sanitize=thread", "-Db_lundef=false"]),
     "build-fuzz": ("the fuzz targets build", "clang", [*STRICT, "-Dfuzz=true", *SANITIZED]),
 }
+# Programs that unit tests start, or load, from the folder that they are in.
+ALWAYS_BUILT = "tests/unit/brig-broker", "src/zygote/brig-zygote.so"
 
 
 def build(name, targets):

@@ -595,7 +595,9 @@ static void test_last_leaves(void)
     tap_is_int(read(ready[0], &byte, 1), 1, "%sone is in the group", who);
     tap_ok(count_named(name) > 0, "%swhich is there", who);
     cgroup_free(group);
-    tap_is_int(count_named(name), 0, "%sand goes when that one has left", who);
+    /* On a busy machine it may take longer to leave than cgroup_free() waits. */
+    tap_ok(await((cgroup_sweep(), count_named(name) == 0)), "%sand goes when that one has left",
+           who);
     (void)end_of(pid);
     (void)close(ready[0]);
     (void)close(ready[1]);

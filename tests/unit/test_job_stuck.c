@@ -314,8 +314,7 @@ static void test_free(const struct filesystem *files, bool grouped)
     brig_policy_free(policy);
     if (!has_group)
         return;
-    (void)cgroup_sweep();
-    tap_ok(access(group, F_OK) < 0, "%s: and its group is swept up", how);
+    tap_ok(await((cgroup_sweep(), access(group, F_OK) < 0)), "%s: and its group is swept up", how);
 }
 
 static void test_wait(const struct filesystem *files)
