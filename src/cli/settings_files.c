@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Options about files: grants, masks and where paths begin. */
+#include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
@@ -397,6 +400,61 @@ static int hide_snapshots(const struct settings *settings, struct brig_error *er
     return status;
 }
 
+/* Masks a path without links, unless one above it is masked. */
+static int hide_real(struct brig_policy *policy, const char *real, struct brig_error *err)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_MASK && path_is_beneath(policy->grants[i].dest, real))
+            return 0;
+    return brig_policy_grant(policy, BRIG_MASK, real, NULL, BRIG_GRANT_OPTIONAL, err);
+}
+
+/* Masks what is there, by the name it has without links; a directory that the caller cannot enter needs no
+ * mask. */
+static int hide_spool(struct brig_policy *policy, const char *path, struct brig_error *err)
+{
+    char real[PATH_MAX];
+    return access(path, X_OK) < 0 || !realpath(path, real) ? 0 : hide_real(policy, real, err);
+}
+
+static bool has_directory(const char *path, const char *name)
+{
+    char below[PATH_MAX];
+    struct stat info;
+    int length = snprintf(below, sizeof below, "%s/%s", path, name);
+    return length > 0 && (size_t)length < sizeof below && stat(below, &info) == 0 &&
+           S_ISDIR(info.st_mode);
+}
+
+/* The mailbox that shells and mail programs look at: a file, or a directory in the form of Maildir. The
+ * variable may name anything else as well. */
+static int hide_mailbox(struct settings *settings, struct brig_error *err)
+{
+    const char *mail = getenv("MAIL"), *home = settings->home;
+    char real[PATH_MAX];
+    struct stat info;
+    if (!mail || mail[0] != '/' || !realpath(mail, real) || stat(real, &info) < 0)
+        return 0;
+    bool is_mail = S_ISREG(info.st_mode) || (S_ISDIR(info.st_mode) && has_directory(real, "new") &&
+                                             has_directory(real, "cur"));
+    if (!is_mail)
+        return 0;
+    if (home && path_is_beneath(home, real) && strcmp(home, real) != 0)
+        return add_mask(settings, real + strlen(home) + 1, false, BRIG_GRANT_OPTIONAL, err);
+    return settings->policy->view == BRIG_VIEW_HOST ? hide_real(settings->policy, real, err) : 0;
+}
+
+/* What is private and not in the home: it can be seen only where the jail sees the host. */
+static int hide_spools(struct settings *settings, struct brig_error *err)
+{
+    int status = 0;
+    if (settings->policy->view == BRIG_VIEW_HOST)
+        for (const char *path = policy_default_spools; *path && status == 0;
+             path = policy_next_mask(path))
+            status = hide_spool(settings->policy, path, err);
+    return status < 0 ? status : hide_mailbox(settings, err);
+}
+
 int settings_apply_defaults(struct settings *settings, struct brig_error *err)
 {
     int status = brig_policy_origin(settings->policy, SETTINGS_BUILT_IN, err);
@@ -404,6 +462,8 @@ int settings_apply_defaults(struct settings *settings, struct brig_error *err)
         status = add_default_masks(settings, err);
     if (status == 0)
         status = hide_snapshots(settings, err);
+    if (status == 0)
+        status = hide_spools(settings, err);
     return status < 0 ? status
                       : policy_unsetenv_all(settings->policy, policy_default_filters,
                                             SETTINGS_BUILT_IN, err);

@@ -86,6 +86,9 @@ const char policy_default_masks[] =
     MASK(".mutt")
     MASK(".config/mutt")
     MASK(".config/neomutt")
+    MASK("Maildir")
+    MASK("Mail")
+    MASK("mbox")
     MASK(".thunderbird")
     MASK("snap/thunderbird")
     MASK(".var/app/org.mozilla.Thunderbird")
@@ -368,6 +371,18 @@ const char policy_default_masks[] =
 /* clang-format on */
 
 const size_t policy_default_masks_bytes = sizeof policy_default_masks;
+
+/* clang-format off */
+const char policy_default_spools[] =
+    MASK("/var/mail")
+    MASK("/var/spool/mail")
+    /* What cron and at are to run. */
+    MASK("/var/spool/cron")
+    MASK("/var/spool/at")
+    /* The memory of programs that have crashed. */
+    MASK("/var/crash")
+    MASK("/var/lib/systemd/coredump");
+/* clang-format on */
 
 /* The case of letters does not matter. What only looks like a secret stays: AUTHOR and its kind,
  * numbers of tokens (MAX_THINKING_TOKENS), TOKENIZERS_PARALLELISM, DESKTOP_SESSION. */

@@ -18,6 +18,9 @@ static inline const char *policy_next_mask(const char *mask)
     return mask + strlen(mask) + 1;
 }
 
+/* Directories outside of homes in which the system keeps what belongs to single users. In the same form. */
+extern const char policy_default_spools[];
+
 /* Patterns of variables that hold credentials, or name sockets and processes of the host. Ended by
  * NULL. */
 extern const char *const policy_default_filters[];

@@ -559,3 +559,68 @@ more" ]
     run run_as_user "$BRIG" -m casual -j pattern -D --mask "$H/mpattern/[x]" -- cat "$H/mpattern/[x]"
     output_lacks token
 }
+
+# ---- what is private and not in the home ---------------------------------------------------------------
+
+@test "mail is hidden, by the name of the spool, by MAIL and in the home" {
+    lib_is_root || cannot "only root can deliver mail"
+    local who mode box=/var/mail/$LIB_USER maildir
+    [ -d /var/mail ] || cannot "there is no /var/mail"
+    made Maildir mmail
+    maildir=$SCRATCH/Boxes
+    run_as_user mkdir -p "$maildir/new" "$maildir/cur" "$H/mmail/new" "$H/mmail/cur" "$H/Maildir/new"
+    run_as_user sh -c "for box; do echo token >\$box; done" - "$maildir/new/1" "$H/mmail/new/1" "$H/Maildir/new/1"
+    [ ! -e "$box" ] || cannot "there is a $box"
+    LIB_SCRATCHES="$LIB_SCRATCHES $box"
+    install -m 600 -o "$LIB_USER" /dev/null "$box"
+    echo token >"$box"
+    local read="cat $box /var/spool/mail/$LIB_USER $H/mmail/new/1 $H/Maildir/new/1 2>/dev/null; true"
+    for mode in casual bare; do
+        for who in run_as_user by_sudo; do
+            jail "mail-$mode-$who"
+            local brig=(run_as_user env MAIL="$H/mmail" "$BRIG")
+            [ "$who" = run_as_user ] || brig=(env MAIL="$H/mmail" SUDO_UID="$(id -u "$LIB_USER")" SUDO_GID="$(id -g "$LIB_USER")" HOME="$H" "$BRIG")
+            must "${brig[@]}" -m "$mode" -j "mail-$mode-$who" -- sh -c "$read; ls -A /var/mail"
+            [ -z "$output" ]
+            must "${brig[@]}" -m "$mode" -j "mail-$mode-$who" --unmask /var/mail -- cat "$box"
+            [ "$output" = token ]
+        done
+    done
+    # MAIL names a mailbox elsewhere, and does not hide what is none.
+    local elsewhere=${BRIG_SCRATCH:-/var/lib}/brigtest.mail.$$
+    LIB_SCRATCHES="$LIB_SCRATCHES $elsewhere"
+    install -d -o "$LIB_USER" "$elsewhere"
+    run_as_user sh -c "echo token >$elsewhere/box"
+    jail mail-where
+    must run_as_user env MAIL="$elsewhere/box" "$BRIG" -m bare -j mail-where -- cat "$elsewhere/box"
+    [ -z "$output" ]
+    must run_as_user env MAIL="$elsewhere" "$BRIG" -m bare -j mail-where -- cat "$elsewhere/box"
+    [ "$output" = token ]
+}
+
+@test "what cron and at are to run, and the memory of crashed programs, is hidden" {
+    lib_is_root || cannot "only root can make such directories"
+    cat >"$SCRATCH/spools" <<'END'
+set -eu
+mount -t tmpfs -o mode=755 tmpfs /var/spool
+mkdir -p /var/spool/cron/crontabs /var/spool/at /var/crash /var/lib/systemd/coredump
+mount -t tmpfs -o mode=755 tmpfs /var/crash
+mount -t tmpfs -o mode=755 tmpfs /var/lib/systemd/coredump
+for directory in /var/spool/cron/crontabs /var/spool/at /var/crash /var/lib/systemd/coredump; do
+    echo "token of $directory" >"$directory/own"
+done
+cd "$SCRATCH/project"
+. "$LIB_DIR/lib.bash"
+files="/var/spool/cron/crontabs/own /var/spool/at/own /var/crash/own /var/lib/systemd/coredump/own"
+run_as_user "$BRIG" -m bare -j spools -- sh -c "cat $files 2>/dev/null || echo hidden"
+run_as_user "$BRIG" -m bare -j spools --unmask /var/spool/cron --unmask /var/spool/at --unmask /var/crash \
+    --unmask /var/lib/systemd/coredump -- cat $files
+run_as_user "$BRIG" -u >/dev/null 2>&1
+END
+    [ -d /var/crash ] || LIB_SCRATCHES="$LIB_SCRATCHES /var/crash"
+    [ -d /var/lib/systemd/coredump ] || LIB_SCRATCHES="$LIB_SCRATCHES /var/lib/systemd/coredump"
+    jail spools
+    must env SCRATCH="$SCRATCH" LIB_DIR="$LIB_DIR" BRIG="$BRIG" unshare -m --propagation private bash "$SCRATCH/spools"
+    [ "$(printf '%s\n' "$output" | head -n 1)" = hidden ]
+    [ "$(printf '%s\n' "$output" | grep -c '^token of')" = 4 ]
+}
