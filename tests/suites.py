@@ -7,7 +7,7 @@ A suite is a program that prints TAP. Groups:
     check   what is wanted after every change: golden, the quick unit tests, a jail in every mode
     test    check, and everything else that finds errors for its time
     all     every suite that needs no other machine; vm-all has the virtual machines
-    unit e2e bindings escape lint fuzz vm-quick vm slow    by kind
+    unit e2e bindings escape lint fuzz vm-quick vm vm-cpus slow    by kind
 """
 
 import dataclasses
@@ -209,6 +209,12 @@ def machine_suites():
                                ("e2e", ["e2e/*", "quota", *others]), ("escape", ["escape*", "unit/*"])):
             yield machine(f"{prefix}-{name}", ("vm",), patterns, kernel)
         yield machine(f"{prefix}-login", ("vm",), ["login*"], kernel, ["--systemd"], 3600)
+    # Where there is one CPU, and many. Emulated, they share one CPU of this machine, so few suites run at a time.
+    for cpus in ("1", "16"):
+        options = ["-c", cpus, "-m", "3G"]
+        yield machine(f"vm-cpus-{cpus}-unit", ("vm-cpus",), ["-j", "2", "unit/test_*", "e2e/ready"], options=options)
+        yield machine(f"vm-cpus-{cpus}-jails", ("vm-cpus",), ["-j", "2", "--quick", "e2e/*limits", "escape*"],
+                      options=options)
 
 
 def table(logs):
