@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig cp`: copies files into a jail or out of it, whether something runs in it or not. It is a run
- * of its own in that jail, of cp, to which the host's side is granted and nothing else. */
+ * of its own in that jail, of cp, to which the host's side is granted and nothing else. Into a jail
+ * brig becomes that run. Out of it, the run writes to a directory of its own, and brig, which waits for
+ * it, moves what may come out to where it is wanted. */
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -14,12 +18,16 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/command.h"
+#include "cli/copy_out.h"
+#include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/message.h"
 #include "home/jails.h"
 
 /* Where the host's side is seen inside. */
 #define COPY_DIRECTORY "/run/brig-copy"
+/* The status if something was left out, as cp's. */
+#define COPY_INCOMPLETE 1
 
 /* The jail's side of a copy: "JAIL:PATH". */
 struct side {
@@ -102,6 +110,108 @@ static int execute(const struct side *side, const char *home, const char *option
     return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run brig again");
 }
 
+static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+/* Waits for the run, passing on signals that were sent to this process alone: those of a terminal the
+ * run has got as well. */
+static int wait_for(pid_t pid, const sigset_t *signals)
+{
+    for (;;) {
+        siginfo_t info;
+        int status;
+        int signal = sigwaitinfo(signals, &info);
+        if (signal > 0 && signal != SIGCHLD && info.si_code <= 0)
+            (void)kill(pid, signal);
+        if (signal != SIGCHLD || waitpid(pid, &status, WNOHANG) != pid)
+            continue;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+}
+
+/* Runs cp in the jail; its exit status, or a negative code. */
+static int run(const struct side *side, const char *home, const char *grant, const char *to,
+               char **envp, struct brig_error *err)
+{
+    sigset_t signals, before;
+    (void)sigemptyset(&signals);
+    (void)sigaddset(&signals, SIGCHLD);
+    for (size_t i = 0; i < ARRAY_LENGTH(forwarded); i++)
+        (void)sigaddset(&signals, forwarded[i]);
+    (void)sigprocmask(SIG_BLOCK, &signals, &before);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)sigprocmask(SIG_SETMASK, &before, NULL);
+        (void)execute(side, home, "-d", grant, side->path, to, envp, err);
+        message_error("%s", err->message);
+        _exit(APP_FAILED);
+    }
+    int status = pid < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "fork") : wait_for(pid, &signals);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return status;
+}
+
+/* Where the copy goes: a directory, and a name in it or "" if the copy keeps its own. */
+static int find_target(const char *host, char **ret_above, const char **ret_name,
+                       struct brig_error *err)
+{
+    struct stat info;
+    bool directory = stat(host, &info) == 0 && S_ISDIR(info.st_mode);
+    const char *name = directory ? "" : last_name(host);
+    size_t length = strlen(host) - strlen(name);
+    char *above = strndup(host, *name && length > 1 ? length - 1 : length);
+    if (!above)
+        return brig_fail_nomem(err);
+    *ret_above = above;
+    *ret_name = name;
+    return 0;
+}
+
+/* The user's own link to a file names that file, as for cp; else it would be replaced. */
+static char *follow_to_file(const char *host)
+{
+    struct stat link, file;
+    bool is_link = lstat(host, &link) == 0 && S_ISLNK(link.st_mode);
+    return is_link && stat(host, &file) == 0 && S_ISREG(file.st_mode) ? realpath(host, NULL) : NULL;
+}
+
+/* The status to exit with, or a negative code. */
+static int copy_out(const struct side *side, const struct identity *identity, const char *host,
+                    char **envp, struct brig_error *err)
+{
+    autofree char *above = NULL;
+    const char *name;
+    struct copy_out copy;
+    autofree char *file = follow_to_file(host);
+    int status = find_target(file ? file : host, &above, &name, err);
+    if (status < 0)
+        return status;
+    identity_enter(identity);
+    status = copy_out_begin(above, &copy, err);
+    identity_leave(identity);
+    if (status < 0)
+        return status;
+    autostr struct str stage = {0};
+    autostr struct str grant = {0};
+    autostr struct str inside = {0};
+    str_appendf(&stage, "%s/%s", strcmp(above, "/") == 0 ? "" : above, copy.name);
+    if (!stage.failed)
+        append_quoted(&grant, stage.data);
+    str_appendf(&grant, ":%s", COPY_DIRECTORY);
+    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, name);
+    bool ready = !stage.failed && !grant.failed && !inside.failed;
+    status = ready ? run(side, identity->host_home, grant.data, inside.data, envp, err)
+                   : brig_fail_nomem(err);
+    /* cp says 1 if it could not copy everything. */
+    size_t left = 0;
+    identity_enter(identity);
+    int ended = copy_out_end(&copy, status == 0 || status == 1, &left, status < 0 ? NULL : err);
+    identity_leave(identity);
+    if (status < 0 || ended < 0)
+        return status < 0 ? status : ended;
+    return status == 0 && left > 0 ? COPY_INCOMPLETE : status;
+}
+
+/* The status to exit with, or a negative code. */
 static int copy(const char *from, const char *to, char **envp, struct brig_error *err)
 {
     struct side side;
@@ -123,31 +233,18 @@ static int copy(const char *from, const char *to, char **envp, struct brig_error
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out the working directory");
     if ((status = path_make_absolute(cwd, inwards ? from : to, &host, err)) < 0)
         return status;
+    if (!inwards)
+        return copy_out(&side, &place.identity, host, envp, err);
     autostr struct str grant = {0};
     autostr struct str inside = {0};
-    if (inwards) {
-        append_quoted(&grant, host);
-        str_appendf(&grant, ":%s/", COPY_DIRECTORY);
-        append_quoted(&grant, last_name(host));
-        str_appendf(&inside, "%s/%s", COPY_DIRECTORY, last_name(host));
-    } else { /* into a directory that is there, or as a name in the one above it */
-        struct stat info;
-        bool directory = stat(host, &info) == 0 && S_ISDIR(info.st_mode);
-        const char *name = directory ? "" : last_name(host);
-        size_t length = strlen(host) - strlen(name);
-        autofree char *above = strndup(host, *name && length > 1 ? length - 1 : length);
-        if (!above)
-            return brig_fail_nomem(err);
-        append_quoted(&grant, above);
-        str_appendf(&grant, ":%s", COPY_DIRECTORY);
-        str_appendf(&inside, "%s/%s", COPY_DIRECTORY, name);
-    }
+    append_quoted(&grant, host);
+    str_appendf(&grant, ":%s/", COPY_DIRECTORY);
+    append_quoted(&grant, last_name(host));
+    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, last_name(host));
     if (grant.failed || inside.failed)
         return brig_fail_nomem(err);
-    return inwards ? execute(&side, place.identity.host_home, "-r", grant.data, inside.data,
-                             *side.path ? side.path : ".", envp, err)
-                   : execute(&side, place.identity.host_home, "-d", grant.data, side.path,
-                             inside.data, envp, err);
+    return execute(&side, place.identity.host_home, "-r", grant.data, inside.data,
+                   *side.path ? side.path : ".", envp, err);
 }
 
 static int run_cp(const struct app *app, int argc, char **argv)
@@ -157,7 +254,9 @@ static int run_cp(const struct app *app, int argc, char **argv)
         message_error("cp needs two names: brig cp SRC JAIL:PATH, or brig cp JAIL:PATH DEST");
         return APP_FAILED;
     }
-    (void)copy(argv[1], argv[2], app->envp, &err);
+    int status = copy(argv[1], argv[2], app->envp, &err);
+    if (status >= 0)
+        return status;
     message_error("%s", err.message);
     return APP_FAILED;
 }

@@ -494,6 +494,67 @@ is_held_no_more() {
     output_has "no jail 'verbs'"
 }
 
+@test "cp brings no link out that leads elsewhere, and says so" {
+    local who name
+    for who in $(everyone root); do
+        jail "$who" "links-$who"
+        mkdir -m 0777 "$who"
+        [ "$who" = root ] || chown "$LIB_USER" "$who"
+        echo secret >"$SCRATCH/secret"
+        must by "$who" -m bare -j "links-$who" -D -- sh -c "
+            mkdir -p ~/good/sub ~/good/shut ~/bad/sub && cd ~/good && echo one >file && ln file twin
+            ln -s sub inside; ln -s ../file sub/up; ln -s inside/up chain; echo two >sub/file; chmod 555 shut
+            cd ~/bad && echo one >file && ln -s file inside
+            ln -s $SCRATCH/secret absolute; ln -s ../../secret up; ln -s .. top; ln -s loop loop
+            ln -s /etc sub/etc; ln -s sub/etc/passwd through; ln -s nothing dangling; ln -s x/../../../../secret later
+            mkfifo fifo; ln -s $SCRATCH/secret ~/notes; ln -s file ~/bad-top"
+        # The twin: links that stay in the tree come along.
+        must by "$who" cp "links-$who:good" "$who/good"
+        [ "$(cat "$who/good/chain" "$who/good/sub/up" "$who/good/inside/file")" = $'one\none\ntwo' ]
+        [ "$(stat -c %h "$who/good/twin")" = 2 ]
+        [ "$(stat -c %a "$who/good/shut")" = 555 ]
+        must_exit 1 by "$who" cp "links-$who:bad" "$who"
+        for name in absolute up top loop sub/etc through dangling later fifo; do
+            output_has "not copied: 'bad/$name' is a "
+            [ ! -e "$who/bad/$name" ]
+            [ ! -L "$who/bad/$name" ]
+        done
+        output_has "'bad/absolute' is a link to '$SCRATCH/secret', which is not part of the copy"
+        [ "$(cat "$who/bad/inside")" = one ]
+        # Not by itself either, nor where the name would lead to a file that is there.
+        must_exit 1 by "$who" cp "links-$who:notes" "$who"
+        [ ! -L "$who/notes" ]
+        must_exit 1 by "$who" cp "links-$who:bad-top" "$who"
+        [ ! -L "$who/bad-top" ]
+        [ -z "$(find "$who" -name '.brig-cp-*')" ]
+        [ "$(cat "$SCRATCH/secret")" = secret ]
+        [ "$(stat -c %U "$who/good/file")" = "$(stat -c %U "$who")" ]
+    done
+}
+
+@test "cp merges with what is there, and leaves a repository alone" {
+    jail user merge
+    must run_as_user "$BRIG" -m bare -j merge -D -- sh -c 'mkdir -p ~/tree/sub ~/tree/.git/hooks ~/tree/clash && cd ~/tree && echo new | tee file sub/file .git/hooks/post-checkout >/dev/null'
+    run_as_user sh -c 'mkdir -p tree/sub tree/.git && echo old | tee tree/file tree/sub/own tree/clash target >/dev/null && ln -s file tree/own && ln -s target link'
+    must_exit 1 run_as_user "$BRIG" cp merge:tree .
+    output_has "'tree/.git' is there already"
+    output_has "'tree/clash' cannot be put in the place of what is there"
+    [ ! -e tree/.git/hooks ]
+    [ -f tree/clash ]
+    [ "$(readlink tree/own)" = file ]
+    [ "$(cat tree/file tree/sub/file tree/sub/own)" = $'new\nnew\nold' ]
+    # A link of one's own to a file names the file.
+    must run_as_user "$BRIG" cp merge:tree/file link
+    [ "$(readlink link)" = target ]
+    [ "$(cat target)" = new ]
+    # What cp cannot do is its status.
+    must_exit 1 run_as_user "$BRIG" cp merge:nothing x
+    must_exit 125 run_as_user "$BRIG" cp merge:tree no/such/directory
+    output_has "no/such"
+    must run_as_user "$BRIG" cp merge:tree/. contents
+    must_exit 125 run_as_user "$BRIG" cp merge:tree/file /usr
+}
+
 @test "a jail full of deep and odd directories can be removed" {
     jail user deep
     must run_as_user "$BRIG" -m bare -j deep -D -- sh -c 'cd ~; for i in $(seq 200); do mkdir d && cd d || exit; done; touch f; mkdir ~/none; touch ~/none/x; chmod 0 ~/none; ln -s / ~/root'
