@@ -57,7 +57,8 @@ int copy_out_begin(const char *above, struct copy_out *ret_copy, struct brig_err
     int made = -1;
     for (int i = 0; i < TRIES && made < 0; i++) {
         unsigned long long number = 0;
-        (void)getrandom(&number, sizeof number, 0);
+        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+            break;
         (void)snprintf(copy.name, sizeof copy.name, ".brig-cp-%012llx", number & 0xffffffffffff);
         made = mkdirat(opened, copy.name, 0700);
         if (made < 0 && errno != EEXIST)
