@@ -58,8 +58,8 @@ runs() {
 @test "sealed: nothing is kept, and there is no network" {
     for who in $(everyone root); do
         runs "$who" sealed -d .
-        must_fail by "$who" -m sealed -- cat "$SCRATCH/outside/secret"
-        must by "$who" -m sealed -- sh -c 'grep -c : /proc/net/dev'
+        must_fail by "$who" -m sealed -D -- cat "$SCRATCH/outside/secret"
+        must by "$who" -m sealed -D -- sh -c 'grep -c : /proc/net/dev'
         [ "$output" -le 1 ]
     done
 }
