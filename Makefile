@@ -23,10 +23,13 @@ setup-vm: setup-test ## install what the tests in virtual machines need, if it i
 check: setup-test ## after every change: golden and unit tests, a jail in every mode; a minute once it is built
 	@tests/run check
 
-test: setup-vm ## before every push: check, end to end, bindings, escapes, sanitizers, quick lint, test-vm-quick
+# Virtual machines and Debian roots are only for root: without it these tests are skipped.
+test: setup-test ## before every push: check, end to end, bindings, escapes, sanitizers, quick lint, test-vm-quick, fresh roots
+	@[ "$$(id -u)" -ne 0 ] || tools/setup vm fresh
 	@tests/run test
 
-test-all: setup-vm ## everything but other kernels: every test in every variant, all of lint, longer fuzzing
+test-all: setup-test ## everything but other kernels: every test in every variant, all of lint, longer fuzzing
+	@[ "$$(id -u)" -ne 0 ] || tools/setup vm fresh
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) BRIG_THOROUGH=1 tests/run all
 
 test-unit: setup-test ## the unit tests, in the release and the sanitizer builds, as root, a user and in a namespace

@@ -176,9 +176,9 @@ def other_suites():
     if os.path.exists("tests/golden/run"):
         yield Suite("golden", ["tests/golden/run"], ("check", "test", "all"))
     if os.path.exists("tests/fresh/run"):
-        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", background=True,
-                    seconds=3600)
-        yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", background=True, seconds=4 * 3600)
+        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", needs=(),
+                    background=True, seconds=3600)
+        yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", needs=(), background=True, seconds=4 * 3600)
     for path in sorted(glob.glob("tests/slow/*")):
         yield Suite(f"slow/{os.path.basename(path)}", [path], ("slow",), who="here", seconds=3600)
 
