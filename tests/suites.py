@@ -173,6 +173,7 @@ def fuzz_suites(logs):
 
 def other_suites():
     """Programs of a folder of their own, each if it is there."""
+    yield Suite("selftest", ["tests/selftest"], ("check", "test", "all"), has_user=False)
     if os.path.exists("tests/golden/run"):
         yield Suite("golden", ["tests/golden/run"], ("check", "test", "all"))
     if os.path.exists("tests/fresh/run"):
