@@ -6,7 +6,7 @@ load lib
 
 setup() {
     needs unshare
-    scratch_make user
+    scratch_make root
     cd "$SCRATCH" || return
 }
 
