@@ -305,8 +305,11 @@ static void test_free(const struct filesystem *files, bool grouped)
         tap_ok(find_group(reader, group, sizeof group), "%s: there is one", how);
     brig_job_free(job);
     tap_ok(is_stuck(reader), "%s: a job is freed while a process of it is stuck", how);
-    if (has_group)
+    if (has_group) {
         tap_ok(access(group, F_OK) == 0, "%s: and its group", how);
+        (void)cgroup_sweep();
+        tap_ok(access(group, F_OK) == 0, "%s: which a sweep meanwhile leaves", how);
+    }
     release_reader(files);
     tap_ok(vanishes(reader), "%s: when it goes on, it dies", how);
     tap_ok(vanishes(init), "%s: and all of the jail", how);

@@ -513,8 +513,7 @@ bool cgroup_cpu_us(const struct cgroup *group, uint64_t *ret_us)
 
 /* ---- end ---- */
 
-/* Its pid alone would keep it from the sweep for as long as this process lives. */
-static void give_up(const struct cgroup *group)
+void cgroup_give_up(const struct cgroup *group)
 {
     for (int tree = 0; tree < CGROUP_TREES; tree++)
         if (group->dirs[tree] >= 0)
@@ -568,7 +567,7 @@ void cgroup_free(struct cgroup *group)
     drop_site(group);
     cgroup_joined(group);
     if (remove_patiently(group) < 0)
-        give_up(group);
+        cgroup_give_up(group);
     cgroup_close_fds(group);
     free(group);
 }

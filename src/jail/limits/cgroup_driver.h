@@ -188,6 +188,9 @@ void cgroup_init(struct cgroup *group, enum cgroup_kind kind, const unsigned cha
 bool cgroup_open_dirs(struct cgroup *group, const struct cgroup_bases *bases);
 /* Removes a group's directories and what lies below them. 0, or -errno of what could not be. */
 int cgroup_remove_dirs(struct cgroup *group);
+/* Marks the open directories of a group for the sweep, which otherwise leaves groups alone for as
+ * long as the process in their name lives. */
+void cgroup_give_up(const struct cgroup *group);
 void cgroup_close_fds(struct cgroup *group);
 /* A copy of a group in which a leaf's directories are open, for one use; release it after that. Of
  * what is no leaf nothing is opened or closed. */

@@ -44,6 +44,8 @@ static bool remove_stale(const struct cgroup_bases *bases, const char *name, boo
         else /* what takes longer is removed the next time */
             (void)cgroup_kill_briefly(&group, 0);
         removed = cgroup_remove_dirs(&group) == 0;
+        if (!removed)
+            cgroup_give_up(&group); /* the mark may have been removed before the group was busy */
     }
     cgroup_close_fds(&group);
     return removed;
