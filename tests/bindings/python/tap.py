@@ -7,7 +7,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 PACKAGE = os.path.join(ROOT, "bindings", "python")
-sys.path.insert(0, PACKAGE)
+sys.path[:0] = [PACKAGE, os.path.join(ROOT, "tests")]  # the latter for common.py
 os.environ.setdefault("BRIG_LIBRARY", os.path.join(ROOT, "build", "src", "libbrig.so.0"))
 # Nothing is written into the tree, which may be another user's.
 sys.dont_write_bytecode = True

@@ -8,6 +8,15 @@ import unittest
 
 import tap
 import brig
+from common import PATIENCE
+
+
+async def wait_for(condition):
+    """wait_for() of common.py, for a loop that must go on."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        await asyncio.sleep(0.01)
 
 
 def children():
@@ -23,22 +32,28 @@ class Async(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(caught.exception.original_class, "ZeroDivisionError")
 
     async def test_calls_run_side_by_side_and_the_loop_goes_on(self):
-        ticks = 0
+        begun, begin = os.pipe()
+        waiting, end = os.pipe()
+        os.set_blocking(begun, False)
+        seen = 0
 
-        async def tick():
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.01)
-                ticks += 1
+        def all_have_begun():
+            nonlocal seen
+            try:
+                seen += len(os.read(begun, 100))
+            except BlockingIOError:
+                pass
+            return seen == 20
 
-        ticker = asyncio.create_task(tick())
-        with brig.Jail(timeout=60) as jail:
-            start = time.monotonic()
-            # One after the other they would take ten seconds.
-            await asyncio.gather(*(jail.call_async(time.sleep, 0.5) for _ in range(20)))
-            self.assertLess(time.monotonic() - start, 8)
-        ticker.cancel()
-        self.assertGreater(ticks, 5)
+        # Each ends when all have begun: one after the other they never would.
+        with brig.Jail(timeout=PATIENCE, keep_fds=[begin, waiting]) as jail:
+            calls = [asyncio.create_task(jail.call_async(lambda: os.write(begin, b"x") + len(os.read(waiting, 1))))
+                     for _ in range(20)]
+            await wait_for(all_have_begun)
+            os.write(end, b"y" * 20)
+            self.assertEqual(await asyncio.gather(*calls), [2] * 20)
+        for fd in (begun, begin, waiting, end):
+            os.close(fd)
 
     async def test_a_coroutine_function_has_a_loop_of_its_own(self):
         @brig.jailed(timeout=20)
@@ -50,9 +65,8 @@ class Async(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_cancelled_task_ends_the_child(self):
         with brig.Jail(timeout=60) as jail:
-            task = asyncio.create_task(jail.call_async(time.sleep, 50))
-            while not children():
-                await asyncio.sleep(0.01)
+            task = asyncio.create_task(jail.call_async(time.sleep, 600))
+            await wait_for(children)
             task.cancel()
             with self.assertRaises(asyncio.CancelledError):
                 await task
@@ -60,7 +74,7 @@ class Async(unittest.IsolatedAsyncioTestCase):
 
     async def test_a_timeout_of_asyncio_ends_the_child(self):
         with self.assertRaises(asyncio.TimeoutError):
-            await asyncio.wait_for(brig.call_async(time.sleep, 20), 0.2)
+            await asyncio.wait_for(brig.call_async(time.sleep, 600), 0.2)
         self.assertEqual(children(), [])
 
     async def test_a_limit_is_an_error_here_too(self):
@@ -73,9 +87,8 @@ class Async(unittest.IsolatedAsyncioTestCase):
         self.assertEqual([each.stdout for each in done], [b"0\n", b"1\n", b"2\n", b"3\n"])
 
     async def test_a_cancelled_command_ends(self):
-        task = asyncio.create_task(brig.run_async(["sleep", "50"]))
-        while not children():
-            await asyncio.sleep(0.01)
+        task = asyncio.create_task(brig.run_async(["sleep", "600"]))
+        await wait_for(children)
         task.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await task

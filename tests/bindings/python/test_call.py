@@ -22,6 +22,7 @@ from unittest import mock
 
 import tap
 import brig
+from common import has_ended, wait_for
 from brig import _library
 
 LEAK_CALLS = int(os.environ.get("BRIG_LEAK_CALLS", "300"))
@@ -171,15 +172,23 @@ class Values(Case):
     def test_threads_that_print_do_not_stop_the_child(self):
         code = (
             "import brig, sys, threading\n"
+            "over = threading.Event()\n"
             "def noise():\n"
-            "    while True:\n"
+            "    while not over.is_set():\n"
             "        sys.stdout.write('x' * 9000)\n"
             "        sys.stdout.flush()\n"
-            "for _ in range(4):\n"
-            "    threading.Thread(target=noise, daemon=True).start()\n"
+            "threads = [threading.Thread(target=noise) for _ in range(4)]\n"
+            "for thread in threads:\n"
+            "    thread.start()\n"
             "jail = brig.Jail(timeout=60, memory_mb=4096, capture=True)\n"
-            "for turn in range(50):\n"
-            "    assert jail.try_call(print, turn).stdout.decode() == f'{turn}\\n'\n"
+            "try:\n"
+            "    for turn in range(50):\n"
+            "        assert jail.try_call(print, turn).stdout.decode() == f'{turn}\\n'\n"
+            "finally:\n"
+            # Python ends with a fatal error if a thread holds the lock of stdout then.
+            "    over.set()\n"
+            "    for thread in threads:\n"
+            "        thread.join()\n"
         )
         subprocess.run([sys.executable, "-c", code], stdout=subprocess.DEVNULL, check=True, timeout=120,
                        env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
@@ -299,12 +308,10 @@ class Errors(Case):
 
 class Limits(Case):
     def test_a_function_that_sleeps_for_ever(self):
-        start = time.monotonic()
         with brig.Jail(timeout=0.3) as jail:
             with self.assertRaises(brig.TimeoutError) as caught:
                 jail.call(time.sleep, 600)
         self.assertNotIsInstance(caught.exception, brig.CPUTimeoutError)
-        self.assertLess(time.monotonic() - start, 20)
 
     def test_an_endless_loop(self):
         def loop():
@@ -345,8 +352,6 @@ class Limits(Case):
         self.assertEqual(brig.call(len, "abc"), 3)
 
     def test_what_the_function_started_ends_with_it(self):
-        pid_path = os.path.join(self.scratch, "pid")
-
         def start():
             pid = os.fork()
             if pid == 0:
@@ -355,11 +360,7 @@ class Limits(Case):
             return pid
 
         pid = brig.call(start)
-        for _ in range(200):
-            if not os.path.exists(f"/proc/{pid}"):
-                break
-            time.sleep(0.05)
-        self.assertFalse(os.path.exists(f"/proc/{pid}"), pid_path)
+        wait_for(lambda: has_ended(pid), "the child's child to end")
 
     def test_wrong_values_are_named(self):
         for options, words in (
@@ -611,19 +612,14 @@ class Hostile(Case):
         )
         parent = subprocess.Popen([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=tap.PACKAGE))
         try:
-            deadline = time.monotonic() + 30
-            while not os.path.exists(pid_path) and time.monotonic() < deadline:
-                time.sleep(0.02)
+            wait_for(lambda: os.path.exists(pid_path), "the child")
             with open(pid_path) as stream:
                 child = int(stream.read())
-            self.assertTrue(os.path.exists(f"/proc/{child}"))
+            self.assertFalse(has_ended(child))
         finally:
             parent.kill()
             parent.wait()
-        deadline = time.monotonic() + 30
-        while os.path.exists(f"/proc/{child}") and time.monotonic() < deadline:
-            time.sleep(0.02)
-        self.assertFalse(os.path.exists(f"/proc/{child}"))
+        wait_for(lambda: has_ended(child), "the child to end")
 
 
 class Use(Case):
@@ -681,21 +677,30 @@ class Use(Case):
         def interrupt(*_):
             raise KeyboardInterrupt
 
+        def press():
+            os.read(begun, 1)
+            os.kill(os.getpid(), signal.SIGALRM)
+
+        begun, begin = os.pipe()
         before = signal.signal(signal.SIGALRM, interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        start = time.monotonic()
-        try:
-            self.assertRaises(KeyboardInterrupt, brig.call, time.sleep, 25)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
-        self.assertLess(time.monotonic() - start, 20)
+        key = threading.Thread(target=press)
+        with brig.Jail(keep_fds=[begin], timeout=600) as jail, warnings.catch_warnings():
+            # Python 3.12 warns of forks in programs with threads.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            key.start()
+            try:
+                self.assertRaises(KeyboardInterrupt, jail.call, lambda: os.write(begin, b"x") and time.sleep(600))
+            finally:
+                key.join()
+                signal.signal(signal.SIGALRM, before)
+        os.close(begun)
+        os.close(begin)
 
     def test_handlers_of_the_parent_do_not_run_in_the_child(self):
         before = signal.signal(signal.SIGUSR1, lambda *_: None)
         try:
             with self.assertRaises(brig.CrashedError) as caught:
-                brig.call(lambda: os.kill(os.getpid(), signal.SIGUSR1) or time.sleep(5))
+                brig.call(lambda: os.kill(os.getpid(), signal.SIGUSR1) or time.sleep(600))
         finally:
             signal.signal(signal.SIGUSR1, before)
         self.assertEqual(caught.exception.signal, signal.SIGUSR1)
@@ -715,7 +720,7 @@ class Use(Case):
     def test_no_fd_and_no_memory_is_left_behind(self):
         def memory():
             with open("/proc/self/statm") as stream:
-                return int(stream.read().split()[1]) * 4096
+                return int(stream.read().split()[1]) * mmap.PAGESIZE
 
         with brig.Jail() as jail:
             for _ in range(50):

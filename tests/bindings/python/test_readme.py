@@ -22,7 +22,7 @@ class Readme(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.app)
         for name in ("tmp", "uploads", "config"):
             os.mkdir(os.path.join(self.app, name))
-        with open(os.path.join(tap.PACKAGE, "README.md")) as stream:
+        with open(os.path.join(tap.PACKAGE, "README.md"), encoding="utf-8") as stream:
             self.blocks = BLOCK.findall(stream.read())
 
     def run_blocks(self, having, **names):

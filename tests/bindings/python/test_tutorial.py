@@ -21,7 +21,7 @@ class Documents(unittest.TestCase):
         """Runs the blocks of a document in one namespace; says how many there were."""
         scratch = tempfile.mkdtemp(prefix="brig-test-")
         self.addCleanup(shutil.rmtree, scratch)
-        with open(os.path.join(tap.ROOT, *path)) as stream:
+        with open(os.path.join(tap.ROOT, *path), encoding="utf-8") as stream:
             blocks = BLOCK.findall(stream.read())
         names = {"__name__": "tutorial"}
         with mock.patch.object(tempfile, "tempdir", scratch):

@@ -8,7 +8,7 @@ require "logger"
 require "stringio"
 
 class ReadmeTest < Case
-  BLOCKS = File.read(File.join(ROOT, "bindings/ruby/README.md"))
+  BLOCKS = File.read(File.join(ROOT, "bindings/ruby/README.md"), encoding: "UTF-8")
                .scan(/^<!-- run -->\n```ruby\n(.*?)^```$/m).flatten
 
   attr_accessor :tool, :failing_tool, :arguments
@@ -73,7 +73,7 @@ class ReadmeTest < Case
 
   # Here and not with the tutorial, whose threads leave address space behind.
   def test_the_block_of_the_projects_readme_prints_what_it_says
-    block = File.read(File.join(ROOT, "README.md"))[/^<!-- run -->\n```ruby\n(.*?)^```$/m, 1]
+    block = File.read(File.join(ROOT, "README.md"), encoding: "UTF-8")[/^<!-- run -->\n```ruby\n(.*?)^```$/m, 1]
     printed, = capture_io { binding.eval(block, "README.md") }
     assert_equal block.lines.grep(/\A#> /) { |line| line[3..] }.join, printed
   end

@@ -8,7 +8,7 @@ require_relative "tap"
 class DocumentsTest < Case
   # Runs the blocks of a document one after the other; says how many there were.
   def run_blocks(path)
-    blocks = File.read(File.join(ROOT, path)).scan(/^<!-- run -->\n```ruby\n(.*?)^```$/m).flatten
+    blocks = File.read(File.join(ROOT, path), encoding: "UTF-8").scan(/^<!-- run -->\n```ruby\n(.*?)^```$/m).flatten
     ENV["TMPDIR"] = @scratch
     names = TOPLEVEL_BINDING.dup
     blocks.each do |block|
