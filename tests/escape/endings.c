@@ -13,7 +13,7 @@
 
 #include "more.h"
 
-#define BUSY_MS 4000
+#define BUSY_MS 30000
 #define BURNERS 4
 #define BROOD 12
 

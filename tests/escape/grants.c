@@ -15,7 +15,7 @@
 #include "attempt.h"
 
 #define MASKED "project/.env"
-#define MASK_SETTLES_MS 2000
+#define MASK_SETTLES_MS (has_arg("twin") ? 300 : 15000)
 
 static int put(const char *path, int flags)
 {

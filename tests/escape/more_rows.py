@@ -35,7 +35,7 @@ def _bind(sock, address):
     if address[0] == "\0":
         sock.bind(address)
         return
-    for left in reversed(range(20)):  # the other half may be removing the directory
+    for left in reversed(range(500)):  # the other half may be removing the directory
         try:
             os.makedirs(os.path.dirname(address), exist_ok=True)
             if os.stat(os.path.dirname(address)).st_uid == os.geteuid():

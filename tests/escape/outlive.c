@@ -16,7 +16,7 @@
 
 #include "attempt.h"
 
-#define LINGER_MS 4000
+#define LINGER_MS 30000
 #define CHASE_MS 1500
 
 static bool take_lock(void)

@@ -15,7 +15,7 @@
 #include "attempt.h"
 
 #define MASKED "project/.env"
-#define MASK_SETTLES_STEPS 100
+#define MASK_SETTLES_STEPS (has_arg("twin") ? 10 : 750)
 #define MASK_STEP_MS 20
 
 static int stdin_reopen(void)

@@ -19,10 +19,11 @@ import termios
 import time
 
 SLOW = int(os.environ.get("BRIG_SLOW", "1"))  # how many times slower than elsewhere the machine is
-PROBE_DEADLINE_S = 20 * SLOW
-TIMEOUT_DEADLINE_S = 2 * SLOW  # for runs that brig itself must end
+PROBE_DEADLINE_S = 60 * SLOW
+TIMEOUT_DEADLINE_S = 20 * SLOW  # for runs that brig itself must end, before the probe would end by itself
 LEAKED_FILE, LEAKED_DIR = 200, 201
-SETTLE_S = 0.3 * SLOW
+SETTLE_S = 0.3 * SLOW  # after which a twin is looked at
+CLOSED_S = 5 * SLOW  # for what a jail leaves to be gone
 KEEP_IN_WORK = ("setuid-copy", "filecaps-copy")
 OTHER_UID = 1  # owns what neither root's nor the user's jail may read
 SECRET_VARIABLES = ("ESCAPE_SECRET", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "LD_LIBRARY_PATH",
@@ -325,9 +326,9 @@ class World:
         return {"PATH": os.environ["PATH"], "HOME": self.base, "LANG": "C.UTF-8",
                 **{name: self.env_token for name in SECRET_VARIABLES}}
 
-    def run(self, command, user=False, row=None, during=None, twin=""):
+    def run(self, command, user=False, row=None, during=None, twin="", patient=True):
         """Runs and waits, answering connections meanwhile. `twin` "term" and "linger" do not wait for
-        the end: the caller looks, then sweeps."""
+        the end: the caller looks, then sweeps. Without `patient` what is left behind is expected."""
         run = Run()
         extra = self._as_jail_user() if user else {}
         master = slave = -1
@@ -354,12 +355,12 @@ class World:
             os.close(stdin)
         run.pid = process.pid
         seconds = TIMEOUT_DEADLINE_S if row and row.statuses and 1 not in row.statuses else PROBE_DEADLINE_S
-        self._attend(process, run, during, twin, time.monotonic() + seconds)
+        self._attend(process, run, during, twin, time.monotonic() + seconds, patient)
         if master >= 0:
             self._look_at_terminal(master, slave, run)
         return run
 
-    def _attend(self, process, run, during, twin, deadline):
+    def _attend(self, process, run, during, twin, deadline, patient):
         pidfd = os.pidfd_open(process.pid)
         out = process.stdout.fileno()
         servers = {sock.fileno(): sock for name, sock in self.sockets.items() if name not in ("log", "udp")}
@@ -376,7 +377,7 @@ class World:
                     ended = True
                     poll.unregister(pidfd)
                     # What still holds the output is on its way out, or was left behind.
-                    deadline = min(deadline, time.monotonic() + SETTLE_S)
+                    deadline = min(deadline, time.monotonic() + (CLOSED_S if patient else SETTLE_S))
                 elif fd == out:
                     data = os.read(out, 65536)
                     if not data:
