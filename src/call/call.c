@@ -362,7 +362,7 @@ int brig_call_wait(struct brig_call *call, struct brig_error *err)
 int brig_call_cancel(struct brig_call *call, struct brig_error *err)
 {
     if (call->state == CALL_BEGUN || call->state == CALL_OVER)
-        return brig_fail(err, BRIG_E_STATE, 0, "there is no call under way");
+        return brig_fail(err, BRIG_E_STATE, 0, "no call is running");
     end_call(call, BRIG_CALL_CANCELLED);
     return 0;
 }

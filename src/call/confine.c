@@ -23,7 +23,9 @@ static void note_lost(const struct brig_policy *policy, struct brig_unenforced *
 {
     walls_note_alone(policy, unenforced);
     if (policy->limits[BRIG_LIMIT_WALL_MS])
-        unenforced_add(unenforced, "no wall clock: nobody watches a process that confines itself");
+        unenforced_add(
+            unenforced,
+            "a timeout is not enforced: a process that confines itself has no supervisor");
     if (policy->limits[BRIG_LIMIT_MEMORY_BYTES] || policy->limits[BRIG_LIMIT_CPU_PERCENT] ||
         policy->limits[BRIG_LIMIT_IO_READ_BYTES] || policy->limits[BRIG_LIMIT_IO_WRITE_BYTES])
         unenforced_add(unenforced, "no cgroup: memory is limited for each process by itself, CPU "

@@ -94,7 +94,7 @@ static bool check_path(const struct brig_caller *caller, const struct memory_fai
         return false;
     fill(ret, BRIG_CALL_FILESYSTEM, &tried, path,
          write ? "not below any path of fs_allow"
-               : "not below any path of fs_allow or fs_read_allow, nor part of the system");
+               : "not below a path of fs_allow or fs_read_allow, and not part of the system");
     return true;
 }
 

@@ -65,8 +65,8 @@ static int check_fds(const struct brig_call_options *options, struct brig_error 
                              "fd %d cannot be kept: only open ones from 3 on", fd);
         if (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH))
             return brig_fail(err, BRIG_E_INVALID, 0,
-                             "fd %d cannot be kept: it is a directory or a bare path, from which "
-                             "others could be reached. Use fs_allow",
+                             "fd %d cannot be kept: it is a directory or an O_PATH descriptor, "
+                             "which gives access to other files. Use fs_allow",
                              fd);
     }
     return 0;

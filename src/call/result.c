@@ -115,8 +115,8 @@ int brig_call_result_text(const struct brig_call_result *result, char *buffer, s
         return snprintf(buffer, size, "%s (signal %d)", text, result->signal);
     if (result->outcome == BRIG_CALL_CRASHED)
         return snprintf(buffer, size,
-                        "the function's process is gone; somebody else reaped it, so that how it "
-                        "ended is not known");
+                        "the function's process is gone and was reaped by another part of the "
+                        "program, so its status is unknown");
     if (result->outcome == BRIG_CALL_FAILED && result->message)
         return snprintf(buffer, size, "%s%s%s", result->class_name ? result->class_name : "",
                         result->class_name ? ": " : "", str_shown(result->message).text);

@@ -169,7 +169,7 @@ static int take_gate(struct brig_call *call, struct brig_error *err)
     call->gate = gate_take(&call->caller->gates, &call->turn);
     return call->gate ? 0
                       : brig_fail(err, BRIG_E_STATE, 0,
-                                  "%d calls of one caller at a time are too many", GATES);
+                                  "too many concurrent calls of one caller (limit %d)", GATES);
 }
 
 static int open_told(struct brig_call *call, struct brig_error *err)
@@ -242,7 +242,8 @@ int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err)
     if (call->state != CALL_BEGUN)
         return brig_fail(err, BRIG_E_STATE, 0, "the call is under way");
     if (fd < 3)
-        return brig_fail(err, BRIG_E_INVALID, 0, "fd %d cannot be kept: only those from 3 on", fd);
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "fd %d cannot be kept: only descriptors from 3 on can", fd);
     if (call->keep_count == BRIG_CALL_KEEP_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "more than %d fds to keep", BRIG_CALL_KEEP_MAX);
     call->keep_fds[call->keep_count++] = fd;

@@ -71,7 +71,7 @@ static int parse_words(int argc, char **argv, struct wanted *ret_wanted, struct 
             status = parse_pid(argv[++i], &ret_wanted->pid, err);
         else if (strcmp(argv[i], "--pid") == 0)
             return brig_fail(err, BRIG_E_INVALID, 0,
-                             "--pid needs the pid of a brig; see brig list");
+                             "--pid needs the process number of a brig. See brig list");
         else
             return i;
     }
@@ -81,7 +81,7 @@ static int parse_words(int argc, char **argv, struct wanted *ret_wanted, struct 
         ret_wanted->jail = argv[i++];
     if (ret_wanted->pid == 0 && !ret_wanted->jail)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "enter needs the name of a jail: brig enter JAIL; see brig list");
+                         "enter needs the name of a jail: brig enter JAIL. See brig list");
     i += i < argc && strcmp(argv[i], "--") == 0;
     ret_wanted->argv = (const char *const *)argv + i;
     return 0;
@@ -94,9 +94,8 @@ static void choose(struct runs *runs, const char *jail, struct entry *ret_entry)
     for (size_t i = 1; i < runs->count; i++)
         str_appendf(&others, " %d", runs->items[i].supervisor);
     if (runs->count > 1 && !others.failed)
-        message_note(
-            "%zu runs go on in the jail '%s': this is the newest, %d; others with --pid:%s",
-            runs->count, jail, runs->items[0].supervisor, others.data);
+        message_note("the jail '%s' has %zu runs; entering the newest, %d. For others use --pid:%s",
+                     jail, runs->count, runs->items[0].supervisor, others.data);
     str_done(&others);
     *ret_entry = runs->items[0];
     runs->items[0] = ENTRY_INIT;

@@ -135,7 +135,7 @@ static int run_list(const struct app *app, int argc, char **argv)
     else
         status = print(&listing.text);
     if (status == 0 && !as_json && listing.count == 0)
-        message_note("there are no jails yet in %s", place.storage);
+        message_note("%s has no jails yet", place.storage);
     str_done(&listing.text);
     return status < 0 ? APP_FAILED : status;
 }

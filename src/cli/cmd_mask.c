@@ -181,10 +181,9 @@ static void say_masked(const struct wanted *wanted, const struct home_masked *ma
         message_note("hidden in the jail '%s' from now on, also in what runs in it (%u)", jail,
                      masked->runs);
     else
-        message_warning(
-            "hidden in the jail '%s', but not all that runs in it (%u) has said so: what "
-            "is stopped does it when it goes on",
-            jail, masked->runs);
+        message_warning("hidden in the jail '%s', but not confirmed by all of its %u runs: a "
+                        "stopped one hides it when it continues",
+                        jail, masked->runs);
 }
 
 /* Masks are for what is the user's: a home of the jail's own has nothing of it but what is granted. */
@@ -193,8 +192,8 @@ static void say_whose(const struct jails_place *place, const struct wanted *want
     char mode[16];
     jails_mode(place->storage, wanted->jail, mode, sizeof mode);
     if (strcmp(mode, "bare") == 0 || strcmp(mode, "strict") == 0)
-        message_note("in the mode %s that is for what is granted of your home; the jail's own home "
-                     "stays as it is",
+        message_note("in the mode %s this hides files of your home that are granted; the jail's "
+                     "own home stays as it is",
                      mode);
 }
 

@@ -28,7 +28,7 @@ static int run_rm(const struct app *app, int argc, char **argv)
     struct brig_error err = {0};
     struct jails_place place;
     if (argc < 2) {
-        message_error("rm needs the name of a jail: brig rm JAIL…; see brig list");
+        message_error("rm needs the name of a jail: brig rm JAIL…. See brig list");
         return APP_FAILED;
     }
     struct home_state state;

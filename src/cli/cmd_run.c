@@ -180,8 +180,9 @@ static void advise_not_found(const char *name, char **envp, struct brig_error *e
         (void)snprintf(file, sizeof file, "%.*s/%s", (int)length, path, name);
         if (path[0] == '/' && access(file, X_OK) == 0) {
             (void)brig_advise(err, err->code,
-                              "Outside it is '%s': grant what it needs, as by -r '%.*s'", file,
-                              (int)length, path);
+                              "Outside the jail it is '%s': grant the directories it needs, for "
+                              "example with -r '%.*s'",
+                              file, (int)length, path);
             return;
         }
         path += length + (path[length] == ':');

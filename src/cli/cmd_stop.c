@@ -122,7 +122,7 @@ static int run_stop(const struct app *app, int argc, char **argv)
     struct brig_error err = {0};
     struct jails_place place;
     if (argc < 2) {
-        message_error("stop needs the name of a jail: brig stop JAIL…; see brig list");
+        message_error("stop needs the name of a jail: brig stop JAIL…. See brig list");
         return APP_FAILED;
     }
     int status = jails_place_find(&place, &err);

@@ -216,8 +216,8 @@ static int check_value(const struct reading *r, const struct option_row *row, co
         return 0;
     if (r->layer == CONFIG_JAIL)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'jail' is not possible in a .jail file, nor in what it includes: the "
-                         "jail is chosen before they are read");
+                         "'jail' is not possible in a .jail file or a file it includes: the jail "
+                         "is chosen before they are read");
     int status = settings_check_jail(value, err);
     return status < 0 ? brig_wrap(err, status, "jail") : 0;
 }

@@ -96,13 +96,13 @@ static int check_owner(int fd, const char *dir, const struct identity *identity,
     uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
     if (info.st_uid != user && info.st_uid != 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the directory '%s' belongs to somebody else (uid %u), so nothing in it "
-                         "is read as configuration",
+                         "the configuration directory '%s' belongs to another user (uid %u), so it "
+                         "is not read. Set BRIG_CONFIG_DIR to a directory of yours",
                          str_shown(dir).text, (unsigned)info.st_uid);
     if (info.st_mode & S_IWOTH)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "everybody can write to the directory '%s', so nothing in it is read as "
-                         "configuration: chmod o-w it",
+                         "every user can write to the configuration directory '%s', so it is not "
+                         "read. Try: chmod o-w",
                          str_shown(dir).text);
     return 0;
 }
@@ -138,7 +138,8 @@ static int load_exact(int dir_fd, const char *dir, const char *name, bool option
     if (status == 0 && fstatat(dir_fd, path.data, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISLNK(info.st_mode))
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is a link to what is not there. Restore that, or remove the link",
+                         "'%s' is a symbolic link to a file that does not exist. Restore the file, "
+                         "or remove the link",
                          str_shown(shown.data).text);
     if (status <= 0)
         return status;
@@ -161,7 +162,7 @@ static int load_in(struct config_files *files, const char *dir, const char *name
         return status;
     if (status == 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "no such configuration file: %s (there is no directory %s)",
+                         "no such configuration file: %s (the directory %s does not exist)",
                          str_shown(name).text, str_shown(dir).text);
     autosource struct conf_source source = {0};
     status = exact ? load_exact(fd, dir, name, optional, &source, err)

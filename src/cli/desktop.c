@@ -33,8 +33,7 @@ static int get_variable(const struct grant *grant, const char *name, const char 
 {
     const char *value = getenv(name);
     if (!value || *value == '\0')
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "--%s: %s is not set, so there is nothing to let in", grant->option, name);
+        return brig_fail(err, BRIG_E_INVALID, 0, "--%s: %s is not set", grant->option, name);
     *ret_value = value;
     return 0;
 }
@@ -59,7 +58,7 @@ static int grant_socket(const struct grant *grant, const char *variable, const c
                         struct brig_error *err)
 {
     if (path[0] != '/' || !is_there(grant, path, S_IFSOCK))
-        return brig_fail(err, BRIG_E_INVALID, 0, "--%s: %s names '%s', which is no socket there is",
+        return brig_fail(err, BRIG_E_INVALID, 0, "--%s: %s names '%s', which is not a socket",
                          grant->option, variable, str_shown(path).text);
     return brig_policy_grant(grant->settings->policy, BRIG_READ_WRITE, path, NULL, 0, err);
 }
@@ -110,7 +109,7 @@ static int grant_authority(const struct grant *grant, struct brig_error *err)
                  is_there(grant, path, S_IFREG);
     if (given && !there)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "--%s: XAUTHORITY names '%s', which is no file there is", grant->option,
+                         "--%s: XAUTHORITY names '%s', which does not exist", grant->option,
                          str_shown(named).text);
     if (!there)
         return 0; /* a display that asks for no key */
@@ -127,9 +126,10 @@ static int open_x11(const struct grant *grant, struct brig_error *err)
     if (status < 0)
         return status;
     if (display_number(display, &length, &number) < 0)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "--%s: DISPLAY is '%s', which is no display of this machine's, such as :0",
-                         grant->option, str_shown(display).text);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "--%s: DISPLAY is '%s', which is not a display of this machine, such as :0",
+            grant->option, str_shown(display).text);
     char path[64];
     (void)snprintf(path, sizeof path, "/tmp/.X11-unix/X%.*s", (int)length, number);
     status = grant_socket(grant, "DISPLAY", path, err);
@@ -184,8 +184,7 @@ static int open_audio(const struct grant *grant, struct brig_error *err)
     }
     if (found == 0)
         return brig_fail(
-            err, BRIG_E_INVALID, 0,
-            "--%s: there is neither %s nor %s, at their places in XDG_RUNTIME_DIR '%s'",
+            err, BRIG_E_INVALID, 0, "--%s: neither %s nor %s exists in XDG_RUNTIME_DIR '%s'",
             grant->option, names[0], names[1],
             str_shown(getenv("XDG_RUNTIME_DIR") ? getenv("XDG_RUNTIME_DIR") : "").text);
     int status = expose(grant, "PULSE_SERVER", err);

@@ -41,8 +41,8 @@ static int check_link(const struct sightings_grant *grant, const struct masks *m
     if (!is_home && !mask_of(masks, rest))
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "'%s' is a link to '%s', which is %s, so it is not granted. Remove the link, "
-                     "or grant that by its own name to insist",
+                     "'%s' is a symbolic link to '%s', which is %s, so it is not granted. Remove "
+                     "the link, or grant its target by name",
                      str_shown(grant->source).text, str_shown(grant->real).text,
                      is_home ? "or holds the home directory" : "masked");
 }
@@ -58,7 +58,7 @@ static int check_cwd(const struct settings *settings, const struct masks *masks,
             continue;
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the working directory '%s' is masked (%s), so it is not granted. Go into "
-                         "a project, or use -D to run without it, or -d '%s' to insist",
+                         "a project, or use -D to run without it, or -d '%s' to grant it anyway",
                          str_shown(settings->cwd).text, mask, str_shown(settings->cwd).text);
     }
     return 0;

@@ -88,8 +88,8 @@ static void hide_noted(struct live_masks *live, struct brig_job *job)
             job_note(job, err.message);
     }
     if (was_full && live->added > 0)
-        job_note(job, "more names came to match masks while it ran than can be hidden then: the "
-                      "rest of them are not");
+        job_note(job,
+                 "too many new files matched masks during the run: some of them are not hidden");
     live->added = was_full ? 0 : live->added; /* it is said once */
 }
 

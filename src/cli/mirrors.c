@@ -111,7 +111,7 @@ static int allow_all(struct settings *settings, const struct mirror_tool *tool, 
     int status = brig_policy_origin(settings->policy, origin, err);
     while (status == 0 && mirrors_next_url(text, length, &at, rule)) {
         if (brig_policy_allow(settings->policy, rule, NULL) < 0)
-            message_warning("'%s' in %s is no mirror that could be allowed", rule, origin);
+            message_warning("'%s' in %s cannot be allowed as a mirror", rule, origin);
         else
             message_note("a mirror of %s is allowed: %s (%s)", tool->name, rule, origin);
     }

@@ -107,7 +107,7 @@ int net_proxy_apply(struct brig_policy *policy, struct brig_error *err)
     autofree char *proxy = NULL;
     char *secret = NULL;
     if (!net_proxy_parse(url, &proxy, &secret)) {
-        message_warning("%s is no HTTP proxy; connections go out without it", name);
+        message_warning("%s does not name an HTTP proxy; connections go out without it", name);
         return 0;
     }
     autofree char *copy = strdup(without ? without : "");

@@ -134,7 +134,7 @@ int options_next(struct options_cursor *cursor, struct option_use *ret_use, stru
         return 0;
     if (word[1] == '\0')
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'-' is neither an option nor a program; write -- before the command");
+                         "'-' is not an option; write -- before the command");
     cursor->next++;
     if (word[1] != '-') {
         cursor->cluster = word + 1;

@@ -237,7 +237,7 @@ static int grant_repository(struct protect_scan *scan, const struct protect_root
             return 0;
     if (worktree.kind == WORKTREE_LINKED && workdir_is_precious(worktree.common, identity)) {
         worktree.kind = WORKTREE_FOREIGN;
-        worktree.why = "which is or holds a whole home directory";
+        worktree.why = "which is a home directory or contains one";
     } else if (worktree.kind == WORKTREE_LINKED && workdir_is_foreign(worktree.common, identity) &&
                !workdir_is_foreign(root->path, identity)) {
         worktree.kind = WORKTREE_FOREIGN;

@@ -246,13 +246,13 @@ static void compare_link(const struct protect_seen *seen, const char *link)
     if (!open_populated(seen->top_fd, link, &fd))
         return;
     if (put_aside(fd, ".git", fd, ".git", name, sizeof name))
-        message_warning("the run has made '%s/%s' a submodule with a repository of its own, whose "
-                        "settings 'git status' would obey: its .git is now '%s'. If you want it, "
-                        "look at its config and hooks, and rename it",
-                        seen->path, link, name);
+        message_warning(
+            "the run made '%s/%s' a submodule; 'git status' would obey its settings, so its .git "
+            "was renamed to '%s'. To use it, check its config and hooks, then rename it back",
+            seen->path, link, name);
     else
-        message_warning("the run has made '%s/%s' a submodule with a repository of its own, whose "
-                        "settings 'git status' obeys. If you do not want it, use: git rm --cached",
+        message_warning("the run made '%s/%s' a submodule, whose settings 'git status' obeys. To "
+                        "undo it: git rm --cached",
                         seen->path, link);
 }
 
@@ -295,26 +295,25 @@ static void compare_modules(const struct protect_seen *seen)
             continue; /* as before, or put aside with what it was in */
         bool aside = !has_below(&seen->modules, at) &&
                      put_aside(seen->git_fd, at, seen->git_fd, "modules", name, sizeof name);
-        message_warning(
-            "the run has made '%s' in the repository of '%s', whose hooks and settings a "
-            "submodule would have%s%s",
-            at, seen->path, aside ? ": it is now in " : "", aside ? name : "");
+        message_warning("the run made '%s' in the repository of '%s': a submodule would use its "
+                        "hooks and settings%s%s",
+                        at, seen->path, aside ? ": it is now in " : "", aside ? name : "");
     }
 }
 
 static void compare(const struct protect_seen *seen)
 {
     if (seen->top_fd >= 0 && !seen->top_is_git_dir && worktree_is_git_dir(seen->top_fd))
-        message_warning("the run has made '%s' itself a repository, whose settings git may obey. "
-                        "Remove HEAD, objects and refs there before you use git",
+        message_warning("the run made '%s' a git repository, whose settings git may obey. Remove "
+                        "HEAD, objects and refs there before you use git",
                         seen->path);
     if (seen->git_fd < 0)
         return;
     if ((seen->has_head && !has_head(seen->git_fd)) ||
         (seen->git_is_git_dir && !worktree_is_git_dir(seen->git_fd)))
-        message_warning("the run has damaged the repository of '%s' (HEAD, objects or refs): git "
-                        "takes it for none, and looks for another. Put it back before you use git; "
-                        "HEAD holds a line such as 'ref: refs/heads/main'",
+        message_warning("the run damaged the repository of '%s' (HEAD, objects or refs), so that "
+                        "git would use one in a directory above. Repair it before you use git; "
+                        "HEAD contains a line such as 'ref: refs/heads/main'",
                         seen->path);
     for (size_t i = 0; i < ARRAY_LENGTH(unfinished); i++)
         if (!seen->is_unfinished[i] && name_exists(seen->git_fd, unfinished[i]))

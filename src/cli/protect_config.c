@@ -98,8 +98,8 @@ static int protect_target(struct protect_scan *scan, const char *path, enum prot
         const char *root = scan->roots[i].path;
         size_t length = strlen(root);
         if (path_is_beneath(path, root)) {
-            message_warning("git's settings name '%s', which is granted as a whole: what they look "
-                            "for there can be planted",
+            message_warning("git's settings name '%s', which is granted: the run can plant the "
+                            "files git looks for there",
                             root);
             continue;
         }
@@ -149,9 +149,9 @@ static int read_variable_of(struct protect_scan *scan, const char *top, const ch
     if (strncmp(named, "%(prefix)/", 10) == 0) /* where git itself is installed */
         return 0;
     if (!understood || !resolve_value(scan, section == CONFIG_CORE ? top : dir, named, path)) {
-        message_warning("a %s in git's settings in '%s' is not understood: what it names is not "
-                        "protected",
-                        name, dir);
+        message_warning(
+            "cannot read a %s in git's settings in '%s': the files it names are not protected",
+            name, dir);
         return 0;
     }
     if (section == CONFIG_CORE)
@@ -199,7 +199,7 @@ static int read_config(struct protect_scan *scan, const char *top, const char *f
         return brig_fail_nomem(err);
     ssize_t length = fits ? pread(fd, text, (size_t)info.st_size + 1, 0) : -1;
     if (length != info.st_size) {
-        message_warning("'%s' cannot be read, or is too long: what it names is not protected",
+        message_warning("'%s' cannot be read or is too long: the files it names are not protected",
                         file);
         return 0;
     }

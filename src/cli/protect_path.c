@@ -104,8 +104,9 @@ static int follow_link(struct protect_scan *scan, int dir_fd, const char *link_p
     char path[PATH_LENGTH_MAX + 1];
     struct stat info;
     if (target < 0 || worktree_path_of(target, path) < 0) {
-        message_warning("'%s' is a symbolic link to what is not there: the run may make it",
-                        link_path);
+        message_warning(
+            "'%s' is a symbolic link to a file that does not exist: the run may create it",
+            link_path);
         return 0;
     }
     if (!protect_can_be_written(scan, path) || fstat(target, &info) < 0)

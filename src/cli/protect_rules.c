@@ -211,7 +211,7 @@ int protect_check_name(const char *name, struct brig_error *err)
                              str_shown(name).text, git ? in_git : "", table->rows[i].path);
     }
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "--unprotect: '%s' is none of the protected paths, such as .git/hooks, "
-                     ".git/config, .vscode or .envrc",
+                     "--unprotect: '%s' is not a protected path, such as .git/hooks, .git/config, "
+                     ".vscode or .envrc",
                      str_shown(name).text);
 }

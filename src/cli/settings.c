@@ -512,7 +512,7 @@ static int check_together(const struct settings *settings, bool granted, bool co
                          "--facts needs --dry-run --plan: a run asks the kernel itself");
     if (settings->unmount && (granted || command))
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "-u tears down and runs nothing: it goes with -j NAME alone");
+                         "-u runs no command; it takes no other option than -j NAME");
     return 0;
 }
 

@@ -97,7 +97,8 @@ int settings_split_path(const struct settings *settings, const char *value, bool
     autostr struct str part = {0};
     const char *rest = take_part(settings, value, single, &part);
     if (rest == value)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path", str_shown(value).text);
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' does not name a path",
+                         str_shown(value).text);
     int status = absolute_part(settings, &part, &path, err);
     if (status < 0)
         return status;
@@ -144,7 +145,7 @@ int settings_set_ungrant(struct settings *settings, const struct setter *setter,
     bool is_cwd = strcmp(path, settings->cwd) == 0;
     if (removed == 0 && !is_cwd && settings->place == SETTINGS_COMMAND_LINE)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "no earlier rule is for exactly '%s'; see brig --dry-run, or use --mask",
+                         "no earlier rule is for exactly '%s'. See brig --dry-run, or use --mask",
                          str_shown(path).text);
     if (is_cwd)
         settings->cwd_settled = true;
@@ -285,8 +286,8 @@ static int add_pattern(struct settings *settings, const char *path, unsigned fla
     if (home && path_is_beneath(home, path) && strcmp(home, path) != 0)
         return add_mask(settings, path + strlen(home) + 1, false, flags, err);
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "'%s' is a pattern, and those are for the home directory alone. Name what is "
-                     "to be hidden, or the directory it is in",
+                     "'%s' is a pattern, which only the home directory can have. Name the file to "
+                     "hide, or its directory",
                      str_shown(path).text);
 }
 
@@ -498,7 +499,7 @@ int settings_set_unprotect(struct settings *settings, const struct setter *sette
     if (status < 0)
         return status;
     if (path[0] == '\0' || strcmp(path, "/") == 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' names no path; see --no-protect",
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' does not name a path. See --no-protect",
                          str_shown(value).text);
     if (settings->unprotect_count == SETTINGS_UNPROTECT_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are possible",

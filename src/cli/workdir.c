@@ -202,8 +202,8 @@ void workdir_tell(const struct settings *settings, const struct identity *identi
     for (size_t i = 0; i < policy->grant_count; i++)
         if (policy->grants[i].access == BRIG_READ_WRITE &&
             strcmp(policy->grants[i].source, settings->cwd) == 0) {
-            message_note("the working directory '%s' belongs to somebody else (uid %u); it is "
-                         "granted, with the rights you have there. Use -D to run without it",
+            message_note("the working directory '%s' belongs to another user (uid %u); it is "
+                         "granted, with your own permissions. Use -D to run without it",
                          str_shown(settings->cwd).text, (unsigned)info.st_uid);
             return;
         }
@@ -235,13 +235,11 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
                              "project, or use -D to run without it, with --view host to read it");
         if (!workdir_is_precious(settings->cwd, identity))
             return refuse_foreign(settings->cwd, identity, err);
-        return brig_fail(
-            err, BRIG_E_INVALID, 0,
-            "the working directory '%s' is or holds a whole home directory or belongs to "
-            "the system, so it is not granted. Go into a project, or use -D to run without it, or "
-            "-d '%s' "
-            "to insist",
-            cwd.text, cwd.text);
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the working directory '%s' is a home directory, contains one, or belongs "
+                         "to the system, so it is not granted. Change to a project, or use -D to "
+                         "run without it, or -d '%s' to grant it anyway",
+                         cwd.text, cwd.text);
     }
     if (settings->workdir_given)
         return 0;

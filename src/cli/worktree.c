@@ -144,7 +144,7 @@ static const char *check_submodule(int git_dir, int dir_fd, uid_t owner, struct 
     char path[GITFILE_PATH_SIZE];
     ssize_t length = text ? read_file(git_dir, "config", owner, text, GITFILE_CONFIG_MAX) : -1;
     if (!worktree_is_git_dir(git_dir))
-        return "which is no repository";
+        return "which is not a repository";
     if (length <= 0 || !gitfile_parse_worktree(text, (size_t)length, path))
         return "which has no link back";
     if (!names_directory(git_dir, path, dir_fd))

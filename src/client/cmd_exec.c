@@ -354,7 +354,7 @@ static int take_exec(struct request *request, int argc, char **argv, struct brig
         request->code_file = argv[at++];
     if (!request->language || (!request->code && !request->code_file))
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "exec needs a language and a file, -c CODE, or - for standard input; see "
+                         "exec needs a language and a file, -c CODE, or - for standard input. See "
                          "brigctl exec --help");
     if (request->stdin_wanted && request->code_file && strcmp(request->code_file, "-") == 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
@@ -389,7 +389,7 @@ static int take_claude(struct request *request, int argc, char **argv, char *dir
 {
     if (optind + 1 != argc)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "claude needs one prompt, in quotes; see brigctl claude --help");
+                         "claude needs one prompt, in quotes. See brigctl claude --help");
     request->language = "claude";
     request->code = argv[optind];
     const char *wanted = request->work_dir ? request->work_dir : ".";

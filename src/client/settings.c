@@ -85,8 +85,7 @@ static int check_mode(int fd, const char *path, const char *key, struct brig_err
     if (!key || fstat(fd, &info) < 0 || (info.st_mode & 077) == 0)
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "'%s' has a key in it and others can read it. Run: "
-                     "chmod 600 '%s'",
+                     "'%s' contains a key, and other users can read it. Run: chmod 600 '%s'",
                      str_shown(path).text, str_shown(path).text);
 }
 

@@ -90,7 +90,7 @@ static int read_resolver(struct broker_config *config, char **words, struct brig
     struct config_host *host = &config->resolvers[config->resolver_count];
     int status = config_read_host(words[1], DNS_PORT, host, err);
     if (status == 0 && !host->is_address)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the resolver '%s' is no address", words[1]);
+        return brig_fail(err, BRIG_E_INVALID, 0, "the resolver '%s' is not an address", words[1]);
     config->resolver_count += status == 0;
     return status;
 }

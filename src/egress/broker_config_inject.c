@@ -44,7 +44,7 @@ static int read_upstream(struct broker_config *config, struct config_inject *inj
     const char *url = values[0];
     inject->tls = str_starts_with(url, "https://");
     if (!inject->tls && !str_starts_with(url, "http://"))
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is neither http:// nor https://",
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' does not begin with http:// or https://",
                          str_shown(url).text);
     const char *host = strstr(url, "://") + 3;
     const char *path = strchr(host, '/');

@@ -54,7 +54,7 @@ int confine_user(bool has_user, uid_t uid, gid_t gid, struct brig_error *err)
         return 0;
     if (!has_user)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the broker was started as root and not told who to be");
+                         "the broker was started as root without a user to change to");
     if (uid == 0)
         return 0; /* of a user namespace that has nobody else */
     if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)

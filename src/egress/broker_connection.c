@@ -289,9 +289,9 @@ static void obey(struct connection *connection, struct net_verdict verdict)
     }
     connection->inspect = inspect_choose(connection, verdict.tls);
     if (connection->inspect == INSPECT_NOTHING && inspect_must_name(connection))
-        connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
-                          "a name is denied, and this address could be its own; use a name, or "
-                          "allow the address");
+        connection_refuse(
+            connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
+            "a name is denied that this address could belong to; use a name, or allow the address");
     else if (connection->inspect == INSPECT_NOTHING)
         upstream_start(connection);
     else
@@ -307,7 +307,7 @@ void connection_aim_name(struct connection *connection, const char *name, uint16
     /* The host's proxy would take that for the host. */
     if (net_name_is_localhost(name)) {
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
-                          "it is the jail's own, which needs no proxy");
+                          "localhost is the jail itself; connect without the proxy");
         return;
     }
     obey(connection, net_rules_name(&connection->broker->config.rules, name, port));
@@ -325,7 +325,7 @@ void connection_aim_address(struct connection *connection, const struct net_addr
         connection_aim_name(connection, name, port);
     } else if (names_is_ours(address)) {
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_UNKNOWN,
-                          "the address stands for no name");
+                          "the address does not stand for a name");
     } else {
         obey(connection, net_rules_address(&broker->config.rules, address, port));
     }

@@ -119,8 +119,9 @@ static void obey(struct inject_client *client, const struct http_head *head)
     uint64_t limit = config->limits[CONFIG_LIMIT_BYTES];
     describe(client, head);
     if (head->form != HTTP_FORM_ORIGIN || head->upgrade) {
-        inject_refuse(client, DOOR_DENIED, DOOR_BECAUSE_BAD_REQUEST, 400, "Bad Request",
-                      "this is no proxy, and knows no other protocol");
+        inject_refuse(
+            client, DOOR_DENIED, DOOR_BECAUSE_BAD_REQUEST, 400, "Bad Request",
+            "this address accepts HTTP requests for its own host only; it is not a proxy");
         return;
     }
     if (!is_method_allowed(client)) {

@@ -107,9 +107,14 @@ static void refuse_address(struct connection *connection, const struct refusal *
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_RULE, "a rule denies its address");
         return;
     }
-    (void)snprintf(detail, sizeof detail, "its address %s is %s; allow it as an address", text,
-                   refusal->verdict.reason == NET_OK ? route_text(refusal->route)
-                                                     : net_class_name(refusal->verdict.class));
+    if (refusal->verdict.reason == NET_OK)
+        (void)snprintf(detail, sizeof detail,
+                       "its address %s is %s; to reach it, allow the address", text,
+                       route_text(refusal->route));
+    else
+        (void)snprintf(detail, sizeof detail,
+                       "its address %s is not public (%s); to reach it, allow the address", text,
+                       net_class_name(refusal->verdict.class));
     connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS, detail);
 }
 

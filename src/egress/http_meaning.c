@@ -223,7 +223,7 @@ static const char *read_target(struct http_head *head)
     head->form = HTTP_FORM_ASTERISK;
     if (http_slice_is(target, "*") && http_slice_is(head->method, "OPTIONS"))
         return NULL;
-    return "its target is neither a path nor a URL";
+    return "its target is not a path or a URL";
 }
 
 static const char *read_host_header(struct http_head *head)

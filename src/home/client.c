@@ -82,8 +82,8 @@ static int give_part(int fd, const char *part, bool made, uid_t uid, gid_t gid,
         return 0;
     if (!made || info.st_uid != geteuid())
         return brig_fail(err, BRIG_E_SETUP, 0,
-                         "'%s' in the storage directory belongs to uid %u and not to uid %u, as "
-                         "whom this jail lives. Move it away",
+                         "'%s' in the storage directory belongs to uid %u, but this jail runs as "
+                         "uid %u. Move it away",
                          part, info.st_uid, uid);
     if (fchown(fd, uid, gid) < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot give '%s' to uid %u", part, uid);

@@ -94,6 +94,6 @@ void home_limit_disk(const struct home_spec *spec, const struct home_mounts *mou
     else if (wanted && !held)
         (void)snprintf(ret_lack, POLICY_LACK_MAX, "the jail's home is on disk, and %s",
                        geteuid() == 0 && mounts->crowded
-                           ? "others are in the jail"
+                           ? "other runs are in the jail"
                            : "only root can limit it, where the filesystem has prjquota");
 }

@@ -75,8 +75,8 @@ int sockets_make(uid_t uid, const char *storage, struct brig_error *err)
             return fd;
     }
     return brig_fail(err, BRIG_E_SETUP, 0,
-                     "a directory is needed for the sockets of jails, but '/tmp/brig-%u' is not "
-                     "one of yours alone. Remove it, or have it removed",
+                     "cannot use '/tmp/brig-%u' for the sockets of jails: it does not belong to "
+                     "you alone. Remove it",
                      uid);
 }
 

@@ -47,12 +47,12 @@ static int check_owner(int fd, const char *path, uid_t owner, struct brig_error 
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot look at '%s'", path);
     if (info.st_uid != owner)
         return brig_fail(err, BRIG_E_SETUP, 0,
-                         "'%s' belongs to uid %u, not to you: jails are kept only in what is your "
-                         "own. Choose another place with --storage",
+                         "cannot keep jails in '%s': it belongs to uid %u. Choose a directory of "
+                         "yours with --storage",
                          path, info.st_uid);
     if (info.st_mode & (S_IWGRP | S_IWOTH))
         return brig_fail(err, BRIG_E_SETUP, 0,
-                         "'%s' can be written to by others. Try: chmod go-w '%s'", path, path);
+                         "other users can write to '%s'. Try: chmod go-w '%s'", path, path);
     return 0;
 }
 
@@ -97,7 +97,8 @@ int storage_part(int storage, const char *name, const char *kind, bool *ret_crea
         (void)brig_fail(err, BRIG_E_SETUP, failed, "cannot open '%s' in the storage directory",
                         part);
         return failed == ENOENT
-                   ? brig_advise(err, BRIG_E_SETUP, "It is a link to what is not there")
+                   ? brig_advise(err, BRIG_E_SETUP,
+                                 "It is a symbolic link to a directory that does not exist")
                    : BRIG_E_SETUP;
     }
     mend_mode(fd);
@@ -243,7 +244,7 @@ int storage_set_aside(int changes, char ret_name[STORAGE_NAME_MAX], struct brig_
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, -result, "cannot set '%s' aside", path);
     if (mkdirat(above, last + 1, 0700) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s' anew", path);
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot create '%s' again", path);
     int fd = openat(above, last + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", path);

@@ -343,7 +343,7 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
 {
     const struct policy_mode *mode = policy_mode_row(policy->mode);
     if (!mode)
-        return brig_fail(err, BRIG_E_INVALID, 0, "%d is no mode", (int)policy->mode);
+        return brig_fail(err, BRIG_E_INVALID, 0, "unknown mode %d", (int)policy->mode);
     size_t given = 0;
     while (envp && envp[given])
         if (++given > ENVIRONMENT_MAX)

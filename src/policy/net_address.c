@@ -301,8 +301,9 @@ int net_range_parse(const char *text, size_t length, struct net_range *ret_range
     unsigned max = bits_of(range.base.family);
     range.prefix = max;
     if (slash && !read_prefix(slash + 1, length - address_length - 1, max, &range.prefix))
-        return brig_fail(err, BRIG_E_INVALID, 0, "bad range '%s': behind '/' is a number up to %u",
-                         str_shown(shown).text, max);
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "bad range '%s': a number up to %u follows the '/'", str_shown(shown).text,
+                         max);
     if (!unmap(&range))
         return brig_fail(err, BRIG_E_INVALID, 0, "bad range '%s': write the range of IPv4 itself",
                          str_shown(shown).text);
@@ -312,7 +313,7 @@ int net_range_parse(const char *text, size_t length, struct net_range *ret_range
         char meant[NET_RANGE_TEXT_MAX];
         net_range_print(&whole, meant);
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "bad range '%s': it has bits behind its prefix; write %s",
+                         "bad range '%s': it has bits after its prefix; write %s",
                          str_shown(shown).text, meant);
     }
     *ret_range = range;

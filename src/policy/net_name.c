@@ -81,7 +81,7 @@ static const char *fault_in(const char *text, size_t length)
             return fault;
         if (at + label == length)
             return is_number(text + at, label)
-                       ? "it ends in a number, and is no address either; write it as 192.0.2.1"
+                       ? "it ends in a number, but is not an address such as 192.0.2.1"
                        : NULL;
         at += label + 1;
     }

@@ -94,8 +94,8 @@ static const struct {
     struct net_range range;
     const char *remedy;
 } never_granted[] = {
-    {{{NET_V4, {0}}, 8}, "0.0.0.0 is no destination; for every public address write *"},
-    {{{NET_V6, {0}}, 128}, ":: is no destination; for every public address write *"},
+    {{{NET_V4, {0}}, 8}, "0.0.0.0 is not a destination; for every public address write *"},
+    {{{NET_V6, {0}}, 128}, ":: is not a destination; for every public address write *"},
     {{{NET_V4, {127}}, 8}, "it has loopback in it; for a service on the host write host:PORT"},
     {{{NET_V6, {[15] = 1}}, 128},
      "it has loopback in it; for a service on the host write host:PORT"},
@@ -138,9 +138,10 @@ static int parse_name(const struct parts *parts, struct net_rule *rule, struct b
         length -= 2;
     }
     if (memchr(name, '*', length))
-        return refuse(err, parts->text, "'*' stands alone, or for all below as in *.example.com");
+        return refuse(err, parts->text,
+                      "'*' is a rule by itself, or the first part of a name as in *.example.com");
     if (memchr(name, '/', length))
-        return refuse(err, parts->text, "write only the name, and the port behind ':'");
+        return refuse(err, parts->text, "write only the name, and the port after a ':'");
     int result = net_name_parse(name, length, rule->name, err);
     if (result < 0)
         return brig_wrap(err, result, "bad network rule '%s'", str_shown(parts->text).text);
@@ -239,7 +240,7 @@ int net_rule_parse(const char *text, bool deny, struct net_rule *ret_rule, struc
         return result;
     rule.tls = parts.tls;
     if (deny && rule.tls)
-        return refuse(err, text, "/tls is only for what is allowed; leave it away");
+        return refuse(err, text, "/tls is for rules that allow; leave it out");
     result = parse_where(&parts, &rule, err);
     if (result < 0)
         return result;

@@ -143,7 +143,7 @@ void net_rules_write(const struct net_rules *rules, struct str *text)
 static int refuse_line(const char *line, struct brig_error *err)
 {
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "bad line '%s': write 'allow RULE' or 'deny RULE', and the preset behind it",
+                     "bad line '%s': write 'allow RULE' or 'deny RULE', then the preset",
                      str_shown(line).text);
 }
 

@@ -172,7 +172,7 @@ void policy_replace(char **field, char **value)
 
 int policy_bad_value(struct brig_error *err, const char *what, int value, const char *choices)
 {
-    return brig_fail(err, BRIG_E_INVALID, 0, "%d is no %s: %s", value, what, choices);
+    return brig_fail(err, BRIG_E_INVALID, 0, "unknown %s %d: %s", what, value, choices);
 }
 
 int policy_path(const char *what, const char *path, unsigned flags, char **ret_path,

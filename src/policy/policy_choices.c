@@ -114,7 +114,7 @@ int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_
                       struct brig_error *err)
 {
     if ((size_t)limit >= ARRAY_LENGTH(limit_max))
-        return brig_fail(err, BRIG_E_INVALID, 0, "%d is no limit", (int)limit);
+        return brig_fail(err, BRIG_E_INVALID, 0, "unknown limit %d", (int)limit);
     if (value > limit_max[limit])
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "limit %s of %" PRIu64 " is too large: at most %" PRIu64,

@@ -91,8 +91,8 @@ static int check_words(const char *const *words, const char *what, bool paths,
         bool good =
             paths ? words[i][0] == '/' && !strpbrk(words[i], " \t\r\n") : is_token(words[i]);
         if (!good)
-            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no %s", str_shown(words[i]).text,
-                             what);
+            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a valid %s",
+                             str_shown(words[i]).text, what);
         int status = paths ? check_path(words[i], "path", err) : 0;
         if (status < 0)
             return status;
@@ -123,7 +123,7 @@ static int check_upstream(const char *upstream, struct brig_error *err)
     bool known = str_starts_with(upstream, "https://") || str_starts_with(upstream, "http://");
     if (!known || strpbrk(upstream, " \t\r\n@?#"))
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is no upstream: write https://HOST[:PORT][/PREFIX]",
+                         "'%s' is not an upstream: write https://HOST[:PORT][/PREFIX]",
                          str_shown(upstream).text);
     return check_path(strchr(strstr(upstream, "://") + 3, '/'), "the prefix of the upstream", err);
 }
@@ -140,7 +140,7 @@ static int check_inject(const struct brig_policy *policy, const struct brig_inje
     if ((rc = net_name_parse(inject->name, strlen(inject->name), ret_name, err)) < 0)
         return rc;
     if (!is_token(inject->header))
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no name of a header",
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a valid header name",
                          str_shown(inject->header ? inject->header : "").text);
     if ((rc = check_value(inject->header, inject->value, err)) < 0 ||
         (rc = check_upstream(inject->upstream, err)) < 0 ||

@@ -224,7 +224,7 @@ int brig_policy_publish(struct brig_policy *policy, const char *what, struct bri
     struct policy_publish publish = {0};
     if (!what || parse_publish(what, &publish) < 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is nothing to publish: write [ADDRESS:]HOSTPORT:PORT, as 8080:3000",
+                         "cannot publish '%s': write [ADDRESS:]HOSTPORT:PORT, such as 8080:3000",
                          str_shown(what ? what : "").text);
     if (net->publish_count >= POLICY_PUBLISH_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many ports to publish: at most %d",
@@ -259,11 +259,12 @@ int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const c
     uint16_t port = 0;
     if (!colon || colon == proxy || strpbrk(proxy, " \t\n/@") ||
         parse_port(colon + 1, strlen(colon + 1), &port) < 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no proxy: write HOST:PORT",
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a proxy: write HOST:PORT",
                          str_shown(proxy ? proxy : "").text);
     for (size_t i = 0; no_proxy && no_proxy[i]; i++)
         if (!*no_proxy[i] || strpbrk(no_proxy[i], " \t\n"))
-            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no name to go without the proxy for",
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' is not a valid name for which the proxy is not used",
                              str_shown(no_proxy[i]).text);
     autofree char *copy = NULL;
     char *secret_copy = NULL;

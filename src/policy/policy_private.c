@@ -165,10 +165,10 @@ int brig_policy_keep(struct brig_policy *policy, const char *dest, struct brig_e
         return rc;
     struct policy_private *private = find_private(policy, path);
     if (!private)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is no private directory: only what brig_policy_private() made is "
-                         "kept",
-                         str_shown(path).text);
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "'%s' is not a private directory: only those made by brig_policy_private() can be kept",
+            str_shown(path).text);
     for (size_t i = 0; i < policy->private_count; i++)
         if (policy->privates[i].kept && &policy->privates[i] != private)
             return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is kept already, and one is all",

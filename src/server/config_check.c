@@ -168,7 +168,8 @@ int config_check_module(const char *text, struct brig_error *err)
     bool dots = text[0] == '.' || strstr(text, "..") || (length > 0 && text[length - 1] == '.');
     if (length > 0 && length <= EXECUTION_NAME_MAX && !dots && strspn(text, letters) == length)
         return 0;
-    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is no name of a module, such as json or os.path",
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' is not the name of a module, such as json or os.path",
                      str_shown(text).text);
 }
 

@@ -110,7 +110,7 @@ static int choose_store(struct server_config *config, struct brig_error *err)
         config->database.store = STORE_POSTGRES;
     if (config->database.store == STORE_POSTGRES && !config->database.dsn)
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "%s: database.store is postgres, but there is no database.dsn. Add one, "
+                         "%s: database.store is postgres, but database.dsn is missing. Add one, "
                          "such as postgres://brig@localhost/brig",
                          place_of(config, "database.store"));
     if (config->database.store == STORE_SQLITE && config->database.dsn)
@@ -149,7 +149,7 @@ static int check_tls(const struct server_config *config, struct brig_error *err)
                                                   : NULL;
     if (!missing)
         return 0;
-    return brig_fail(err, BRIG_E_INVALID, 0, "%s: tls.enabled is true, but there is no %s",
+    return brig_fail(err, BRIG_E_INVALID, 0, "%s: tls.enabled is true, but %s is missing",
                      place_of(config, "tls.enabled"), missing);
 }
 
@@ -174,9 +174,8 @@ static int warn_of(struct server_config *config, struct brig_error *err)
     int result = 0;
     bool local = is_local(config->server.listen), keys = config->security.allowed_keys.count > 0;
     if (keys && !local && !config->tls.enabled)
-        result |= warn(config,
-                       "API keys come over the network in the clear: tls.enabled is false. That is "
-                       "fine only behind a proxy that speaks TLS");
+        result |= warn(config, "API keys cross the network unencrypted: tls.enabled is false. That "
+                               "is safe only with a TLS proxy in front");
     if (config->database.store == STORE_POSTGRES && config_dsn_is_plain(config->database.dsn))
         result |= warn(config, "database.dsn says sslmode=disable: code and output reach the "
                                "database in the clear");

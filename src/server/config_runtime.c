@@ -183,8 +183,8 @@ static int check_command(struct server_config *config, struct runtime *runtime,
     if (runtime->input == RUNTIME_FILE && !mentions_file(runtime->argv) &&
         !mentions_file(runtime->compile))
         return brig_fail(err, BRIG_E_INVALID, 0,
-                         "neither command nor compile has {file} in it, so the code would not be "
-                         "run. Add it, or input: stdin");
+                         "command and compile do not contain {file}, so the code would not be run. "
+                         "Add it, or input: stdin");
     return 0;
 }
 

@@ -363,7 +363,7 @@ static void begin_stopping(struct keeper *keeper)
     keeper->stopping = true;
     keeper->kill_ms = clock_now_ms() + keeper->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
     notify_systemd("STOPPING=1");
-    say("stopping: waiting for what is running (once more: at once)");
+    say("stopping: waiting for running executions (a second signal ends them at once)");
 }
 
 static void reload(struct keeper *keeper)

@@ -38,7 +38,7 @@ static int append_file(struct str *out, const char *key, const char *path, struc
                          PEM_MAX);
     if (out->length == before || !strstr(out->data + before, "-----BEGIN") ||
         strlen(out->data) != out->length)
-        return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is no PEM file", key, path);
+        return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is not a PEM file", key, path);
     return 0;
 }
 

@@ -80,7 +80,8 @@ static int parse_options(struct app *app, int argc, char **argv)
     }
     if (optind == argc)
         return 0;
-    (void)fprintf(stderr, "brigd: '%s' is not understood: brigd takes options only; see --help\n",
+    (void)fprintf(stderr,
+                  "brigd: unexpected argument '%s'; brigd takes only options. See brigd --help\n",
                   str_shown(argv[optind]).text);
     return 3;
 }

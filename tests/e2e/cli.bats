@@ -209,7 +209,7 @@ brig_in() {
     mkdir theirs
     chown nobody theirs
     must brig_in theirs -v true
-    output_has "the working directory '$SCRATCH/theirs' belongs to somebody else"
+    output_has "the working directory '$SCRATCH/theirs' belongs to another user"
     must brig_in theirs -v -D true
     output_lacks "belongs to"
     must brig -v true
@@ -222,7 +222,7 @@ brig_in() {
     must_exit 125 brig -r nothing true
     output_has "use --rdir? to do without"
     must_exit 125 brig --storage /etc -j any -m strict true
-    output_has "Choose another place with --storage"
+    output_has "Choose a directory of yours with --storage"
     as user mkdir gone
     must_exit 125 run_as_user sh -c "cd gone && rmdir ../gone && exec '$BRIG' true"
     [ "$output" = "brig: cannot find out the working directory: No such file or directory. Go into one that exists, or use -D to run without it" ]

@@ -196,7 +196,7 @@ without_own() {
     for name in default.conf touch.conf default.jail; do
         as user ln -s "$SCRATCH/gone" "$CONFIG/$name"
         must_exit 125 brig touch made
-        output_has "'$CONFIG/$name' is a link to what is not there"
+        output_has "'$CONFIG/$name' is a symbolic link to a file that does not exist"
         rm "$CONFIG/$name"
     done
     [ ! -e made ]
@@ -210,12 +210,12 @@ without_own() {
     must brig true
     chmod 0777 "$CONFIG"
     must_exit 125 brig touch made
-    output_has "everybody can write"
+    output_has "every user can write"
     chmod 0755 "$CONFIG"
     if lib_is_root; then
         chown nobody "$CONFIG"
         must_exit 125 brig touch made
-        output_has "belongs to somebody else"
+        output_has "belongs to another user"
     fi
     [ ! -e made ]
 }

@@ -125,7 +125,7 @@ says() {
     output_has "DISPLAY names '/tmp/.X11-unix/X$none'"
     VARIABLES=(DISPLAY=elsewhere:0)
     must_exit 125 by user --x11 -- true
-    output_has "no display of this machine"
+    output_has "not a display of this machine"
     VARIABLES=(-u DISPLAY)
     must_exit 125 by user --x11 -- true
     output_has "--x11: DISPLAY is not set"
@@ -184,7 +184,7 @@ says() {
     output_lacks id_rsa
     VARIABLES=(SSH_AUTH_SOCK=/etc/passwd)
     must_exit 125 by user --ssh-agent -- true
-    output_has "SSH_AUTH_SOCK names '/etc/passwd', which is no socket"
+    output_has "SSH_AUTH_SOCK names '/etc/passwd', which is not a socket"
 }
 
 @test "--dbus lets the session bus in" {

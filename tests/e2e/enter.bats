@@ -328,7 +328,7 @@ time.sleep(1000)'
     local inside
     inside=$(pgrep -u "$LIB_USER" -f '^python3 -c .*memfd_create')
     must_exit 125 by user enter --pid "$inside" true
-    output_has "is no brig with a run"
+    output_has "is not a brig whose run"
     must by user enter claims true
 }
 

@@ -176,7 +176,7 @@ time.sleep(600)
         [ -L "$H/hproj/keys" ]
         [ -L "$H/hproj/home" ]
         must_exit 125 by user -m "$mode" -j planted -d "$H/hproj/keys" -- cat "$H/hproj/keys/id"
-        output_has "is a link to"
+        output_has "is a symbolic link to"
         must_exit 125 by user -m "$mode" -j planted -r "$H/hproj/keys/id" -- cat "$H/hproj/keys/id"
         must_exit 125 by user -m "$mode" -j planted -r "$H/hproj/id" -- cat "$H/hproj/id"
         must_exit 125 by user -m "$mode" -j planted -d "$H/hproj/home" -- cat "$H/hproj/home/.ssh/id"
@@ -184,7 +184,7 @@ time.sleep(600)
         # Who goes there finds out, and may insist.
         cd "$H/hproj/keys"
         must_exit 125 by user -m "$mode" -j planted -- cat id
-        output_has "-d '$H/.ssh' to insist"
+        output_has "-d '$H/.ssh' to grant it anyway"
         must by user -m "$mode" -j planted -D -- true
         must by user -m "$mode" -j planted -d . -- cat id
         output_has token

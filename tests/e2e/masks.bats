@@ -179,8 +179,8 @@ load masks
         run_as_user ln -sfn "$H" "$SCRATCH/link"
         cd "$SCRATCH/link"
         must_exit 125 run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -- true
-        output_has "whole home"
-        output_has "to insist"
+        output_has "home directory"
+        output_has "to grant it anyway"
         cd "$SCRATCH/project"
         must run_as_user "$BRIG" -m "$mode" -j "whole-$mode" -r "$H" -- cat "$H/.mfile"
         output_has real
@@ -256,7 +256,7 @@ elsewhere() {
     # And the working directory is refused by identity.
     run elsewhere sh -c "cd /mnt/twin/$name && exec '$BRIG' -m casual -j twin-casual -- true"
     [ "$status" -eq 125 ]
-    output_has "whole home"
+    output_has "home directory"
 }
 
 # ---- where holders are found -------------------------------------------------------------------------
@@ -553,7 +553,7 @@ more" ]
     output_lacks token
     must run_as_user "$BRIG" -m casual -j pattern -D --mask "$H/mpattern/*.key" -- cat "$H/mpattern/b"
     must_exit 125 run_as_user "$BRIG" -m casual -j pattern -D --mask '/usr/*.key' -- true
-    output_has "'/usr/*.key' is a pattern, and those are for the home directory alone"
+    output_has "'/usr/*.key' is a pattern, which only the home directory can have"
     # What is really called so is no pattern.
     run_as_user sh -c "echo token >$H/mpattern/'[x]'"
     run run_as_user "$BRIG" -m casual -j pattern -D --mask "$H/mpattern/[x]" -- cat "$H/mpattern/[x]"

@@ -193,9 +193,9 @@ teardown() {
 @test "what --unprotect is given must mean something" {
     project user
     must_exit 125 jail user --unprotect .git/hooks/pre-commit -- true
-    output_has "as a whole"
+    output_has "can plant the files"
     must_exit 125 jail user --unprotect .gti -- true
-    output_has "none of the protected paths"
+    output_has "not a protected path"
     must jail user --unprotect "$PWD/.git" -- sh -c 'echo x >.git/hooks/a'
     must jail user --unprotect ./.git/hooks/ -- sh -c 'echo x >.git/hooks/a'
     must_fail jail user --unprotect .git/hooks -- sh -c 'echo x >>.git/config'
@@ -403,7 +403,7 @@ with_submodules() {
 PLANT='mkdir objects refs; mkdir -p refs/heads; echo "ref: refs/heads/m" >HEAD
     printf "[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\nfsmonitor = touch %s/obeyed; false\\n" "$PWD" >config'
 
-@test "a run cannot make the working directory itself a repository" {
+@test "a run cannot make the working directory a git repository, whose settings" {
     for who in $(everyone); do
         for before in 'true' 'rm -rf .git' 'rm .git/HEAD'; do
             project "$who"
@@ -457,7 +457,7 @@ PLANT='mkdir objects refs; mkdir -p refs/heads; echo "ref: refs/heads/m" >HEAD
     must jail user "${GIT[@]}" -- git update-index --split-index
     output_has "cannot be searched"
     must jail user --unprotect refs --unprotect objects -- sh -c 'mkdir objects refs && echo "ref: refs/heads/m" >HEAD'
-    output_has "itself a repository"
+    output_has "a git repository, whose settings"
 }
 
 # plant DIR: in the jail, a repository in DIR whose settings run something for who asks for its status.
@@ -481,7 +481,7 @@ obeyed() {
         project user
         run_as_user git config index.version "$version"
         must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant evil && git add evil"
-        output_has "its .git is now '.git.made-in-jail'"
+        output_has "its .git was renamed to '.git.made-in-jail'"
         [ -d evil/.git.made-in-jail ] && [ ! -e evil/.git ]
         run obeyed
         [ "$status" -ne 0 ]
@@ -491,7 +491,7 @@ obeyed() {
         # Where its directory is missing it can be made, and is put aside.
         rm -rf evil
         must jail user "${GIT[@]}" -- sh -c "$WITH_PLANT plant evil"
-        output_has "its .git is now '.git.made-in-jail'"
+        output_has "its .git was renamed to '.git.made-in-jail'"
         run obeyed
         [ "$status" -ne 0 ]
         rm -rf "$SCRATCH"

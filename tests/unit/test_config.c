@@ -428,7 +428,7 @@ static void test_errors(void)
         {"jail a/b\n", "", "'a/b' cannot be the name of a jail"},
         {"jail=\n", "", "'' cannot be the name of a jail"},
         {"", "\njail x\n",
-         STORE "/default.jail:2: 'jail' is not possible in a .jail file, nor in what it includes"},
+         STORE "/default.jail:2: 'jail' is not possible in a .jail file or a file it includes"},
         {"", "conf sub\n", DIR "/sub.conf:1: 'jail' is not possible in a .jail file"},
         {"memory lots\n", "", DIR "/default.conf:1: memory: "},
         {"net some\n", "",
@@ -454,9 +454,10 @@ static void test_errors(void)
     }
     tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-j.."), NONE)),
                 "--jail: '..' cannot be the name", "a jail's name is checked when it is typed");
-    tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-u"), W("-dx"))), "-u tears down",
+    tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-u"), W("-dx"))), "-u runs no command",
                 "-u goes with no grant");
-    tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-u"), NONE)), "-u tears down", "nor a command");
+    tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-u"), NONE)), "-u runs no command",
+                "nor a command");
     tap_has_str(run_chain(&c, FILES({0}), WORDS(W("-D"), W("--complete"), NONE)), "the first word",
                 "--complete comes first");
     tap_has_str(run_chain(&c, FILES({0}), WORDS(W("--unmask=/nope"), NONE)), "no earlier mask",

@@ -157,9 +157,9 @@ static void test_refused(void)
         {"GET /\tx HTTP/1.1\r\nHost: a\r\n\r\n", "target has a character"},
         {"GET /\xc3\xbc HTTP/1.1\r\nHost: a\r\n\r\n", "target has a character"},
         {"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", "target has a character"},
-        {"GET a HTTP/1.1\r\nHost: a\r\n\r\n", "neither a path nor a URL"},
-        {"GET * HTTP/1.1\r\nHost: a\r\n\r\n", "neither a path nor a URL"},
-        {"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", "neither a path nor a URL"},
+        {"GET a HTTP/1.1\r\nHost: a\r\n\r\n", "not a path or a URL"},
+        {"GET * HTTP/1.1\r\nHost: a\r\n\r\n", "not a path or a URL"},
+        {"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", "not a path or a URL"},
         /* Headers. */
         {GET "X : a\r\n\r\n", "header's name"},
         {GET ": a\r\n\r\n", "header's name"},

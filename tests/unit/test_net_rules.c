@@ -100,11 +100,11 @@ static void test_refused_text(void)
         {" example.com", "letters, digits", false},
         {"example.com evil.example", "letters, digits", false},
         {"example.com\nallow x", "letters, digits", false},
-        {"a.*.example.com", "stands alone", false},
-        {"*example.com", "stands alone", false},
-        {"**", "stands alone", false},
-        {"*.", "stands alone", false},
-        {"*.*", "stands alone", false},
+        {"a.*.example.com", "is a rule by itself", false},
+        {"*example.com", "is a rule by itself", false},
+        {"**", "is a rule by itself", false},
+        {"*.", "is a rule by itself", false},
+        {"*.*", "is a rule by itself", false},
         {"127.0.0.1:80", "host:PORT", false},
         {"127.0.0.0/8", "host:PORT", false},
         {"64.0.0.0/2", "host:PORT", false},
@@ -133,7 +133,7 @@ static void test_refused_text(void)
         {"[]:80", "brackets are for IPv6", false},
         {"[fe80::1%eth0]:80", "write it as", false},
         {"@npm", "letters, digits", false},
-        {"example.com:8443/tls", "leave it away", true},
+        {"example.com:8443/tls", "leave it out", true},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
         struct net_rule rule;

@@ -88,7 +88,8 @@ static void test_syntax_errors(void)
     tap_has_str(read_all(WORDS(W("-d")), t, sizeof(t)), "--dir needs a value", "also of a letter");
     tap_has_str(read_all(WORDS(W("--nocwd=yes")), t, sizeof(t)), "takes no value",
                 "a value too many is refused");
-    tap_has_str(read_all(WORDS(W("-")), t, sizeof(t)), "'-' is neither", "a lone dash is refused");
+    tap_has_str(read_all(WORDS(W("-")), t, sizeof(t)), "'-' is not an option",
+                "a lone dash is refused");
 }
 
 static void test_table(void)
@@ -151,7 +152,7 @@ static void test_grants(void)
     }
     tap_has_str(apply(WORDS(W("-d"), W("a:b:c")), &s), "more than one colon", "two colons");
     tap_has_str(apply(WORDS(W("-d"), W("a:")), &s), "nothing after the colon", "an empty end");
-    tap_has_str(apply(WORDS(W("-d"), W(":b")), &s), "names no path", "an empty start");
+    tap_has_str(apply(WORDS(W("-d"), W(":b")), &s), "does not name a path", "an empty start");
     tap_has_str(apply(WORDS(W("-d"), W("")), &s), "--dir: ", "nothing at all, and which option");
     tap_has_str(apply(WORDS(W("-x"), W("nope")), &s), "no earlier rule",
                 "taking back what was never granted is refused");

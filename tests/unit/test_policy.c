@@ -45,8 +45,8 @@ static void enums(void)
 {
     struct brig_policy *p = fresh();
     struct brig_policy before = *p;
-    refused(brig_policy_view(p, (enum brig_view)4, NULL, &err), "4 is no view", "a fifth view");
-    refused(brig_policy_view(p, (enum brig_view) - 1, NULL, &err), "-1 is no view", "view -1");
+    refused(brig_policy_view(p, (enum brig_view)4, NULL, &err), "unknown view 4", "a fifth view");
+    refused(brig_policy_view(p, (enum brig_view) - 1, NULL, &err), "unknown view -1", "view -1");
     refused(brig_policy_network(p, (enum brig_network)4, &err), "none, allow, open or host",
             "network 4");
     refused(brig_policy_seccomp(p, (enum brig_seccomp)2, &err), "dev or code", "profile 2");
@@ -54,12 +54,12 @@ static void enums(void)
     refused(brig_policy_on_unsupported(p, (enum brig_on_unsupported)3, &err), "fail, warn",
             "answer 3");
     refused(brig_policy_disable(p, 1 << 5, &err), "0x20", "a sixth layer");
-    refused(brig_policy_grant(p, (enum brig_access)5, "/a", NULL, 0, &err), "no access",
+    refused(brig_policy_grant(p, (enum brig_access)5, "/a", NULL, 0, &err), "unknown access",
             "access 5");
     refused(brig_policy_grant(p, BRIG_READ_ONLY, "/a", NULL, 1 << 2, &err), "flags 0x4",
             "a third flag");
-    refused(brig_policy_limit(p, BRIG_LIMIT_COUNT_, 1, &err), "no limit", "a limit too many");
-    refused(brig_policy_limit(p, (enum brig_limit) - 1, 1, &err), "no limit", "limit -1");
+    refused(brig_policy_limit(p, BRIG_LIMIT_COUNT_, 1, &err), "unknown limit", "a limit too many");
+    refused(brig_policy_limit(p, (enum brig_limit) - 1, 1, &err), "unknown limit", "limit -1");
     tap_ok(memcmp(&before, p, sizeof before) == 0, "none of it changed the policy");
     tap_is_int(brig_policy_network(p, BRIG_NET_HOST, &err), 0, "the host's network can be chosen");
     tap_is_int(brig_policy_seccomp(p, BRIG_SECCOMP_DEV, &err), 0, "the profile dev too");

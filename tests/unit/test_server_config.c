@@ -177,9 +177,9 @@ static void test_refusals(void)
                   "f.yaml:2: ", "f.yaml:3");
     check_refused("sandbox:\n  state_dir: here\n", "f.yaml:2: ", "'here'");
     check_refused("sandbox:\n  allowed_workdir_roots: [rel]\n", "f.yaml:2: ", "'rel'");
-    check_refused("database:\n  store: postgres\n", "f.yaml:2: ", "no database.dsn");
+    check_refused("database:\n  store: postgres\n", "f.yaml:2: ", "database.dsn is missing");
     check_refused("database:\n  store: sqlite\n  dsn: host=x\n", "f.yaml:2: ", "f.yaml:3");
-    check_refused("tls:\n  enabled: true\n", "f.yaml:2: ", "no tls.cert_file");
+    check_refused("tls:\n  enabled: true\n", "f.yaml:2: ", "tls.cert_file is missing");
     check_refused("security:\n  allowed_keys: [short]\n", "f.yaml:2: ", "8 to 512");
     check_refused("security:\n  allowed_keys: [\"sha256:12\"]\n", "f.yaml:2: ", "64 hexadecimal");
     check_refused("security:\n  trusted_proxies: [nowhere]\n", "f.yaml:2: ", "'nowhere'");
@@ -320,7 +320,7 @@ static void test_follow(void)
     tap_is_int(config.database.store, STORE_SQLITE, "is none");
     check_taken("server:\n  listen: 0.0.0.0:80\nsecurity:\n  allowed_keys: [abcdefgh]\n",
                 "listening to everybody with keys");
-    tap_has_str(config.warnings.items[0], "in the clear", "is warned of without TLS");
+    tap_has_str(config.warnings.items[0], "unencrypted", "is warned of without TLS");
 }
 
 static void test_print(void)

@@ -413,7 +413,7 @@ static void test_none(void)
     config.database.store = STORE_NONE;
     tap_ok(start_recorder(NULL), "without a history");
     tap_ok(send_begin(50, 1) && wait_stored(1), "rows are taken and forgotten");
-    tap_has_str(get(50), "failed: there is no history", "questions are answered with that");
+    tap_has_str(get(50), "failed: the server keeps no history", "questions are answered with that");
     tap_ok(drain_recorder(), "it ends");
     config.database.store = STORE_SQLITE;
 }

@@ -182,7 +182,7 @@ static void test_refusals(void)
     request.network = true;
     request.allow = allow;
     request.allow_count = 1;
-    is_refused(&request, "'host:22' is no name", "a service of the host");
+    is_refused(&request, "'host:22' is not a host name", "a service of the host");
 }
 
 static void test_output(void)

@@ -266,7 +266,7 @@ class _Call(Owned):
                 return pickle.loads(data)
             return _plain.load(data, self._options.max_result or _NO_LIMIT)
         except _plain.PlainError as error:
-            raise ResultError(f"the value that came back is none: {error}") from None
+            raise ResultError(f"the value that came back cannot be read: {error}") from None
         except Exception as error:
             raise ResultError(f"the value that came back cannot be unpickled: {error}") from error
 

@@ -92,7 +92,7 @@ def _limits(options: RunOptions) -> Dict[str, int]:
         limits["output_bytes"] = at_least_one("max_output", options.max_output)
     kind = {"address_space": "address_space_bytes", "rss": "memory_bytes"}
     if options.memory not in kind:
-        raise ValueError(f"memory={options.memory!r} is none of 'address_space', 'rss'")
+        raise ValueError(f"memory={options.memory!r} is not one of 'address_space', 'rss'")
     if options.memory_mb is not None:
         limits[kind[options.memory]] = at_least_one("memory_mb", options.memory_mb) * MIB
     return limits

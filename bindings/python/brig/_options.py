@@ -116,7 +116,7 @@ def milliseconds(name: str, seconds: Optional[float]) -> int:
     if seconds is None:
         return 0
     if not seconds > 0:
-        raise ValueError(f"{name}={seconds!r} is no time: give seconds above 0, or None for no limit")
+        raise ValueError(f"{name}={seconds!r} is not a time: give seconds above 0, or None for no limit")
     return max(1, int(min(seconds, 1e12) * 1000))
 
 
@@ -125,7 +125,7 @@ def at_least_one(name: str, value: Optional[int]) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}={value!r} is no limit: give a whole number from 1, or None")
+        raise ValueError(f"{name}={value!r} is not a limit: give a whole number from 1, or None")
     return value
 
 

@@ -43,7 +43,7 @@ _GRANT_OPTIONAL, _GRANT_CREATE = 1, 2
 def word(table: Mapping[str, int], name: str, value: str) -> int:
     """The number of a word, or a ValueError that lists all of them."""
     if value not in table:
-        raise ValueError(f"{name}={value!r} is none of {', '.join(map(repr, table))}")
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, table))}")
     return table[value]
 
 

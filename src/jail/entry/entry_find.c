@@ -139,7 +139,7 @@ static int read_record(int fd, struct entry_record *ret_record, struct brig_erro
 {
     struct stat info;
     if (fstat(fd, &info) < 0 || info.st_size < 0 || info.st_size > ENTRY_RECORD_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "what is known of the run is too long");
+        return brig_fail(err, BRIG_E_INVALID, 0, "the record of the run is too long");
     size_t size = (size_t)info.st_size, length = 0;
     autofree char *bytes = malloc(size + 1);
     if (!bytes)
@@ -158,7 +158,7 @@ static int refuse(pid_t pid, int why, struct brig_error *err)
                            "If it is a brig that root started: sudo brig enter --pid %d", pid);
     }
     return brig_fail(err, BRIG_E_NOT_FOUND, 0,
-                     "process %d is no brig with a run that can be entered; see brig list", pid);
+                     "process %d is not a brig whose run can be entered. See brig list", pid);
 }
 
 int entry_find(pid_t supervisor, struct entry *ret_entry, struct brig_error *err)

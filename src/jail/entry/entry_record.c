@@ -203,7 +203,7 @@ int entry_record_read(const void *bytes, size_t length, struct entry_record *ret
     }
     if (!record.policy || reader.failed || reader.left > 0) {
         entry_record_done(&record);
-        return brig_fail(err, BRIG_E_INVALID, 0, "what is known of the run makes no sense");
+        return brig_fail(err, BRIG_E_INVALID, 0, "the record of the run is invalid");
     }
     *ret_record = record;
     return 0;

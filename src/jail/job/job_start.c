@@ -40,11 +40,10 @@ void job_note_rung(struct plan *plan, const struct brig_policy *policy)
     if (policy->network == BRIG_NET_OPEN && plan->tool_token != 0)
         unenforced_add(list, "network open: it is the network of the jail around this one");
     else if (policy_has_door(policy))
-        unenforced_add(
-            list,
-            "network %s: there is no door, and the network is refused only as far as the "
-            "syscall filter and Landlock reach",
-            policy_network_name(policy->network));
+        unenforced_add(list,
+                       "network %s: without a network namespace, connections are refused only by "
+                       "the syscall filter and Landlock",
+                       policy_network_name(policy->network));
     if (rung == PLAN_LIMITS)
         unenforced_add(list,
                        "no Landlock: the filesystem is restricted by ordinary permissions only");
@@ -500,7 +499,7 @@ static int start_from_zygote(struct brig_job *job, struct zygote *zygote, uint32
     job->building = calloc(1, sizeof *job->building);
     result = job->building && job->plan.limits_missing == zygote->plan.limits_missing
                  ? order_jail(job, zygote, host_id, streams, err)
-                 : brig_fail(err, BRIG_E_STATE, 0, "the zygote's limits are not those of the run");
+                 : brig_fail(err, BRIG_E_STATE, 0, "the zygote has other limits than the run");
     if (network >= 0) {
         (void)close(network);
         template_refill(template);

@@ -342,6 +342,6 @@ void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_un
     }
     for (size_t i = 0; i < watch->count; i++)
         if (watch->tried[i])
-            unenforced_add(notices, "'%s' is protected, and was not changed; see --unprotect",
+            unenforced_add(notices, "'%s' is protected and was not changed. See --unprotect",
                            tail_of(plan->masks[i].path));
 }

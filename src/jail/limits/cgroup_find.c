@@ -287,20 +287,20 @@ static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgrou
     char text[sizeof bases->reason + STR_SHOWN_MAX];
     if (!place->found)
         (void)snprintf(text, sizeof text,
-                       "our group is not to be seen in any mounted cgroup hierarchy. Mount cgroup2 "
-                       "at /sys/fs/cgroup");
+                       "brig's cgroup is not in any mounted hierarchy. Mount cgroup2 at "
+                       "/sys/fs/cgroup");
     else if (place->read_only || (access(place->path, W_OK) < 0 && errno == EROFS))
         (void)snprintf(text, sizeof text,
                        "the cgroup hierarchy is mounted read-only. Start the container with a "
                        "writable /sys/fs/cgroup and a cgroup namespace of its own");
     else if (v2 && (bases->ask_systemd = cgroup_can_ask_systemd()))
         (void)snprintf(text, sizeof text,
-                       "a login's session is not the user's to divide, and only systemd can move "
-                       "us out of it. Run under `systemd-run --user --scope -p Delegate=yes`");
+                       "your login session's cgroup belongs to systemd, and only systemd can move "
+                       "brig out of it. Run: systemd-run --user --scope -p Delegate=yes brig …");
     else
         (void)snprintf(text, sizeof text,
-                       "this user may not divide its cgroup, nor one above it. Have it delegated, "
-                       "with systemd by Delegate=yes: %s",
+                       "your user has no cgroup of its own ('%s' is not delegated to it). Use a "
+                       "systemd login, or have it delegated with Delegate=yes",
                        str_shown(place->path).text);
     (void)snprintf(bases->reason, sizeof bases->reason, "%s", text);
 }

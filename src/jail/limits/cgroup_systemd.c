@@ -364,8 +364,7 @@ bool cgroup_systemd_join(struct brig_error *err)
     bool is_bus;
     autoclose int fd = dial_systemd(&is_bus);
     if (fd < 0) {
-        (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0,
-                        "there is no systemd of this user to ask for a cgroup");
+        (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "your user has no systemd to ask for a cgroup");
         return false;
     }
     (void)snprintf(unit, sizeof unit, CGROUP_PREFIX "%d-%" PRIu64 ".scope", (int)getpid(),

@@ -26,7 +26,7 @@ static const struct {
     {CGROUP_IO, 1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES, "io",
      "disks can be read and written at any speed", false},
     {CGROUP_TIME, 1U << BRIG_LIMIT_CPU_MS, "cpu-time",
-     "what processes used that nobody waited for does not count", true},
+     "the time of processes that no parent waited for is not counted", true},
 };
 
 /* pids.max takes no more. */

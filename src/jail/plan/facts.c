@@ -76,8 +76,7 @@ static int add_number(const char *word, uint64_t max, uint64_t *ret_number, stru
 static int set_yes_no(const char *word, bool *ret_yes, struct brig_error *err)
 {
     if (strcmp(word, "yes") != 0 && strcmp(word, "no") != 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is neither yes nor no",
-                         str_shown(word).text);
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not yes or no", str_shown(word).text);
     *ret_yes = *word == 'y';
     return 0;
 }

@@ -62,7 +62,7 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
             continue;
         if (grant->fd >= 0)
             return brig_fail(err, BRIG_E_SETUP, 0,
-                             "without namespaces the jail cannot have '%s' of its own [%s]",
+                             "without namespaces the jail cannot have a private '%s' [%s]",
                              grant->dest, grant->origin);
         if (strcmp(grant->source, grant->dest) != 0) {
             /* No lower rung would do it either, and would leave more open. */

@@ -95,11 +95,10 @@ static int find_source(const struct view *view, const struct policy_grant *grant
     if (above) {
         fd = open_without_links(base, view_below(above->source, grant->source) + 1);
         if (fd < 0 && (errno == ELOOP || errno == EXDEV))
-            return brig_fail(
-                err, BRIG_E_INVALID, 0,
-                "'%s' goes through a symbolic link below '%s', which is writable. Name "
-                "what it points to [%s]",
-                grant->source, above->source, grant->origin);
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' leads through a symbolic link below '%s', which is writable in "
+                             "the jail. Write the path without the link [%s]",
+                             grant->source, above->source, grant->origin);
         if (fd < 0)
             return errno;
     }

@@ -41,7 +41,7 @@ static bool has_history(struct exchange *exchange)
     if (exchange->front->config->database.store != STORE_NONE)
         return true;
     answer_error(exchange, ERROR_HISTORY_UNAVAILABLE,
-                 "there is no history: database.store is none");
+                 "the server keeps no history: database.store is none");
     return false;
 }
 

@@ -140,8 +140,7 @@ static bool check_host(struct exchange *exchange)
 static void answer_no_path(struct exchange *exchange)
 {
     char message[STR_SHOWN_MAX + 80];
-    (void)snprintf(message, sizeof message,
-                   "there is nothing at '%s'; GET /openapi.json lists the paths",
+    (void)snprintf(message, sizeof message, "unknown path '%s'; GET /openapi.json lists the paths",
                    str_shown(exchange->path).text);
     answer_error(exchange, ERROR_NOT_FOUND, message);
 }
@@ -160,9 +159,10 @@ static void answer_bad_id(struct exchange *exchange)
 {
     char message[STR_SHOWN_MAX + 96];
     const char *slash = strrchr(exchange->path, '/');
-    (void)snprintf(message, sizeof message,
-                   "'%s' is no id: it is a UUID, as POST /execute and GET /executions tell it",
-                   str_shown(slash ? slash + 1 : exchange->path).text);
+    (void)snprintf(
+        message, sizeof message,
+        "'%s' is not an id: an id is a UUID, as POST /execute and GET /executions return it",
+        str_shown(slash ? slash + 1 : exchange->path).text);
     answer_error(exchange, ERROR_INVALID_ID, message);
 }
 

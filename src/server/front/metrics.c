@@ -59,7 +59,7 @@ const struct metrics_row metrics_rows[] = {
                       "HTTP requests that came too often."},
     [CONNECTIONS] = {"brigd_http_connections", "gauge", "Connections that are open."},
     [LOG_DROPPED] = {"brigd_access_log_dropped_total", "counter",
-                     "Lines of the access log that nobody took in time."},
+                     "Lines of the access log that could not be written in time."},
 };
 const size_t metrics_row_count = ARRAY_LENGTH(metrics_rows);
 

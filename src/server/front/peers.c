@@ -111,7 +111,7 @@ static int take_peer(struct front *front, struct message *message, struct brig_e
 {
     enum server_role role = (enum server_role)message->tag;
     if (message->fd < 0 || (role != ROLE_WARDEN && role != ROLE_RECORDER))
-        return brig_fail(err, BRIG_E_INVALID, 0, "the keeper sent a socket to nobody");
+        return brig_fail(err, BRIG_E_INVALID, 0, "the keeper sent a socket for an unknown process");
     front_peer_gone(front, role);
     int result = channel_new(&message->fd, &front->peers[role], err);
     if (result == 0)

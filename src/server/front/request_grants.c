@@ -122,10 +122,10 @@ static bool check_name(struct request_decoder *d, const char *field, const char 
             "'%s' is too wide: name hosts, like \"pypi.org\" or \"*.example.com\"",
             str_shown(text).text);
     if (!wide && rule.kind != NET_RULE_NAME && rule.kind != NET_RULE_BELOW)
-        return request_refuse(
-            d, ERROR_NETWORK_NOT_PERMITTED, field,
-            "'%s' is no name: addresses and the host's own services cannot be asked for",
-            str_shown(text).text);
+        return request_refuse(d, ERROR_NETWORK_NOT_PERMITTED, field,
+                              "'%s' is not a host name: a request cannot ask for addresses or "
+                              "services of the server's host",
+                              str_shown(text).text);
     return true;
 }
 

@@ -38,7 +38,7 @@ static bool read_variable(struct request_decoder *d, const char *parent, const c
     request_below(path, parent, name);
     if (!environment_name_is_valid(name) || strlen(name) > EXECUTION_NAME_MAX)
         return request_refuse(d, ERROR_INVALID_FIELD, path,
-                              "'%s' is no name of a variable: letters, digits and _ are allowed",
+                              "'%s' is not a valid variable name: use letters, digits and _",
                               str_shown(name).text);
     if (environment_name_is_refused(name))
         return request_refuse(
@@ -75,11 +75,10 @@ static bool read_file(struct request_decoder *d, const char *parent, const char 
     char path[REQUEST_FIELD_MAX];
     request_below(path, parent, name);
     if (strlen(name) > EXECUTION_NAME_MAX || !execution_file_name_is_valid(name))
-        return request_refuse(
-            d, ERROR_INVALID_FIELD, path,
-            "'%s' is no name of a file: relative, without . and .., at most %d bytes "
-            "in %d parts",
-            str_shown(name).text, EXECUTION_NAME_MAX, EXECUTION_PARTS_MAX);
+        return request_refuse(d, ERROR_INVALID_FIELD, path,
+                              "'%s' is not a valid file name: use a relative path without . and "
+                              ".., at most %d bytes in %d parts",
+                              str_shown(name).text, EXECUTION_NAME_MAX, EXECUTION_PARTS_MAX);
     if (d->runtime->input == RUNTIME_FILE && str_equal(name, d->runtime->file_name))
         return request_refuse(d, ERROR_INVALID_FIELD, path, "'%s' is the file that the code is in",
                               name);
@@ -113,10 +112,9 @@ bool request_read_returns(struct request_decoder *d, const char *field, const js
         return false;
     for (size_t i = 0; i < d->out->return_count; i++)
         if (!execution_file_name_is_valid(d->out->returns[i]))
-            return request_refuse(
-                d, ERROR_INVALID_FIELD, field,
-                "'%s' is no pattern of files: relative to the output directory, without "
-                ". and ..",
-                str_shown(d->out->returns[i]).text);
+            return request_refuse(d, ERROR_INVALID_FIELD, field,
+                                  "'%s' is not a valid file pattern: it is relative to the output "
+                                  "directory, without . and ..",
+                                  str_shown(d->out->returns[i]).text);
     return true;
 }

@@ -86,7 +86,7 @@ static bool keep_base64(struct request_decoder *d, const char *field, const char
         return request_no_memory(d);
     if (!base64_decode(text, length, bytes, &used))
         return request_refuse(d, ERROR_INVALID_FIELD, field,
-                              "%s is no base64 (RFC 4648, padded, on one line)", field);
+                              "%s is not base64 (RFC 4648, padded, on one line)", field);
     bytes[used] = '\0';
     *ret_bytes = (struct execution_bytes){.data = bytes, .length = used};
     return true;

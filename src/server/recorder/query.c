@@ -228,10 +228,10 @@ static int read_part(struct query *query, const char *name, const char *value, i
         int result = value[0] ? parts[i].read(query, value, now_ns, err) : 0;
         return result < 0 ? brig_wrap(err, result, "%s", name) : 0;
     }
-    return brig_fail(err, BRIG_E_INVALID, 0,
-                     "there is no filter '%s'. Allowed are language, status, since, until, limit "
-                     "and cursor",
-                     str_shown(name).text);
+    return brig_fail(
+        err, BRIG_E_INVALID, 0,
+        "unknown filter '%s'; allowed are language, status, since, until, limit and cursor",
+        str_shown(name).text);
 }
 
 /* ---- The whole ---- */

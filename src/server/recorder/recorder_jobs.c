@@ -77,7 +77,7 @@ static int read_question(const struct message *question, struct job *job, struct
         *c = *c >= 'A' && *c <= 'F' ? (char)(*c | 0x20) : *c;
     const char *domain = question->bytes + EXECUTION_ID_LENGTH;
     if (strlen(domain) >= sizeof job->domain)
-        return brig_fail(err, BRIG_E_INVALID, 0, "who asks is nobody");
+        return brig_fail(err, BRIG_E_INVALID, 0, "the question came from an unknown process");
     (void)snprintf(job->domain, sizeof job->domain, "%s", domain);
     return 0;
 }
@@ -86,7 +86,7 @@ void recorder_ask(struct recorder *r, const struct message *question)
 {
     struct brig_error err = {0};
     if (!r->operations) {
-        refuse(r, question->tag, "there is no history: database.store is none");
+        refuse(r, question->tag, "the server keeps no history: database.store is none");
         return;
     }
     if (r->asked && !r->answers) {

@@ -56,8 +56,8 @@ static int check_owner(int fd, const char *path, struct brig_error *err)
     if (fstat(fd, &info) == 0 && info.st_uid == geteuid() && !(info.st_mode & 022))
         return 0;
     return brig_fail(err, BRIG_E_SETUP, 0,
-                     "sandbox.state_dir '%s' is not this user's alone to write to: chown and chmod "
-                     "go-w it, or choose another",
+                     "other users can write to sandbox.state_dir '%s'. Try chown and chmod go-w, "
+                     "or choose another directory",
                      str_shown(path).text);
 }
 

@@ -120,11 +120,10 @@ static int check_allow(const struct asked *asked)
     const struct execution_request *request = asked->request;
     for (size_t i = 0; i < request->allow_count; i++)
         if (!warden_allow_is_plain(request->allow[i]) && !is_permitted_star(asked, i))
-            return brig_fail(
-                asked->err, BRIG_E_INVALID, 0,
-                "permissions.network.allow '%s' is no name: NAME or *.NAME, with a dot in it, and "
-                ":PORT if it is another than 443 or 80",
-                str_shown(request->allow[i]).text);
+            return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                             "permissions.network.allow '%s' is not a host name: write NAME or "
+                             "*.NAME, with a dot in it, and :PORT for ports other than 443 and 80",
+                             str_shown(request->allow[i]).text);
     if (request->allow_count > 0 && asked->runtime->agent && !asked->config->sandbox.allow_network)
         return brig_fail(asked->err, BRIG_E_INVALID, 0,
                          "permissions.network.allow '%s': %s reaches only its own destinations on "
@@ -172,8 +171,8 @@ static int check_words(const struct asked *asked)
     if (bytes <= EXECUTION_WORDS_MAX)
         return 0;
     return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                     "args and env have %zu bytes together, at most %zu are allowed: send what is "
-                     "long in files or stdin",
+                     "args and env have %zu bytes together, at most %zu are allowed: send long "
+                     "values in files or stdin",
                      bytes, EXECUTION_WORDS_MAX);
 }
 
@@ -202,7 +201,7 @@ static int check_file(const struct asked *asked, size_t which)
     bool has_code = asked->runtime->input == RUNTIME_FILE;
     if (!execution_file_name_is_valid(name))
         return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                         "files '%s' is no relative name without '.' and '..'",
+                         "files '%s' is not a relative path without '.' and '..'",
                          str_shown(name).text);
     if (has_code && strcmp(name, jail_file_name(asked->runtime)) == 0)
         return brig_fail(asked->err, BRIG_E_INVALID, 0, "files '%s' is where the code is", name);

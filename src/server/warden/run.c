@@ -382,8 +382,7 @@ static int check(struct warden *warden, const struct execution_request *request,
         return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent runs (limit %zu)",
                          warden->run_most);
     if (key_is_full(warden, request))
-        return brig_fail(err, BRIG_E_STATE, 0,
-                         "this API key has as many executions as it may have at a time");
+        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent executions with this API key");
     verdict->fault = FAULT_SERVER;
     return 0;
 }
@@ -424,7 +423,7 @@ static int start_cold(struct run *run, struct brig_error *err)
 {
     run->fault = FAULT_BUSY;
     if (run->slot >= run->warden->slot_count && !take_slot(run))
-        return brig_fail(err, BRIG_E_STATE, 0, "%zu jails are all there can be at a time",
+        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent jails (limit %zu)",
                          run->warden->slot_count);
     run->fault = FAULT_SERVER;
     int result = start_run(run, err);
@@ -485,7 +484,7 @@ void warden_run_begin(struct warden *warden, struct execution_request *request, 
         if (run)
             warden_run_bury(run);
         execution_request_done(request);
-        warden_warn(warden, "out of memory: a run was not begun");
+        warden_warn(warden, "out of memory: a run was not started");
         return;
     }
     run->runtime = verdict.runtime;

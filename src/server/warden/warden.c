@@ -163,7 +163,7 @@ static int take_kill(struct warden *warden, const struct message *message, struc
     char id[EXECUTION_ID_LENGTH + 1];
     (void)snprintf(id, sizeof id, "%s", message->bytes);
     if (!execution_id_is_valid(id))
-        return brig_fail(err, BRIG_E_INVALID, 0, "what is to be ended is no id");
+        return brig_fail(err, BRIG_E_INVALID, 0, "a request to end an execution has no valid id");
     const char *domain = message->bytes + EXECUTION_ID_LENGTH;
     struct run *run = warden_run_find(warden, id);
     if (run && *domain && strcmp(run->request.domain, domain) != 0)
@@ -216,7 +216,7 @@ static void peer_ready(void *owner, uint32_t events);
 static int take_peer(struct warden *warden, const struct message *message, struct brig_error *err)
 {
     if (message->fd < 0 || (message->tag != ROLE_FRONT && message->tag != ROLE_RECORDER))
-        return brig_fail(err, BRIG_E_INVALID, 0, "a peer that is none");
+        return brig_fail(err, BRIG_E_INVALID, 0, "the keeper sent an invalid socket");
     struct warden_peer *peer = &warden->peers[message->tag];
     int fd = message->fd;
     lose_peer(peer);

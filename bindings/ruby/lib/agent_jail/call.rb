@@ -81,7 +81,7 @@ module AgentJail
 
       Plain.load(bytes, @options[:max_result] || bytes.bytesize)
     rescue Plain::Problem => e
-      raise ResultError, "the value that came back is none: #{e.message}"
+      raise ResultError, "the value that came back cannot be read: #{e.message}"
     rescue TypeError, ArgumentError => e
       raise ResultError, "the value that came back cannot be loaded: #{e.message}"
     end
@@ -159,7 +159,7 @@ module AgentJail
       seconds = @options[name]
       return 0 if seconds.nil?
       unless seconds.is_a?(Numeric) && seconds.positive?
-        raise ArgumentError, "#{name}: #{seconds.inspect} is no time: give seconds above 0, or nil " \
+        raise ArgumentError, "#{name}: #{seconds.inspect} is not a time: give seconds above 0, or nil " \
                              "for no limit"
       end
 
@@ -171,12 +171,12 @@ module AgentJail
       return 0 if value.nil?
       return value if value.is_a?(Integer) && value.positive?
 
-      raise ArgumentError, "#{name}: #{value.inspect} is no limit: give a whole number from 1, or nil"
+      raise ArgumentError, "#{name}: #{value.inspect} is not a limit: give a whole number from 1, or nil"
     end
 
     def word(name, words)
       words.fetch(@options[name]) do
-        raise ArgumentError, "#{name}: #{@options[name].inspect} is none of " \
+        raise ArgumentError, "#{name}: #{@options[name].inspect} is not one of " \
                              "#{words.keys.map(&:inspect).join(', ')}"
       end
     end

@@ -29,7 +29,7 @@ module AgentJail
     def self.check_on_unsupported(what)
       return what if ON_UNSUPPORTED.include?(what)
 
-      raise ArgumentError, "on_unsupported: #{what.inspect} is none of :warn, :raise, :ignore"
+      raise ArgumentError, "on_unsupported: #{what.inspect} is not one of :warn, :raise, :ignore"
     end
   end
 end

@@ -40,7 +40,7 @@ module AgentJail
     # Runs the block in a forked child, which sees the program's memory as it is now. Returns the
     # block's value, or raises what became of it.
     def run(&block)
-      raise ArgumentError, "there is no block to run" unless block
+      raise ArgumentError, "no block was given to run" unless block
       return run_without(block) unless Platform.supported?
 
       require_relative "call"
