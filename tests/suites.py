@@ -123,7 +123,7 @@ def e2e_suites():
 
 
 def escape_suites():
-    for who in ("root", "user"):
+    for who in ("root", "user") if os.geteuid() == 0 else ("user",):
         yield Suite(f"escape/{who}", ["tests/escape/run", "--who", who], ("test", "all", "escape"), seconds=2400)
 
 
