@@ -102,7 +102,7 @@ conf() {
     output_has "$CONFIG/default.conf:2: setenv: 'NAME = value' has a blank in the name"
     conf default.conf 'dry-run'
     must_exit 125 brig touch made
-    output_has "is for the command line alone"
+    output_has "cannot stand in a file"
     conf default.conf 'mode sealed'
     conf default.jail 'jail other'
     must_exit 125 brig touch made

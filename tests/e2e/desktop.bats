@@ -160,7 +160,7 @@ says() {
     must by user -m strict --audio -- python3 -c "$connect" "$SCRATCH/run/pulse/native"
     VARIABLES=(-u PULSE_SERVER XDG_RUNTIME_DIR=/nowhere)
     must_exit 125 by user --audio -- true
-    output_has "there is neither pulse/native nor pipewire-0"
+    output_has "neither pulse/native nor pipewire-0"
 }
 
 @test "--ssh-agent lets the agent in" {

@@ -217,7 +217,7 @@ landlock_abi() {
     second=$RUN
     [ "$first" != "$second" ]
     must by user enter both sh -c 'echo $WHICH'
-    output_has "this is the newest, $second; others with --pid: $first"
+    output_has "entering the newest, $second. For others use --pid: $first"
     output_has second
     must by user enter --pid "$first" sh -c 'echo $WHICH'
     [ "$output" = first ]
