@@ -622,7 +622,7 @@ id_of() {
     user=$(id -u "$LIB_USER")
     export BRIG_CONFIG_DIR=$ROOT_STORE
     mkdir -m 0777 shared && cd shared
-    local brig=("$BRIG" -m strict -j "ids-$$" --)
+    local brig=("$BRIG" -m strict -j "ids-$$" -d . --) # root is not given a user's directory unasked
     id_of with_ranges 'ann:100000:65536' "${brig[@]}"
     [ "$(cat id)" = 1900000000 ]
     must with_ranges 'ann:100000:65536' "$BRIG" rm "ids-$$"

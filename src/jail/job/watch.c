@@ -69,7 +69,8 @@ static int watch_names(struct watch *watch, const struct plan *plan, struct brig
     if (watch->fd < 0)
         watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (watch->fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the masked files");
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot watch the masked files. Raise fs.inotify.max_user_instances");
     int status = grow(watch, plan, err);
     if (status < 0)
         return status;
@@ -80,10 +81,20 @@ static int watch_names(struct watch *watch, const struct plan *plan, struct brig
     return 0;
 }
 
+/* A name in a directory that only root can change, such as /var/mail, is not replaced by the user's own
+ * programs. It is watched with the rest a moment later, so that most runs need no inotify instance, of
+ * which a jail can use up all that its user has. */
+static bool user_can_replace(const struct plan_mask *mask)
+{
+    struct stat info;
+    return stat(mask->host_dir, &info) < 0 || info.st_uid != 0 ||
+           faccessat(AT_FDCWD, mask->host_dir, W_OK, AT_EACCESS) == 0;
+}
+
 int watch_start(struct watch *watch, const struct plan *plan, struct brig_error *err)
 {
     for (size_t i = 0; i < plan->mask_count && plan->rung == PLAN_FULL; i++)
-        if (plan->masks[i].cover == PLAN_COVER_MASK)
+        if (plan->masks[i].cover == PLAN_COVER_MASK && user_can_replace(&plan->masks[i]))
             return watch_names(watch, plan, err);
     return 0;
 }
