@@ -140,7 +140,7 @@ except BlockingIOError:
 
 # is_limited PERCENT: the kernel has the limit of a jail that runs, and stops the jail when it is used up.
 is_limited() {
-    rm -f ready stop
+    rm -f ready stop data
     start "$who" "$BRIG" -m sealed --cpu "$1%" --timeout 60s --grace 0 --result result.json -- \
         sh -c ': >ready; until [ -e stop ]; do :; done'
     await_file ready
@@ -201,7 +201,7 @@ io_limits() {
 
 # is_bounded OPTION KEY: the kernel has the limit, of 2 MiB a second, and the jail reads and writes.
 is_bounded() {
-    rm -f ready stop
+    rm -f ready stop data
     start "$who" "$BRIG" -m sealed "$1" 2M -- sh -c "$AWAIT"'
         dd if=/dev/zero of=data bs=256k count=2 oflag=direct && dd if=data of=/dev/null bs=256k iflag=direct || exit
         : >ready; await_file stop'
