@@ -311,6 +311,8 @@ token" ]
     must_exit 125 run_as_user "$BRIG" mask -j verb-no ..
     must_exit 125 run_as_user "$BRIG" mask -j verb-no .
     must_exit 125 run_as_user "$BRIG" mask -j verb-none mlivedir
+    output_has "Did you mean 'verb-no'?"
+    must_exit 125 run_as_user "$BRIG" mask -j unlike mlivedir
     output_has "brig list"
     must_exit 125 run_as_user "$BRIG" mask -j ../x mlivedir
     must_exit 125 run_as_user "$BRIG" mask --what mlivedir
