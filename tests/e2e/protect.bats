@@ -193,7 +193,7 @@ teardown() {
 @test "what --unprotect is given must mean something" {
     project user
     must_exit 125 jail user --unprotect .git/hooks/pre-commit -- true
-    output_has "can plant the files"
+    output_has "is protected as a whole"
     must_exit 125 jail user --unprotect .gti -- true
     output_has "not a protected path"
     must jail user --unprotect "$PWD/.git" -- sh -c 'echo x >.git/hooks/a'
@@ -403,7 +403,7 @@ with_submodules() {
 PLANT='mkdir objects refs; mkdir -p refs/heads; echo "ref: refs/heads/m" >HEAD
     printf "[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\nfsmonitor = touch %s/obeyed; false\\n" "$PWD" >config'
 
-@test "a run cannot make the working directory a git repository, whose settings" {
+@test "a run cannot make the working directory itself a repository" {
     for who in $(everyone); do
         for before in 'true' 'rm -rf .git' 'rm .git/HEAD'; do
             project "$who"
