@@ -446,7 +446,7 @@ publish() {
 @test "without namespaces the door is shut, and it is said" {
     must world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev --disable namespaces --view host \
         --verbose --net open -- true
-    output_has "not enforced: network open: there is no door"
+    output_has "not enforced: network open: without a network namespace"
     must_fail world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp dev \
         --disable namespaces --view host --net open -- curl -sSf -m 9 http://93.184.216.34/
     must_fail world user timeout 60 "$BRIG" run --mode sealed --nocwd --seccomp code \
