@@ -115,11 +115,14 @@ static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
     return 0;
 }
 
+/* musl has no struct rlimit64 any more; on the machines we know, this is the same. */
+_Static_assert(sizeof(struct rlimit) == 2 * sizeof(uint64_t), "prlimit64 takes 64-bit limits");
+
 int child_set_rlimits(const struct plan *plan)
 {
     for (size_t i = 0; i < plan->rlimit_count; i++) {
         int resource = plan->rlimits[i].resource;
-        struct rlimit64 now, want = plan->rlimits[i].limit;
+        struct rlimit now, want = plan->rlimits[i].limit;
         long result = SYS(prlimit64, 0, resource, &want, &now);
         if (result >= 0 && want.rlim_max <= now.rlim_max)
             continue;

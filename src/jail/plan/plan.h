@@ -108,7 +108,7 @@ struct plan_rule {
 
 struct plan_rlimit {
     int resource;
-    struct rlimit64 limit;
+    struct rlimit limit;
 };
 
 /* An fd of the caller and the number it has in the command. -1: the pty's slave; -2: /dev/null. */
