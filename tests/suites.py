@@ -43,13 +43,14 @@ class Suite:
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false"]
 STRICT = ["-Dwerror=true"]
 BUILDS = {  # name: (what is tested, compiler, options)
-    "build": ("it builds with gcc", "gcc", []),
+    "build": ("it builds", None, []),  # as a user builds it; with ccache, whose cache tests/fresh/run uses as well
     "build-clang": ("it builds with clang without a warning", "clang", [*STRICT, "-Dtests=false"]),
     "build-asan": ("it builds without a warning with the address and undefined-behaviour sanitizers", "gcc",
                    [*STRICT, *SANITIZED, "-Dbuildtype=debug"]),
     "build-tsan": ("it builds with the thread sanitizer", "gcc", [*STRICT, "-Db_sanitize=thread", "-Db_lundef=false"]),
     "build-fuzz": ("the fuzz targets build", "clang", [*STRICT, "-Dfuzz=true", *SANITIZED]),
 }
+CCACHE = os.path.abspath("build-logs/ccache")
 # Programs that unit tests start, or load, from the folder that they are in.
 ALWAYS_BUILT = "tests/unit/brig-broker", "src/zygote/brig-zygote.so"
 
@@ -57,8 +58,9 @@ ALWAYS_BUILT = "tests/unit/brig-broker", "src/zygote/brig-zygote.so"
 def build(name, targets):
     """Targets are those to be built; without any, everything."""
     sentence, compiler, options = BUILDS[name]
+    variables = {"CC": compiler} if compiler else {"CCACHE_DIR": CCACHE, "CCACHE_NOHASHDIR": "1"}
     return Suite(name, ["tools/build", name, *options, *(["--", *targets] if targets else [])], (), who="here",
-                 needs=(), variables={"CC": compiler}, seconds=3600, background=True, weight=1000, sentence=sentence)
+                 needs=(), variables=variables, seconds=3600, background=True, weight=1000, sentence=sentence)
 
 
 # ---- Unit tests ----------------------------------------------------------------------------------
@@ -177,8 +179,8 @@ def other_suites():
     if os.path.exists("tests/golden/run"):
         yield Suite("golden", ["tests/golden/run"], ("check", "test", "all"))
     if os.path.exists("tests/fresh/run"):
-        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", needs=(),
-                    background=True, seconds=3600)
+        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here",
+                    variables={"CCACHE_DIR": CCACHE}, background=True, seconds=3600)
         yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", needs=(), background=True, seconds=4 * 3600)
     for path in sorted(glob.glob("tests/slow/*")):
         yield Suite(f"slow/{os.path.basename(path)}", [path], ("slow",), who="here", seconds=3600)
@@ -199,10 +201,10 @@ def machine(name, groups, patterns, kernel="bpo", options=(), seconds=7200):
 
 
 def machine_suites():
-    quick = ("test", "all", "vm-quick")
-    yield machine("vm-limits", quick, ["--quick", "*limits", "*cgroup", "quota"], seconds=2400)
-    yield machine("vm-jails", quick, ["--quick", "escape*", "unit/*landlock"], seconds=2400)
-    yield machine("vm-login", quick, ["--quick", "login"], options=["--systemd"], seconds=2400)
+    # The machine that most users have: another kernel, cgroup v2, and a systemd that limits a login.
+    yield machine("vm-login", ("test", "all", "vm-quick"), ["--quick", "login*", "*cgroup"], options=["--systemd"],
+                  seconds=2400)
+    yield machine("vm-jails", ("all", "vm-quick"), ["--quick", "e2e/*", "quota", "escape*", "unit/*"], seconds=3600)
     for kernel in os.environ.get("VM_KERNELS", "bpo").split():
         prefix = f"vm-{kernel}"
         others = [f"!{pattern}" for pattern in HOMES + NET + SERVER]
@@ -275,17 +277,18 @@ def inside_logins(quick):
     yield Suite("login", [*bats, "tests/vm/login.bats"], ("quick",), who="plain")
     if os.path.exists("build/brigd.service"):
         yield Suite("login/service", [*bats, "tests/vm/service.bats"], (), who="plain")
+    tags = "quick,!root" if quick else "!root"
     yield Suite("login/limits", ["runuser", "-l", "{user}", "-c",
                                  "export BUILD_DIR='{stage}/build' BRIG_SLOW={slow} BATS_TEST_TIMEOUT={timeout}; "
-                                 "exec bats --tap --timing --filter-tags '!root' '{stage}/tests/e2e/limits.bats'"],
-                (), who="plain")
+                                 f"exec bats --tap --timing --filter-tags '{tags}' '{{stage}}/tests/e2e/limits.bats'"],
+                ("quick",), who="plain")
 
 
 def table_inside(quick):
     """The suites of a virtual machine: with --quick those that test most of what differs between
     machines for their time; of limits.bats and quota.bats the tests with the tag `quick`."""
     if os.path.isdir("/run/systemd/system"):
-        suites = inside_logins(quick)
+        suites = [*inside_logins(quick), *(suite for suite in inside_units() if suite.name.endswith("test_cgroup"))]
     else:
         # The longest first.
         suites = [*inside_escapes(quick), *inside_e2e(quick), *inside_units()]

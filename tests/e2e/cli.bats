@@ -463,12 +463,22 @@ start() {
     JOB=$(cat pid)
 }
 
+# has_stopped: brig, which start started, has ended; sets STATUS. If it does not end, says what it does.
+has_stopped() {
+    STATUS=0
+    if ! await has_ended "$WAITER"; then
+        ps -e -o pid,ppid,pgid,stat,wchan:24,args --forest
+        grep -hE '^(Pid|Sig|Shd)' "/proc/$JOB/status"
+        return 1
+    fi >&2
+    wait "$WAITER" || STATUS=$?
+}
+
 # ended STATUS: what start started ends so.
 ended() {
-    local status=0
-    wait "$WAITER" || status=$?
-    [ "$status" -eq "$1" ] || {
-        echo "status $status instead of $1" >&2
+    has_stopped || return
+    [ "$STATUS" -eq "$1" ] || {
+        echo "status $STATUS instead of $1" >&2
         return 1
     }
 }
@@ -488,17 +498,15 @@ ended() {
     kill -s INT "$JOB"
     await_file asked
     kill -s INT "$JOB"
-    local status=0
-    wait "$WAITER" || status=$?
-    [ "$status" -ne 0 ] && [ "$status" -ne 125 ]
+    has_stopped
+    [ "$STATUS" -ne 0 ] && [ "$STATUS" -ne 125 ]
 
     start --grace 200ms sh -c "trap '>again' INT; trap '' TERM; >ready; while :; do sleep 0.05; done"
     kill -s INT "$JOB"
     await_file again
     kill -s INT "$JOB"
-    status=0
-    wait "$WAITER" || status=$?
-    [ "$status" -ne 0 ] && [ "$status" -ne 125 ]
+    has_stopped
+    [ "$STATUS" -ne 0 ] && [ "$STATUS" -ne 125 ]
 }
 
 @test "a hang-up ignored outside is not passed on, as nohup means it" {

@@ -143,9 +143,9 @@ started_kill() {
     STARTED=
 }
 
-# groups_of PID: the cgroups of this brig's jail.
+# groups_of PID: the cgroups of this brig's jail, and not the scope that systemd may have made for them.
 groups_of() {
-    groups | grep "/brig-$1-" || true
+    groups | grep "/brig-$1-" | grep -v '\.scope$' || true
 }
 
 has_group() {

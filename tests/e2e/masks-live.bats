@@ -374,7 +374,7 @@ token" ]
     made mlive
     jail beside
     run_as_user sh -c "mkdir -p $H/mlive/open $H/mlive/shut; echo token >$H/mlive/shut/x; echo open >$H/mlive/open/x"
-    watcher beside --mask mlive --unmask mlive/open -- 'await_seen ~/mlive/open/y; cat ~/mlive/shut/x ~/mlive/new >seen 2>/dev/null; cat ~/mlive/open/* >open'
+    watcher beside --mask mlive --unmask mlive/open -- 'await_seen ~/mlive/open/y; await_hidden ~/mlive/new; cat ~/mlive/shut/x ~/mlive/new >seen 2>/dev/null; cat ~/mlive/open/* >open'
     run_as_user sh -c "echo token >$H/mlive/new; echo later >$H/mlive/open/y"
     watch
     [ "$(cat seen)" = "" ]
