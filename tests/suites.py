@@ -43,14 +43,13 @@ class Suite:
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false"]
 STRICT = ["-Dwerror=true"]
 BUILDS = {  # name: (what is tested, compiler, options)
-    "build": ("it builds", None, []),  # as a user builds it; with ccache, whose cache tests/fresh/run uses as well
+    "build": ("it builds with gcc", "gcc", []),
     "build-clang": ("it builds with clang without a warning", "clang", [*STRICT, "-Dtests=false"]),
     "build-asan": ("it builds without a warning with the address and undefined-behaviour sanitizers", "gcc",
                    [*STRICT, *SANITIZED, "-Dbuildtype=debug"]),
     "build-tsan": ("it builds with the thread sanitizer", "gcc", [*STRICT, "-Db_sanitize=thread", "-Db_lundef=false"]),
     "build-fuzz": ("the fuzz targets build", "clang", [*STRICT, "-Dfuzz=true", *SANITIZED]),
 }
-CCACHE = os.path.abspath("build-logs/ccache")
 # Programs that unit tests start, or load, from the folder that they are in.
 ALWAYS_BUILT = "tests/unit/brig-broker", "src/zygote/brig-zygote.so"
 
@@ -58,9 +57,8 @@ ALWAYS_BUILT = "tests/unit/brig-broker", "src/zygote/brig-zygote.so"
 def build(name, targets):
     """Targets are those to be built; without any, everything."""
     sentence, compiler, options = BUILDS[name]
-    variables = {"CC": compiler} if compiler else {"CCACHE_DIR": CCACHE, "CCACHE_NOHASHDIR": "1"}
     return Suite(name, ["tools/build", name, *options, *(["--", *targets] if targets else [])], (), who="here",
-                 needs=(), variables=variables, seconds=3600, background=True, weight=1000, sentence=sentence)
+                 needs=(), variables={"CC": compiler}, seconds=3600, background=True, weight=1000, sentence=sentence)
 
 
 # ---- Unit tests ----------------------------------------------------------------------------------
@@ -179,8 +177,8 @@ def other_suites():
     if os.path.exists("tests/golden/run"):
         yield Suite("golden", ["tests/golden/run"], ("check", "test", "all"))
     if os.path.exists("tests/fresh/run"):
-        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here",
-                    variables={"CCACHE_DIR": CCACHE}, background=True, seconds=3600)
+        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", needs=(),
+                    background=True, seconds=3600)
         yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", needs=(), background=True, seconds=4 * 3600)
     for path in sorted(glob.glob("tests/slow/*")):
         yield Suite(f"slow/{os.path.basename(path)}", [path], ("slow",), who="here", seconds=3600)
