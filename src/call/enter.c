@@ -252,13 +252,15 @@ static void enter_full(struct brig_call *call)
 
 /* If the function calls exit(), the exit handlers of the caller come after this one: never. */
 #ifdef __GLIBC__
-/* Less address space than this is left to a process whose allocator has just failed. */
+/* Less memory than this is left to a process whose allocator has just failed. */
 #define SHORT_OF_MEMORY_BYTES (1 << 20)
 
-/* Whether the limit on the address space is reached. */
+/* Whether a limit on memory is reached. The mapping is writable because RLIMIT_DATA, which stands in for
+ * a cgroup, counts no other. */
 static bool is_out_of_memory(void)
 {
-    void *room = mmap(NULL, SHORT_OF_MEMORY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *room = mmap(NULL, SHORT_OF_MEMORY_BYTES, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (room == MAP_FAILED)
         return errno == ENOMEM;
     (void)munmap(room, SHORT_OF_MEMORY_BYTES);

@@ -27,8 +27,10 @@ class ResidentMemoryTest < Case
   MUCH = 200 << 20
   LITTLE = 20 << 20
   HUGE = 1 << 30
-  # More than the address space of Ruby itself, which is what a resource limit counts.
+  # More than Ruby itself has, which a resource limit counts as well.
   LIMIT_MB = 128
+  # About what Ruby itself has: it ends its process where not even an exception fits.
+  TOO_LITTLE_MB = 64
 
   def options(**more)
     { memory: :rss, memory_mb: LIMIT_MB, on_unsupported: :raise, **more }
@@ -68,6 +70,10 @@ class ResidentMemoryTest < Case
       # A resource limit stands in for it.
       capture_io do
         assert_raises(AgentJail::MemoryError) { map_only { options(on_unsupported: what) } }
+        assert_raises(AgentJail::MemoryError) do
+          kept = []
+          AgentJail.run(**options(on_unsupported: what, memory_mb: TOO_LITTLE_MB)) { loop { kept << Object.new } }
+        end
       end
     end
   end
