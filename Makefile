@@ -25,11 +25,11 @@ check: setup-test ## after every change: golden and unit tests, a jail in every 
 
 # Virtual machines and Debian roots are only for root: without it these tests are skipped.
 test: setup-test ## before every push: check, end to end, bindings, escapes, sanitizers, quick lint, a virtual machine, fresh roots
-	@[ "$$(id -u)" -ne 0 ] || tools/setup vm fresh
+	@[ "$$(id -u)" -ne 0 ] || tools/setup vm
 	@tests/run test
 
-test-all: setup-test ## everything but other kernels: every test in every variant, all of lint, longer fuzzing
-	@[ "$$(id -u)" -ne 0 ] || tools/setup vm fresh
+test-all: setup-test ## everything except test-vm, test-fresh and test-slow: every test in every variant, all of lint, longer fuzzing
+	@[ "$$(id -u)" -ne 0 ] || tools/setup vm
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) BRIG_THOROUGH=1 tests/run all
 
 test-unit: setup-test ## the unit tests, in the release and the sanitizer builds, as root, a user and in a namespace
@@ -62,7 +62,7 @@ test-slow: setup-test ## brigd with a root directory that debootstrap makes: dow
 
 test-fresh: ## the README's commands in an empty Debian 12 and 13, and the build and unit tests on the other architecture: downloads some 500 MB once (as root)
 	@tools/setup fresh other-arch
-	@tests/fresh/run
+	@tests/run fresh
 
 lint: setup-test ## every static check
 	@tests/run lint

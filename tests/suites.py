@@ -6,8 +6,8 @@ A suite is a program that prints TAP. Groups:
 
     check   what is wanted after every change: golden, the quick unit tests, a jail in every mode
     test    check, and everything else that finds errors for its time
-    all     every suite that needs no other machine; vm-all has the virtual machines
-    unit e2e bindings escape lint fuzz vm-quick vm vm-cpus slow    by kind
+    all     every suite except those of vm, vm-cpus, fresh and slow
+    unit e2e bindings escape lint fuzz vm-quick vm vm-cpus fresh slow    by kind
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ class Suite:
     who: str = "root"
     needs: tuple = ("build",)  # the names of builds
     target: str = ""  # what it needs of a build that is not made whole
-    tmp_on_disk: bool = False  # /tmp is on a disk, where every kernel has other ids for files; or in memory
+    tmp_on_disk: bool = False  # /tmp is on a disk, where every supported kernel can map ids; or in memory
     has_user: bool = True  # as root it makes use of an ordinary user
     variables: dict = dataclasses.field(default_factory=dict)
     seconds: int = 1200
-    background: bool = False  # it wants the CPU and no answer within a time: at a low priority
+    background: bool = False  # it uses much CPU and has no deadlines inside: run with nice
     weight: int = 1
     sentence: str = ""  # the command is one test, and this is its name
     stream: bool = False  # it prints several suites: see --inside of tests/run
@@ -150,7 +150,7 @@ def binding_suites():
 
 
 # Those that need neither another build nor minutes.
-QUICK_LINT = """format shell functions cloexec layers spdx state child exports public_header headers
+QUICK_LINT = """format shell functions cloexec layers includes spdx state child exports public_header headers
     generated""".split()
 
 
@@ -177,14 +177,11 @@ def fuzz_suites(logs):
 
 
 def other_suites():
-    """Programs of a folder of their own, each if it is there."""
     yield Suite("selftest", ["tests/selftest"], ("check", "test", "all"), has_user=False)
-    if os.path.exists("tests/golden/run"):
-        yield Suite("golden", ["tests/golden/run"], ("check", "test", "all"))
-    if os.path.exists("tests/fresh/run"):
-        yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", needs=(),
-                    background=True, seconds=3600)
-        yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", needs=(), background=True, seconds=4 * 3600)
+    yield Suite("golden", ["tests/golden/run"], ("check", "test", "all"))
+    yield Suite("fresh-short", ["tests/fresh/run", "--short"], ("test", "all"), who="here", needs=(), background=True,
+                seconds=3600)
+    yield Suite("fresh", ["tests/fresh/run"], ("fresh",), who="here", needs=(), background=True, seconds=6 * 3600)
     for path in sorted(glob.glob("tests/slow/*")):
         yield Suite(f"slow/{os.path.basename(path)}", [path], ("slow",), who="here", seconds=3600)
 
@@ -227,7 +224,7 @@ def table(logs):
     """Every suite, in the order in which it is best begun when nothing is known of its time."""
     suites = [*machine_suites(), *escape_suites(), *e2e_suites(), *binding_suites(), *other_suites(), *unit_suites(),
               *lint_suites(), *fuzz_suites(logs)]
-    # Without root the others are the user's already.
+    # Without root every suite runs as the caller: leave out the user's variants.
     return [suite for suite in suites if suite.who != "user" or os.geteuid() == 0]
 
 

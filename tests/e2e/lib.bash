@@ -9,7 +9,9 @@
 LIB_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 LIB_ROOT=$(cd "$LIB_DIR/../.." && pwd)
 # Suites that run at once from several checkouts each name a user of their own.
+# Without root it is who we are.
 LIB_USER=${BRIG_TEST_USER:-brigtest}
+[ "$(id -u)" -eq 0 ] || LIB_USER=$(id -un)
 LIB_USER_COMMENT='brig test user'
 LIB_LOCK=/tmp/.$LIB_USER.lock
 
@@ -123,7 +125,7 @@ run_as_user() {
             env -u SUDO_USER -u SUDO_UID -u SUDO_GID -u XDG_RUNTIME_DIR \
             HOME="$home" USER="$LIB_USER" LOGNAME="$LIB_USER" SHELL=/bin/bash "$@"
     else
-        "$@"
+        SHELL=/bin/bash "$@"
     fi
 }
 

@@ -192,7 +192,22 @@ static void take_mount_step(struct table *table, const struct plan_step *step)
     case PLAN_ATTACH:
         mount_tree(table, &table->slots[step->slot], step->path, step->soft);
         break;
-    default:
+    case PLAN_OPEN_ROOT: /* these four change nothing that the command sees */
+    case PLAN_OPEN:
+    case PLAN_KEEP:
+    case PLAN_LATE:
+    case PLAN_WRITE: /* the others are take_step()'s */
+    case PLAN_SETGROUPS:
+    case PLAN_HOSTNAME:
+    case PLAN_PRIVATE:
+    case PLAN_MKDIR:
+    case PLAN_MKFILE:
+    case PLAN_SYMLINK:
+    case PLAN_MKPATH:
+    case PLAN_PIVOT:
+    case PLAN_DETACH:
+    case PLAN_LISTEN:
+    case PLAN_PTY:
         break;
     }
 }

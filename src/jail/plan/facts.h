@@ -11,7 +11,7 @@
 
 #include <brig/brig.h>
 
-#define FACTS_GROUPS_MAX 64
+#define FACTS_GROUPS_MAX 1024
 #define FACTS_PROC_MAX 256
 
 struct facts {
