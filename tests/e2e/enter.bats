@@ -67,7 +67,9 @@ WAIT='echo ready; while :; do sleep 1; done'
     start user shell -m casual -- sh -c "$WAIT"
     run by user enter shell <<<'echo "$0 is $SHELL in $BRIG_JAIL"; exit 9'
     [ "$status" -eq 9 ]
-    output_has "/bin/bash is /bin/bash in shell"
+    local shell
+    shell=$(getent passwd "$LIB_USER" | cut -d: -f7)
+    output_has "$shell is $shell in shell"
 }
 
 @test "it has no capability, no_new_privs and the filter, exactly as the run" {

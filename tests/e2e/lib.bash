@@ -125,7 +125,7 @@ run_as_user() {
             env -u SUDO_USER -u SUDO_UID -u SUDO_GID -u XDG_RUNTIME_DIR \
             HOME="$home" USER="$LIB_USER" LOGNAME="$LIB_USER" SHELL=/bin/bash "$@"
     else
-        SHELL=/bin/bash "$@"
+        "$@"
     fi
 }
 

@@ -341,12 +341,13 @@ static void print_routes(struct str *out, const struct plan_door *door)
         const struct nlmsghdr *message = (const void *)(data + at); /* the arena is aligned */
         if (message->nlmsg_len < sizeof *message)
             break;
+        const void *body = data + at + NLMSG_HDRLEN;
         if (message->nlmsg_type == RTM_NEWADDR) {
-            const struct ifaddrmsg *head = NLMSG_DATA(message);
+            const struct ifaddrmsg *head = body;
             print_route(out, message, sizeof *head, "address", head->ifa_family,
                         head->ifa_prefixlen, head->ifa_family == AF_INET ? IFA_LOCAL : IFA_ADDRESS);
         } else if (message->nlmsg_type == RTM_NEWROUTE) {
-            const struct rtmsg *head = NLMSG_DATA(message);
+            const struct rtmsg *head = body;
             print_route(out, message, sizeof *head, "route", head->rtm_family, head->rtm_dst_len,
                         RTA_DST);
         }
