@@ -266,7 +266,7 @@ int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call,
                     struct brig_error *err);
 
 /* One more fd that stays open in the child, from 3 on: for those that an interpreter makes for itself
- * in a new process. Also in the child, before brig_call_enter(). */
+ * in a new process. Also in the child, before brig_call_enter(). Refuses what keep_fds refuses. */
 #define BRIG_CALL_KEEP_MAX 64
 int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err);
 

@@ -51,6 +51,8 @@ unsigned caller_note_limits(const struct brig_caller *caller, const struct limit
 /* The policy that options and policy (may be NULL) make together, for brig_policy_free(). */
 int options_policy(const struct brig_policy *policy, const struct brig_call_options *options,
                    struct brig_policy **ret_policy, struct brig_error *err);
+/* Whether a call with that policy may keep an fd open. Also in the child: no allocation. */
+int options_check_fd(const struct brig_policy *policy, int fd, struct brig_error *err);
 /* A copy with BRIG_CALL_SAME resolved and everything checked that can be. */
 int options_check(const struct brig_call_options *options, struct brig_call_options *ret_options,
                   struct brig_error *err);

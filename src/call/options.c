@@ -51,25 +51,12 @@ static int check_stdio(const struct brig_call_options *options, struct brig_erro
     return 0;
 }
 
-/* A directory would lead to everything below and above it. */
-static int check_fds(const struct brig_call_options *options, struct brig_error *err)
+static int check_fd_count(const struct brig_call_options *options, struct brig_error *err)
 {
-    if (options->keep_fd_count > BRIG_CALL_KEEP_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to keep, at most %d",
-                         options->keep_fd_count, BRIG_CALL_KEEP_MAX);
-    for (size_t i = 0; i < options->keep_fd_count; i++) {
-        struct stat info;
-        int fd = options->keep_fds[i];
-        if (fd < 3 || fstat(fd, &info) < 0)
-            return brig_fail(err, BRIG_E_INVALID, fd < 3 ? 0 : errno,
-                             "fd %d cannot be kept: only open ones from 3 on", fd);
-        if (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH))
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "fd %d cannot be kept: it is a directory or an O_PATH descriptor, "
-                             "which gives access to other files. Use fs_allow",
-                             fd);
-    }
-    return 0;
+    return options->keep_fd_count <= BRIG_CALL_KEEP_MAX
+               ? 0
+               : brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to keep, at most %d",
+                           options->keep_fd_count, BRIG_CALL_KEEP_MAX);
 }
 
 int options_check(const struct brig_call_options *options, struct brig_call_options *ret_options,
@@ -85,7 +72,7 @@ int options_check(const struct brig_call_options *options, struct brig_call_opti
         return brig_fail(err, BRIG_E_INVALID, 0, "memory_mb of %llu is too much",
                          (unsigned long long)options->memory_mb);
     int result = check_stdio(options, err);
-    if (result < 0 || (result = check_fds(options, err)) < 0)
+    if (result < 0 || (result = check_fd_count(options, err)) < 0)
         return result;
     *ret_options = *options;
     if (options->cpu_timeout_ms == BRIG_CALL_SAME)
@@ -225,25 +212,42 @@ static bool is_loose_socket(int fd)
 }
 
 /* Where UNIX sockets cannot be made, none that leads everywhere is handed in. */
-static int check_sockets(const struct brig_policy *policy, const struct brig_call_options *options,
-                         struct brig_error *err)
+static int check_socket(const struct brig_policy *policy, int fd, struct brig_error *err)
 {
     bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
-    if (!alone || policy->unix_sockets || policy->network == BRIG_NET_HOST)
-        return 0;
-    int loose = -1;
-    for (size_t i = 0; i < options->keep_fd_count; i++)
-        if (is_loose_socket(options->keep_fds[i]))
-            loose = options->keep_fds[i];
-    for (int i = 0; i < 3; i++)
-        if (options->stdio[i] == BRIG_STDIO_INHERIT && is_loose_socket(i))
-            loose = i;
-    if (loose < 0)
+    if (!alone || policy->unix_sockets || policy->network == BRIG_NET_HOST || !is_loose_socket(fd))
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "fd %d is a UNIX socket that can be connected to any other, and the call has "
                      "no network. Set unix_sockets to allow that",
-                     loose);
+                     fd);
+}
+
+/* A directory would lead to everything below and above it. */
+int options_check_fd(const struct brig_policy *policy, int fd, struct brig_error *err)
+{
+    struct stat info;
+    if (fd < 3 || fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_INVALID, fd < 3 ? 0 : errno,
+                         "fd %d cannot be kept: only open ones from 3 on", fd);
+    if (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "fd %d cannot be kept: it is a directory or an O_PATH descriptor, "
+                         "which gives access to other files. Use fs_allow",
+                         fd);
+    return check_socket(policy, fd, err);
+}
+
+static int check_fds(const struct brig_policy *policy, const struct brig_call_options *options,
+                     struct brig_error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < options->keep_fd_count && result == 0; i++)
+        result = options_check_fd(policy, options->keep_fds[i], err);
+    for (int i = 0; i < 3 && result == 0; i++)
+        if (options->stdio[i] == BRIG_STDIO_INHERIT)
+            result = check_socket(policy, i, err);
+    return result;
 }
 
 int options_policy(const struct brig_policy *policy, const struct brig_call_options *options,
@@ -254,7 +258,7 @@ int options_policy(const struct brig_policy *policy, const struct brig_call_opti
         return brig_fail_nomem(err);
     int result = apply(made, options, policy != NULL, err);
     if (result == 0)
-        result = check_sockets(made, options, err);
+        result = check_fds(made, options, err);
     if (result < 0) {
         brig_policy_free(made);
         return result;

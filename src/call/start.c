@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "call/call.h"
+#include "call/caller.h"
 #include "jail/sys.h"
 #include "jail/walls/seccomp.h"
 
@@ -241,9 +242,9 @@ int brig_call_keep_fd(struct brig_call *call, int fd, struct brig_error *err)
 {
     if (call->state != CALL_BEGUN)
         return brig_fail(err, BRIG_E_STATE, 0, "the call is under way");
-    if (fd < 3)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "fd %d cannot be kept: only descriptors from 3 on can", fd);
+    int result = options_check_fd(call->caller->policy, fd, err);
+    if (result < 0)
+        return result;
     if (call->keep_count == BRIG_CALL_KEEP_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "more than %d fds to keep", BRIG_CALL_KEEP_MAX);
     call->keep_fds[call->keep_count++] = fd;

@@ -626,6 +626,30 @@ static int make_unix_socket(struct brig_call_child *child, void *argument)
                           &(struct brig_call_failure){.syscall = "socket", .sys_errno = errno});
 }
 
+/* The same check holds for a descriptor that is added after the options. */
+static void test_kept_later(struct brig_call_options options, int connected, int loose)
+{
+    int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int allowed = 0; allowed < 2; allowed++) {
+        struct brig_caller *caller = NULL;
+        struct brig_call *begun = NULL;
+        struct brig_error err = {0};
+        options.unix_sockets = allowed;
+        if (brig_caller_new(NULL, &options, &caller, &err) < 0 ||
+            brig_call_begin(caller, &begun, &err) < 0)
+            tap_bail("brig_call_begin: %s", err.message);
+        tap_is_int(brig_call_keep_fd(begun, connected, NULL), 0,
+                   "a connected stream can be kept later");
+        tap_is_int(brig_call_keep_fd(begun, directory, NULL), BRIG_E_INVALID, "a directory cannot");
+        tap_is_int(brig_call_keep_fd(begun, loose, NULL), allowed ? 0 : BRIG_E_INVALID,
+                   "a UNIX datagram socket can%s", allowed ? " with unix_sockets" : "not");
+        (void)brig_call_started(begun, -1, NULL);
+        brig_call_free(begun);
+        brig_caller_free(caller);
+    }
+    (void)close(directory);
+}
+
 /* One that can be connected elsewhere is not handed in where none can be made. */
 static void test_kept_sockets(struct brig_call_options options)
 {
@@ -649,6 +673,8 @@ static void test_kept_sockets(struct brig_call_options options)
         expect(&options, do_nothing, NULL, BRIG_CALL_RETURNED, "with it, it can");
         options.unix_sockets = 0;
     }
+    options.keep_fd_count = 0;
+    test_kept_later(options, pair[0], datagrams);
     (void)close(loose);
     (void)close(datagrams);
     (void)close(pair[0]);
