@@ -385,7 +385,8 @@ const char policy_default_spools[] =
 /* clang-format on */
 
 /* The case of letters does not matter. What only looks like a secret stays: AUTHOR and its kind,
- * numbers of tokens (MAX_THINKING_TOKENS), TOKENIZERS_PARALLELISM, DESKTOP_SESSION. */
+ * numbers of tokens (MAX_THINKING_TOKENS), TOKENIZERS_PARALLELISM, DESKTOP_SESSION. There is no *_KEY_*:
+ * git fails where GIT_CONFIG_COUNT is set and GIT_CONFIG_KEY_0 is not. */
 const char *const policy_default_filters[] = {
     /* By what is in a name. */
     "*ACCESS_KEY*",
@@ -422,7 +423,19 @@ const char *const policy_default_filters[] = {
     "*DSN",
     "*PASS",
     "*TOKEN",
+    "*KEYRING",
     "*_KEY",
+    "*_KEYS",
+    "*_KEY_B64",
+    "*_KEY_BASE64",
+    "*_KEY_DEV*",
+    "*_KEY_HEX",
+    "*_KEY_ID",
+    "*_KEY_LIVE",
+    "*_KEY_PEM",
+    "*_KEY_PROD*",
+    "*_KEY_STAGING",
+    "*_KEY_TEST",
     "*_PAT",
     "*_PID",
     "*_PIN",
@@ -432,6 +445,7 @@ const char *const policy_default_filters[] = {
     "*_SOCKET_PATH",
     "*_TOKEN_*",
     "AGE_KEY*",
+    "KEY",
     "SOPS_AGE_KEY*",
     "SSH_KEY*",
     /* Addresses with a password or a token in them, whatever the variable is called: proxies,

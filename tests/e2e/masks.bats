@@ -337,14 +337,16 @@ END
 
 @test "variables with a secret are not passed on, by name in any case or by value, and explain says so" {
     local secrets=(SSHPASS=1-secret BW_SESSION=2-secret npm_config__auth=3-secret my_api_key=4-secret "HTTPS_PROXY=http://me:5-secret@proxy:1"
-        "PIP_INDEX_URL=https://me:6-secret@pypi.example/simple" STRIPE_KEY=10-secret)
-    local plain=(GIT_AUTHOR_NAME=7-plain MAX_THINKING_TOKENS=8-plain "SERVICE_URL=http://service:1/9-plain")
+        "PIP_INDEX_URL=https://me:6-secret@pypi.example/simple" STRIPE_KEY=10-secret
+        SERVICE_KEYS=11-secret STRIPE_KEY_LIVE=12-secret KEY=13-secret MY_KEYRING=14-secret)
+    local plain=(KEYBOARD=15-plain KEYTIMEOUT=16-plain XKB_DEFAULT_LAYOUT=17-plain LESSKEY=18-plain MONKEYS=19-plain
+        GIT_AUTHOR_NAME=7-plain MAX_THINKING_TOKENS=8-plain "SERVICE_URL=http://service:1/9-plain")
     jail environment
     must run_as_user env "${secrets[@]}" "${plain[@]}" "$BRIG" -m bare -j environment -- env
-    for i in 1-secret 2-secret 3-secret 4-secret 5-secret 6-secret 10-secret; do
+    for i in 1-secret 2-secret 3-secret 4-secret 5-secret 6-secret 10-secret 11-secret 12-secret 13-secret 14-secret; do
         output_lacks "$i"
     done
-    for i in 7-plain 8-plain 9-plain; do
+    for i in 7-plain 8-plain 9-plain 15-plain 16-plain 17-plain 18-plain 19-plain; do
         output_has "$i"
     done
     # The twin.
