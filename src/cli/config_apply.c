@@ -71,6 +71,8 @@ int config_apply(const struct config *config, const struct config_world *world,
     int status = sealed ? 0 : set_variables(config, world, settings, err);
     if (status == 0 && defaults)
         status = settings_apply_defaults(settings, err);
+    if (status == 0 && settings->late_masks)
+        status = settings_hide_outside(settings, err);
     for (size_t i = 0; status == 0 && i < config->line_count; i++) {
         const struct config_line *line = &config->lines[i];
         if (!is_project_grant(line) && (defaults || line->layer != CONFIG_BUILT_IN))

@@ -493,6 +493,8 @@ static int hide(const struct settings *settings, const char *home, bool links,
         return status;
     status = sightings_init(&hidden->sightings, policy, home, err);
     if (status == 0)
+        status = sightings_keep_masks(&hidden->sightings, SETTINGS_BUILT_IN, err);
+    if (status == 0)
         status = check_grants(settings, hidden, err);
     if (status == 0 && shows_host(policy)) {
         status = masks_apply(&hidden->masks, &hidden->sightings, links, err);

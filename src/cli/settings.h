@@ -167,6 +167,9 @@ int settings_apply_all(struct settings *settings, int argc, char *const *argv,
                        struct brig_error *err);
 
 /* The built-in masks and environment filters. */
+/* Of the defaults only the masks outside of the home: spools, mailboxes, snapshots. They are added in
+ * every view, and sightings_keep_masks() removes those of what the jail does not have. */
+int settings_hide_outside(struct settings *settings, struct brig_error *err);
 int settings_apply_defaults(struct settings *settings, struct brig_error *err);
 
 /* Fails if this cannot be the name of a jail. */

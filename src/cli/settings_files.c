@@ -373,6 +373,15 @@ static int add_default_masks(struct settings *settings, struct brig_error *err)
     return status;
 }
 
+/* Masks a path without links, unless it or one above it is masked. */
+static int hide_real(struct brig_policy *policy, const char *real, struct brig_error *err)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_MASK && path_is_beneath(policy->grants[i].dest, real))
+            return 0;
+    return brig_policy_grant(policy, BRIG_MASK, real, NULL, BRIG_GRANT_OPTIONAL, err);
+}
+
 static int hide_snapshot(struct brig_policy *policy, const char *above, size_t length,
                          const char *name, struct brig_error *err)
 {
@@ -382,32 +391,30 @@ static int hide_snapshot(struct brig_policy *policy, const char *above, size_t l
     str_append(&path, name);
     if (path.failed)
         return brig_fail_nomem(err);
-    return lstat(path.data, &info) < 0
-               ? 0
-               : brig_policy_grant(policy, BRIG_MASK, path.data, NULL, BRIG_GRANT_OPTIONAL, err);
+    return lstat(path.data, &info) < 0 ? 0 : hide_real(policy, path.data, err);
 }
 
-/* The home may be a directory of a larger filesystem, as of /home or /, whose snapshots have a copy of
- * it. They can be seen only where the jail sees the host. */
-static int hide_snapshots(const struct settings *settings, struct brig_error *err)
+static int hide_snapshots_above(struct brig_policy *policy, const char *home,
+                                struct brig_error *err)
 {
-    static const char *const names[] = {".zfs", ".snapshot", ".snapshots"};
+    static const char *const names[] = {".zfs", ".snapshot", ".snapshots", ".snap"};
     int status = 0;
-    if (settings->policy->view != BRIG_VIEW_HOST)
-        return 0;
-    for (size_t i = strlen(settings->home); i-- > 0;)
-        for (size_t j = 0; j < ARRAY_LENGTH(names) && settings->home[i] == '/' && status == 0; j++)
-            status = hide_snapshot(settings->policy, settings->home, i + 1, names[j], err);
+    for (size_t i = strlen(home); i-- > 0;)
+        for (size_t j = 0; j < ARRAY_LENGTH(names) && home[i] == '/' && status == 0; j++)
+            status = hide_snapshot(policy, home, i + 1, names[j], err);
     return status;
 }
 
-/* Masks a path without links, unless one above it is masked. */
-static int hide_real(struct brig_policy *policy, const char *real, struct brig_error *err)
+/* The home may be a directory of a larger filesystem, as of /home or /, whose snapshots have a copy of
+ * it. That filesystem is above the home without links. */
+static int hide_snapshots(const struct settings *settings, struct brig_error *err)
 {
-    for (size_t i = 0; i < policy->grant_count; i++)
-        if (policy->grants[i].access == BRIG_MASK && path_is_beneath(policy->grants[i].dest, real))
-            return 0;
-    return brig_policy_grant(policy, BRIG_MASK, real, NULL, BRIG_GRANT_OPTIONAL, err);
+    const char *home = settings->home;
+    char real[PATH_MAX];
+    int status = home ? hide_snapshots_above(settings->policy, home, err) : 0;
+    return status < 0 || !home || !realpath(home, real) || strcmp(home, real) == 0
+               ? status
+               : hide_snapshots_above(settings->policy, real, err);
 }
 
 /* Masks what is there, by the name it has without links; a directory that the caller cannot enter needs no
@@ -442,17 +449,17 @@ static int hide_mailbox(struct settings *settings, struct brig_error *err)
         return 0;
     if (home && path_is_beneath(home, real) && strcmp(home, real) != 0)
         return add_mask(settings, real + strlen(home) + 1, false, BRIG_GRANT_OPTIONAL, err);
-    return settings->policy->view == BRIG_VIEW_HOST ? hide_real(settings->policy, real, err) : 0;
+    return hide_real(settings->policy, real, err);
 }
 
-/* What is private and not in the home: it can be seen only where the jail sees the host. */
-static int hide_spools(struct settings *settings, struct brig_error *err)
+int settings_hide_outside(struct settings *settings, struct brig_error *err)
 {
-    int status = 0;
-    if (settings->policy->view == BRIG_VIEW_HOST)
-        for (const char *path = policy_default_spools; *path && status == 0;
-             path = policy_next_mask(path))
-            status = hide_spool(settings->policy, path, err);
+    int status = brig_policy_origin(settings->policy, SETTINGS_BUILT_IN, err);
+    if (status == 0)
+        status = hide_snapshots(settings, err);
+    for (const char *path = policy_default_spools; *path && status == 0;
+         path = policy_next_mask(path))
+        status = hide_spool(settings->policy, path, err);
     return status < 0 ? status : hide_mailbox(settings, err);
 }
 
@@ -462,9 +469,7 @@ int settings_apply_defaults(struct settings *settings, struct brig_error *err)
     if (status == 0)
         status = add_default_masks(settings, err);
     if (status == 0)
-        status = hide_snapshots(settings, err);
-    if (status == 0)
-        status = hide_spools(settings, err);
+        status = settings_hide_outside(settings, err);
     return status < 0 ? status
                       : policy_unsetenv_all(settings->policy, policy_default_filters,
                                             SETTINGS_BUILT_IN, err);

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "policy/modes.h"
 #include "policy/policy.h"
+#include "policy/policy_parts.h"
 
 /* The rest of a path below a directory, from its slash on; NULL if it is not below it. */
 static const char *rest_below(const char *directory, const char *path)
@@ -253,6 +254,41 @@ int sightings_hide(const struct sightings *sightings, const char *path, const ch
     if (status == 0 && (sightings->twins || !rest))
         status = sightings_each_twin(sightings, moved ? real : path, hide_name, &hiding, err);
     return status;
+}
+
+static bool is_mask_of(const struct policy_grant *grant, const char *origin)
+{
+    return grant->access == BRIG_MASK && strcmp(grant->origin, origin) == 0;
+}
+
+static bool is_granted(const struct sightings *sightings, const char *path)
+{
+    for (size_t i = 0; i < sightings->grant_count; i++)
+        if (rest_below(sightings->grants[i].source, path))
+            return true;
+    return false;
+}
+
+int sightings_keep_masks(const struct sightings *sightings, const char *origin,
+                         struct brig_error *err)
+{
+    struct brig_policy *policy = sightings->policy;
+    size_t count = policy->grant_count, kept = 0;
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++)
+        if (is_mask_of(&policy->grants[i], origin))
+            status = sightings_hide(sightings, policy->grants[i].dest, origin, err);
+    if (status < 0 || policy->view == BRIG_VIEW_HOST || policy->view == BRIG_VIEW_ROOT)
+        return status;
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        struct policy_grant *grant = &policy->grants[i];
+        if (is_mask_of(grant, origin) && !is_granted(sightings, grant->dest))
+            policy_grant_done(grant);
+        else
+            policy->grants[kept++] = *grant;
+    }
+    policy->grant_count = kept;
+    return 0;
 }
 
 /* A home at another place, which is hidden as a whole: somebody may put a secret there later. */

@@ -36,7 +36,12 @@ void sightings_done(struct sightings *sightings);
 int sightings_hide(const struct sightings *sightings, const char *path, const char *origin,
                    struct brig_error *err);
 
-/* The same for a whole home that other mounts show, unless one of these is what is granted. */
+/* Adds the other names of what the masks of an origin hide. Where the jail's root is made for it, removes
+ * the masks of that origin that no grant shows. */
+int sightings_keep_masks(const struct sightings *sightings, const char *origin,
+                         struct brig_error *err);
+
+/* As sightings_hide() for a whole home that other mounts show, unless one of these is what is granted. */
 int sightings_hide_home(const struct sightings *sightings, struct brig_error *err);
 
 /* The other names of an absolute path without links: 0 to go on. */

@@ -14,16 +14,27 @@
 #define WITH_BACKUPS_IN(directory, name)                                                           \
     MASK(directory "/" name) MASK(directory "/" name "~") MASK(directory "/" name ".bak")          \
     MASK(directory "/" name ".orig") MASK(directory "/." name ".sw?")
+#define SNAPSHOTS_IN(directory) MASK(directory "/.snapshot") MASK(directory "/.snap")
 
 const char policy_default_masks[] =
     /* This program's own, and its predecessor's: they say what is hidden, and run outside. */
     MASK(".config/brig")
     MASK(".local/share/brig")
     MASK(".jai")
-    /* Where filesystems show older copies of everything: ZFS, NetApp, snapper. */
+    /* Where filesystems show older copies of everything: ZFS, NetApp, snapper, CephFS. NetApp and
+     * CephFS do so in every directory, of which those with many masks are named. */
     MASK(".zfs")
     MASK(".snapshot")
     MASK(".snapshots")
+    MASK(".snap")
+    SNAPSHOTS_IN(".cache")
+    SNAPSHOTS_IN(".config")
+    SNAPSHOTS_IN(".local")
+    SNAPSHOTS_IN(".local/share")
+    SNAPSHOTS_IN(".local/state")
+    SNAPSHOTS_IN(".var")
+    SNAPSHOTS_IN(".var/app")
+    SNAPSHOTS_IN("snap")
     /* Keys and key rings. */
     MASK(".ssh")
     MASK(".gnupg")

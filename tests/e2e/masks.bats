@@ -291,19 +291,20 @@ elsewhere() {
 # ---- snapshots ---------------------------------------------------------------------------------------
 
 @test "copies of hidden files in a snapshot directory of the home are hidden as well" {
-    local name
+    local name twin
     jail snapshots
-    for name in .zfs .snapshot .snapshots; do
+    for name in .zfs .snapshot .snapshots .snap .config/.snapshot .local/share/.snap; do
         [ ! -e "$H/$name" ] || cannot "there is a $H/$name"
         made "$name"
+        twin=twin-${name//\//-}
         run_as_user sh -c "mkdir -p $H/$name/one/.ssh; echo token >$H/$name/one/.ssh/key"
         must_fail run_as_user "$BRIG" -m casual -j snapshots -- grep token "$H/$name/one/.ssh/key"
         output_lacks token
         must_fail run_as_user "$BRIG" -m sealed -r "$H" -- grep token "$H/$name/one/.ssh/key"
         ! lib_is_root || must_fail by_sudo -m casual -j snapshots -- grep token "$H/$name/one/.ssh/key"
         # The twin.
-        must run_as_user "$BRIG" -m casual -j "twin$name" --unmask "$name" -- grep token "$H/$name/one/.ssh/key"
-        jail "twin$name"
+        must run_as_user "$BRIG" -m casual -j "$twin" --unmask "$name" -- grep token "$H/$name/one/.ssh/key"
+        jail "$twin"
     done
 }
 
@@ -331,6 +332,39 @@ run_as_user "$BRIG" -m bare -j above-twin --unmask "$above/.zfs" -- cat "$copy/k
 END
     must env H="$H" SCRATCH="$SCRATCH" LIB_DIR="$LIB_DIR" BRIG="$BRIG" unshare -m --propagation private bash "$SCRATCH/above"
     [ "$output" = $'hidden\nhidden\ntoken' ]
+}
+
+@test "nor in that of a filesystem that the home is a link into, nor in one that is granted" {
+    lib_is_root || cannot "it takes a mount"
+    # The home is a link to a directory of another filesystem, which has a snapshot.
+    cat >"$SCRATCH/behind" <<'END'
+set -eu
+above=${H%/*}
+mkdir -p /mnt
+mount -t tmpfs -o mode=755 tmpfs /mnt
+mkdir -p /mnt/data/u /mnt/data/other
+mount --rbind "$H" /mnt/data/u
+mount -t tmpfs -o mode=755 tmpfs "$above"
+ln -s /mnt/data/u "$H"
+copy=/mnt/data/.snap/one/u
+mkdir -p "$copy" && echo token >"$copy/key" && echo other >/mnt/data/other/file
+cd /mnt/data/other
+. "$LIB_DIR/lib.bash"
+trap 'run_as_user "$BRIG" -u >/dev/null 2>&1' EXIT
+read="cat $copy/key 2>/dev/null || echo hidden; cat /mnt/data/other/file"
+run_as_user "$BRIG" -m bare -j behind-bare -D -- sh -c "$read"
+run_as_user "$BRIG" -m sealed -r /mnt/data/.snap:/seen -r /mnt/data/other -- sh -c "cat /seen/one/u/key; cat /mnt/data/other/file"
+for grant in /mnt /mnt/data; do
+    run_as_user "$BRIG" -m strict -j behind-strict -D -r "$grant" -- sh -c "$read"
+done
+run_as_user "$BRIG" -m sealed -r /mnt:/seen -- cat /seen/data/.snap/one/u/key 2>/dev/null || echo hidden
+run_as_user "$BRIG" -m bare -j behind-bare -D --unmask /mnt/data/.snap -- cat "$copy/key"
+for jail in behind-bare behind-strict; do
+    run_as_user "$BRIG" stop "$jail" >/dev/null && run_as_user "$BRIG" rm "$jail" >/dev/null
+done
+END
+    must env H="$H" SCRATCH="$SCRATCH" LIB_DIR="$LIB_DIR" BRIG="$BRIG" unshare -m --propagation private bash "$SCRATCH/behind"
+    [ "$output" = $'hidden\nother\ntoken\nother\nhidden\nother\nhidden\nother\nhidden\ntoken' ]
 }
 
 # ---- the environment ---------------------------------------------------------------------------------
@@ -566,7 +600,7 @@ more" ]
 
 @test "mail is hidden, by the name of the spool, by MAIL and in the home" {
     lib_is_root || cannot "only root can deliver mail"
-    local who mode box=/var/mail/$LIB_USER maildir
+    local who mode seen box=/var/mail/$LIB_USER maildir
     [ -d /var/mail ] || cannot "there is no /var/mail"
     made Maildir mmail
     maildir=$SCRATCH/Boxes
@@ -588,6 +622,24 @@ more" ]
             [ "$output" = token ]
         done
     done
+    # The same in what is granted of the host, by whatever name, but not where the spool itself is granted.
+    ln -s /var "$SCRATCH/link"
+    for mode in "strict -j mail-granted" sealed; do
+        for seen in /var /var:/seen "$SCRATCH/link:/seen" "$SCRATCH/link"; do
+            must run_as_user "$BRIG" -m $mode -r "$seen" -- sh -c "cat ${seen#*:}/mail/$LIB_USER; test -d ${seen#*:}/lib && echo seen"
+            output_lacks token
+            output_has seen
+        done
+        must run_as_user "$BRIG" -m $mode -r /var --unmask /var/mail -- cat "$box"
+        [ "$output" = token ]
+        must run_as_user "$BRIG" -m $mode -r /var -r /var/mail -- cat "$box"
+        [ "$output" = token ]
+        must run_as_user "$BRIG" -m $mode -d /var/mail -- cat "$box"
+        [ "$output" = token ]
+        must run_as_user "$BRIG" -m $mode -r "$box" -- cat "$box"
+        [ "$output" = token ]
+    done
+    jail mail-granted
     # MAIL names a mailbox elsewhere, and does not hide what is none.
     local elsewhere=${BRIG_SCRATCH:-/var/lib}/brigtest.mail.$$
     LIB_SCRATCHES="$LIB_SCRATCHES $elsewhere"
