@@ -166,10 +166,10 @@ int settings_apply(struct settings *settings, const struct option_use *use, stru
 int settings_apply_all(struct settings *settings, int argc, char *const *argv,
                        struct brig_error *err);
 
-/* The built-in masks and environment filters. */
-/* Of the defaults only the masks outside of the home: spools, mailboxes, snapshots. They are added in
- * every view, and sightings_keep_masks() removes those of what the jail does not have. */
+/* The built-in masks outside the home alone: spools, mailboxes, snapshots. They are added in every view, and
+ * sightings_keep_masks() removes the ones that no grant contains. */
 int settings_hide_outside(struct settings *settings, struct brig_error *err);
+/* The built-in masks, those included, and environment filters. */
 int settings_apply_defaults(struct settings *settings, struct brig_error *err);
 
 /* Fails if this cannot be the name of a jail. */
