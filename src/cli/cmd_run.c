@@ -199,7 +199,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
     struct result_file file = {.fd = -1, .dir_fd = -1};
     if (status == 0 && settings->result) {
         identity_enter(identity);
-        status = result_file_open(settings->result, settings->policy, &file, err);
+        status = result_file_open(settings->result, settings->policy, identity, &file, err);
         identity_leave(identity);
     }
     struct net_watch net = NET_WATCH_INIT;

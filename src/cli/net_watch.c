@@ -43,13 +43,14 @@ static int open_number(const char *digits, struct net_watch *watch, struct brig_
 }
 
 /* Appended to, and never through a symbolic link that a jail may have made. */
-static int open_file(const char *where, const struct brig_policy *policy, struct brig_error *err)
+static int open_file(const char *where, const struct brig_policy *policy,
+                     const struct identity *identity, struct brig_error *err)
 {
     const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK;
     const char *name = where;
     autoclose int dir_fd = -1;
     bool device = str_starts_with(where, "/dev/");
-    int status = device ? 0 : out_path_open(where, policy, &name, &dir_fd, err);
+    int status = device ? 0 : out_path_open(where, policy, identity, &name, &dir_fd, err);
     if (status < 0)
         return brig_wrap(err, status, "--net-log");
     int fd = openat(device ? AT_FDCWD : dir_fd, name, flags | O_CLOEXEC | (device ? 0 : O_NOFOLLOW),
@@ -70,7 +71,7 @@ static int open_log(const struct settings *settings, const struct identity *iden
     if (where[strspn(where, "0123456789")] == '\0')
         return open_number(where, watch, err);
     identity_enter(identity);
-    int fd = open_file(where, settings->policy, err);
+    int fd = open_file(where, settings->policy, identity, err);
     identity_leave(identity);
     if (fd < 0)
         return fd;

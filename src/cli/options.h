@@ -247,8 +247,9 @@
       "All others but standard input, output and error are closed. May be repeated.")              \
     X(RESULT, 0, "result", "FILE|FD", PATH, RUN, "write what became of it as JSON",                \
       "A file is replaced in one step. Digits, or \"fd:N\", mean an open file descriptor; a file " \
-      "whose name is a number is written \"./7\". A path through a symbolic link in a directory "  \
-      "that the jail can write to is refused.")                                                    \
+      "whose name is a number is written \"./7\". A path through a symbolic link that a program "  \
+      "in a jail may have made is refused: links are followed in / and in your home directory "    \
+      "itself and, unless brig acts for root, if the link and its directory belong to root.")      \
     X(UNMOUNT, 'u', "unmount", NULL, NONE, RUN, "tear down all jails, or the one of -j",           \
       "Nothing of what they hold is lost but their /tmp. Runs no command.")                        \
     X(INIT, 0, "init", NULL, NONE, RUN, "write files to start a configuration from",               \

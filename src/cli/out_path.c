@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens the directory of a file to be written, component by component. */
+/* Resolves a path component by component. */
 #include "cli/out_path.h"
 
 #include <errno.h>
@@ -16,19 +16,39 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/identity.h"
 #include "policy/policy.h"
 
 #define LINKS_MAX 40 /* as the kernel has it */
 
+/* On the way to a file. */
+struct walk {
+    int at;                            /* the last component so far, O_PATH */
+    int above;                         /* the directory that it is in, or -1 */
+    char name[PATH_COMPONENT_MAX + 1]; /* of the last component */
+    char rest[PATH_LENGTH_MAX + 1];    /* of the path */
+    char link[PATH_LENGTH_MAX + 1];    /* the link that is not followed, or "" */
+    const struct brig_policy *policy;  /* or NULL */
+    const struct identity *identity;
+};
+
+int out_path_of(int fd, char ret_path[static PATH_LENGTH_MAX + 1])
+{
+    char link[64];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, ret_path, PATH_LENGTH_MAX);
+    if (length <= 0 || length >= PATH_LENGTH_MAX)
+        return length < 0 ? -errno : -ENAMETOOLONG;
+    ret_path[length] = '\0';
+    return 0;
+}
+
 /* Whether the jail can create entries in this directory. */
 static bool is_writable_inside(int dir_fd, const struct brig_policy *policy)
 {
-    char link[64], path[PATH_LENGTH_MAX + 1];
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", dir_fd);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    if (length <= 0)
+    char path[PATH_LENGTH_MAX + 1];
+    if (out_path_of(dir_fd, path) < 0)
         return true; /* nothing is known of it */
-    path[length] = '\0';
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         if (grant->access != BRIG_READ_WRITE || !grant->source)
@@ -40,91 +60,169 @@ static bool is_writable_inside(int dir_fd, const struct brig_policy *policy)
     return false;
 }
 
+static bool is_same(const struct stat *info, const char *path)
+{
+    struct stat other;
+    return path && stat(path, &other) == 0 && info->st_dev == other.st_dev &&
+           info->st_ino == other.st_ino;
+}
+
+/* See the header. */
+static bool may_follow(const struct walk *walk, const struct stat *link)
+{
+    struct stat directory;
+    const struct identity *identity = walk->identity;
+    uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    if (fstat(walk->at, &directory) < 0 ||
+        (walk->policy && is_writable_inside(walk->at, walk->policy)))
+        return false;
+    return is_same(&directory, "/") || is_same(&directory, identity->host_home) ||
+           (user != 0 && link->st_uid == 0 && directory.st_uid == 0);
+}
+
 /* Puts the target of a link before what is left of the path. */
-static int put_target(int link_fd, char rest[static PATH_LENGTH_MAX + 1], size_t used)
+static int put_target(struct walk *walk, int link_fd, size_t used)
 {
     char target[PATH_LENGTH_MAX + 1], left[PATH_LENGTH_MAX + 1];
     ssize_t length = readlinkat(link_fd, "", target, sizeof target - 1);
     if (length < 0)
         return -errno;
     target[length] = '\0';
-    (void)snprintf(left, sizeof left, "%s", rest + used);
-    int made = snprintf(rest, PATH_LENGTH_MAX + 1, "%s/%s", target, left);
+    (void)snprintf(left, sizeof left, "%s", walk->rest + used);
+    int made = snprintf(walk->rest, sizeof walk->rest, "%s/%s", target, left);
     return made > PATH_LENGTH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* Notes the path of a link, for the message. */
+static int refuse_link(struct walk *walk, const char *name)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    autostr struct str text = {0};
+    str_appendf(&text, "%s/%s", out_path_of(walk->at, path) == 0 ? path : "", name);
+    (void)snprintf(walk->link, sizeof walk->link, "%s", text.failed ? name : text.data);
+    return -EPERM;
 }
 
 /* Takes the next component from the rest: 0, 1 if it was a link, or -errno, which is -EPERM for a link
  * that a jail may have made. */
-static int step(int *at, char rest[static PATH_LENGTH_MAX + 1], const struct brig_policy *policy)
+static int step(struct walk *walk)
 {
     char name[PATH_COMPONENT_MAX + 1];
-    size_t length = strcspn(rest, "/");
+    size_t length = strcspn(walk->rest, "/");
     if (length > PATH_COMPONENT_MAX)
         return -ENAMETOOLONG;
-    memcpy(name, rest, length);
+    memcpy(name, walk->rest, length);
     name[length] = '\0';
-    autoclose int fd = openat(*at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int fd = openat(walk->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0)
         return -errno;
-    if (!S_ISLNK(info.st_mode)) {
-        (void)close(*at);
-        *at = take_fd(&fd);
-        memmove(rest, rest + length, strlen(rest + length) + 1);
-        return 0;
+    if (S_ISLNK(info.st_mode)) {
+        int status =
+            may_follow(walk, &info) ? put_target(walk, fd, length) : refuse_link(walk, name);
+        return status < 0 ? status : 1;
     }
-    if (is_writable_inside(*at, policy))
-        return -EPERM;
-    int status = put_target(fd, rest, length);
-    return status < 0 ? status : 1;
+    if (walk->above >= 0)
+        (void)close(walk->above);
+    walk->above = walk->at;
+    walk->at = take_fd(&fd);
+    memcpy(walk->name, name, length + 1);
+    memmove(walk->rest, walk->rest + length, strlen(walk->rest + length) + 1);
+    return 0;
 }
 
-/* Walks the whole path of a directory; an absolute one begins at the root, also that of a link. */
-static int walk(char rest[static PATH_LENGTH_MAX + 1], const struct brig_policy *policy,
-                int *ret_fd)
+/* Walks the whole path; an absolute one begins at the root, also that of a link. If a component is
+ * missing, `rest` begins with it. */
+static int walk_path(struct walk *walk)
 {
-    autoclose int at = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *rest = walk->rest;
+    walk->at = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     for (int links = 0, status = 1; links <= LINKS_MAX; links += status) {
         if (status == 1 && rest[0] == '/') {
-            (void)close(at);
-            at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+            (void)close(walk->at);
+            walk->at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
         }
         memmove(rest, rest + strspn(rest, "/"), strlen(rest + strspn(rest, "/")) + 1);
-        if (at < 0)
+        if (walk->at < 0)
             return -errno;
-        if (rest[0] == '\0') {
-            *ret_fd = take_fd(&at);
+        if (rest[0] == '\0')
             return 0;
-        }
-        status = step(&at, rest, policy);
+        status = step(walk);
         if (status < 0)
             return status;
     }
     return -ELOOP;
 }
 
-int out_path_open(const char *path, const struct brig_policy *policy, const char **ret_name,
-                  int *ret_dir_fd, struct brig_error *err)
+static void walk_done(struct walk *walk)
 {
-    char rest[PATH_LENGTH_MAX + 1];
+    if (walk->at >= 0)
+        (void)close(walk->at);
+    if (walk->above >= 0)
+        (void)close(walk->above);
+}
+
+static int fail(const struct walk *walk, const char *verb, const char *path, int status,
+                struct brig_error *err)
+{
+    if (!walk->link[0])
+        return brig_fail(err, BRIG_E_INVALID, -status, "cannot %s '%s'", verb,
+                         str_shown(path).text);
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s' leads through the symbolic link '%s', which a program in a jail may "
+                     "have made. If you trust it, name the path that it leads to",
+                     str_shown(path).text, str_shown(walk->link).text);
+}
+
+int out_path_open(const char *path, const struct brig_policy *policy,
+                  const struct identity *identity, const char **ret_name, int *ret_dir_fd,
+                  struct brig_error *err)
+{
+    struct walk walk = {.at = -1, .above = -1, .policy = policy, .identity = identity};
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     size_t length = (size_t)(name - path);
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
         strlen(name) > PATH_COMPONENT_MAX || length > PATH_LENGTH_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' does not name a file", str_shown(path).text);
-    memcpy(rest, path, length);
-    rest[length] = '\0';
-    autoclose int fd = -1;
-    int status = walk(rest, policy, &fd);
-    if (status == -EPERM)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' leads through a symbolic link in a directory that the jail can "
-                         "write to, so an earlier run may have made it: write the path without it",
-                         str_shown(path).text);
-    if (status < 0)
-        return brig_fail(err, BRIG_E_INVALID, -status, "cannot write '%s'", str_shown(path).text);
-    *ret_name = name;
-    *ret_dir_fd = take_fd(&fd);
+    memcpy(walk.rest, path, length);
+    int status = walk_path(&walk);
+    if (status == 0) {
+        *ret_name = name;
+        *ret_dir_fd = take_fd(&walk.at);
+    }
+    walk_done(&walk);
+    return status < 0 ? fail(&walk, "write", path, status, err) : 0;
+}
+
+int out_path_find(const char *path, const struct identity *identity, struct out_path *ret_found,
+                  struct brig_error *err)
+{
+    struct walk walk = {.at = -1, .above = -1, .identity = identity};
+    struct out_path found = OUT_PATH_INIT;
+    struct stat info;
+    int made = snprintf(walk.rest, sizeof walk.rest, "%s", path);
+    int status = made > PATH_LENGTH_MAX ? -ENAMETOOLONG : walk_path(&walk);
+    if (status == -ENOENT && walk.rest[0] && !strchr(walk.rest, '/')) {
+        found.dir_fd = take_fd(&walk.at);
+        memcpy(found.name, walk.rest, strlen(walk.rest) + 1);
+    } else if (status == 0 && fstat(walk.at, &info) == 0) {
+        bool directory = S_ISDIR(info.st_mode);
+        found.fd = take_fd(&walk.at);
+        found.dir_fd = directory ? fcntl(found.fd, F_DUPFD_CLOEXEC, 0) : take_fd(&walk.above);
+        (void)snprintf(found.name, sizeof found.name, "%s", directory ? "" : walk.name);
+    }
+    walk_done(&walk);
+    if (found.dir_fd < 0)
+        return fail(&walk, "open", path, status < 0 ? status : -errno, err);
+    *ret_found = found;
     return 0;
+}
+
+void out_path_done(struct out_path *found)
+{
+    if (found->fd >= 0)
+        (void)close(take_fd(&found->fd));
+    if (found->dir_fd >= 0)
+        (void)close(take_fd(&found->dir_fd));
 }

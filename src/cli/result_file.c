@@ -41,10 +41,11 @@ static int open_number(const char *digits, struct result_file *file, struct brig
 }
 
 static int open_directory_of(const char *path, const struct brig_policy *policy,
-                             struct result_file *file, struct brig_error *err)
+                             const struct identity *identity, struct result_file *file,
+                             struct brig_error *err)
 {
     const char *name = NULL;
-    int status = out_path_open(path, policy, &name, &file->dir_fd, err);
+    int status = out_path_open(path, policy, identity, &name, &file->dir_fd, err);
     if (status < 0)
         return brig_wrap(err, status, "--result");
     (void)snprintf(file->name, sizeof(file->name), "%s", name);
@@ -73,13 +74,14 @@ static int open_special(struct result_file *file, const char *path, struct brig_
 }
 
 /* A file is replaced, and so is a symbolic link, which a jail may have made. */
-static int open_path(const char *path, const struct brig_policy *policy, struct result_file *file,
+static int open_path(const char *path, const struct brig_policy *policy,
+                     const struct identity *identity, struct result_file *file,
                      struct brig_error *err)
 {
     struct stat there;
     if (str_starts_with(path, "/dev/") && stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return open_special(file, path, err);
-    int status = open_directory_of(path, policy, file, err);
+    int status = open_directory_of(path, policy, identity, file, err);
     if (status < 0)
         return status;
     if (fstatat(file->dir_fd, file->name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -92,7 +94,8 @@ static int open_path(const char *path, const struct brig_policy *policy, struct 
 }
 
 int result_file_open(const char *where, const struct brig_policy *policy,
-                     struct result_file *ret_file, struct brig_error *err)
+                     const struct identity *identity, struct result_file *ret_file,
+                     struct brig_error *err)
 {
     struct result_file file = {.fd = -1, .dir_fd = -1};
     int status = 0;
@@ -101,7 +104,7 @@ int result_file_open(const char *where, const struct brig_policy *policy,
     else if (where[strspn(where, "0123456789")] == '\0')
         status = open_number(where, &file, err);
     else
-        status = open_path(where, policy, &file, err);
+        status = open_path(where, policy, identity, &file, err);
     if (status < 0) {
         result_file_done(&file);
         return status;

@@ -4,6 +4,8 @@
 
 #include <brig/brig.h>
 
+struct identity;
+
 #define RESULT_NAME_MAX 256
 
 /* Zero is not a state: use result_file_open. */
@@ -15,10 +17,11 @@ struct result_file {
 };
 
 /* Opens what `where` names, before the command starts: what cannot be written is refused early, and
- * a jail that moves directories about, or that left a link in one that the policy lets it write to,
- * cannot lead the result elsewhere. Release with result_file_done. */
+ * a jail that moves directories about, or that left a link (see out_path.h), cannot lead the result
+ * elsewhere. Release with result_file_done. */
 int result_file_open(const char *where, const struct brig_policy *policy,
-                     struct result_file *ret_file, struct brig_error *err);
+                     const struct identity *identity, struct result_file *ret_file,
+                     struct brig_error *err);
 int result_file_write(const struct result_file *file, const struct brig_result *result,
                       struct brig_error *err);
 void result_file_done(struct result_file *file);

@@ -363,7 +363,7 @@ assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
 }
 
 @test "what brig writes does not go through a link that a jail may have made" {
-    local who option
+    local who option home own rooted
     as user mkdir -p project/real outside
     cd project
     for who in $(each_user); do
@@ -371,31 +371,47 @@ assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
             # An earlier run leaves it in what it can write to.
             must as "$who" "$BRIG" -d "$PWD" ln -sfn ../outside "$PWD/out"
             must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" out/file true
-            output_has "'out/file' leads through a symbolic link"
+            output_has "'out/file' leads through the symbolic link '$PWD/out', which a program in a jail may have made"
+            output_has "name the path that it leads to"
             must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" "$PWD/real/../out/file" true
+            # This run may write elsewhere only.
+            must_exit 125 as "$who" "$BRIG" -D "$option" out/file true
+            (cd ../outside && must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" ../project/out/file true)
             # By a link of the user's own, too.
-            as user ln -sfn project/out ../own
-            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" ../own/file true
+            home=$(as "$who" sh -c 'echo ~')
+            own=$home/.brig-own-$$
+            as "$who" ln -sfn "$PWD/out" "$own"
+            must_exit 125 as "$who" "$BRIG" -d "$PWD" "$option" "$own/file" true
             [ -z "$(ls ../outside)" ]
-            # The twins: a directory, a link where the jail cannot write, and a link that leads nowhere else.
-            as user ln -sfn project/real ../own
+            # The twins: a directory, and a link in the home directory.
+            as "$who" ln -sfn "$PWD/real" "$own"
             rm -f real/file
             must as "$who" "$BRIG" -d "$PWD" "$option" real/file true
             [ -e real/file ]
             rm -f real/file
-            must as "$who" "$BRIG" -d "$PWD" "$option" ../own/file true
+            must as "$who" "$BRIG" -d "$PWD" "$option" "$own/file" true
+            rm -f "$own"
             [ -e real/file ]
             rm -f real/file out
-            as user ln -sfn ../project/real ../outside/link
-            must as "$who" "$BRIG" -D "$option" ../outside/link/file true
-            [ -e real/file ]
-            rm -f real/file ../outside/link ../own
         done
     done
+    # A link of root's in a directory of root's is followed for a user; root's jails could have made it.
+    if lib_is_root; then
+        rooted=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
+        chmod 0755 "$rooted"
+        ln -s "$PWD/real" "$rooted/link"
+        LIB_SCRATCHES="$LIB_SCRATCHES $rooted"
+        must as user "$BRIG" -D --result "$rooted/link/file" true
+        [ -e real/file ]
+        must_exit 125 as root "$BRIG" -D --result "$rooted/link/file" true
+    fi
     # Round and round.
-    as user ln -s loop ../loop
-    must_exit 125 brig -D --result ../loop/file true
-    output_has "cannot write '../loop/file'"
+    home=$(as user sh -c 'echo ~')
+    as user ln -s .brig-loop "$home/.brig-loop"
+    run brig -D --result "$home/.brig-loop/file" true
+    rm "$home/.brig-loop"
+    [ "$status" -eq 125 ]
+    output_has "cannot write '$home/.brig-loop/file'"
 }
 
 @test "the result is written to a descriptor, by number or as fd:N" {
