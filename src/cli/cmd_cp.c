@@ -2,14 +2,14 @@
 /* `brig cp`: copies files into a jail or out of it, whether something runs in it or not. It is a run
  * of its own in that jail, of cp, to which the host's side is granted and nothing else. Into a jail
  * brig becomes that run. Out of it, the run writes to a directory of its own, and brig, which waits for
- * it, moves what may come out to where it is wanted. */
+ * it, moves what may come out to where it is wanted. The host's side is opened once, without following
+ * links that a program in a jail may have made, and the run is granted what was opened or nothing. */
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +22,8 @@
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/message.h"
+#include "cli/out_path.h"
+#include "cli/workdir.h"
 #include "home/jails.h"
 
 /* Where the host's side is seen inside. */
@@ -48,16 +50,6 @@ static bool split_side(const char *word, struct side *ret_side)
     return true;
 }
 
-/* In a grant a colon and a backslash are quoted. */
-static void append_quoted(struct str *text, const char *path)
-{
-    for (; *path; path++) {
-        if (*path == ':' || *path == '\\')
-            str_append_char(text, '\\');
-        str_append_char(text, *path);
-    }
-}
-
 static const char *last_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -74,40 +66,41 @@ static int check_jail(const struct side *side, struct jails_place *place, struct
     return found != 0 ? found : jails_fail_unknown(place, cmd_cp.name, side->jail, err);
 }
 
-/* Becomes `brig run … cp …`: the system's cp, not one that the jail may have in its home, with
- * nothing of the caller's environment and nothing of the configuration before it. */
-static int execute(const struct side *side, const char *home, const char *option, const char *grant,
-                   const char *from, const char *to, char **envp, struct brig_error *err)
+/* An open file of the host's, and where it is seen inside. */
+struct grant {
+    int fd;
+    bool writable;
+    const char *at;
+};
+
+/* `brig run … cp …`: the system's cp, not one that the jail may have in its home, with nothing of the
+ * caller's environment and nothing of the configuration before it. Returns its exit status. */
+static int execute(const struct side *side, const char *home, const struct grant *grant,
+                   const char *from, const char *to, char **envp)
 {
     const char *program = access("/usr/bin/cp", X_OK) == 0 ? "/usr/bin/cp" : "/bin/cp";
     const char *const argv[] = {
-        "brig",
-        "run",
-        "-j",
-        side->jail,
-        "-D",
-        "--workdir",
-        home ? home : "/",
-        "--command",
-        "",
-        "--unsetenv",
-        "*",
-        "--setenv",
-        "LC_ALL=C",
-        "--setenv",
-        "PATH=/usr/bin:/bin",
-        option,
-        grant,
-        "--",
-        program,
-        "-a",
-        "--",
-        from,
-        to,
+        "run",        "-j",
+        side->jail,   "-D",
+        "--workdir",  home ? home : "/",
+        "--command",  "",
+        "--unsetenv", "*",
+        "--setenv",   "LC_ALL=C",
+        "--setenv",   "PATH=/usr/bin:/bin",
+        "--",         program,
+        "-a",         "--",
+        from,         to,
         NULL,
     };
-    (void)execve("/proc/self/exe", (char *const *)(uintptr_t)argv, envp);
-    return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run brig again");
+    char **words = (char **)(uintptr_t)argv;
+    const int count = (int)ARRAY_LENGTH(argv) - 1;
+    const struct app app = {.argc = count,
+                            .argv = words,
+                            .envp = envp,
+                            .grant_at = grant->at,
+                            .grant_fd = grant->fd,
+                            .grant_writable = grant->writable};
+    return cmd_run.run(&app, count, words);
 }
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -128,8 +121,9 @@ static int wait_for(pid_t pid, const sigset_t *signals)
     }
 }
 
-/* Runs cp in the jail; its exit status, or a negative code. */
-static int run(const struct side *side, const char *home, const char *grant, const char *to,
+/* Runs cp in the jail, which writes to the directory of the grant; its exit status, or a negative
+ * code. */
+static int run(const struct side *side, const char *home, const struct grant *grant, const char *to,
                char **envp, struct brig_error *err)
 {
     sigset_t signals, before;
@@ -141,66 +135,46 @@ static int run(const struct side *side, const char *home, const char *grant, con
     pid_t pid = fork();
     if (pid == 0) {
         (void)sigprocmask(SIG_SETMASK, &before, NULL);
-        (void)execute(side, home, "-d", grant, side->path, to, envp, err);
-        message_error("%s", err->message);
-        _exit(APP_FAILED);
+        _exit(execute(side, home, grant, side->path, to, envp));
     }
     int status = pid < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "fork") : wait_for(pid, &signals);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return status;
 }
 
-/* Where the copy goes: a directory, and a name in it or "" if the copy keeps its own. */
-static int find_target(const char *host, char **ret_above, const char **ret_name,
-                       struct brig_error *err)
+/* Another user who owns the directory, or one above it, could replace what root writes there. */
+static int refuse_foreign(int directory, const struct identity *identity, struct brig_error *err)
 {
-    struct stat info;
-    bool directory = stat(host, &info) == 0 && S_ISDIR(info.st_mode);
-    const char *name = directory ? "" : last_name(host);
-    size_t length = strlen(host) - strlen(name);
-    char *above = strndup(host, *name && length > 1 ? length - 1 : length);
-    if (!above)
-        return brig_fail_nomem(err);
-    *ret_above = above;
-    *ret_name = name;
-    return 0;
-}
-
-/* The user's own link to a file names that file, as for cp; else it would be replaced. */
-static char *follow_to_file(const char *host)
-{
-    struct stat link, file;
-    bool is_link = lstat(host, &link) == 0 && S_ISLNK(link.st_mode);
-    return is_link && stat(host, &file) == 0 && S_ISREG(file.st_mode) ? realpath(host, NULL) : NULL;
+    char path[PATH_LENGTH_MAX + 1];
+    int found = out_path_of(directory, path);
+    if (found < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -found, "cannot find out where to copy to");
+    if (!workdir_is_foreign(path, identity))
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "you are root, and '%s' belongs to another user or is in a directory of one. "
+                     "Copy to a directory of root's, such as /root, and move it from there",
+                     str_shown(path).text);
 }
 
 /* The status to exit with, or a negative code. */
-static int copy_out(const struct side *side, const struct identity *identity, const char *host,
-                    char **envp, struct brig_error *err)
+static int copy_out(const struct side *side, const struct identity *identity,
+                    const struct out_path *target, char **envp, struct brig_error *err)
 {
-    autofree char *above = NULL;
-    const char *name;
     struct copy_out copy;
-    autofree char *file = follow_to_file(host);
-    int status = find_target(file ? file : host, &above, &name, err);
+    int status = refuse_foreign(target->dir_fd, identity, err);
     if (status < 0)
         return status;
     identity_enter(identity);
-    status = copy_out_begin(above, &copy, err);
+    status = copy_out_begin(target->dir_fd, &copy, err);
     identity_leave(identity);
     if (status < 0)
         return status;
-    autostr struct str stage = {0};
-    autostr struct str grant = {0};
     autostr struct str inside = {0};
-    str_appendf(&stage, "%s/%s", strcmp(above, "/") == 0 ? "" : above, copy.name);
-    if (!stage.failed)
-        append_quoted(&grant, stage.data);
-    str_appendf(&grant, ":%s", COPY_DIRECTORY);
-    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, name);
-    bool ready = !stage.failed && !grant.failed && !inside.failed;
-    status = ready ? run(side, identity->host_home, grant.data, inside.data, envp, err)
-                   : brig_fail_nomem(err);
+    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, target->name);
+    const struct grant grant = {copy.stage, true, COPY_DIRECTORY};
+    status = inside.failed ? brig_fail_nomem(err)
+                           : run(side, identity->host_home, &grant, inside.data, envp, err);
     /* cp says 1 if it could not copy everything. */
     size_t left = 0;
     identity_enter(identity);
@@ -209,6 +183,21 @@ static int copy_out(const struct side *side, const struct identity *identity, co
     if (status < 0 || ended < 0)
         return status < 0 ? status : ended;
     return status == 0 && left > 0 ? COPY_INCOMPLETE : status;
+}
+
+/* The status to exit with, or a negative code. */
+static int copy_in(const struct side *side, const struct identity *identity, const char *host,
+                   const struct out_path *source, char **envp, struct brig_error *err)
+{
+    autostr struct str inside = {0};
+    if (source->fd < 0)
+        return brig_fail(err, BRIG_E_INVALID, ENOENT, "cannot copy '%s'", str_shown(host).text);
+    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, last_name(host));
+    if (inside.failed)
+        return brig_fail_nomem(err);
+    const struct grant grant = {source->fd, false, inside.data};
+    return execute(side, identity->host_home, &grant, inside.data, *side->path ? side->path : ".",
+                   envp);
 }
 
 /* The status to exit with, or a negative code. */
@@ -233,18 +222,15 @@ static int copy(const char *from, const char *to, char **envp, struct brig_error
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find out the working directory");
     if ((status = path_make_absolute(cwd, inwards ? from : to, &host, err)) < 0)
         return status;
-    if (!inwards)
-        return copy_out(&side, &place.identity, host, envp, err);
-    autostr struct str grant = {0};
-    autostr struct str inside = {0};
-    append_quoted(&grant, host);
-    str_appendf(&grant, ":%s/", COPY_DIRECTORY);
-    append_quoted(&grant, last_name(host));
-    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, last_name(host));
-    if (grant.failed || inside.failed)
-        return brig_fail_nomem(err);
-    return execute(&side, place.identity.host_home, "-r", grant.data, inside.data,
-                   *side.path ? side.path : ".", envp, err);
+    struct out_path found = OUT_PATH_INIT;
+    identity_enter(&place.identity);
+    status = out_path_find(host, &place.identity, &found, err);
+    identity_leave(&place.identity);
+    if (status == 0)
+        status = inwards ? copy_in(&side, &place.identity, host, &found, envp, err)
+                         : copy_out(&side, &place.identity, &found, envp, err);
+    out_path_done(&found);
+    return status;
 }
 
 static int run_cp(const struct app *app, int argc, char **argv)

@@ -299,6 +299,19 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     return status;
 }
 
+/* Adds the grant of `brig cp`: of the very file that it has opened, whatever is at its path by now.
+ * Later than protect_apply(), which would look for files to protect by that path. */
+static int grant_copy(const struct app *app, struct brig_policy *policy, struct brig_error *err)
+{
+    if (!app->grant_at)
+        return 0;
+    int status = brig_policy_origin(policy, "brig cp", err);
+    return status < 0
+               ? status
+               : policy_grant_fd(policy, app->grant_writable ? BRIG_READ_WRITE : BRIG_READ_ONLY,
+                                 app->grant_fd, app->grant_at, err);
+}
+
 static int run_run(const struct app *app, int argc, char **argv)
 {
     struct brig_error err = {0};
@@ -316,7 +329,9 @@ static int run_run(const struct app *app, int argc, char **argv)
     if (status == 0)
         status = setup_make(&setup, &scan, argc, argv, false, &err);
     if (status == 0) {
-        status = run_setup(app, &setup, (const char *const *)argv + scan.command, &err);
+        status = grant_copy(app, setup.settings.policy, &err);
+        if (status == 0)
+            status = run_setup(app, &setup, (const char *const *)argv + scan.command, &err);
         setup_done(&setup);
     }
     if (status < 0) {

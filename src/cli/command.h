@@ -15,6 +15,10 @@ struct app {
     int argc;
     char **argv;
     char **envp;
+    /* What `brig cp` grants to its run, of the host's: this open file, at this path in the jail. */
+    const char *grant_at; /* NULL: nothing */
+    int grant_fd;
+    bool grant_writable;
 };
 
 /* What the words behind a verb are. */

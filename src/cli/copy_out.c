@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,12 +20,32 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/message.h"
+#include "cli/out_path.h"
 #include "home/tree.h"
 
 #define DEPTH_MAX 256
 #define TOLD_MAX 20 /* lines about what was left out */
 #define TRIES 16
 #define RENAME_FLAG_NOREPLACE 1
+#define STAGE_PREFIX ".brig-cp-"
+#define STAGE_FILES "files"
+/* Only the owner of a directory can give it this mode: a directory that somebody else has renamed to
+ * the name of a stage is not taken for one that was left. */
+#define STAGE_MODE 01700
+
+struct file_id {
+    dev_t device;
+    ino_t inode;
+};
+
+/* A symbolic link of the stage that leads to something in it. */
+struct link {
+    char *path;               /* of the link, in the stage */
+    char *target;             /* what it leads to, in the stage and free of links */
+    struct file_id found;     /* that */
+    struct file_id directory; /* of the link */
+    bool done;                /* placed, or told why not */
+};
 
 /* One walk through the stage. */
 struct walk {
@@ -33,7 +54,19 @@ struct walk {
     size_t left;
     int (*visit)(struct walk *walk, int directory, const char *name, const struct stat *info,
                  struct brig_error *err);
+    struct link *links;
+    size_t link_count;
 };
+
+static struct file_id id_of(const struct stat *info)
+{
+    return (struct file_id){info->st_dev, info->st_ino};
+}
+
+static bool is_same(struct file_id one, struct file_id other)
+{
+    return one.device == other.device && one.inode == other.inode;
+}
 
 static bool is_dots(const char *name)
 {
@@ -45,42 +78,98 @@ static int open_directory(int above, const char *name)
     return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* Opens a path of which no component is a link; "" is the directory itself. */
+static int open_plain(int directory, const char *path, int flags)
+{
+    autoclose int at = openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (at >= 0 && *path) {
+        char name[PATH_COMPONENT_MAX + 1];
+        size_t length = strcspn(path, "/");
+        if (length > PATH_COMPONENT_MAX)
+            return -1;
+        memcpy(name, path, length);
+        name[length] = '\0';
+        path += length + (path[length] == '/');
+        int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        (void)close(at);
+        at = next;
+    }
+    return flags & O_PATH || at < 0 ? take_fd(&at) : openat(at, ".", flags | O_CLOEXEC);
+}
+
 /* ---- the stage ---- */
 
-int copy_out_begin(const char *above, struct copy_out *ret_copy, struct brig_error *err)
+/* By the descriptor: the name may be something else by now, which stays unless it is empty. */
+static int remove_private(int above, int private, const char *name, struct brig_error *err)
 {
-    struct stat info, made_info;
-    struct copy_out copy = {.above = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC), .stage = -1};
-    autoclose int opened = copy.above;
-    if (opened < 0 || fstat(opened, &info) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(above).text);
-    int made = -1;
-    for (int i = 0; i < TRIES && made < 0; i++) {
-        unsigned long long number = 0;
-        if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-            break;
-        (void)snprintf(copy.name, sizeof copy.name, ".brig-cp-%012llx", number & 0xffffffffffff);
-        made = mkdirat(opened, copy.name, 0700);
-        if (made < 0 && errno != EEXIST)
-            break;
-    }
-    if (made < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to '%s'", str_shown(above).text);
-    copy.stage = open_directory(opened, copy.name);
-    /* What root copies for itself belongs to whoever has the directory. */
-    if (copy.stage < 0 || fstat(copy.stage, &made_info) < 0 ||
-        (made_info.st_uid == 0 && info.st_uid != 0 &&
-         fchown(copy.stage, info.st_uid, info.st_gid) < 0)) {
-        int failed = errno;
-        (void)unlinkat(opened, copy.name, AT_REMOVEDIR);
-        if (copy.stage >= 0)
-            (void)close(copy.stage);
-        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot use '%s/%s'", str_shown(above).text,
-                         copy.name);
-    }
-    (void)take_fd(&opened);
-    *ret_copy = copy;
+    int status = tree_empty(private, err);
+    if (status == 0 && unlinkat(above, name, AT_REMOVEDIR) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot remove '%s'", name);
+    return status;
+}
+
+/* Makes a directory under a name that nobody can have prepared, and locks it: 0, 1 if another copy
+ * took it for one that was left, or -errno. */
+static int make_private(struct copy_out *copy)
+{
+    unsigned long long number = 0;
+    struct stat info;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return -errno;
+    (void)snprintf(copy->name, sizeof copy->name, STAGE_PREFIX "%012llx", number & 0xffffffffffff);
+    if (mkdirat(copy->above, copy->name, STAGE_MODE) < 0)
+        return errno == EEXIST ? 1 : -errno;
+    autoclose int fd = open_directory(copy->above, copy->name);
+    if (fd < 0)
+        return errno == ENOENT ? 1 : -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &info) < 0 || info.st_nlink == 0)
+        return 1;
+    copy->private = take_fd(&fd);
     return 0;
+}
+
+/* Removes what copies that were killed have left beside this one. */
+static void remove_left(const struct copy_out *copy)
+{
+    struct stat mine, info;
+    int listed = openat(copy->above, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = listed < 0 ? NULL : fdopendir(listed);
+    if (!dir || fstat(copy->private, &mine) < 0)
+        return;
+    for (const struct dirent *item; (item = readdir(dir));) {
+        if (!str_starts_with(item->d_name, STAGE_PREFIX))
+            continue;
+        autoclose int fd = open_directory(copy->above, item->d_name);
+        if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == mine.st_uid &&
+            (info.st_mode & (S_ISUID | 01777)) == STAGE_MODE && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            (void)remove_private(copy->above, fd, item->d_name, NULL);
+    }
+}
+
+int copy_out_begin(int above, struct copy_out *ret_copy, struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1] = "";
+    struct copy_out copy = {.above = above, .private = -1, .stage = -1};
+    int status = 1;
+    for (int i = 0; i < TRIES && status == 1; i++)
+        status = make_private(&copy);
+    if (status == 0) {
+        if (mkdirat(copy.private, STAGE_FILES, 0700) == 0)
+            copy.stage = open_directory(copy.private, STAGE_FILES);
+        status = copy.stage < 0 ? -errno : 0;
+    }
+    if (status == 0) {
+        remove_left(&copy);
+        *ret_copy = copy;
+        return 0;
+    }
+    if (copy.private >= 0) {
+        (void)remove_private(above, copy.private, copy.name, NULL);
+        (void)close(copy.private);
+    }
+    (void)out_path_of(above, path);
+    return brig_fail(err, BRIG_E_SYSTEM, status < 0 ? -status : EEXIST, "cannot write to '%s'",
+                     str_shown(path).text);
 }
 
 /* ---- walking ---- */
@@ -168,73 +257,153 @@ static int visit_file(struct walk *walk, int directory, const char *name, const 
     return drop(walk, directory, name, err);
 }
 
+/* Where in the stage an open file is. */
+static char *name_in_stage(const struct walk *walk, int fd)
+{
+    char path[PATH_LENGTH_MAX + 1], stage[PATH_LENGTH_MAX + 1];
+    if (out_path_of(fd, path) < 0 || out_path_of(walk->copy->stage, stage) < 0)
+        return NULL;
+    size_t length = strlen(stage);
+    return strncmp(path, stage, length) == 0 && path[length] == '/' ? strdup(path + length + 1)
+                                                                    : NULL;
+}
+
+static int add_link(struct walk *walk, struct link link, struct brig_error *err)
+{
+    struct link *links = reallocarray(walk->links, walk->link_count + 1, sizeof *links);
+    if (links)
+        walk->links = links;
+    link.path = strdup(walk->path);
+    if (!links || !link.path) {
+        free(link.path);
+        free(link.target);
+        return brig_fail_nomem(err);
+    }
+    links[walk->link_count++] = link;
+    return 0;
+}
+
 /* A link may stay if it leads to something that was copied with it. Where that is decides the kernel,
  * which leaves the stage neither by "..", nor by an absolute link, nor by one on the way. */
 static int visit_link(struct walk *walk, int directory, const char *name, const struct stat *info,
                       struct brig_error *err)
 {
     char target[PATH_LENGTH_MAX + 1];
-    struct stat found, stage;
+    struct stat found, above;
     autoclose int fd = -1;
     if (!S_ISLNK(info->st_mode))
         return 0;
     int status = path_open_beneath(walk->copy->stage, walk->path, O_PATH, 0, &fd, NULL);
-    if (status == 0 && fstat(fd, &found) == 0 && fstat(walk->copy->stage, &stage) == 0 &&
-        (found.st_ino != stage.st_ino || found.st_dev != stage.st_dev))
-        return 0;
+    char *place = status == 0 ? name_in_stage(walk, fd) : NULL;
+    if (place && fstat(fd, &found) == 0 && fstat(directory, &above) == 0)
+        return add_link(
+            walk,
+            (struct link){.target = place, .found = id_of(&found), .directory = id_of(&above)},
+            err);
+    free(place);
     ssize_t length = readlinkat(directory, name, target, sizeof target - 1);
     target[length > 0 ? length : 0] = '\0';
     leave_out(walk, "is a link to '%s', which is not part of the copy", str_shown(target).text);
     return drop(walk, directory, name, err);
 }
 
+/* The directory of a link, "" at the top, and its name. */
+static const char *split(const char *path, char ret_directory[static PATH_LENGTH_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    memcpy(ret_directory, path, length);
+    ret_directory[length] = '\0';
+    return slash ? slash + 1 : path;
+}
+
+/* Lets entries of a directory of the copy be changed, whatever its mode, and leaves no trace of it. */
+static void unlock_directory(int fd, const struct stat *info)
+{
+    if ((info->st_mode & 0300) != 0300)
+        (void)fchmod(fd, (info->st_mode | 0300) & 07777);
+}
+
+static void lock_directory(int fd, const struct stat *info)
+{
+    if ((info->st_mode & 0300) != 0300)
+        (void)fchmod(fd, info->st_mode & 07777);
+    (void)futimens(fd, (const struct timespec[]){info->st_atim, info->st_mtim});
+}
+
+/* Takes the links out of the stage: it is placed without them. Each is called by its number then. */
+static int set_links_aside(struct walk *walk, struct brig_error *err)
+{
+    for (size_t i = 0; i < walk->link_count; i++) {
+        char above[PATH_LENGTH_MAX + 1], number[32];
+        struct stat info;
+        const char *name = split(walk->links[i].path, above);
+        (void)snprintf(number, sizeof number, "%zu", i);
+        autoclose int fd = open_plain(walk->copy->stage, above, O_RDONLY | O_DIRECTORY);
+        if (fd < 0 || fstat(fd, &info) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read what was copied, '%s'",
+                             str_shown(above).text);
+        unlock_directory(fd, &info);
+        int moved = renameat(fd, name, walk->copy->private, number) < 0 ? errno : 0;
+        lock_directory(fd, &info);
+        if (moved != 0)
+            return brig_fail(err, BRIG_E_SYSTEM, moved, "cannot move '%s' of what was copied",
+                             str_shown(walk->links[i].path).text);
+    }
+    return 0;
+}
+
 static int check(struct walk *walk, struct brig_error *err)
 {
+    /* cp -a gives it the mode of what it copies. */
+    (void)fchmod(walk->copy->stage, 0700);
     walk->visit = visit_file;
     int status = walk_stage(walk, err);
     if (status < 0)
         return status;
     walk->visit = visit_link;
-    return walk_stage(walk, err);
+    status = walk_stage(walk, err);
+    return status < 0 ? status : set_links_aside(walk, err);
 }
 
 /* ---- into place ---- */
 
-/* Gives it the same name in another directory; -EEXIST if that is taken and must not be. */
-static int rename_to(int from, const char *name, int to, bool replace)
+/* Moves it to another directory; -EEXIST if the name is taken there and must not be. */
+static int rename_to(int from, const char *old, int to, const char *name, bool replace)
 {
     struct stat info;
     if (replace)
-        return renameat(from, name, to, name) == 0 ? 0 : -errno;
+        return renameat(from, old, to, name) == 0 ? 0 : -errno;
     /* By number: musl has no function for it. */
-    if (syscall(SYS_renameat2, from, name, to, name, RENAME_FLAG_NOREPLACE) == 0)
+    if (syscall(SYS_renameat2, from, old, to, name, RENAME_FLAG_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not know the flag */
         return -errno;
     if (fstatat(to, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
         return -EEXIST;
-    return renameat(from, name, to, name) == 0 ? 0 : -errno;
+    return renameat(from, old, to, name) == 0 ? 0 : -errno;
 }
 
 /* To move a directory elsewhere one must be able to write to it. */
-static int move(int from, const char *name, int to, const struct stat *info, bool replace)
+static int move(int from, const char *old, int to, const char *name, const struct stat *info,
+                bool replace)
 {
-    int result = rename_to(from, name, to, replace);
+    int result = rename_to(from, old, to, name, replace);
     if (result != -EACCES || !S_ISDIR(info->st_mode))
         return result;
-    autoclose int fd = open_directory(from, name);
+    autoclose int fd = open_directory(from, old);
     if (fd < 0 || fchmod(fd, (info->st_mode | 0700) & 07777) < 0)
         return -EACCES;
-    result = rename_to(from, name, to, replace);
+    result = rename_to(from, old, to, name, replace);
     (void)fchmod(fd, info->st_mode & 07777);
     return result;
 }
 
 static int place_all(struct walk *walk, int from, int to, int depth, struct brig_error *err);
 
-/* The name is taken. */
-static int merge(struct walk *walk, int from, const char *name, int to, const struct stat *info,
-                 int depth, struct brig_error *err)
+/* The name is taken: 1 if it was left out. */
+static int merge(struct walk *walk, int from, const char *old, int to, const char *name,
+                 const struct stat *info, int depth, struct brig_error *err)
 {
     struct stat there;
     if (fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
@@ -243,27 +412,44 @@ static int merge(struct walk *walk, int from, const char *name, int to, const st
     if (strcmp(name, ".git") == 0) {
         leave_out(walk, "is there already, and a repository's hooks and settings could come with "
                         "it. Copy it to another place, or remove that one first");
-        return 0;
+        return 1;
     }
     if (S_ISDIR(info->st_mode) && S_ISDIR(there.st_mode)) {
         autoclose int below = open_directory(to, name);
-        int source = open_directory(from, name);
+        int source = open_directory(from, old);
         if (below >= 0 && source >= 0)
             return place_all(walk, source, below, depth + 1, err); /* NOLINT(misc-no-recursion) */
         if (source >= 0)
             (void)close(source);
     } else if (!S_ISDIR(info->st_mode) && !S_ISDIR(there.st_mode)) {
-        errno = -move(from, name, to, info, true);
+        errno = -move(from, old, to, name, info, true);
         if (errno == 0)
             return 0;
     } else {
         errno = S_ISDIR(there.st_mode) ? EISDIR : ENOTDIR;
     }
     leave_out(walk, "cannot be put in the place of what is there: %s", strerror(errno));
-    return 0;
+    return 1;
 }
 
-/* Takes `from` over. The stage was walked once: it is not deeper than that walk allows. */
+/* 1 if it was left out. */
+static int place_one(struct walk *walk, int from, const char *old, int to, const char *name,
+                     int depth, struct brig_error *err)
+{
+    struct stat info;
+    if (fstatat(from, old, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    int result = move(from, old, to, name, &info, false);
+    if (result == -EEXIST)
+        /* NOLINTNEXTLINE(misc-no-recursion): bounded */
+        return merge(walk, from, old, to, name, &info, depth, err);
+    if (result < 0)
+        leave_out(walk, "cannot be put into place: %s", strerror(-result));
+    return result < 0;
+}
+
+/* Takes `from` over. The stage was walked once: it is not deeper than that walk allows. Afterwards only
+ * directories that were merged are left in it, which is_placed() relies on. */
 static int place_all(struct walk *walk, int from, int to, int depth, struct brig_error *err)
 {
     autodir DIR *dir = fdopendir(from);
@@ -274,35 +460,124 @@ static int place_all(struct walk *walk, int from, int to, int depth, struct brig
     size_t length = strlen(walk->path);
     int status = 0;
     for (const struct dirent *item; status == 0 && (item = readdir(dir));) {
-        struct stat info;
-        if (is_dots(item->d_name) ||
-            fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        if (is_dots(item->d_name))
             continue;
         (void)snprintf(walk->path + length, sizeof walk->path - length, "%s%s", length ? "/" : "",
                        item->d_name);
-        int result = move(dirfd(dir), item->d_name, to, &info, false);
-        if (result == -EEXIST)
-            /* NOLINTNEXTLINE(misc-no-recursion): bounded */
-            status = merge(walk, dirfd(dir), item->d_name, to, &info, depth, err);
-        else if (result < 0)
-            leave_out(walk, "cannot be put into place: %s", strerror(-result));
+        /* NOLINTNEXTLINE(misc-no-recursion): bounded */
+        status = place_one(walk, dirfd(dir), item->d_name, to, item->d_name, depth, err);
+        if (status == 1)
+            status = tree_remove(dirfd(dir), item->d_name, err);
         walk->path[length] = '\0';
     }
     return status;
 }
 
+/* ---- links, last of all ---- */
+
+/* Whether something of the stage, which was this file, is at the same path in the destination now: it
+ * was moved there, or is a directory that was merged with the one there. No link is followed. */
+static bool is_placed(const struct walk *walk, const char *path, struct file_id id,
+                      struct file_id *ret_there)
+{
+    struct stat there, rest;
+    autoclose int fd = open_plain(walk->copy->above, path, O_PATH);
+    if (fd < 0 || fstat(fd, &there) < 0)
+        return false;
+    *ret_there = id_of(&there);
+    if (is_same(*ret_there, id))
+        return true;
+    autoclose int merged = open_plain(walk->copy->stage, path, O_PATH);
+    return S_ISDIR(there.st_mode) && merged >= 0 && fstat(merged, &rest) == 0 &&
+           S_ISDIR(rest.st_mode) && is_same(id_of(&rest), id);
+}
+
+/* Whether a link in this directory would lead, in the destination, to the file that it led to in the
+ * stage: by what was placed, and not by a link that was there before. */
+static bool leads_there(const struct walk *walk, const char *above, const char *number,
+                        const struct link *link)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    autostr struct str path = {0};
+    struct stat found;
+    struct file_id there;
+    autoclose int fd = -1;
+    ssize_t length = readlinkat(walk->copy->private, number, target, sizeof target - 1);
+    if (length <= 0 || !is_placed(walk, link->target, link->found, &there))
+        return false;
+    target[length] = '\0';
+    str_appendf(&path, "%s%s%s", above, *above ? "/" : "", target);
+    return !path.failed &&
+           path_open_beneath(walk->copy->above, path.data, O_PATH, 0, &fd, NULL) == 0 &&
+           fstat(fd, &found) == 0 && is_same(id_of(&found), there);
+}
+
+/* 1 if it is done with, 0 if something on its way is not there yet. */
+static int place_link(struct walk *walk, size_t index, struct brig_error *err)
+{
+    const struct link *link = &walk->links[index];
+    char above[PATH_LENGTH_MAX + 1], number[32];
+    const char *name = split(link->path, above);
+    struct file_id there;
+    struct stat info;
+    (void)snprintf(number, sizeof number, "%zu", index);
+    if (!is_placed(walk, above, link->directory, &there) || !leads_there(walk, above, number, link))
+        return 0;
+    autoclose int fd = open_plain(walk->copy->above, above, O_RDONLY | O_DIRECTORY);
+    if (fd < 0 || fstat(fd, &info) < 0 || !is_same(id_of(&info), there))
+        return 0;
+    bool ours = is_same(there, link->directory);
+    (void)snprintf(walk->path, sizeof walk->path, "%s", link->path);
+    if (ours)
+        unlock_directory(fd, &info);
+    int status = place_one(walk, walk->copy->private, number, fd, name, 0, err);
+    if (ours)
+        lock_directory(fd, &info);
+    return status < 0 ? status : 1;
+}
+
+/* One link may lead through another: as long as one can be placed, more may follow. */
+static int place_links(struct walk *walk, struct brig_error *err)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < walk->link_count; i++) {
+            int status = walk->links[i].done ? 0 : place_link(walk, i, err);
+            if (status < 0)
+                return status;
+            walk->links[i].done |= status == 1;
+            again = again || status == 1;
+        }
+    }
+    for (size_t i = 0; i < walk->link_count; i++) {
+        if (walk->links[i].done)
+            continue;
+        (void)snprintf(walk->path, sizeof walk->path, "%s", walk->links[i].path);
+        leave_out(walk, "is a link to '%s', which this copy has not put there",
+                  str_shown(walk->links[i].target).text);
+    }
+    return 0;
+}
+
 int copy_out_end(struct copy_out *copy, bool place, size_t *ret_left, struct brig_error *err)
 {
-    autoclose int above = take_fd(&copy->above);
-    autoclose int stage = copy->stage;
-    struct walk walk = {.copy = copy};
+    autoclose int private = take_fd(&copy->private);
+    autoclose int stage = take_fd(&copy->stage);
+    const struct copy_out used = {.above = copy->above, .private = private, .stage = stage};
+    struct walk walk = {.copy = &used};
     int status = place ? check(&walk, err) : 0;
     if (status == 0 && place)
-        status = place_all(&walk, open_directory(stage, "."), above, 0, err);
+        status = place_all(&walk, open_directory(stage, "."), copy->above, 0, err);
+    if (status == 0)
+        status = place_links(&walk, err);
     if (walk.left > TOLD_MAX)
         message_warning("not copied: %zu more", walk.left - TOLD_MAX);
     *ret_left = walk.left;
-    int removed = tree_remove(above, copy->name, status < 0 ? NULL : err);
-    copy->stage = -1;
+    for (size_t i = 0; i < walk.link_count; i++) {
+        free(walk.links[i].path);
+        free(walk.links[i].target);
+    }
+    free(walk.links);
+    int removed = remove_private(copy->above, private, copy->name, status < 0 ? NULL : err);
     return status < 0 ? status : removed;
 }

@@ -160,19 +160,6 @@ int jails_find(const char *storage, const char *name, uid_t uid, struct jail_inf
 
 /* ---- the end of one ---- */
 
-/* Empties a directory, for one that a link leads to. */
-static int empty(int directory, struct brig_error *err)
-{
-    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    int status = 0;
-    const struct dirent *item;
-    while (dir && status == 0 && (item = readdir(dir)))
-        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
-            status = tree_remove(directory, item->d_name, err);
-    return status;
-}
-
 static int remove_part(int storage, const char *name, const char *part, struct brig_error *err)
 {
     char file[HOME_NAME_MAX + 16];
@@ -185,7 +172,7 @@ static int remove_part(int storage, const char *name, const char *part, struct b
     if (target >= 0) {
         int status = strcmp(part, "changes") == 0 ? storage_remove_work(target, name, err) : 0;
         if (status == 0)
-            status = empty(target, err);
+            status = tree_empty(target, err);
         if (status < 0)
             return status;
     }

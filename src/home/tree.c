@@ -155,3 +155,15 @@ int tree_remove(int directory, const char *name, struct brig_error *err)
     }
     return result < 0 ? brig_fail(err, BRIG_E_SYSTEM, -result, "cannot remove '%s'", name) : 0;
 }
+
+int tree_empty(int directory, struct brig_error *err)
+{
+    int fd = open_directory(directory, ".");
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int status = 0;
+    const struct dirent *item;
+    while (dir && status == 0 && (item = readdir(dir)))
+        if (!is_dots(item->d_name))
+            status = tree_remove(directory, item->d_name, err);
+    return status;
+}

@@ -13,3 +13,5 @@ uint64_t tree_size(int directory);
 /* Removes name in directory with everything below it, however deep, following no link and leaving
  * the filesystem nowhere. What is not there is removed already. */
 int tree_remove(int directory, const char *name, struct brig_error *err);
+/* The same for everything in a directory, which stays. */
+int tree_empty(int directory, struct brig_error *err);

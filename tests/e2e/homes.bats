@@ -9,6 +9,11 @@ load lib
 
 setup() {
     jails_setup
+    if lib_is_root; then
+        ROOT_COPIES=$(mktemp -d "${BRIG_SCRATCH:-/var/lib}/brigtest.XXXXXXXX")
+        chmod 0755 "$ROOT_COPIES"
+        LIB_SCRATCHES="$LIB_SCRATCHES $ROOT_COPIES"
+    fi
 }
 
 teardown() {
@@ -494,12 +499,19 @@ is_held_no_more() {
     output_has "no jail 'verbs'"
 }
 
+# copies_of WHO: a new directory to copy to. Root copies to no directory of another user.
+copies_of() {
+    case $1 in
+    root) mktemp -d "$ROOT_COPIES/copies.XXXXXX" ;;
+    *) run_as_user mktemp -d "$SCRATCH/copies.XXXXXX" ;;
+    esac
+}
+
 @test "cp brings no link out that leads elsewhere, and says so" {
-    local who name
+    local who name to
     for who in $(everyone root); do
         jail "$who" "links-$who"
-        mkdir -m 0777 "$who"
-        [ "$who" = root ] || chown "$LIB_USER" "$who"
+        to=$(copies_of "$who")
         echo secret >"$SCRATCH/secret"
         must by "$who" -m bare -j "links-$who" -D -- sh -c "
             mkdir -p ~/good/sub ~/good/shut ~/bad/sub && cd ~/good && echo one >file && ln file twin
@@ -509,33 +521,181 @@ is_held_no_more() {
             ln -s /etc sub/etc; ln -s sub/etc/passwd through; ln -s nothing dangling; ln -s x/../../../../secret later
             mkfifo fifo; ln -s $SCRATCH/secret ~/notes; ln -s file ~/bad-top"
         # The twin: links that stay in the tree come along.
-        must by "$who" cp "links-$who:good" "$who/good"
-        [ "$(cat "$who/good/chain" "$who/good/sub/up" "$who/good/inside/file")" = $'one\none\ntwo' ]
-        [ "$(stat -c %h "$who/good/twin")" = 2 ]
-        [ "$(stat -c %a "$who/good/shut")" = 555 ]
-        must_exit 1 by "$who" cp "links-$who:bad" "$who"
+        must by "$who" cp "links-$who:good" "$to/good"
+        [ "$(cat "$to/good/chain" "$to/good/sub/up" "$to/good/inside/file")" = $'one\none\ntwo' ]
+        [ "$(stat -c %h "$to/good/twin")" = 2 ]
+        [ "$(stat -c %a "$to/good/shut")" = 555 ]
+        must_exit 1 by "$who" cp "links-$who:bad" "$to"
         for name in absolute up top loop sub/etc through dangling later fifo; do
             output_has "not copied: 'bad/$name' is a "
-            [ ! -e "$who/bad/$name" ]
-            [ ! -L "$who/bad/$name" ]
+            [ ! -e "$to/bad/$name" ]
+            [ ! -L "$to/bad/$name" ]
         done
         output_has "'bad/absolute' is a link to '$SCRATCH/secret', which is not part of the copy"
-        [ "$(cat "$who/bad/inside")" = one ]
+        [ "$(cat "$to/bad/inside")" = one ]
         # Not by itself either, nor where the name would lead to a file that is there.
-        must_exit 1 by "$who" cp "links-$who:notes" "$who"
-        [ ! -L "$who/notes" ]
-        must_exit 1 by "$who" cp "links-$who:bad-top" "$who"
-        [ ! -L "$who/bad-top" ]
-        [ -z "$(find "$who" -name '.brig-cp-*')" ]
+        must_exit 1 by "$who" cp "links-$who:notes" "$to"
+        [ ! -L "$to/notes" ]
+        must_exit 1 by "$who" cp "links-$who:bad-top" "$to"
+        [ ! -L "$to/bad-top" ]
+        [ -z "$(find "$to" -name '.brig-cp-*')" ]
         [ "$(cat "$SCRATCH/secret")" = secret ]
-        [ "$(stat -c %U "$who/good/file")" = "$(stat -c %U "$who")" ]
+        [ "$(stat -c %U "$to/good/file")" = "$(stat -c %U "$to")" ]
+    done
+}
+
+@test "cp refuses a path through a link that a jail may have made" {
+    local who
+    run_as_user sh -c 'mkdir ../outside && echo secret >../outside/file'
+    for who in $(everyone); do
+        jail "$who" "paths-$who"
+        must by "$who" -m bare -j "paths-$who" -d "$PWD" -- sh -c "
+            echo planted >~/file; cd '$PWD' && ln -sfn ../outside/file file && ln -sfn ../outside results && ln -sfn ../outside/new new"
+        must_exit 125 by "$who" cp "paths-$who:file" file
+        output_has "leads through the symbolic link '$PWD/file', which a program in a jail may have made"
+        output_has "name the path that it leads to"
+        must_exit 125 by "$who" cp "paths-$who:file" results/
+        must_exit 125 by "$who" cp "paths-$who:file" results
+        must_exit 125 by "$who" cp "paths-$who:file" results/file
+        must_exit 125 by "$who" cp "paths-$who:file" new
+        # Nor is what such a link leads to copied into a jail.
+        must_exit 125 by "$who" cp file "paths-$who:stolen"
+        must_exit 125 by "$who" cp results/file "paths-$who:stolen"
+        must_exit 1 by "$who" -m bare -j "paths-$who" -D -- sh -c 'test -e ~/stolen'
+        [ "$(ls ../outside)" = file ]
+        [ "$(cat ../outside/file)" = secret ]
+        # The twins: the real paths, and a link of the user's own in the home directory.
+        run_as_user ln -sfn "$SCRATCH/outside" "$HOME_OF_USER/.brig-own-link"
+        run_as_user ln -sfn "$SCRATCH/outside/named" "$HOME_OF_USER/.brig-own-file"
+        run_as_user touch ../outside/named
+        must by "$who" cp "paths-$who:file" ../outside/real
+        must by "$who" cp "paths-$who:file" "$HOME_OF_USER/.brig-own-link/linked"
+        must by "$who" cp "paths-$who:file" "$HOME_OF_USER/.brig-own-file"
+        [ "$(cat ../outside/real ../outside/linked ../outside/named)" = $'planted\nplanted\nplanted' ]
+        [ -L "$HOME_OF_USER/.brig-own-file" ]
+        must by "$who" cp "$HOME_OF_USER/.brig-own-link/file" "paths-$who:given"
+        must by "$who" -m bare -j "paths-$who" -D -- sh -c 'cat ~/given'
+        [ "$output" = secret ]
+        run_as_user rm ../outside/real ../outside/linked ../outside/named "$HOME_OF_USER/.brig-own-link" "$HOME_OF_USER/.brig-own-file"
+        rm file results new
+    done
+}
+
+@test "cp as root writes to no directory of another user" {
+    lib_is_root || cannot "only root"
+    jail root foreign
+    must by root -m bare -j foreign -D -- sh -c 'echo data >~/file'
+    run_as_user mkdir theirs
+    must_exit 125 by root cp foreign:file theirs
+    output_has "you are root, and '$PWD/theirs' belongs to another user"
+    output_has "such as /root"
+    [ -z "$(ls -A theirs)" ]
+    # The twin.
+    must by root cp foreign:file "$ROOT_COPIES/file"
+    [ "$(cat "$ROOT_COPIES/file")" = data ]
+    [ "$(stat -c %U "$ROOT_COPIES/file")" = root ]
+}
+
+@test "cp writes to the directory that it has made, also if another takes its name" {
+    local who to victim try swapper
+    for who in $(everyone root); do
+        jail "$who" "swap-$who"
+        must by "$who" -m bare -j "swap-$who" -D -- sh -c 'mkdir ~/tree && echo data >~/tree/file'
+        to=$(copies_of "$who") victim=$(copies_of "$who")
+        # Who can write there, as a program in a jail can, and does.
+        chmod 0777 "$to"
+        for try in 1 2 3 4 5; do
+            run_as_user python3 -c '
+import os, sys, time
+to, victim = sys.argv[1:]
+end = time.monotonic() + 60
+print("up", flush=True)
+while time.monotonic() < end:
+    for name in os.listdir(to):
+        if name.startswith(".brig-cp-"):
+            os.rename(f"{to}/{name}", f"{to}/moved")
+            os.symlink(victim, f"{to}/{name}")
+            sys.exit()
+sys.exit(1)' "$to" "$victim" >up 3>&- &
+            swapper=$!
+            await grep -q up up
+            run by "$who" cp "swap-$who:tree/." "$to"
+            wait "$swapper"
+            [ -z "$(find "$victim" -mindepth 1)" ]
+            find "$to" -mindepth 1 -delete
+            rm up
+        done
+        # The twin.
+        must by "$who" cp "swap-$who:tree/." "$to"
+        [ "$(ls -A "$to")" = file ]
+    done
+}
+
+@test "cp removes what a killed cp has left, and nothing else of that name" {
+    local who to
+    for who in $(everyone root); do
+        jail "$who" "left-$who"
+        must by "$who" -m bare -j "left-$who" -D -- sh -c 'echo data >~/file'
+        to=$(copies_of "$who")
+        mkdir -p "$to/.brig-cp-000000000001/files/deep" "$to/.brig-cp-000000000002" "$to/.brig-cp-000000000003/files" "$to/elsewhere"
+        touch "$to/.brig-cp-000000000002/kept" "$to/elsewhere/kept"
+        chmod 1700 "$to/.brig-cp-000000000001" "$to/.brig-cp-000000000003"
+        ln -s ../../elsewhere "$to/.brig-cp-000000000001/files/link"
+        ln -s elsewhere "$to/.brig-cp-000000000004"
+        chown -Rh --reference="$to" "$to"
+        # The third is in use.
+        exec 8<"$to/.brig-cp-000000000003"
+        flock -n 8
+        must by "$who" cp "left-$who:file" "$to" 8<&-
+        exec 8<&-
+        [ ! -e "$to/.brig-cp-000000000001" ]
+        [ -e "$to/.brig-cp-000000000002/kept" ]
+        [ -e "$to/.brig-cp-000000000003/files" ]
+        [ -L "$to/.brig-cp-000000000004" ]
+        [ -e "$to/elsewhere/kept" ]
+        [ "$(cat "$to/file")" = data ]
+    done
+}
+
+@test "cp places a link only if what it leads to was placed" {
+    local who to
+    for who in $(everyone root); do
+        jail "$who" "last-$who"
+        to=$(copies_of "$who")
+        must by "$who" -m bare -j "last-$who" -D -- sh -c '
+            mkdir -p ~/tree/keys ~/tree/.git/hooks ~/tree/sub ~/tree/shut && cd ~/tree && echo data | tee keys/authorized .git/hooks/pre-commit sub/file clash >/dev/null
+            ln -s keys/authorized notes; ln -s keys more; ln -s more/authorized chain; ln -s .git/hooks hooks; ln -s clash clashed
+            ln -s sub good; ln -s good/file good-chain; ln -s ../hooks sub/hooks; ln -s ../sub/file shut/link; chmod 555 shut'
+        # The host has a link where the copy has a directory, a repository, and a directory in place of a file.
+        mkdir -p "$to/real" "$to/tree/.git/hooks" "$to/tree/clash"
+        ln -s ../real "$to/tree/keys"
+        echo host >"$to/real/authorized"
+        chown -Rh --reference="$to" "$to"
+        must_exit 1 by "$who" cp "last-$who:tree" "$to"
+        for name in notes more chain hooks clashed sub/hooks; do
+            output_has "not copied: 'tree/$name' is a link to"
+            [ ! -L "$to/tree/$name" ]
+        done
+        [ "$(cat "$to/real/authorized")" = host ]
+        [ "$(cat "$to/tree/good/file" "$to/tree/good-chain" "$to/tree/shut/link")" = $'data\ndata\ndata' ]
+        [ "$(stat -c %a "$to/tree/shut")" = 555 ]
+        # The twin: all of it where nothing is, and again over that.
+        chmod 755 "$to/tree/shut"
+        rm -r "$to/tree"
+        must by "$who" cp "last-$who:tree" "$to"
+        must_exit 1 by "$who" cp "last-$who:tree" "$to"
+        output_has "'tree/.git' is there already"
+        for name in notes more/authorized chain clashed good-chain; do
+            [ "$(cat "$to/tree/$name")" = data ]
+        done
+        chmod 755 "$to/tree/shut"
     done
 }
 
 @test "cp merges with what is there, and leaves a repository alone" {
     jail user merge
     must run_as_user "$BRIG" -m bare -j merge -D -- sh -c 'mkdir -p ~/tree/sub ~/tree/.git/hooks ~/tree/clash && cd ~/tree && echo new | tee file sub/file .git/hooks/post-checkout >/dev/null'
-    run_as_user sh -c 'mkdir -p tree/sub tree/.git && echo old | tee tree/file tree/sub/own tree/clash target >/dev/null && ln -s file tree/own && ln -s target link'
+    run_as_user sh -c 'mkdir -p tree/sub tree/.git && echo old | tee tree/file tree/sub/own tree/clash >/dev/null && ln -s file tree/own'
     must_exit 1 run_as_user "$BRIG" cp merge:tree .
     output_has "'tree/.git' is there already"
     output_has "'tree/clash' cannot be put in the place of what is there"
@@ -543,10 +703,6 @@ is_held_no_more() {
     [ -f tree/clash ]
     [ "$(readlink tree/own)" = file ]
     [ "$(cat tree/file tree/sub/file tree/sub/own)" = $'new\nnew\nold' ]
-    # A link of one's own to a file names the file.
-    must run_as_user "$BRIG" cp merge:tree/file link
-    [ "$(readlink link)" = target ]
-    [ "$(cat target)" = new ]
     # What cp cannot do is its status.
     must_exit 1 run_as_user "$BRIG" cp merge:nothing x
     must_exit 125 run_as_user "$BRIG" cp merge:tree no/such/directory
