@@ -17,9 +17,10 @@
 
 #define ACCEPT_AT_ONCE 64
 #define REST_MS 100
-/* A job that ends waits half a second for the broker. */
+/* At the end of a job: how long connections may stay open, and how long the job may take to read the
+ * last events. The job waits for LAST_WORDS_MS in jail/door/door.c, which is longer. */
 #define FINISH_MS 300
-#define DRAIN_MS 100
+#define DRAIN_MS 1500
 /* Descriptors that are not connections': sockets, pipes, c-ares', libcurl's, queries. */
 #define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 2 * RELAY_PIPES_MAX + 256)
 #define FDS_OF_CONNECTION 3

@@ -24,8 +24,9 @@
 #include "jail/walls/unenforced.h"
 #include "policy/policy.h"
 
-/* How long the broker may take for its last words. */
-#define LAST_WORDS_MS 500
+/* How long the broker may take to report its last events. It closes the socket after them, so only a
+ * busy machine or a broker that hangs takes this long. */
+#define LAST_WORDS_MS 2000
 #define PUBLISH_BACKLOG 128
 /* A jail can have a broker tell much: so many are heard before others have their turn. */
 #define EVENTS_AT_ONCE 64
