@@ -22,6 +22,7 @@
 #include "cli/worktree.h"
 #include "policy/policy.h"
 
+#define RULE_ORIGIN "protected"
 #define REPOSITORIES_MAX 128 /* of submodules, looked at for one working directory */
 #define EMPTY_LINKS_MAX 64   /* submodules without one, whose .git is held */
 
@@ -285,23 +286,23 @@ bool protect_is_wanted(const struct settings *settings)
     return false;
 }
 
-/* The mounts of a jail with a name have been put before the rules, once it is joined. */
-static size_t count_mounts(const struct brig_policy *policy)
+/* Where the rules begin now: mounts may have been put before them, and masks removed. */
+static size_t find_first_rule(const struct brig_policy *policy)
 {
-    size_t count = 0;
-    while (count < policy->grant_count && policy->grants[count].fd >= 0)
-        count++;
-    return count;
+    size_t first = 0;
+    while (first < policy->grant_count && strcmp(policy->grants[first].origin, RULE_ORIGIN) != 0)
+        first++;
+    return first;
 }
 
 /* What nobody could make is in no danger, and its rules may be about nothing. */
 static void excuse_impossible(const struct protect *protect)
 {
-    struct policy_grant *rules = protect->policy->grants + count_mounts(protect->policy);
+    struct policy_grant *rules = protect->policy->grants + find_first_rule(protect->policy);
     for (size_t i = 0; i < protect->held.count; i++) {
         const struct placeholder *item = &protect->held.items[i];
         for (size_t j = 0; j < item->rule_count && item->state == PLACEHOLDER_IMPOSSIBLE; j++)
-            rules[item->first_rule + j].flags |= BRIG_GRANT_OPTIONAL;
+            rules[item->first_rule - protect->first_rule + j].flags |= BRIG_GRANT_OPTIONAL;
     }
 }
 
@@ -346,7 +347,8 @@ int protect_apply(struct settings *settings, const struct identity *identity, in
     if (status == 0)
         status = find_roots(&scan, identity, err);
     if (status == 0)
-        status = brig_policy_origin(policy, "protected", err);
+        status = brig_policy_origin(policy, RULE_ORIGIN, err);
+    ret_protect->first_rule = policy->grant_count;
     if (status == 0 && !settings->dry_run)
         placeholders_begin(&ret_protect->held, journal_dir);
     for (size_t i = 0; i < scan.root_count && status == 0 && !settings->no_protect; i++)

@@ -26,6 +26,7 @@ struct protect {
     struct placeholders held;
     struct protect_seen *seen;
     size_t seen_count;
+    size_t first_rule;               /* where the rules began when they were added */
     struct brig_policy *policy;      /* of the settings, and */
     const struct identity *identity; /* with whose rights names are taken up */
 };

@@ -485,6 +485,7 @@ has_stopped() {
     if ! await has_ended "$WAITER"; then
         ps -e -o pid,ppid,pgid,stat,wchan:24,args --forest
         grep -hE '^(Pid|Sig|Shd)' "/proc/$JOB/status"
+        kill -KILL "$JOB" # bats would wait for it
         return 1
     fi >&2
     wait "$WAITER" || STATUS=$?

@@ -298,12 +298,14 @@ static bool under_filter(void)
     return false;
 }
 
-/* By the name of pid 1: it says no more than which remedy is named. */
+/* By the name of pid 1, which decides only what remedy is named. Until init has named itself, newer kernels
+ * name it after the file it was executed from. */
 static bool in_jail(void)
 {
     char line[32];
     autofile FILE *file = fopen("/proc/1/comm", "re");
-    return file && fgets(line, sizeof line, file) && strcmp(line, "brig-init\n") == 0;
+    return file && fgets(line, sizeof line, file) &&
+           (strcmp(line, "brig-init\n") == 0 || strcmp(line, "memfd:brig-init\n") == 0);
 }
 
 static const struct userns_gate *find_gate(void)
