@@ -29,8 +29,8 @@
 #define RENAME_FLAG_NOREPLACE 1
 #define STAGE_PREFIX ".brig-cp-"
 #define STAGE_FILES "files"
-/* Only the owner of a directory can give it this mode: a directory that somebody else has renamed to
- * the name of a stage is not taken for one that was left. */
+/* Only a directory's owner can set its mode: a directory that another user renamed to the name of a stage
+ * is not removed as a leftover. */
 #define STAGE_MODE 01700
 
 struct file_id {
@@ -108,8 +108,8 @@ static int remove_private(int above, int private, const char *name, struct brig_
     return status;
 }
 
-/* Makes a directory under a name that nobody can have prepared, and locks it: 0, 1 if another copy
- * took it for one that was left, or -errno. */
+/* Creates a directory with a random name and locks it. Returns 0; 1 to try again, if the name exists or
+ * another copy removed the directory as a leftover; or -errno. */
 static int make_private(struct copy_out *copy)
 {
     unsigned long long number = 0;
