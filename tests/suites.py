@@ -69,7 +69,7 @@ SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_wa
 # They read bytes that somebody else wrote: run with the sanitizers each time, the others in make test-all.
 READ_BYTES = """test_call test_cgroup_text test_client_hello test_client_parts test_conf test_dns test_entry test_environment
     test_http test_json test_mountinfo test_net_address test_net_rules test_options test_parse test_policy test_policy_net
-    test_result test_scanning test_server_execution test_server_message test_server_mutated test_server_request
+    test_result test_server_execution test_server_message test_server_mutated test_server_request
     test_server_spool test_socks test_str test_users""".split()
 # They ask the kernel for something that it may refuse to a user.
 ASK_KERNEL = """test_broker_confine test_call test_call_hostile test_call_many test_call_told test_call_whole

@@ -4,12 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -297,8 +295,7 @@ static int write_text(int fd, const char *name, const char *text, struct brig_er
 /* Where the filesystem cannot rename without replacing, a second name is given instead. */
 static int publish(int dir_fd, const char *from, const char *to)
 {
-    /* Not in every libc. */
-    if (syscall(SYS_renameat2, dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
+    if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;

@@ -12,7 +12,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -26,7 +25,6 @@
 #define DEPTH_MAX 256
 #define TOLD_MAX 20 /* lines about what was left out */
 #define TRIES 16
-#define RENAME_FLAG_NOREPLACE 1
 #define STAGE_PREFIX ".brig-cp-"
 #define STAGE_FILES "files"
 /* Only a directory's owner can set its mode: a directory that another user renamed to the name of a stage
@@ -374,8 +372,7 @@ static int rename_to(int from, const char *old, int to, const char *name, bool r
     struct stat info;
     if (replace)
         return renameat(from, old, to, name) == 0 ? 0 : -errno;
-    /* By number: musl has no function for it. */
-    if (syscall(SYS_renameat2, from, old, to, name, RENAME_FLAG_NOREPLACE) == 0)
+    if (renameat2(from, old, to, name, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not know the flag */
         return -errno;

@@ -17,7 +17,7 @@ enum message_type {
     MESSAGE_TLS,      /* front: certificate and key anew: PEM, NUL, PEM */
     MESSAGE_LOG,      /* front: the access log anew; with an fd */
     /* every role → keeper */
-    MESSAGE_READY,   /* set up and confined; bytes: a line for the log, may be empty */
+    MESSAGE_READY,   /* confined and able to serve; bytes: a line for the log, may be empty */
     MESSAGE_WARNING, /* bytes: a line for the log */
     /* front → warden */
     MESSAGE_EXECUTE, /* an execution_request without an id; tag chosen by the front */

@@ -7,7 +7,7 @@ struct brig_error;
 struct server_config;
 
 /* Runs until it is told to drain, or its keeper is gone. The config is shared, read-only; `listener` is
- * the front's listening socket. Each role confines itself, sends MESSAGE_READY and then serves; peers
+ * the front's listening socket. Each role confines itself, sends MESSAGE_READY once it can serve; peers
  * arrive as MESSAGE_PEER on the control channel, also anew, when one of them was restarted. Returns 0
  * or a brig_code; the keeper reports the error. */
 typedef int role_main(const struct server_config *config, struct channel *control, int listener,

@@ -10,7 +10,7 @@ setup() {
     scratch_make user
     tree=$SCRATCH/tree
     mkdir -p "$tree/tools" "$tree/src/x" "$SCRATCH/pc"
-    cp "${BRIG_CLONE:-$LIB_ROOT}"/tools/{build,list-sources,link-musl} "$tree/tools/"
+    cp "${BRIG_CLONE:-$LIB_ROOT}"/tools/{build,list-sources} "$tree/tools/"
     echo 'int main(void) { return 0; }' >"$tree/src/x/main.c"
     cat >"$tree/meson.build" <<'END'
 project('x', 'c')

@@ -186,6 +186,10 @@ static void without_peers(void)
     send_done(message.tag);
     answer_has(waiting, "\"output\":\"fine\"", "and is answered");
     answer_has(ask("GET", "/health", ""), "200 OK", "then all is well");
+    automessage struct message ready = {.fd = -1};
+    (void)channel_send(peers[ROLE_WARDEN], MESSAGE_RUNTIMES, 0, "{}", 2, NULL);
+    tap_ok(hear(control, MESSAGE_READY, &ready), "it is ready when it knows what can be run");
+    answer_has(ask("GET", "/runtimes", ""), "200 OK", "and says that");
 }
 
 static void lost_warden(void)
@@ -406,8 +410,6 @@ int main(void)
     config.sandbox.max_concurrent = PLACES;
     config.security.rate_limit_rps = 0;
     start_front();
-    automessage struct message ready = {.fd = -1};
-    tap_ok(hear(control, MESSAGE_READY, &ready), "the front begins");
     without_peers();
     works("a run");
     lost_warden();

@@ -115,7 +115,6 @@ static int place_fds(const struct plan *plan, const int copies[PLAN_FD_MAX])
     return 0;
 }
 
-/* musl has no struct rlimit64 any more; on the machines we know, this is the same. */
 _Static_assert(sizeof(struct rlimit) == 2 * sizeof(uint64_t), "prlimit64 takes 64-bit limits");
 
 int child_set_rlimits(const struct plan *plan)

@@ -173,8 +173,6 @@ int front_main(const struct server_config *config, struct channel *control, int 
     front->now_ms = clock_now_ms();
     int result = set_up(front, err);
     if (result == 0)
-        result = channel_send(control, MESSAGE_READY, 0, NULL, 0, err);
-    if (result == 0)
         result = loop_run(front, err);
     tear_down(front);
     return result;

@@ -32,7 +32,11 @@ static void take_json(struct str *kept, const struct message *message)
 
 static void take_runtimes(struct front *front, const struct message *message)
 {
+    bool first = front->runtimes.length == 0;
     take_json(&front->runtimes, message);
+    /* Now every page can be answered, GET /runtimes too. */
+    if (first)
+        (void)channel_send(front->control, MESSAGE_READY, 0, NULL, 0, NULL);
 }
 
 static void take_store(struct front *front, const struct message *message)
