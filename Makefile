@@ -24,7 +24,7 @@ check: setup-test ## after every change: golden and unit tests, a jail in every 
 	@tests/run check
 
 # Virtual machines and Debian roots are only for root: without it these tests are skipped.
-test: setup-test ## before every push: check, end to end, bindings, escapes, sanitizers, quick lint, a virtual machine, fresh roots
+test: setup-test ## before every push: check, end to end, bindings, escapes, quick lint, a virtual machine, fresh roots
 	@[ "$$(id -u)" -ne 0 ] || tools/setup vm
 	@tests/run test
 

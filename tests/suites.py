@@ -66,11 +66,6 @@ def build(name, targets):
 # Each takes more than a few seconds of CPU time.
 SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_warden test_zygote test_template
     test_server_recorder test_server_store test_cgroup test_call_hostile""".split()
-# They read bytes that somebody else wrote: run with the sanitizers each time, the others in make test-all.
-READ_BYTES = """test_call test_cgroup_text test_client_hello test_client_parts test_conf test_dns test_entry test_environment
-    test_http test_json test_mountinfo test_net_address test_net_rules test_options test_parse test_policy test_policy_net
-    test_result test_server_execution test_server_message test_server_mutated test_server_request
-    test_server_spool test_socks test_str test_users""".split()
 # They ask the kernel for something that it may refuse to a user.
 ASK_KERNEL = """test_broker_confine test_call test_call_hostile test_call_many test_call_told test_call_whole
     test_landlock test_path test_private test_probe test_seccomp test_server_agent test_server_hostile
@@ -95,7 +90,7 @@ def unit_suites():
         slow = name in SLOW_UNITS
         yield Suite(f"unit/{name}", [program], groups if slow else ("check", *groups), **alone)
         sanitized = f"tests/unit/{name}"
-        yield Suite(f"asan/{name}", [f"build-asan/{sanitized}"], groups if name in READ_BYTES else seldom,
+        yield Suite(f"asan/{name}", [f"build-asan/{sanitized}"], seldom,
                     needs=("build-asan",), target=sanitized, variables={"BUILD_DIR": "build-asan"}, **alone)
         if name in ASK_KERNEL or name.startswith("test_job"):
             yield Suite(f"user/{name}", [program], seldom if slow else groups, who="user", tmp_on_disk=True)
