@@ -3,6 +3,7 @@
 #include "cli/grant_check.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/path.h"
@@ -84,6 +85,22 @@ int grant_check_own(const struct sightings *sightings, const char *directory,
                              "'%s' is in '%s', which is brig's own and never granted. Use -D if "
                              "it is the working directory, and brig cp for the files of a jail",
                              str_shown(grant->source).text, str_shown(directory).text);
+    }
+    return 0;
+}
+
+int grant_check_secret(const struct sightings *sightings, const struct settings_secret *secret,
+                       struct brig_error *err)
+{
+    for (size_t i = 0; i < sightings->grant_count; i++) {
+        const char *source = sightings->grants[i].source;
+        struct stat info;
+        if (stat(source, &info) == 0 && info.st_dev == secret->dev && info.st_ino == secret->ino)
+            return brig_fail(
+                err, BRIG_E_INVALID, 0,
+                "'%s' cannot be granted: an injected credential comes from it, so it is "
+                "hidden in the jail. Remove the grant, or the inject rule [%s]",
+                str_shown(source).text, str_shown(secret->origin).text);
     }
     return 0;
 }

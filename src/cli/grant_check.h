@@ -6,6 +6,7 @@
 
 struct masks;
 struct settings;
+struct settings_secret;
 struct sightings;
 
 /* Refuses to grant something masked, or the home itself, that only a symbolic link leads to, which a
@@ -16,3 +17,7 @@ int grant_check(const struct settings *settings, const struct masks *masks,
 /* Refuses to grant what is in a directory of brig's own, given without links. */
 int grant_check_own(const struct sightings *sightings, const char *directory,
                     struct brig_error *err);
+
+/* Refuses to grant exactly a file that a credential comes from, by whatever name. */
+int grant_check_secret(const struct sightings *sightings, const struct settings_secret *secret,
+                       struct brig_error *err);

@@ -33,6 +33,8 @@
 
 #define OWN_MAX 64
 #define OWN_ORIGIN "brig's own"
+/* For a user without a home directory: nothing is below it. */
+#define NO_HOME "/nonexistent"
 
 /* Directories of brig's, and what its parts link to: never visible in a jail. */
 struct own {
@@ -187,6 +189,20 @@ static int refuse_own(const struct own *own, const struct sightings *sightings,
     }
     for (size_t i = 0; i < own->elsewhere_count && status == 0; i++)
         status = grant_check_own(sightings, own->elsewhere[i], err);
+    return status;
+}
+
+/* The files that credentials come from. Last of all: of two rules for one place the later wins. */
+static int hide_secrets(const struct settings *settings, const struct sightings *sightings,
+                        struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < settings->secret_count && status == 0; i++) {
+        const struct settings_secret *secret = &settings->secrets[i];
+        status = grant_check_secret(sightings, secret, err);
+        if (status == 0)
+            status = sightings_hide_secret(sightings, secret->path, secret->origin, err);
+    }
     return status;
 }
 
@@ -463,10 +479,12 @@ static int settle_grants(struct brig_policy *policy, const char *home, struct br
     return status;
 }
 
-/* Whether there is anything of the host's in which something could be hidden. */
-static bool shows_host(const struct brig_policy *policy)
+/* Whether there is anything of the host's in which something could be hidden. The directories of the system, which
+ * every view has, may hold the file of a credential. */
+static bool shows_host(const struct settings *settings)
 {
-    return policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST;
+    const struct brig_policy *policy = settings->policy;
+    return policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST || settings->secret_count > 0;
 }
 
 static int check_grants(const struct settings *settings, const struct hidden *hidden,
@@ -489,14 +507,17 @@ static int hide(const struct settings *settings, const char *home, bool links,
     int status = masks_resolve(settings, &hidden->masks, err);
     if (status == 0)
         status = settle_grants(policy, home, err);
+    if (status < 0 || (!home && settings->secret_count == 0))
+        return status;
+    status = sightings_init(&hidden->sightings, policy, home ? home : NO_HOME, err);
+    if (status == 0)
+        status = hide_secrets(settings, &hidden->sightings, err);
     if (status < 0 || !home)
         return status;
-    status = sightings_init(&hidden->sightings, policy, home, err);
-    if (status == 0)
-        status = sightings_keep_masks(&hidden->sightings, SETTINGS_BUILT_IN, err);
+    status = sightings_keep_masks(&hidden->sightings, SETTINGS_BUILT_IN, err);
     if (status == 0)
         status = check_grants(settings, hidden, err);
-    if (status == 0 && shows_host(policy)) {
+    if (status == 0 && shows_host(settings)) {
         status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
         if (status == 0)
             status = masks_apply_late(settings, &hidden->sightings, err);
@@ -641,7 +662,7 @@ int home_foresee(const struct settings *settings, const struct identity *identit
     if (kept && identity->host_home)
         status = settle_identity(policy, identity, &owner, err);
     /* A run hides nothing where nothing of the host is seen. */
-    if (status == 0 && (!plan || kept || shows_host(policy)))
+    if (status == 0 && (!plan || kept || shows_host(settings)))
         status = hide_as_user(settings, identity, true, &hidden, err);
     if (status < 0 || !plan)
         return status;
@@ -722,7 +743,7 @@ static int enter(const struct settings *settings, const struct identity *identit
     /* A late answer must not be taken for another; join() calls again, and says why. */
     if (source.lost)
         (void)close(take_fd(&called));
-    if (status == 0 && (kept || shows_host(policy)))
+    if (status == 0 && (kept || shows_host(settings)))
         status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);
     policy->file = script_file(settings);

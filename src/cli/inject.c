@@ -238,6 +238,60 @@ void inject_done(struct inject_spec *spec)
     *spec = (struct inject_spec){0};
 }
 
+/* ---- the files that a command names ---- */
+
+#define COMMAND_ENDS "\n;|&(`" /* a program stands after these */
+#define WORD_ENDS " \t<>)" COMMAND_ENDS
+#define PART_ENDS WORD_ENDS "\"'=:,@"
+
+/* Takes the word at words->rest; false if it is empty or too long. */
+static bool take_word(struct inject_words *words)
+{
+    const char *ends = words->whole ? WORD_ENDS : PART_ENDS;
+    size_t length = 0;
+    char quote = '\0';
+    const char *at = words->rest;
+    for (; *at; at++) {
+        if (quote && *at == quote) {
+            quote = '\0';
+            continue;
+        }
+        if (!quote && words->whole && (*at == '"' || *at == '\'')) {
+            quote = *at;
+            continue;
+        }
+        if (!quote && strchr(ends, *at))
+            break;
+        if (*at == '\\' && quote != '\'' && at[1])
+            at++;
+        if (length < sizeof words->text)
+            words->text[length++] = *at;
+    }
+    words->rest = at;
+    if (length == 0 || length == sizeof words->text)
+        return false;
+    words->text[length] = '\0';
+    return true;
+}
+
+bool inject_next_word(struct inject_words *words)
+{
+    const char *ends = words->whole ? WORD_ENDS : PART_ENDS;
+    for (;;) {
+        for (; *words->rest && strchr(ends, *words->rest); words->rest++)
+            if (strchr(COMMAND_ENDS, *words->rest))
+                words->inner = false;
+        if (!*words->rest)
+            return false;
+        bool taken = take_word(words);
+        words->program = !words->inner;
+        /* Variables may be set before the program. */
+        words->inner = words->inner || !taken || !strchr(words->text, '=');
+        if (taken)
+            return true;
+    }
+}
+
 /* ---- telling the policy ---- */
 
 int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_value,
@@ -326,6 +380,8 @@ static int apply_one(struct settings *settings, const struct settings_inject *as
         status = inject_dress(&spec, secret, &value, err);
     if (status == 0)
         status = inject_add_to_policy(settings->policy, &spec, value, err);
+    if (status == 0)
+        status = inject_note_files(settings, &spec, identity, asked->origin, err);
     policy_free_secret(secret);
     policy_free_secret(value);
     inject_done(&spec);

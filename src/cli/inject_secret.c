@@ -58,16 +58,23 @@ static int read_all(int fd, const char *what, char **ret_secret, struct brig_err
                      POLICY_SECRET_MAX, str_shown(what).text);
 }
 
-static int from_file(const char *path, const struct identity *identity, char **ret_secret,
-                     struct brig_error *err)
+bool inject_file_path(const struct inject_spec *spec, const struct identity *identity,
+                      char path[static PATH_LENGTH_MAX + 1])
+{
+    bool at_home = str_starts_with(spec->where, "~/") && identity->host_home;
+    return str_fill(path, PATH_LENGTH_MAX + 1, at_home ? identity->host_home : "",
+                    spec->where + at_home);
+}
+
+static int from_file(const struct inject_spec *spec, const struct identity *identity,
+                     char **ret_secret, struct brig_error *err)
 {
     char full[PATH_LENGTH_MAX + 1];
-    bool at_home = str_starts_with(path, "~/") && identity->host_home;
-    (void)snprintf(full, sizeof full, "%s%s", at_home ? identity->host_home : "",
-                   at_home ? path + 1 : path);
+    const char *path = spec->where;
+    bool fits = inject_file_path(spec, identity, full);
     identity_enter(identity);
-    autoclose int fd = open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    int failed = errno;
+    autoclose int fd = fits ? open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+    int failed = fits ? errno : ENAMETOOLONG;
     identity_leave(identity);
     if (fd < 0)
         return brig_fail(err, BRIG_E_INVALID, failed, "cannot read the secret in '%s'",
@@ -137,7 +144,7 @@ int inject_read_secret(const struct inject_spec *spec, const struct identity *id
     case INJECT_ENV:
         return from_variable(spec->where, ret_secret, err);
     case INJECT_FILE:
-        return from_file(spec->where, identity, ret_secret, err);
+        return from_file(spec, identity, ret_secret, err);
     case INJECT_FD:
         return from_number(spec->where, ret_secret, err);
     case INJECT_COMMAND:

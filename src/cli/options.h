@@ -136,7 +136,12 @@
       "could read it in more than one way. Short forms: @anthropic, @openai, @github, "            \
       "@npm, "                                                                                     \
       "@pypi, "                                                                                    \
-      "each with a SOURCE behind it if it is not in the usual variable.")                          \
+      "each with a SOURCE behind it if it is not in the usual variable. "                          \
+      "The file of file: is hidden in the jail, by every name and whatever other rules show, and " \
+      "cannot be granted. So are the file of ca= and the files that the line of cmd: names, the "  \
+      "program included, unless everybody can read them in a directory of the system such as "     \
+      "/usr or /etc. Not hidden are hard links to them, and files that a program reads without "   \
+      "being told their names.")                                                                   \
     X(PROXY_ENV, 0, "proxy-env", NULL, NONE, NETWORK, "set HTTP_PROXY and its kind inside",        \
       "For programs that find names only through a proxy. Nothing else needs it.")                 \
     X(NET_LOG, 0, "net-log", "FILE|FD", FILE, NETWORK,                                             \

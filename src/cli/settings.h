@@ -3,6 +3,8 @@
  * it. Pure: the directories are given, and nothing of the system is asked. */
 #pragma once
 
+#include <sys/types.h>
+
 #include <brig/brig.h>
 
 struct option_use;
@@ -20,6 +22,7 @@ struct option_use;
 #define SETTINGS_PROGRAMS_MAX 64
 #define SETTINGS_UNPROTECT_MAX 1024
 #define SETTINGS_INJECTS_MAX 16
+#define SETTINGS_SECRETS_MAX 64
 
 /* A mask in the home directory, or what takes one back. Rules hold in their order: of several that
  * match a path, the last decides. */
@@ -50,6 +53,14 @@ struct settings_programs {
 struct settings_inject {
     char *text;
     char *origin;
+};
+
+/* A file that a credential comes from, which is hidden in the jail. */
+struct settings_secret {
+    char *path; /* absolute, without links */
+    char *origin;
+    dev_t dev;
+    ino_t ino;
 };
 
 /* What of the desktop session can be let in. */
@@ -113,6 +124,8 @@ struct settings {
     char *allow_typed; /* the last --allow of the command line, or NULL; owned */
     struct settings_inject injects[SETTINGS_INJECTS_MAX];
     size_t inject_count;
+    struct settings_secret secrets[SETTINGS_SECRETS_MAX]; /* by inject_apply(); owned */
+    size_t secret_count;
     char *net_log; /* a path or a number; owned, or NULL */
 
     bool nocwd;
@@ -171,6 +184,9 @@ int settings_apply_all(struct settings *settings, int argc, char *const *argv,
 int settings_hide_outside(struct settings *settings, struct brig_error *err);
 /* The built-in masks, those included, and environment filters. */
 int settings_apply_defaults(struct settings *settings, struct brig_error *err);
+
+/* Hides a file of the home directory, named relative to it, whatever earlier rules show. */
+int settings_hide_in_home(struct settings *settings, const char *path, struct brig_error *err);
 
 /* Fails if this cannot be the name of a jail. */
 int settings_check_jail(const char *name, struct brig_error *err);

@@ -346,6 +346,11 @@ int settings_set_unmask(struct settings *settings, const struct setter *setter, 
     return 0;
 }
 
+int settings_hide_in_home(struct settings *settings, const char *path, struct brig_error *err)
+{
+    return add_mask(settings, path, false, BRIG_GRANT_OPTIONAL, err);
+}
+
 /* ---- Defaults ---- */
 
 #define MASK_BYTES 16 /* of a default mask, on average and with its NUL */

@@ -120,6 +120,11 @@ void settings_net_done(struct settings *settings)
         free(settings->injects[i].origin);
     }
     settings->inject_count = 0;
+    for (size_t i = 0; i < settings->secret_count; i++) {
+        free(settings->secrets[i].path);
+        free(settings->secrets[i].origin);
+    }
+    settings->secret_count = 0;
     free(take_ptr(&settings->allow_typed));
     free(take_ptr(&settings->net_log));
 }

@@ -167,13 +167,29 @@ void sightings_done(struct sightings *sightings)
 
 /* ---- hiding ---- */
 
-static int add_mask(struct brig_policy *policy, const char *path, const char *origin,
-                    struct brig_error *err)
+struct concealing {
+    const struct sightings *sightings;
+    const char *origin;
+    bool secret; /* no other rule shows it, see sightings_hide_secret() */
+};
+
+/* A rule of the policy shows what an earlier mask hides: a secret needs a mask after it. */
+static bool is_masked(const struct brig_policy *policy, const char *path, bool secret)
 {
-    for (size_t i = 0; i < policy->grant_count; i++)
-        if (policy->grants[i].access == BRIG_MASK && strcmp(policy->grants[i].dest, path) == 0)
-            return 0;
-    int status = brig_policy_origin(policy, origin, err);
+    for (size_t i = policy->grant_count; i-- > 0;) {
+        bool mask = policy->grants[i].access == BRIG_MASK;
+        if ((mask || secret) && strcmp(policy->grants[i].dest, path) == 0)
+            return mask;
+    }
+    return false;
+}
+
+static int add_mask(const struct concealing *hiding, const char *path, struct brig_error *err)
+{
+    struct brig_policy *policy = hiding->sightings->policy;
+    if (is_masked(policy, path, hiding->secret))
+        return 0;
+    int status = brig_policy_origin(policy, hiding->origin, err);
     if (status < 0)
         return status;
     status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
@@ -210,10 +226,16 @@ static bool is_in_home(const struct sightings *sightings, const char *path)
     return path_is_beneath(sightings->home, path) || path_is_beneath(sightings->real_home, path);
 }
 
-struct concealing {
-    const struct sightings *sightings;
-    const char *origin;
-};
+/* By its own name, and by the one in a root directory that holds it. */
+static int hide_secret_name(const struct concealing *hiding, const char *path,
+                            struct brig_error *err)
+{
+    const struct brig_policy *policy = hiding->sightings->policy;
+    autofree char *root = policy->view == BRIG_VIEW_ROOT ? realpath(policy->root_path, NULL) : NULL;
+    const char *rest = root ? rest_below(root, path) : NULL;
+    int status = add_mask(hiding, path, err);
+    return status == 0 && rest ? add_mask(hiding, rest, err) : status;
+}
 
 /* One name: inside of each grant that has it, and else in the host's tree. */
 static int hide_name(void *context, const char *path, struct brig_error *err)
@@ -232,18 +254,20 @@ static int hide_name(void *context, const char *path, struct brig_error *err)
         bool whole = strcmp(grant->source, path) == 0;
         granted = granted || rest || whole;
         if (rest && join_path(grant->source, rest, name))
-            status = add_mask(policy, name, hiding->origin, err);
+            status = add_mask(hiding, name, err);
     }
+    if (status == 0 && hiding->secret)
+        return hide_secret_name(hiding, path, err);
     if (status < 0 || granted || policy->view != BRIG_VIEW_HOST ||
         (!sightings->home_shows && is_in_home(sightings, path)) || !is_worth_hiding(path))
         return status;
-    return add_mask(policy, path, hiding->origin, err);
+    return add_mask(hiding, path, err);
 }
 
 int sightings_hide(const struct sightings *sightings, const char *path, const char *origin,
                    struct brig_error *err)
 {
-    struct concealing hiding = {sightings, origin};
+    struct concealing hiding = {sightings, origin, false};
     char real[PATH_LENGTH_MAX + 1];
     int status = hide_name(&hiding, path, err);
     const char *rest = rest_below(sightings->home, path);
@@ -254,6 +278,14 @@ int sightings_hide(const struct sightings *sightings, const char *path, const ch
     if (status == 0 && (sightings->twins || !rest))
         status = sightings_each_twin(sightings, moved ? real : path, hide_name, &hiding, err);
     return status;
+}
+
+int sightings_hide_secret(const struct sightings *sightings, const char *path, const char *origin,
+                          struct brig_error *err)
+{
+    struct concealing hiding = {sightings, origin, true};
+    int status = hide_name(&hiding, path, err);
+    return status < 0 ? status : sightings_each_twin(sightings, path, hide_name, &hiding, err);
 }
 
 static bool is_mask_of(const struct policy_grant *grant, const char *origin)
@@ -299,12 +331,12 @@ static int hide_twin(void *context, const char *path, struct brig_error *err)
     for (size_t i = 0; i < sightings->grant_count; i++)
         if (strcmp(sightings->grants[i].source, path) == 0)
             return 0;
-    return is_in_home(sightings, path) ? 0 : add_mask(sightings->policy, path, hiding->origin, err);
+    return is_in_home(sightings, path) ? 0 : add_mask(hiding, path, err);
 }
 
 int sightings_hide_home(const struct sightings *sightings, struct brig_error *err)
 {
-    struct concealing hiding = {sightings, "another mount of the home directory"};
+    struct concealing hiding = {sightings, "another mount of the home directory", false};
     if (!sightings->twins || sightings->home_shows ||
         (sightings->policy->view != BRIG_VIEW_HOST && sightings->grant_count == 0))
         return 0;

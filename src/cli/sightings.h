@@ -36,6 +36,11 @@ void sightings_done(struct sightings *sightings);
 int sightings_hide(const struct sightings *sightings, const char *path, const char *origin,
                    struct brig_error *err);
 
+/* The same for a file that no rule may show: in every view, in the home too, and after all rules so far. The path
+ * is without links. */
+int sightings_hide_secret(const struct sightings *sightings, const char *path, const char *origin,
+                          struct brig_error *err);
+
 /* Adds the other names of what the masks of an origin hide. Where the jail's root is made for it, removes
  * the masks of that origin that no grant shows. */
 int sightings_keep_masks(const struct sightings *sightings, const char *origin,

@@ -555,10 +555,10 @@ inject() {
         --result "$SCRATCH/result" \
         --inject "api.example x-api-key=file:$SCRATCH/key url=API_URL ca=$WORLD/cert.pem" -- sh -c '
             curl -sSf "$API_URL/" > /dev/null || exit 1
-            rm '"$SCRATCH/key"'
             grep -rl from-a-fil[e] /proc/[0-9]*/environ /proc/[0-9]*/cmdline /tmp /run /etc '"$SCRATCH"' && exit 2
             exit 0'
     output_lacks from-a-file
+    rm "$SCRATCH/key"
     run grep -r from-a-file "$SCRATCH"
     [ "$status" -eq 1 ]
     must_exit 125 jail user --net allow --inject "api.example x-api-key=env:NOT_SET" -- true

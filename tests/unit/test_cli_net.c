@@ -89,6 +89,87 @@ static void test_bad_inject(void)
         refused(inject_parse(rows[i].text, &spec, &err), rows[i].why, rows[i].text);
 }
 
+/* The words of a line, each with a star before it if it is a program. */
+static void words_are(const char *line, bool whole, const char *wanted)
+{
+    struct inject_words words = {.rest = line, .whole = whole};
+    autostr struct str found = {0};
+    while (inject_next_word(&words))
+        str_appendf(&found, "%s%s%s", found.length ? " " : "", words.program ? "*" : "",
+                    words.text);
+    tap_is_str(found.data ? found.data : "", wanted, "the words of: %s", line);
+}
+
+static void test_words(void)
+{
+    words_are("", true, "");
+    words_are("  \t", true, "");
+    words_are("pass show a", true, "*pass show a");
+    words_are("cat<~/a|head -n1;b&&c", true, "*cat ~/a *head -n1 *b *c");
+    words_are("x $(get \"my key\") `old`", true, "*x $ *get my key *old");
+    words_are("A=1 B='2 3' get k", true, "*A=1 *B=2 3 *get k");
+    words_are("cat a\\ b 'c\\d' \"e\\\"f\"", true, "*cat a b c\\d e\"f");
+    words_are("cat 'unfinished a", true, "*cat unfinished a");
+    words_are("cat '' x\\", true, "*cat x\\");
+    words_are("sh -c 'cat /a' --key=/b @/c", false, "*sh -c cat /a --key /b /c");
+    char line[2 * PATH_LENGTH_MAX];
+    memset(line, 'a', sizeof line);
+    struct inject_words words = {.rest = line};
+    line[PATH_LENGTH_MAX] = '\0';
+    tap_ok(inject_next_word(&words) && strlen(words.text) == PATH_LENGTH_MAX,
+           "a word as long as a path is taken");
+    memcpy(line + PATH_LENGTH_MAX, "a b", sizeof "a b");
+    words = (struct inject_words){.rest = line};
+    tap_ok(inject_next_word(&words) && strcmp(words.text, "b") == 0, "a longer one is passed over");
+}
+
+/* A line that names so many files. */
+static void names_files(const char *directory, int count, struct str *line)
+{
+    str_append(line, "a.example h=cmd:cat");
+    for (int i = 0; i < count; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "%s/%d", directory, i);
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        if (fd < 0 || close(fd) < 0)
+            tap_bail("cannot make a file");
+        str_appendf(line, " %s", path);
+    }
+}
+
+static int note_files(int count, size_t *ret_noted)
+{
+    char directory[] = "/tmp/test_cli_net.XXXXXX";
+    autostr struct str line = {0};
+    struct settings settings;
+    struct inject_spec spec;
+    const struct identity identity = {.host_uid = (uid_t)-1, .host_gid = (gid_t)-1};
+    if (!mkdtemp(directory) || settings_init(&settings, BRIG_MODE_SEALED, "/", &err) < 0)
+        tap_bail("cannot begin");
+    names_files(directory, count, &line);
+    if (inject_parse(line.data, &spec, &err) < 0)
+        tap_bail("%s", err.message);
+    int status = inject_note_files(&settings, &spec, &identity, "test", &err);
+    *ret_noted = settings.secret_count;
+    inject_done(&spec);
+    settings_done(&settings);
+    for (int i = 0; i < count; i++) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "%s/%d", directory, i);
+        (void)unlink(path);
+    }
+    (void)rmdir(directory);
+    return status;
+}
+
+static void test_files(void)
+{
+    size_t noted;
+    tap_is_int(note_files(SETTINGS_SECRETS_MAX, &noted), 0, "the files that a command names");
+    tap_is_int((int)noted, SETTINGS_SECRETS_MAX, "are noted once each, and not the program");
+    refused(note_files(SETTINGS_SECRETS_MAX + 1, &noted), "too many files", "one more");
+}
+
 static char *value_of(const char *text, const char *secret)
 {
     struct inject_spec spec;
@@ -361,6 +442,8 @@ int main(void)
 {
     test_inject();
     test_bad_inject();
+    test_words();
+    test_files();
     test_values();
     test_sources();
     test_proxy();
