@@ -215,7 +215,9 @@ static int add_item(const struct config_key *key, void *base, struct arena *aren
 int config_value_set(const struct config_key *key, void *base, struct arena *arena,
                      const char *text, struct brig_error *err)
 {
-    int result = key->check && text[0] ? key->check(text, err) : 0;
+    /* An empty text leaves a value out, but it is an item of a list. */
+    bool given = text[0] || key->type == CONFIG_LIST;
+    int result = key->check && given ? key->check(text, err) : 0;
     if (result == 0 && key->type == CONFIG_PATH && text[0])
         result = config_check_path(text, err);
     if (result < 0)

@@ -181,6 +181,9 @@ static void test_refusals(void)
     check_refused("database:\n  store: sqlite\n  dsn: host=x\n", "f.yaml:2: ", "f.yaml:3");
     check_refused("tls:\n  enabled: true\n", "f.yaml:2: ", "tls.cert_file is missing");
     check_refused("security:\n  allowed_keys: [short]\n", "f.yaml:2: ", "8 to 512");
+    check_refused("security:\n  allowed_keys: [\"\"]\n", "f.yaml:2: ", "this one has 0");
+    check_refused("sandbox:\n  allowed_workdir_roots: ['']\n", "f.yaml:2: ", "absolute");
+    check_refused("security:\n  trusted_proxies: ['']\n", "f.yaml:2: ", "''");
     check_refused("security:\n  allowed_keys: [\"sha256:12\"]\n", "f.yaml:2: ", "64 hexadecimal");
     check_refused("security:\n  trusted_proxies: [nowhere]\n", "f.yaml:2: ", "'nowhere'");
     check_refused("server:\n  listen: 8080\n", "f.yaml:2: ", "HOST:PORT");
