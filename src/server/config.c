@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -244,6 +245,17 @@ int config_parse(const char *name, const void *text, size_t length, struct serve
 {
     int result = config_yaml_read(name, text, length, ret, err);
     return result < 0 ? result : config_finish(ret, err);
+}
+
+const struct config_list *config_workdir_roots(const struct server_config *config,
+                                               const char *domain)
+{
+    const struct config_list *keys = &config->security.allowed_keys;
+    for (size_t i = 0; i < keys->count && *domain; i++)
+        if (config->security.key_roots[i] &&
+            strncasecmp(keys->items[i] + strlen(CONFIG_HASH_PREFIX), domain, strlen(domain)) == 0)
+            return config->security.key_roots[i];
+    return &config->sandbox.allowed_workdir_roots;
 }
 
 void config_done(struct server_config *config)

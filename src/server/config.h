@@ -77,8 +77,10 @@ struct server_config {
     } database;
     struct {
         uint64_t rate_limit_rps, rate_limit_burst;
-        uint64_t max_executions_per_key;    /* running or waiting; 0: no limit */
-        struct config_list allowed_keys;    /* each "sha256:HEX" once config_finish() was here */
+        uint64_t max_executions_per_key; /* running or waiting; 0: no limit */
+        struct config_list allowed_keys; /* each "sha256:HEX" once config_finish() was here */
+        /* Of each key the directories for its work_dir; NULL: sandbox.allowed_workdir_roots. */
+        const struct config_list *key_roots[CONFIG_LIST_MAX];
         struct config_list trusted_proxies; /* addresses or ranges */
         bool detector;
     } security;
@@ -112,6 +114,10 @@ int config_defaults(const char *const *env, struct server_config *ret, struct br
 /* What holds, as YAML that can be read again, each value with where it came from; no secrets. */
 void config_print(const struct server_config *config, struct str *out);
 void config_done(struct server_config *config);
+
+/* The directories below which work_dir may lie for an API key, given as in execution_request.domain. */
+const struct config_list *config_workdir_roots(const struct server_config *config,
+                                               const char *domain);
 
 const struct runtime *config_find_runtime(const struct server_config *config, const char *name);
 /* Fails because there is no such language: with those there are and the nearest of them, or because the

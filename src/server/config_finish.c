@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/own.h"
@@ -202,9 +203,26 @@ static int hash_keys(struct server_config *config, struct brig_error *err)
     return 0;
 }
 
+/* A key that is given twice would have two answers to where its work_dir may lie. */
+static int check_key_roots(const struct server_config *config, struct brig_error *err)
+{
+    const struct config_list *keys = &config->security.allowed_keys;
+    const struct config_list *const *roots = config->security.key_roots;
+    for (size_t i = 0; i < keys->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if ((roots[i] || roots[j]) && strcasecmp(keys->items[i], keys->items[j]) == 0)
+                return brig_fail(err, BRIG_E_INVALID, 0,
+                                 "%s: security.allowed_keys: items %zu and %zu are the same key, "
+                                 "which has workdir_roots. Give it once",
+                                 place_of(config, "security.allowed_keys"), j + 1, i + 1);
+    return 0;
+}
+
 int config_finish(struct server_config *config, struct brig_error *err)
 {
     int result = hash_keys(config, err);
+    if (result == 0)
+        result = check_key_roots(config, err);
     if (result == 0)
         result = settle_all(config, err);
     if (result == 0)

@@ -117,7 +117,9 @@ const struct config_key config_keys[] = {
             "destination, never the host's own networks."},
     {KEY("sandbox.allowed_workdir_roots", CONFIG_LIST, sandbox.allowed_workdir_roots),
      .check = config_check_path,
-     .doc = "Directories below which work_dir of a request may lie. None: work_dir is refused."},
+     .doc =
+         "Directories below which work_dir of a request may lie. None: work_dir is refused. A key "
+         "in security.allowed_keys may have its own instead."},
     {KEY("sandbox.state_dir", CONFIG_PATH, sandbox.state_dir),
      .doc = "Working files of running jails. Default: $RUNTIME_DIRECTORY, /run/brigd for root, "
             "$XDG_RUNTIME_DIR/brigd, or ~/.local/state/brig/run."},
@@ -191,10 +193,12 @@ const struct config_key config_keys[] = {
     {KEY("security.rate_limit_burst", CONFIG_NUMBER, security.rate_limit_burst), .initial = "200",
      .min = 1, .max = 1000000, .doc = "How many may come at once."},
     {KEY("security.allowed_keys", CONFIG_LIST, security.allowed_keys),
-     .check = config_check_api_key, .secret = true,
+     .check = config_check_api_key, .secret = true, .with_roots = true,
      .doc =
          "API keys, each as it is or as sha256: and the 64 hexadecimal digits of its hash. None: "
-         "everybody who reaches the server may use it."},
+         "everybody who reaches the server may use it. An item may also be "
+         "{key: KEY, workdir_roots: [/srv/one]}: work_dir of requests with this key may lie below "
+         "these directories alone, whatever sandbox.allowed_workdir_roots has; with [] nowhere."},
     {KEY("security.max_executions_per_key", CONFIG_NUMBER, security.max_executions_per_key),
      .initial = "0", .max = 200000,
      .doc = "Most executions that one API key may have at a time, running and waiting together; "

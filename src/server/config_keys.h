@@ -33,6 +33,7 @@ struct config_key {
     const char *const *choices; /* ended by NULL */
     int (*check)(const char *text, struct brig_error *err); /* of a text, or of each item */
     bool secret;                                            /* never printed */
+    bool with_roots; /* an item may be a mapping {key: ITEM, workdir_roots: [PATH, …]} */
     const char *doc; /* for the man page: a sentence or more, roff */
 };
 

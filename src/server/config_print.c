@@ -39,11 +39,20 @@ static void print_origin(size_t line_start, const char *origin, struct str *out)
     str_appendf(out, "# %s\n", origin);
 }
 
-static void print_api_keys(const struct config_list *keys, struct str *out)
+static void print_api_keys(const struct server_config *config, struct str *out)
 {
+    static const struct config_key list = {.type = CONFIG_LIST};
+    const struct config_list *keys = &config->security.allowed_keys;
     str_append_char(out, '[');
-    for (size_t i = 0; i < keys->count; i++)
-        str_appendf(out, "%s\"%s\"", i ? ", " : "", keys->items[i]);
+    for (size_t i = 0; i < keys->count; i++) {
+        const struct config_list *roots = config->security.key_roots[i];
+        str_appendf(out, "%s%s\"%s\"", i ? ", " : "", roots ? "{key: " : "", keys->items[i]);
+        if (!roots)
+            continue;
+        str_append(out, ", workdir_roots: ");
+        config_value_print(&list, roots, out);
+        str_append_char(out, '}');
+    }
     str_append_char(out, ']');
 }
 
@@ -51,7 +60,7 @@ static void print_secret(const struct server_config *config, const struct config
                          struct str *out)
 {
     if (key->type == CONFIG_LIST) {
-        print_api_keys(&config->security.allowed_keys, out);
+        print_api_keys(config, out);
         return;
     }
     autostr struct str shown = {0};

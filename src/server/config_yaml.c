@@ -220,15 +220,93 @@ static int set_scalar(struct reader *r, const struct scope *scope, const struct 
     return 0;
 }
 
+/* What is written instead may be a key, and is not repeated. */
+static int fail_entry(struct reader *r)
+{
+    return fail_here(r,
+                     "%sallowed_keys: an item is a key, or {key: KEY, workdir_roots: [PATH, …]} "
+                     "with each of the two once",
+                     r->path);
+}
+
+/* At the value of workdir_roots. */
+static int read_roots(struct reader *r, struct config_list *roots)
+{
+    static const struct config_key key = {
+        .type = CONFIG_LIST, .width = sizeof(struct config_list), .check = config_check_path};
+    if (r->event.type != YAML_SEQUENCE_START_EVENT)
+        return fail_entry(r);
+    for (;;) {
+        const char *text = NULL;
+        struct brig_error why = {0};
+        int result = next_event(r);
+        if (result < 0 || r->event.type == YAML_SEQUENCE_END_EVENT)
+            return result;
+        if (r->event.type != YAML_SCALAR_EVENT || is_null(&r->event))
+            return fail_entry(r);
+        result = scalar_text(r, &text);
+        if (result < 0)
+            return result;
+        result = config_value_set(&key, roots, &r->config->arena, text, &why);
+        if (result < 0)
+            return fail_here(r, "%sallowed_keys: workdir_roots: %s", r->path, why.message);
+    }
+}
+
+static bool is_word(const yaml_event_t *event, const char *word)
+{
+    return event->type == YAML_SCALAR_EVENT && event->data.scalar.length == strlen(word) &&
+           strcmp((const char *)event->data.scalar.value, word) == 0;
+}
+
+/* At a mapping in the list of API keys: a key with directories of its own for work_dir. */
+static int read_api_key(struct reader *r, const struct scope *scope, const struct config_key *key)
+{
+    struct config_list *roots = NULL;
+    bool named = false;
+    for (;;) {
+        int result = next_event(r);
+        if (result < 0)
+            return result;
+        if (r->event.type == YAML_MAPPING_END_EVENT)
+            break;
+        bool is_key = is_word(&r->event, "key"), is_roots = is_word(&r->event, "workdir_roots");
+        if ((!is_key && !is_roots) || (is_key && named) || (is_roots && roots))
+            return fail_entry(r);
+        result = next_event(r);
+        if (result == 0 && is_roots) {
+            roots = arena_alloc(&r->config->arena, sizeof *roots);
+            result = roots ? read_roots(r, roots) : brig_fail_nomem(r->err);
+        } else if (result == 0) {
+            named = r->event.type == YAML_SCALAR_EVENT && !is_null(&r->event);
+            result = named ? set_scalar(r, scope, key) : fail_entry(r);
+        }
+        if (result < 0)
+            return result;
+    }
+    if (!named)
+        return fail_entry(r);
+    r->config->security.key_roots[r->config->security.allowed_keys.count - 1] = roots;
+    return 0;
+}
+
 static int read_list(struct reader *r, const struct scope *scope, const struct config_key *key)
 {
     if (key->type != CONFIG_LIST && key->type != CONFIG_WORDS)
         return wrong_type(r, key, "list");
     config_value_clear(key, base_of(r, scope));
+    if (key->with_roots)
+        memset(r->config->security.key_roots, 0, sizeof r->config->security.key_roots);
     for (;;) {
         int result = next_event(r);
         if (result < 0 || r->event.type == YAML_SEQUENCE_END_EVENT)
             return result;
+        if (key->with_roots && r->event.type == YAML_MAPPING_START_EVENT) {
+            result = read_api_key(r, scope, key);
+            if (result < 0)
+                return result;
+            continue;
+        }
         if (r->event.type != YAML_SCALAR_EVENT || is_null(&r->event))
             return wrong_type(r, key, "nested or empty item");
         result = set_scalar(r, scope, key);

@@ -129,6 +129,40 @@ static void test_inside(void)
                 "its input is its prompt");
 }
 
+#define KEY_ZEROS "000000000000000000000000000000000000000000000000"
+#define KEY_BELOW "aaaaaaaaaaaaaaaa"
+#define KEY_ABOVE "bbbbbbbbbbbbbbbb"
+
+/* One key has the work_dir and nothing beside it, another has another directory. */
+static void give_keys_roots(void)
+{
+    static struct config_list below, elsewhere;
+    below = (struct config_list){.items = {work}, .count = 1};
+    elsewhere = (struct config_list){.items = {"/srv"}, .count = 1};
+    rig.config.security.allowed_keys = (struct config_list){
+        .items = {"sha256:" KEY_BELOW KEY_ZEROS, "sha256:" KEY_ABOVE KEY_ZEROS}, .count = 2};
+    rig.config.security.key_roots[0] = &below;
+    rig.config.security.key_roots[1] = &elsewhere;
+}
+
+static const struct execution_result *prompt_of(const char *domain, const char *work_dir)
+{
+    struct execution_request request = request_for("claude", "cat task");
+    request.work_dir = work_dir;
+    request.domain = domain;
+    return &execute(&rig, &request)->result;
+}
+
+static void test_key_roots(void)
+{
+    is_output(prompt_of(KEY_BELOW, work), "work here\n", "a key has the work_dir that it may name");
+    is_status(prompt_of(KEY_BELOW, top), EXECUTION_SETUP_FAILED, "and not the directory above");
+    is_output(prompt_of("", work), "work here\n", "without a key the roots of all hold");
+    const struct execution_result *result = prompt_of(KEY_ABOVE, work);
+    is_status(result, EXECUTION_SETUP_FAILED, "a key with other roots has not");
+    tap_has_str(result->message, "workdir_roots", "with the setting that decides");
+}
+
 static void test_workdir(void)
 {
     is_output(prompt("cat task; echo done > result", work), "work here\n", "a work_dir is there");
@@ -272,9 +306,11 @@ int main(void)
     claude->root = root;
     rig.config.sandbox.allowed_workdir_roots = (struct config_list){.items = {top}, .count = 1};
     (void)setenv("ANTHROPIC_API_KEY", SECRET, 1);
+    give_keys_roots();
     restart();
     test_inside();
     test_workdir();
+    test_key_roots();
     test_secret_file();
     test_door();
     test_whole_network();

@@ -326,13 +326,66 @@ static void test_follow(void)
     tap_has_str(config.warnings.items[0], "unencrypted", "is warned of without TLS");
 }
 
+/* How a key is known to the processes of the server. */
+static const struct config_list *roots_of(const char *key)
+{
+    char hash[SHA256_HEX_LENGTH + 1];
+    sha256_hex(key, strlen(key), hash);
+    hash[16] = '\0';
+    return config_workdir_roots(&config, hash);
+}
+
+static void test_key_roots(void)
+{
+    check_taken("sandbox: {allowed_workdir_roots: [/all]}\n"
+                "security:\n"
+                "  allowed_keys:\n"
+                "    - plain-key-1\n"
+                "    - {key: plain-key-2, workdir_roots: [/srv/2, /srv/two]}\n"
+                "    - workdir_roots: []\n"
+                "      key: plain-key-3\n"
+                "    - {key: plain-key-4}\n",
+                "keys with and without roots");
+    tap_is_int(config.security.allowed_keys.count, 4, "each is a key");
+    tap_is_str(roots_of("plain-key-1")->items[0], "/all", "one without has those of all");
+    tap_is_str(roots_of("plain-key-4")->items[0], "/all", "also as a mapping");
+    tap_is_str(config_workdir_roots(&config, "")->items[0], "/all", "and so has no key");
+    tap_is_int(roots_of("plain-key-2")->count, 2, "one with roots");
+    tap_is_str(roots_of("plain-key-2")->items[1], "/srv/two", "has these");
+    tap_is_int(roots_of("plain-key-3")->count, 0, "or none");
+#define KEYS "security:\n  allowed_keys: "
+    static const char form[] = "security.allowed_keys: an item is a key, or {key: KEY, ";
+    check_refused(KEYS "[{workdir_roots: [/a]}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, key: plain-key-2}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, workdir_roots: [], workdir_roots: []}]\n",
+                  "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, workdir_roots: /a}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, workdir_roots: }]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: plain-key-1, workdir_roots: [[/a]]}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: [plain-key-1]}]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{key: }]\n", "f.yaml:2: ", form);
+    check_refused(KEYS "[{plain-key-1: [/a]}]\n", "f.yaml:2: ", form);
+    struct brig_error err = {0};
+    (void)parse(KEYS "[{plain-key-1: [/a]}]\n", &err);
+    tap_ok(!strstr(err.message, "plain-key-1"), "a key in the wrong place is not repeated");
+    check_refused(KEYS "[{key: plain-key-1, workdir_roots: [a]}]\n",
+                  "f.yaml:2: ", "workdir_roots: path 'a'");
+    check_refused(KEYS "[{key: short, workdir_roots: [/a]}]\n", "f.yaml:2: ", "8 to 512");
+    check_refused(KEYS "[plain-key-1, {key: plain-key-1, workdir_roots: [/a]}]\n",
+                  "f.yaml:2: ", "items 1 and 2 are the same key");
+    check_refused("server:\n  cors_origins: [{key: x}]\n", "f.yaml:2: ", "nested");
+#undef KEYS
+}
+
 static void test_print(void)
 {
-    check_taken("database:\n  dsn: postgres://me:s3cr3t@db:5432/x\n"
-                "security:\n  allowed_keys: [plain-key-1]\n"
-                "sandbox:\n  allowed_workdir_roots: ['/a \"b\\', \"/c\\x01\"]\n"
-                "runtimes:\n  ruby: {command: [ruby, '{file}']}\n",
-                "a configuration with secrets");
+    check_taken(
+        "database:\n  dsn: postgres://me:s3cr3t@db:5432/x\n"
+        "security:\n  allowed_keys: [plain-key-1, {key: k-123456, workdir_roots: ['/k\"']}]\n"
+        "sandbox:\n  allowed_workdir_roots: ['/a \"b\\', \"/c\\x01\"]\n"
+        "runtimes:\n  ruby: {command: [ruby, '{file}']}\n",
+        "a configuration with secrets");
     autostr struct str first = {0}, second = {0};
     config_print(&config, &first);
     tap_ok(!strstr(first.data, "s3cr3t") && !strstr(first.data, "plain-key-1"),
@@ -343,6 +396,7 @@ static void test_print(void)
     struct brig_error err = {0};
     tap_is_int(parse(first.data, &err), 0, "it can be read again: %s", err.message);
     tap_is_str(config.sandbox.allowed_workdir_roots.items[1], "/c\x01", "with any character");
+    tap_is_str(roots_of("k-123456")->items[0], "/k\"", "and the roots of a key");
     config_print(&config, &second);
     check_taken(second.data, "and once more");
     for (char *a = first.data, *b = second.data; a && b;) {
@@ -472,6 +526,7 @@ int main(void)
     test_runtimes();
     test_pools();
     test_follow();
+    test_key_roots();
     test_print();
     test_load();
     test_sha256();

@@ -18,11 +18,14 @@ static struct server_config config;
 static struct execution_request request;
 static struct request_fault fault;
 static const struct runtime *runtime;
+static const struct config_list *key_roots; /* NULL: the key has none of its own */
 
 static bool decode_bytes(const char *text, size_t length)
 {
     execution_request_done(&request);
-    return request_json_decode(text, length, &config, &request, &runtime, &fault);
+    return request_json_decode(text, length, &config,
+                               key_roots ? key_roots : &config.sandbox.allowed_workdir_roots,
+                               &request, &runtime, &fault);
 }
 
 static bool decode(const char *text)
@@ -171,6 +174,13 @@ static void fields(void)
     refused_with("\"work_dir\":\"/xy\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
     refused_with("\"work_dir\":\"/x/../y\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
     refused_with("\"work_dir\":\"/x/.ssh\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
+    key_roots = &(const struct config_list){.items = {"/k"}, .count = 1};
+    refused_with("\"work_dir\":\"/x\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
+    tap_has_str(fault.message, "workdir_roots of this API key", "where the key has its own roots");
+    tap_ok(decode(AGENT("\"work_dir\":\"/k/y\"")), "one below these is allowed");
+    key_roots = &(const struct config_list){0};
+    refused_with("\"work_dir\":\"/k\"", ERROR_WORK_DIR_NOT_ALLOWED, "work_dir");
+    key_roots = NULL;
     refused_with("\"args\":\"x\"", ERROR_INVALID_FIELD, "args");
     refused_with("\"args\":[1]", ERROR_INVALID_FIELD, "args.0");
     refused_with("\"args\":[\"a\\u0000\"]", ERROR_INVALID_FIELD, "args.0");

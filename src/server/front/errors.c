@@ -37,7 +37,8 @@ static const struct error_row rows[ERRORS_] = {
          "The network was asked for without a list of names, or with one too wide, and "
          "`sandbox.allow_network` is off."},
     [ERROR_WORK_DIR_NOT_ALLOWED] = {"WORK_DIR_NOT_ALLOWED", 403, "work_dir is not allowed",
-                                    "`work_dir` is not below `sandbox.allowed_workdir_roots`."},
+                                    "`work_dir` is not below `sandbox.allowed_workdir_roots`, or, "
+                                    "where the key has its own, `workdir_roots`."},
     [ERROR_NOT_FOUND] = {"NOT_FOUND", 404, "there is nothing here",
                          "No such path, or no execution with this id."},
     [ERROR_METHOD_NOT_ALLOWED] = {"METHOD_NOT_ALLOWED", 405, "this method is not for this path",

@@ -214,7 +214,8 @@ void execute_begin(struct exchange *exchange)
     if (!query_check(exchange) || !query_encoding(exchange, &base64))
         return;
     if (!request_json_decode(exchange->body.data ? exchange->body.data : "", exchange->body.length,
-                             front->config, &request, &runtime, &fault)) {
+                             front->config, config_workdir_roots(front->config, exchange->domain),
+                             &request, &runtime, &fault)) {
         answer_field_error(exchange, fault.error, fault.field, fault.message);
         return;
     }

@@ -180,15 +180,14 @@ bool request_read_permissions(struct request_decoder *d, const char *field, cons
 }
 
 /* Below a root of the operator's, by its name alone: the warden looks at what it leads to. */
-static bool is_below_a_root(const struct server_config *config, const char *path)
+static bool is_below_a_root(const struct config_list *roots, const char *path)
 {
     autofree char *normal = NULL;
     if (path_normalise(path, 0, &normal, NULL) < 0 || warden_workdir_is_refused(normal))
         return false;
-    for (size_t i = 0; i < config->sandbox.allowed_workdir_roots.count; i++) {
+    for (size_t i = 0; i < roots->count; i++) {
         autofree char *root = NULL;
-        if (path_normalise(config->sandbox.allowed_workdir_roots.items[i], 0, &root, NULL) == 0 &&
-            path_is_beneath(root, normal))
+        if (path_normalise(roots->items[i], 0, &root, NULL) == 0 && path_is_beneath(root, normal))
             return true;
     }
     return false;
@@ -202,12 +201,13 @@ bool request_read_work_dir(struct request_decoder *d, const char *field, const j
     if (path[0] != '/')
         return request_refuse(d, ERROR_INVALID_FIELD, field, "work_dir '%s' is not absolute",
                               str_shown(path).text);
-    if (!is_below_a_root(d->config, path))
+    bool own = d->roots != &d->config->sandbox.allowed_workdir_roots;
+    if (!is_below_a_root(d->roots, path))
         return request_refuse(
             d, ERROR_WORK_DIR_NOT_ALLOWED, field,
-            "work_dir '%s' is not below sandbox.allowed_workdir_roots, or is one that is "
-            "never given to a run",
-            str_shown(path).text);
+            "work_dir '%s' is not below %s, or is one that is never given to a run",
+            str_shown(path).text,
+            own ? "workdir_roots of this API key" : "sandbox.allowed_workdir_roots");
     d->out->work_dir = path;
     return true;
 }

@@ -97,12 +97,12 @@ static bool decode(struct request_decoder *d, const char *text, size_t length)
 }
 
 bool request_json_decode(const char *text, size_t length, const struct server_config *config,
-                         struct execution_request *ret, const struct runtime **ret_runtime,
-                         struct request_fault *fault)
+                         const struct config_list *roots, struct execution_request *ret,
+                         const struct runtime **ret_runtime, struct request_fault *fault)
 {
     *ret = (struct execution_request){0};
     *fault = (struct request_fault){0};
-    struct request_decoder d = {.config = config, .out = ret, .fault = fault};
+    struct request_decoder d = {.config = config, .roots = roots, .out = ret, .fault = fault};
     if (!decode(&d, text, length)) {
         arena_done(&ret->arena);
         *ret = (struct execution_request){0};
@@ -132,7 +132,8 @@ const struct request_field request_fields[] = {
     {"permissions.network.allow", "array of strings", false,
      "at most 64 names: `\"pypi.org\"`, `\"*.example.com:8443\"`; one port, or 443 and 80",
      "What can be reached."},
-    {"work_dir", "string", false, "absolute, below `sandbox.allowed_workdir_roots`",
+    {"work_dir", "string", false,
+     "absolute, below `sandbox.allowed_workdir_roots`, or `workdir_roots` of the key",
      "A directory of the server's machine, read-write at /workspace; for agents."},
     {"stdin", "string or object", false,
      "at most 4 MiB; or `{\"content\": …, \"encoding\": \"base64\"}`", "The standard input."},

@@ -8,6 +8,7 @@
 #include "server/execution.h"
 #include "server/front/errors.h"
 
+struct config_list;
 struct runtime;
 struct server_config;
 
@@ -25,12 +26,12 @@ struct request_fault {
     char message[REQUEST_MESSAGE_MAX];
 };
 
-/* `ret` is zeroed or new; id, request_id, client, domain, stream and events are left to the caller.
+/* `roots` are the directories below which work_dir may lie. `ret` is zeroed or new; id, request_id, client, domain, stream and events are left to the caller.
  * `ret_runtime` is what language names. False, with the fault filled and nothing to release, if
  * something is wrong. */
 bool request_json_decode(const char *text, size_t length, const struct server_config *config,
-                         struct execution_request *ret, const struct runtime **ret_runtime,
-                         struct request_fault *fault);
+                         const struct config_list *roots, struct execution_request *ret,
+                         const struct runtime **ret_runtime, struct request_fault *fault);
 
 /* One row for each field, for the documentation. */
 struct request_field {

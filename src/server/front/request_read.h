@@ -12,7 +12,8 @@
 
 struct request_decoder {
     const struct server_config *config;
-    const struct runtime *runtime; /* what language names: it is read first */
+    const struct config_list *roots; /* of work_dir */
+    const struct runtime *runtime;   /* what language names: it is read first */
     struct execution_request *out;
     struct request_fault *fault;
 };

@@ -127,8 +127,9 @@ static int add_code(const struct maker *maker)
 
 static int grant_workdir(const struct maker *maker)
 {
-    int result = warden_open_workdir(maker->request->work_dir,
-                                     &maker->ground->config->sandbox.allowed_workdir_roots,
+    const struct execution_request *request = maker->request;
+    int result = warden_open_workdir(request->work_dir,
+                                     config_workdir_roots(maker->ground->config, request->domain),
                                      &maker->jail->work_fd, maker->err);
     if (result < 0) {
         maker->jail->field = "work_dir";

@@ -80,7 +80,7 @@ static int open_below(const char *root, const char *path, int *ret_fd, struct br
         return 0;
     autoclose int top = open(normal, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (top < 0)
-        return brig_fail(err, BRIG_E_INVALID, errno, "allowed_workdir_roots: '%s'", normal);
+        return brig_fail(err, BRIG_E_INVALID, errno, "the root '%s' of work_dir", normal);
     const char *rest = path + strlen(normal);
     while (*rest == '/')
         rest++;
@@ -108,7 +108,9 @@ int warden_open_workdir(const char *path, const struct config_list *roots, int *
         *ret_fd = take_fd(&fd);
         return 0;
     }
-    return brig_fail(err, BRIG_E_INVALID, 0,
-                     "work_dir '%s' is not below a directory of sandbox.allowed_workdir_roots (%s)",
-                     str_shown(normal).text, roots->count ? "see --print-config" : "there is none");
+    return brig_fail(
+        err, BRIG_E_INVALID, 0,
+        "work_dir '%s' is not below a directory of sandbox.allowed_workdir_roots, or of "
+        "the key's own workdir_roots (%s)",
+        str_shown(normal).text, roots->count ? "see --print-config" : "there is none");
 }
