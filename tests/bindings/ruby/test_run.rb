@@ -464,7 +464,7 @@ class AccessTest < Case
 
   def test_threads_timeouts_and_commands_work_inside
     [{}, { namespaces: true }].each do |options|
-      assert_equal([5, "hi\n", 3], AgentJail.run(**options) do
+      assert_equal([5, "hi\n", 3], AgentJail.run(timeout: 120, **options) do
         busy = Thread.new { loop { Thread.pass } }
         begin
           Timeout.timeout(0.2) { sleep }
