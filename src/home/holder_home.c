@@ -147,7 +147,8 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
         bool alone = holder->run_count == 1;
         mounts_forget();
         answer->set = masking_find(&holder->masking, request);
-        if (answer->set && (!alone || holder->masking.set_count == 1))
+        bool plain = holder->masking.set_count == 1 && !holder->masking.covered;
+        if (answer->set && (!alone || plain))
             return 0;
         answer->news = true;
         if (!alone)

@@ -116,7 +116,7 @@ static int note_place(struct masking_set *set, const char *path, struct brig_err
 }
 
 /* In the layer, and by a mount where that has no effect any more. */
-static int hide_in_home(const struct masking *masking, const struct hide_place *place,
+static int hide_in_home(struct masking *masking, const struct hide_place *place,
                         struct brig_error *err)
 {
     const char *path = place->path;
@@ -125,13 +125,14 @@ static int hide_in_home(const struct masking *masking, const struct hide_place *
     int hidden = mounts_mask(masking->home.fd, path, err);
     if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, path)))
         return hidden < 0 ? hidden : 0;
+    masking->covered = true;
     return mounts_cover(masking->home.fd, masking->changes, path, err);
 }
 
 static int hide_place(void *context, const struct hide_place *place, struct brig_error *err)
 {
     const struct effect *effect = context;
-    const struct masking *masking = effect->masking;
+    struct masking *masking = effect->masking;
     bool looking = masking->looking; /* then what fails must not keep the rest from being hidden */
     int status = place->linked ? note_place(effect->set, place->path, err) : 0;
     if (masking->on_place && (status == 0 || looking))
