@@ -435,8 +435,12 @@ static void test_lies(void)
 {
     uint32_t state = 7;
     int answered = 0, cut = 0, lost = 0;
-    (void)run_code(&rig, "bash", "true");
-    int before = settled_fds(rig.warden);
+    int before = 0; /* the most that honest runs leave: one count can be too early */
+    for (int i = 0; i < 5; i++) {
+        (void)run_code(&rig, "bash", "true");
+        int now = settled_fds(rig.warden);
+        before = now > before ? now : before;
+    }
     for (int i = 0; i < 400 && lost == 0; i++) {
         autostr struct str bytes = {0};
         uint64_t tag = ++rig.tag;
@@ -457,8 +461,7 @@ static void test_lies(void)
     tap_is_int(lost, 0, "each lie is answered or ends the channel");
     tap_ok(answered > 20 && cut > 20, "%d were answered, %d cut off", answered, cut);
     is_output(run_code(&rig, "bash", "echo still here"), "still here\n", "the truth is served");
-    /* The warden may prepare a few jails more than before. Each kind of lie was told often. */
-    tap_ok(await(fds_of(rig.warden) < before + 20), "and no descriptor is lost");
+    tap_ok(await(fds_of(rig.warden) <= before), "and no descriptor is lost");
 }
 
 /* ---- very many, and a violent end ---- */
