@@ -19,8 +19,9 @@ teardown() {
     jails_teardown
 }
 
-# What is seen of the tree, and what can be done to it.
-LOOK='pwd; ls / /dev /etc /home; ls -A "$HOME" . | grep -v "^total"; cut -d" " -f4-6 /proc/self/mountinfo | sort
+# What is seen of the tree, and what can be done to it. Not all of /etc: other suites change it meanwhile.
+LOOK='pwd; ls / /dev /etc/passwd; ls -A "$HOME" . | grep -v "^total"
+cut -d" " -f4-6 /proc/self/mountinfo | sort
 for place in / /etc /usr /dev /home /tmp /run /var/tmp "$HOME" . "$@"; do
     if touch "$place/ot-made" 2>/dev/null; then echo "$place can be written"; rm "$place/ot-made"; fi
 done
