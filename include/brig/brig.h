@@ -76,8 +76,6 @@ enum brig_access {
 enum brig_grant_flag {
     BRIG_GRANT_OPTIONAL = 1 << 0, /* a missing source is no error */
     BRIG_GRANT_CREATE = 1 << 1,   /* a missing source is created as a directory, outside */
-    BRIG_GRANT_HELD = 1 << 2,     /* with BRIG_PROTECT: an empty directory that only takes up the
-                                   * name; inside a note stands in it */
 };
 
 enum brig_network {

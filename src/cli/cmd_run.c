@@ -25,7 +25,6 @@
 #include "cli/message.h"
 #include "cli/net_watch.h"
 #include "cli/plan.h"
-#include "cli/protect.h"
 #include "cli/report.h"
 #include "cli/result_file.h"
 #include "cli/run_loop.h"
@@ -222,8 +221,6 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);
     int exit_status = brig_result_status(&result);
-    if (result.outcome == BRIG_EXITED && exit_status != 0 && result.notices.count == 0)
-        protect_advise(settings, argv[0]);
     if (settings->result) {
         identity_enter(identity);
         status = result_file_write(&file, &result, err);
@@ -291,16 +288,13 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     setup->lease = mounts.lease;
     if (status == 0)
         status = run_command(setup, words, app->envp, err);
-    struct placeholders *held = &setup->protect.held;
-    home_leave_behind(&mounts, held->removed, held->removed_count);
-    placeholders_let_go(held); /* while the holder, who looks at it when we are gone, has them */
     home_leave(settings, &mounts);
     free((void *)(uintptr_t)words);
     return status;
 }
 
 /* Adds the grant of `brig cp`: of the very file that it has opened, whatever is at its path by now.
- * Later than protect_apply(), which would look for files to protect by that path. */
+ * Later than the guard, which would look for files to protect by that path. */
 static int grant_copy(const struct app *app, struct brig_policy *policy, struct brig_error *err)
 {
     if (!app->grant_at)

@@ -214,8 +214,6 @@ static int load_project(const char *cwd, struct conf_source *ret_source, struct 
         return errno == ENOENT ? 0
                                : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s/%s'",
                                            str_shown(cwd).text, CONFIG_PROJECT_FILE);
-    if (S_ISDIR(info.st_mode)) /* the placeholder of another run, see protect.h */
-        return 0;
     if (!S_ISREG(info.st_mode))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s/%s' is not a regular file: only such are read as configuration",

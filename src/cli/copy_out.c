@@ -20,7 +20,7 @@
 #include "base/str.h"
 #include "cli/message.h"
 #include "cli/out_path.h"
-#include "home/tree.h"
+#include "base/tree.h"
 
 #define DEPTH_MAX 256
 #define TOLD_MAX 20 /* lines about what was left out */

@@ -315,18 +315,8 @@ static bool knows_links(const struct brig_policy *policy)
     return policy->stranger || policy_mode_row(policy->mode)->home == POLICY_HOME_SCRATCH;
 }
 
-/* What else there is to do can be done while a holder makes itself ready, or answers. If it fails, it does
- * so again, when the engine asks for it. */
+/* Uses the time in which a holder makes itself ready, or answers. */
 static void use_time(void *arg)
-{
-    struct brig_policy *policy = arg;
-    policy_read_sockets(policy);
-    if (policy->errand.run)
-        (void)policy->errand.run(policy->errand.arg, NULL);
-}
-
-/* One that lives answers soon, and the errand has been begun with. */
-static void use_moment(void *arg)
 {
     policy_read_sockets(arg);
 }
@@ -377,7 +367,7 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .own_count = overlay ? own->below_count : 0,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
-        .meanwhile = called >= 0 ? use_moment : use_time,
+        .meanwhile = use_time,
         .meanwhile_arg = policy,
         .called = called,
         .begun = begun,
@@ -735,9 +725,6 @@ static int enter(const struct settings *settings, const struct identity *identit
     __attribute__((cleanup(begun_done))) struct home_begun *holder =
         kept && status == 0 && called < 0 ? begin_holder(settings, owner) : NULL;
     struct source source = {.called = called};
-    /* Where there is no holder yet, both CPUs have enough to do. */
-    if (called >= 0 && policy->errand.begin)
-        policy->errand.begin(policy->errand.arg);
     if (kept && status == 0)
         *ret_begun = begin(settings, &source);
     /* A late answer must not be taken for another; join() calls again, and says why. */

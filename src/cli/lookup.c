@@ -87,7 +87,6 @@ void lookup_node(const struct why *why, const char *path, struct lookup *node)
     case PLACE_SCRATCH:
     case PLACE_KEPT:
     case PLACE_MASK:
-    case PLACE_HELD:
         break;
     }
 }
@@ -97,8 +96,7 @@ void lookup_node(const struct why *why, const char *path, struct lookup *node)
 /* Whether nothing below it is to be looked at. */
 static bool ends_walk(const struct lookup *node)
 {
-    return node->kind == LOOKUP_HIDDEN || node->place->kind == PLACE_MASK ||
-           node->place->kind == PLACE_HELD;
+    return node->kind == LOOKUP_HIDDEN || node->place->kind == PLACE_MASK;
 }
 
 /* Puts the target of a link before the rest of a path. */

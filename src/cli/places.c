@@ -269,8 +269,9 @@ static int add_grant(struct filling *f, const struct policy_grant *grant, struct
     case BRIG_MASK:
         return add_mask(f, grant, err);
     case BRIG_PROTECT:
-        return add(f, (struct place){.kind = there ? PLACE_HOST : PLACE_HELD, .given = true},
-                   grant->dest, grant->source, rule, grant->origin, err);
+        return there ? add(f, (struct place){.kind = PLACE_HOST, .given = true}, grant->dest,
+                           grant->source, rule, grant->origin, err)
+                     : 0;
     case BRIG_READ_ONLY:
     case BRIG_READ_WRITE:
     case BRIG_DEVICE:

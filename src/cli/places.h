@@ -21,7 +21,6 @@ enum place_kind {
     PLACE_HOME,    /* a home of the jail's own */
     PLACE_OVERLAY, /* the user's home, copied on writing */
     PLACE_MASK,    /* nothing to be seen */
-    PLACE_HELD,    /* a name that is only taken up */
 };
 
 struct place {

@@ -82,7 +82,6 @@ int plan_show(struct setup *setup, const char *const *argv, char **envp, struct 
     policy->facts = &facts;
     policy->jail_name = settings->jail;
     policy->files_before = facts.files;
-    policy->errand = (struct policy_errand){0}; /* it would take up names in the project */
     status = home_foresee(settings, &setup->identity, &out, &stand_in, err);
     if (status == 0)
         status = foresee(settings, words, envp, &out, err);

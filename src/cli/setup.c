@@ -3,15 +3,20 @@
 #include "cli/setup.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/desktop.h"
 #include "cli/message.h"
 #include "cli/net.h"
+#include "cli/own_files.h"
 #include "cli/script.h"
 #include "cli/variables.h"
 #include "cli/workdir.h"
@@ -77,25 +82,61 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
     return status;
 }
 
+/* Prints each line of a text of the guard's. */
+static void tell(struct str *lines)
+{
+    char *rest = lines->data;
+    for (char *line; rest && (line = strsep(&rest, "\n"));)
+        if (*line)
+            message_note("%s", line);
+}
+
+/* Opens NAME.git in the storage directory; -1 if there is none and none can be made. */
+static int open_git_storage(const struct settings *settings)
+{
+    autoclose int storage = -1;
+    autofree char *name = NULL;
+    if (!settings->storage || config_make_directory(settings->storage, &storage, NULL) < 0 ||
+        asprintf(&name, "%s.git", settings->jail) < 0)
+        return -1;
+    (void)mkdirat(storage, name, 0700);
+    return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 /* Last of all, with the user's rights: what must not be written in what is granted. */
 static int protect(struct setup *setup, struct brig_error *err)
 {
     struct settings *settings = &setup->settings;
+    const struct identity *identity = &setup->identity;
+    autostr struct str notes = {0};
     settings->sources = setup->files.sources;
     settings->source_count = setup->files.source_count;
-    identity_enter(&setup->identity);
-    autoclose int storage = -1;
-    if (protect_is_wanted(settings) && !settings->dry_run && settings->storage)
-        (void)config_make_directory(settings->storage, &storage, NULL);
-    int status = protect_apply(settings, &setup->identity, storage, &setup->protect, err);
-    identity_leave(&setup->identity);
+    identity_enter(identity);
+    autoclose int storage = settings->dry_run ? -1 : open_git_storage(settings);
+    const struct guard_options options = {
+        .storage = storage,
+        .jail = settings->jail,
+        .user = {identity->host_uid, identity->host_gid},
+        .environment = (const char *const *)environ,
+        .workdir = settings->cwd,
+        .unprotect = (const char *const *)settings->unprotect,
+        .unprotect_count = settings->unprotect_count,
+        .off = settings->no_protect,
+        .dry = settings->dry_run,
+    };
+    int status = guard_begin(settings->policy, &options, &setup->guard, &notes, err);
+    if (status == 0 && !settings->no_protect)
+        status = own_files_protect(settings, err);
+    identity_leave(identity);
+    if (status == 0 && !settings->dry_run)
+        tell(&notes);
     return status;
 }
 
 int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
                bool dry, struct brig_error *err)
 {
-    *setup = (struct setup){.protect = PROTECT_INIT, .live = LIVE_MASKS_INIT};
+    *setup = (struct setup){.live = LIVE_MASKS_INIT};
     int status = find_cwd(setup->cwd, !scan->nocwd, err);
     if (status < 0)
         return status;
@@ -117,17 +158,23 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
 
 void setup_tidy(struct setup *setup)
 {
-    identity_enter(&setup->identity);
-    protect_tidy(&setup->protect);
-    identity_leave(&setup->identity);
     live_masks_done(&setup->live);
+    if (!setup->guard)
+        return;
+    autostr struct str notes = {0};
+    struct brig_error err = {0};
+    identity_enter(&setup->identity);
+    if (guard_finish(setup->guard, &notes, &err) < 0)
+        message_warning("%s", err.message);
+    guard_free(take_ptr(&setup->guard));
+    identity_leave(&setup->identity);
+    tell(&notes);
 }
 
 void setup_done(struct setup *setup)
 {
     job_abandon(take_ptr(&setup->begun));
     setup_tidy(setup);
-    protect_done(&setup->protect);
     settings_done(&setup->settings);
     config_done(&setup->config);
     config_files_done(&setup->files);

@@ -8,8 +8,8 @@
 #include "cli/config_files.h"
 #include "cli/identity.h"
 #include "cli/live_masks.h"
-#include "cli/protect.h"
 #include "cli/settings.h"
+#include "guard/guard.h"
 
 /* Parts borrow from one another: not to be moved. Release with setup_done. */
 struct setup {
@@ -18,7 +18,7 @@ struct setup {
     struct config_files files;
     struct config config;
     struct settings settings;
-    struct protect protect;
+    struct guard *guard; /* of a run, or NULL */
     struct live_masks live; /* of a run */
     int lease;              /* in its jail, or -1; see home_mounts */
     struct brig_job *begun; /* by home_enter(), until it is started; or NULL */

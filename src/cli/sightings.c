@@ -123,7 +123,8 @@ static int find_grants(struct sightings *sightings, struct brig_error *err)
         return brig_fail_nomem(err);
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
-        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT || grant->fd >= 0)
+        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT || grant->fd >= 0 ||
+            grant->own)
             continue;
         autofree char *real = realpath(grant->source, NULL);
         sightings->grants[sightings->grant_count++] = (struct sightings_grant){

@@ -103,7 +103,6 @@ static const char *written_to(const struct place *place)
     case PLACE_MADE:
     case PLACE_DEVICES:
     case PLACE_MASK:
-    case PLACE_HELD:
         break;
     }
     return NOWHERE;
@@ -228,10 +227,6 @@ static void answer_unknown(const struct why *why, const struct lookup *node,
             say_hidden(answer, written_to(place));
         else
             say(answer, WHY_WRITABLE, written_to(place));
-        break;
-    case PLACE_HELD:
-        answer->exists = root;
-        say(answer, root ? WHY_READ_ONLY : WHY_MISSING, NOWHERE);
         break;
     case PLACE_MASK:
         answer->exists = root;

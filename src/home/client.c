@@ -465,24 +465,3 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
         *err = local;
     return status;
 }
-
-void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count)
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * HOME_LEFT_MAX)];
-    } control = {0};
-    struct home_request head = {.version = HOME_WIRE_VERSION, .op = HOME_LEFT};
-    struct iovec part = {.iov_base = &head, .iov_len = sizeof head};
-    if (mounts->lease < 0 || count == 0 || count > HOME_LEFT_MAX)
-        return;
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
-    control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-                                      .cmsg_type = SCM_RIGHTS,
-                                      .cmsg_len = CMSG_LEN(sizeof(int) * count)};
-    memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * count);
-    (void)sendmsg(mounts->lease, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}

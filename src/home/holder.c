@@ -184,8 +184,6 @@ static bool serve(struct holder *holder, struct holder_run *run)
         return false;
     }
     switch ((enum home_op)request.head.op) {
-    case HOME_LEFT: /* more than there is room for have been closed already, by the kernel */
-        return true;
     case HOME_JOIN:
         join(holder, run, &request, &given);
         return true;

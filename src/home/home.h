@@ -86,10 +86,6 @@ void home_begun_free(struct home_begun *begun);
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err);
 void home_mounts_done(struct home_mounts *mounts);
 
-/* Has the holder close copies of fds, last of all: then closing them here takes no time. What is lost is
- * only that time if it cannot be told. */
-void home_leave_behind(const struct home_mounts *mounts, const int *fds, size_t count);
-
 /* The masks of a spec as a run would send them, for masking_add(); to be freed. */
 struct home_message;
 int home_message_make(const struct home_spec *spec, struct home_message **ret_message,

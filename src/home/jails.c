@@ -17,7 +17,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "home/storage.h"
-#include "home/tree.h"
+#include "base/tree.h"
 
 #define JAILS_MAX 4096
 

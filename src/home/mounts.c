@@ -27,7 +27,7 @@
 #include "home/layer.h"
 #include "home/links.h"
 #include "home/private.h"
-#include "home/tree.h"
+#include "base/tree.h"
 #include "jail/probe/probe.h"
 #include "jail/sys.h"
 

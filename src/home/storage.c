@@ -17,7 +17,7 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "home/tree.h"
+#include "base/tree.h"
 #include "jail/sys.h"
 
 #define NAME_SIZE 128

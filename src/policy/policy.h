@@ -29,6 +29,7 @@ struct policy_grant {
     enum brig_access access;
     unsigned flags; /* enum brig_grant_flag */
     int fd;         /* -1; else a detached mount to be moved to dest, the caller's to close */
+    bool own;       /* brig's own, in its storage: a private git directory. Not a grant of the user's */
     bool checked;   /* source must be this, or nothing is granted: */
     dev_t dev;
     ino_t ino;
@@ -76,15 +77,6 @@ struct policy_private_file {
     bool late; /* empty, to be filled by job_release() */
 };
 
-/* What the front has left to be done before the policy's paths are looked up. The engine does it once
- * it has begun to make the namespaces, which keeps the kernel busy for longer; if it starts anew, it
- * does it again. */
-struct policy_errand {
-    int (*run)(void *arg, struct brig_error *err); /* or NULL */
-    void (*begin)(void *arg); /* or NULL: has it begun with, while the caller does something else */
-    void *arg;
-};
-
 struct facts;
 struct mountinfo_table;
 
@@ -126,7 +118,6 @@ struct brig_policy {
     enum brig_on_unsupported on_unsupported;
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */
-    struct policy_errand errand;
     const struct mountinfo_table
         *mounts;   /* as the front has read them, borrowed; NULL: it has not */
     char *sockets; /* the kernel's list of sockets, if it was read ahead; or NULL */

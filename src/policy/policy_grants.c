@@ -42,8 +42,7 @@ static int check_grant_flags(enum brig_access access, unsigned flags, struct bri
     if (access < BRIG_READ_WRITE || access > BRIG_PROTECT)
         return policy_bad_value(err, "access", (int)access,
                                 "read-write, read-only, mask, device or protect");
-    if (flags & ~(unsigned)(BRIG_GRANT_OPTIONAL | BRIG_GRANT_CREATE | BRIG_GRANT_HELD) ||
-        ((flags & BRIG_GRANT_HELD) && access != BRIG_PROTECT))
+    if (flags & ~(unsigned)(BRIG_GRANT_OPTIONAL | BRIG_GRANT_CREATE))
         return brig_fail(err, BRIG_E_INVALID, 0, "unknown flags 0x%x in a grant", flags);
     if ((flags & BRIG_GRANT_CREATE) && access != BRIG_READ_WRITE && access != BRIG_READ_ONLY)
         return brig_fail(err, BRIG_E_INVALID, 0,

@@ -93,42 +93,6 @@ static void test_many(void)
     brig_policy_free(policy);
 }
 
-static int count_errand(void *arg, struct brig_error *err)
-{
-    (void)err;
-    ++*(int *)arg;
-    return 0;
-}
-
-static int fail_errand(void *arg, struct brig_error *err)
-{
-    (void)arg;
-    if (err)
-        *err = (struct brig_error){.code = BRIG_E_SETUP, .message = "no errand"};
-    return BRIG_E_SETUP;
-}
-
-static void test_errand(void)
-{
-    int count = 0;
-    struct brig_result result;
-    struct brig_policy *policy = new_policy();
-    policy->errand = (struct policy_errand){.run = count_errand, .arg = &count};
-    struct brig_job *begun = job_begin(policy, NULL);
-    tap_is_int(count, 0, "the errand is not run when a jail is begun with");
-    (void)go_on(begun, policy, "exit 3", &result);
-    is_exit(&result, 3, "the command runs");
-    tap_is_int(count, 1, "and the errand was run before");
-    brig_result_done(&result);
-    policy->errand = (struct policy_errand){.run = fail_errand};
-    begun = job_begin(policy, NULL);
-    tap_is_int(go_on(begun, policy, "exit 3", &result), BRIG_E_SETUP,
-               "without its errand nothing is started");
-    brig_result_done(&result);
-    tap_ok(!has_children(), "and nothing is left of what was begun with");
-    brig_policy_free(policy);
-}
-
 /* What is asked for needs more before the namespaces than is known then. */
 static void test_refused(void)
 {
@@ -178,8 +142,7 @@ int main(void)
         test_abandoned();
         test_grants();
         test_many();
-        test_errand();
-    } else {
+        } else {
         tap_skip("one CPU, a terminal, groups to map or no user namespaces", "a jail begun with");
     }
     test_refused();

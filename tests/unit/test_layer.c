@@ -10,7 +10,7 @@
 
 #include "base/own.h"
 #include "home/layer.h"
-#include "home/tree.h"
+#include "base/tree.h"
 #include "tap.h"
 
 #define MANY 3000

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "home/tree.h"
+#include "base/tree.h"
 #include "tap.h"
 
 static int make_place(char path[])

@@ -19,8 +19,8 @@ struct job_source {
 };
 
 /* Begins with a jail whose command will have our own standard streams; NULL where that gains nothing or
- * cannot be. `source` may be NULL. Until it is started the policy stays where it is, and gets grants, masks, a file, an
- * errand and what the command is told, but nothing else. To be given to job_start_begun() or to
+ * cannot be. `source` may be NULL. Until it is started the policy stays where it is, and gets grants, masks, a file
+ * and what the command is told, but nothing else. To be given to job_start_begun() or to
  * job_abandon(), by the same thread. */
 struct brig_job *job_begin(const struct brig_policy *policy, const struct job_source *source);
 void job_abandon(struct brig_job *job);

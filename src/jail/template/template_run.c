@@ -71,7 +71,7 @@ static bool same_identity(const struct brig_template *template, const struct bri
 static bool is_plain(const struct brig_policy *policy)
 {
     return policy->grant_count == 0 && !policy->file.dest && !policy->jail_name &&
-           !policy->errand.run && !policy_has_door(policy) && !policy->late_input;
+           !policy_has_door(policy) && !policy->late_input;
 }
 
 bool template_fits(const struct brig_template *template, const struct brig_policy *policy)

@@ -488,9 +488,6 @@ int view_begin(struct plan *plan, const struct brig_policy *policy, const struct
         view_add_identity_files(view);
     if (policy_has_door(policy))
         view_add_door(view);
-    /* The network waits for who takes these: with more to think about for the caller, it can. */
-    if (policy->errand.run)
-        plan->first_steps = plan->step_count;
     plan->view = view;
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
@@ -498,9 +495,8 @@ int view_begin(struct plan *plan, const struct brig_policy *policy, const struct
 int view_finish(struct plan *plan, struct brig_error *err)
 {
     struct view *view = plan->view;
-    const struct policy_errand *errand = &view->policy->errand;
-    int result = errand->run ? errand->run(errand->arg, err) : 0;
-    if (result < 0 || (result = view_add_entries(view, err)) < 0 ||
+    int result = view_add_entries(view, err);
+    if (result < 0 ||
         (result = add_file(view, err)) < 0 || (result = view_add_files(view, err)) < 0)
         return result;
     finish(view);

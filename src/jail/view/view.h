@@ -10,7 +10,7 @@
  * what no grant or mask can change; policy and identity must stay where they are until the second. */
 int view_begin(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
                int landlock_abi, struct brig_error *err);
-/* Then the rest, and the policy's errand before it. */
+/* Then the rest. */
 int view_finish(struct plan *plan, struct brig_error *err);
 
 /* Without mounts: the same policy as Landlock rules on the host's own tree. */

@@ -55,10 +55,10 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
         add_path_rule(&view, devices[i], LANDLOCK_GRANT_DEVICE);
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
-        if (grant->access == BRIG_PROTECT)
+        if (grant->access == BRIG_PROTECT || grant->own)
             unenforced_add(&plan->unenforced,
                            "protected paths can be written to (needs namespaces)");
-        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT)
+        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT || grant->own)
             continue;
         if (grant->fd >= 0)
             return brig_fail(err, BRIG_E_SETUP, 0,

@@ -428,24 +428,6 @@ static int lay_mask(struct view *view, const struct view_entry *entry, struct br
     return 0;
 }
 
-/* What stands in a directory that only takes up a name. */
-static const char held_note[] =
-    "brig keeps this name taken, so that nothing in the jail can put settings or hooks here that\n"
-    "programs outside would run. To let the command make it, start brig with --unprotect and this\n"
-    "name, or make it outside first (`git init`).\n";
-
-static void lay_held(struct view *view, const struct view_entry *entry, const char *what)
-{
-    if (!view->noted) {
-        view_mkdirs(view, view->scratch, VIEW_HELD_DIR, 0755);
-        view_mkfile(view, view->scratch, VIEW_HELD_DIR "/protected-by-brig", 0444, held_note,
-                    sizeof held_note - 1);
-        view->noted = true;
-    }
-    (void)view_attach(view, view_read_only_subtree(view, view->scratch, VIEW_HELD_DIR, what),
-                      entry->dest, false, what);
-}
-
 /* A part of a writable grant that stays as it is. Where something else lies there, or nobody can
  * write, there is nothing to do. */
 static int lay_protect(struct view *view, const struct view_entry *entry, struct brig_error *err)
@@ -461,22 +443,14 @@ static int lay_protect(struct view *view, const struct view_entry *entry, struct
     struct stat info;
     if (strcmp(host_path, grant->source) != 0)
         return 0;
-    bool promised = view->policy->facts && !(grant->flags & BRIG_GRANT_OPTIONAL);
-    if (lstat(host_path, &info) < 0 && !promised) { /* a run would make a placeholder */
+    if (lstat(host_path, &info) < 0) {
         if (grant->flags & BRIG_GRANT_OPTIONAL)
             return 0;
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect '%s' [%s]", host_path,
                          grant->origin);
     }
     hold_between(view, place, entry->dest);
-    if (!(grant->flags & BRIG_GRANT_HELD)) {
-        pin(view, entry->dest, PLAN_COVER_PROTECT);
-        return 0;
-    }
-    struct view_place above = *view_place_of(view, entry->dest);
-    lay_held(view, entry,
-             arena_concat(&view->plan->arena, "hold '", entry->dest, "' [", grant->origin, "]"));
-    watch_cover(view, PLAN_COVER_PROTECT, &above, host_path, entry->dest);
+    pin(view, entry->dest, PLAN_COVER_PROTECT);
     return 0;
 }
 

@@ -47,7 +47,6 @@ struct view {
     int devices; /* the first of the slots of the host's device nodes; */
     struct view_own_source *sources;
     size_t source_count;
-    bool noted; /* the directory with the note is made */
     struct view_place *places;
     size_t place_count, place_room;
     struct view_made *made; /* directories already planned */
@@ -85,7 +84,6 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 #define VIEW_SCRATCH_OWN "own"
 #define VIEW_EMPTY_DIR "empty"
 #define VIEW_EMPTY_FILE "nothing"
-#define VIEW_HELD_DIR "held"
 
 /* view_system.c */
 int view_add_system(struct view *view, struct brig_error *err); /* /usr … and /etc */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Protects what brig itself goes by. Who can write to it decides what the next jail is, and `initjail`
- * names a program that runs outside. The directories of configuration and storage are hidden (home.c),
- * but a file can be elsewhere: one that -C or `conf` names, one that a link in the directory leads to,
- * as where people keep their settings in a repository, a script or a program. */
+/* Makes the files read-only that configure brig. A program that can write to them decides what the next
+ * jail is, and `initjail` names a program that runs outside. The directories of configuration and storage
+ * are hidden (home.c), but a file can be elsewhere: one that -C or `conf` names, a script, a program, or
+ * the target of a link in the directory, as where people keep their settings in a repository. */
+#include "cli/own_files.h"
+
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +15,9 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
-#include "cli/protect_parts.h"
+#include "base/str.h"
 #include "cli/settings.h"
+#include "policy/policy.h"
 
 #define HOPS_MAX 40 /* as the kernel follows */
 
@@ -48,26 +52,40 @@ static bool is_hidden(struct hidden *hidden, const char *path)
     return is_in(hidden->spelt, path) || is_in(real, path);
 }
 
-static int protect_in_roots(struct protect_scan *scan, const char *path, enum protect_hold hold,
-                            struct brig_error *err)
+/* Adds a rule for a path wherever a directory above it is granted for writing. A missing file could be
+ * created by the jail, and brig would obey it. */
+static int protect_path(const struct settings *settings, const char *path, bool missing,
+                        struct brig_error *err)
 {
+    struct brig_policy *policy = settings->policy;
+    size_t count = policy->grant_count;
     int status = 0;
-    for (size_t i = 0; i < scan->root_count && status == 0; i++) {
-        const char *root = scan->roots[i].path;
-        if (!path_is_beneath(root, path) || path[strlen(root)] != '/')
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        size_t length = strlen(grant->source);
+        char dest[PATH_LENGTH_MAX + 1];
+        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own ||
+            !path_is_beneath(grant->source, path) || path[length] != '/')
             continue;
-        const char *rest = path + strlen(root) + 1;
-        status = protect_add_path(scan, root, rest, rest, hold, err);
+        if (missing)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "brig's configuration leads to '%s', which does not exist and which the "
+                             "command could create. Create it, or remove the link",
+                             str_shown(path).text);
+        if (!str_fill(dest, sizeof dest, grant->dest, path + length))
+            return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s'",
+                             str_shown(path).text);
+        status = brig_policy_grant(policy, BRIG_PROTECT, path, dest, BRIG_GRANT_OPTIONAL, err);
     }
     return status;
 }
 
-static int protect_name(struct protect_scan *scan, struct hidden *hidden, const char *path,
-                        enum protect_hold hold, struct brig_error *err)
+static int protect_name(const struct settings *settings, struct hidden *hidden, const char *path,
+                        bool missing, struct brig_error *err)
 {
     if (strstr(path, "/../") || is_hidden(hidden, path))
         return 0;
-    return protect_in_roots(scan, path, hold, err);
+    return protect_path(settings, path, missing, err);
 }
 
 /* What the link at a path leads to next, without links in the directories above it as far as they are
@@ -86,30 +104,30 @@ static char *target_of(const char *path)
     return real && path_make_absolute(real, target, &next, NULL) == 0 ? next : NULL;
 }
 
-/* By its name, as links on the way could be replaced, by that of each link that it leads to, and as what
- * it is. What a link leads to and is missing could be made: it is held. */
-static int protect_file(struct protect_scan *scan, struct hidden *hidden, const char *path,
+/* By its name, because links on the way could be replaced, by the name of each link that it leads to, and
+ * by its real name. */
+static int protect_file(const struct settings *settings, struct hidden *hidden, const char *path,
                         struct brig_error *err)
 {
     autofree char *real = realpath(path, NULL);
     autofree char *at = strdup(path);
-    enum protect_hold hold = PROTECT_HOLD_NOT;
+    bool missing = false;
     int status = at ? 0 : brig_fail_nomem(err);
     for (int links = 0; status == 0 && at && links <= HOPS_MAX; links++) {
-        status = protect_name(scan, hidden, at, hold, err);
+        status = protect_name(settings, hidden, at, missing, err);
         char *next = target_of(at);
         free(at);
         at = next;
-        hold = real ? PROTECT_HOLD_NOT : PROTECT_HOLD_FILE; /* others read it meanwhile */
+        missing = !real;
     }
     if (status < 0 || !real || strcmp(real, path) == 0)
         return status;
-    return protect_name(scan, hidden, real, PROTECT_HOLD_NOT, err);
+    return protect_name(settings, hidden, real, false, err);
 }
 
 /* What a run has read. Right in brig's own directories, where nearly all is, links are looked at
  * anyway: here, and in home.c for jails. */
-static int protect_read(struct protect_scan *scan, struct hidden *hidden, const char *path,
+static int protect_read(const struct settings *settings, struct hidden *hidden, const char *path,
                         struct brig_error *err)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt); i++) {
@@ -118,11 +136,11 @@ static int protect_read(struct protect_scan *scan, struct hidden *hidden, const 
             !strchr(path + length + 1, '/'))
             return 0;
     }
-    return protect_file(scan, hidden, path, err);
+    return protect_file(settings, hidden, path, err);
 }
 
 /* Also those that this run has not read: another may. */
-static int protect_links(struct protect_scan *scan, struct hidden *hidden, const char *directory,
+static int protect_links(const struct settings *settings, struct hidden *hidden, const char *directory,
                          struct brig_error *err)
 {
     autodir DIR *dir = opendir(directory);
@@ -134,30 +152,29 @@ static int protect_links(struct protect_scan *scan, struct hidden *hidden, const
             continue;
         int length = snprintf(path, sizeof path, "%s/%s", directory, item->d_name);
         if (length > 0 && (size_t)length < sizeof path)
-            status = protect_file(scan, hidden, path, err);
+            status = protect_file(settings, hidden, path, err);
     }
     return status;
 }
 
-static int protect_programs(struct protect_scan *scan, struct hidden *hidden,
+static int protect_programs(const struct settings *settings, struct hidden *hidden,
                             const struct settings_programs *programs, struct brig_error *err)
 {
     int status = 0;
     for (size_t i = 0; i < programs->count && status == 0; i++)
-        status = protect_read(scan, hidden, programs->items[i].path, err);
+        status = protect_read(settings, hidden, programs->items[i].path, err);
     return status;
 }
 
-int protect_own(struct protect_scan *scan, struct brig_error *err)
+int own_files_protect(const struct settings *settings, struct brig_error *err)
 {
-    const struct settings *settings = scan->settings;
     __attribute__((cleanup(hidden_done))) struct hidden hidden = {
         .spelt = {settings->config_dir, settings->storage},
     };
-    int status = settings->config_dir ? protect_links(scan, &hidden, settings->config_dir, err) : 0;
+    int status = settings->config_dir ? protect_links(settings, &hidden, settings->config_dir, err) : 0;
     for (size_t i = 0; i < settings->source_count && status == 0; i++)
-        status = protect_read(scan, &hidden, settings->sources[i], err);
+        status = protect_read(settings, &hidden, settings->sources[i], err);
     if (status == 0)
-        status = protect_programs(scan, &hidden, &settings->scripts, err);
-    return status < 0 ? status : protect_programs(scan, &hidden, &settings->initjails, err);
+        status = protect_programs(settings, &hidden, &settings->scripts, err);
+    return status < 0 ? status : protect_programs(settings, &hidden, &settings->initjails, err);
 }

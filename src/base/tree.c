@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Walking trees that a jail has written. */
-#include "home/tree.h"
+#include "base/tree.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "guard/copying.h"
+
+#define CONFIG_COPY "config.copy"
+#define CONFIG_MAX ((off_t)4 << 20)
+
+/* ---- pure ---- */
+
+int config_strip_url(const char *url, struct str *ret_url)
+{
+    const char *scheme = strstr(url, "://");
+    if (!scheme)
+        return 0;
+    const char *host = scheme + 3;
+    const char *at = NULL;
+    for (const char *c = host; *c && *c != '/' && *c != '?' && *c != '#'; c++)
+        if (*c == '@')
+            at = c;
+    if (!at)
+        return 0;
+    bool web = strncasecmp(url, "http", 4) == 0;
+    bool password = memchr(host, ':', (size_t)(at - host)) != NULL;
+    if (!web && !password) /* ssh://git@host: a login name is no secret */
+        return 0;
+    str_append_bytes(ret_url, url, (size_t)(host - url));
+    str_append(ret_url, at + 1);
+    return 1;
+}
+
+/* The last part of a key, which is what it sets. */
+static const char *variable_of(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+    return dot ? dot + 1 : key;
+}
+
+static bool begins(const char *key, const char *section)
+{
+    return strncasecmp(key, section, strlen(section)) == 0;
+}
+
+/* A name for a remote or a branch that cannot be mistaken for an option or a path elsewhere. */
+static bool is_plain_name(const char *name, size_t length)
+{
+    if (length == 0 || length > 200 || name[0] == '-' || name[0] == '.' || name[0] == '/')
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (!isalnum(c) && !strchr("._-/+@#", c))
+            return false;
+        if (c == '.' && i + 1 < length && name[i + 1] == '.')
+            return false;
+    }
+    return true;
+}
+
+static bool is_plain_text(const char *value)
+{
+    for (const char *c = value; *c; c++)
+        if ((unsigned char)*c <= ' ' || *c == 0x7f || *c == '"' || *c == '\\')
+            return false;
+    return *value && *value != '-' && strlen(value) < 2000;
+}
+
+/* https, http, ssh, git, and host:path; never a program (ext::) or a path of the host. */
+static bool is_remote_url(const char *url)
+{
+    static const char *const schemes[] = {"https://", "http://", "ssh://", "git://"};
+    if (!is_plain_text(url) || strstr(url, "::"))
+        return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(schemes); i++)
+        if (str_starts_with(url, schemes[i]))
+            return url[strlen(schemes[i])] != '-' && url[strlen(schemes[i])] != '\0';
+    const char *colon = strchr(url, ':'), *slash = strchr(url, '/');
+    return colon && colon > url && colon[1] && (!slash || slash > colon) && !strstr(url, "://");
+}
+
+/* "+refs/heads/…:refs/remotes/NAME/…" */
+static bool is_fetch_of(const char *value, const char *name, size_t length)
+{
+    const char *colon = strchr(value, ':');
+    static const char remotes[] = "refs/remotes/";
+    if (!is_plain_text(value) || !colon || strchr(colon + 1, ':') ||
+        !str_starts_with(value + (value[0] == '+'), "refs/") || strstr(value, ".."))
+        return false;
+    const char *to = colon + 1;
+    return str_starts_with(to, remotes) && strncmp(to + sizeof remotes - 1, name, length) == 0 &&
+           to[sizeof remotes - 1 + length] == '/';
+}
+
+bool config_may_cross(const char *key, const char *value)
+{
+    const char *variable = variable_of(key);
+    const char *name = strchr(key, '.');
+    if (!name || variable <= name + 1)
+        return false;
+    name++;
+    size_t length = (size_t)(variable - 1 - name);
+    if (!is_plain_name(name, length))
+        return false;
+    if (begins(key, "remote."))
+        return (strcmp(variable, "url") == 0 && is_remote_url(value)) ||
+               (strcmp(variable, "fetch") == 0 && is_fetch_of(value, name, length));
+    if (!begins(key, "branch."))
+        return false;
+    if (strcmp(variable, "remote") == 0)
+        return strcmp(value, ".") == 0 || is_plain_name(value, strlen(value));
+    if (strcmp(variable, "merge") == 0)
+        return str_starts_with(value, "refs/") && is_plain_name(value, strlen(value));
+    return strcmp(variable, "rebase") == 0 &&
+           (strcmp(value, "true") == 0 || strcmp(value, "false") == 0);
+}
+
+/* ---- what goes in ---- */
+
+/* Settings that name a place outside, or a program that would only fail inside. */
+static bool is_of_outside(const char *key)
+{
+    return strcasecmp(key, "core.worktree") == 0 || strcasecmp(key, "core.fsmonitor") == 0;
+}
+
+static bool is_secret(const char *key, struct str *scratch)
+{
+    const char *variable = variable_of(key);
+    if (begins(key, "http.") && strcasecmp(variable, "extraheader") == 0)
+        return true;
+    if (begins(key, "remote.") && strcasecmp(variable, "pushurl") == 0)
+        return true;
+    /* url.BASE.insteadOf: BASE may contain a token. */
+    return begins(key, "url.") && config_strip_url(key + 4, scratch) > 0;
+}
+
+static int change(const struct git *git, int folder, const char *key, const char *value,
+                  struct brig_error *err)
+{
+    const char *const unset[] = {"config", "--file", CONFIG_COPY, "--unset-all", key, NULL};
+    const char *const set[] = {"config", "--file", CONFIG_COPY, "--replace-all", key, value, NULL};
+    int status =
+        git_run(git, &(struct git_call){.words = value ? set : unset, .dir = folder, .passed = -1},
+                err);
+    /* 5: the key is not there any more, as it was listed twice. */
+    return status < 0 || status == 0 || status == 5
+               ? (status < 0 ? status : 0)
+               : brig_fail(err, BRIG_E_SETUP, 0, "git cannot change '%s' in a copy of the config",
+                           str_shown(key).text);
+}
+
+static int sanitise_one(const struct git *git, int folder, const char *key, const char *value,
+                        struct str *notes, struct brig_error *err)
+{
+    autostr struct str url = {0};
+    if (is_of_outside(key))
+        return change(git, folder, key, NULL, err);
+    if (is_secret(key, &url)) {
+        str_appendf(notes, "%s is not visible in the jail, because it may contain a credential\n",
+                    str_shown(key).text);
+        return change(git, folder, key, NULL, err);
+    }
+    if (!begins(key, "remote.") || strcasecmp(variable_of(key), "url") != 0 || !value ||
+        config_strip_url(value, &url) == 0)
+        return 0;
+    str_appendf(notes,
+                "the credential in %s is not visible in the jail; to use it there, see --inject\n",
+                str_shown(key).text);
+    return url.failed ? brig_fail_nomem(err) : change(git, folder, key, url.data, err);
+}
+
+static int append_copy(int folder, struct str *text, struct brig_error *err)
+{
+    autoclose int fd = openat(folder, CONFIG_COPY, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy of the config");
+    char *to = info.st_size > 0 ? str_extend(text, (size_t)info.st_size) : NULL;
+    if (info.st_size > 0 && (!to || pread(fd, to, (size_t)info.st_size, 0) != info.st_size))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy of the config");
+    return 0;
+}
+
+int config_sanitise(const struct git *git, int common, int folder, struct str *ret_answer,
+                    struct brig_error *err)
+{
+    static const char *const list[] = {"config", "--file", CONFIG_COPY, "--no-includes",
+                                       "-z",     "--list", NULL};
+    struct stat info;
+    autostr struct str text = {0};
+    if (fstatat(common, "config", &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size > CONFIG_MAX)
+        return brig_fail(err, BRIG_E_SETUP, 0, "the git config is larger than %d MiB",
+                         (int)(CONFIG_MAX >> 20));
+    int status = copying_file(common, "config", folder, CONFIG_COPY, err);
+    if (status > 0)
+        status = git_run(
+            git, &(struct git_call){.words = list, .dir = folder, .passed = -1, .out = &text}, err);
+    if (status > 0)
+        status = brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the repository's config");
+    /* "key\nvalue\0", or "key\0" for a value that is merely present. */
+    for (char *at = text.data; status == 0 && at && at < text.data + text.length;) {
+        char *next = at + strlen(at) + 1;
+        char *value = strchr(at, '\n');
+        if (value)
+            *value++ = '\0';
+        status = sanitise_one(git, folder, at, value, ret_answer, err);
+        at = next;
+    }
+    str_append_bytes(ret_answer, "", 1);
+    if (status == 0)
+        status = append_copy(folder, ret_answer, err);
+    (void)unlinkat(folder, CONFIG_COPY, 0);
+    return status == 0 && ret_answer->failed ? brig_fail_nomem(err) : status;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/copying.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
+
+#define COPYING_DEPTH_MAX 64
+#define COPYING_FILES_MAX 1000000
+#define COPYING_CHUNK ((size_t)1 << 30)
+
+bool copying_ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), wanted = strlen(end);
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
+/* All bytes of one file: cloned, copied by the kernel, or through a pipe of the kernel. */
+static int copy_bytes(int from, int to, off_t size)
+{
+    if (size == 0 || ioctl(to, FICLONE, from) == 0)
+        return 0;
+    off_t left = size;
+    while (left > 0) {
+        ssize_t done = copy_file_range(from, NULL, to, NULL, COPYING_CHUNK, 0);
+        if (done < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
+            done = sendfile(to, from, NULL, COPYING_CHUNK);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -errno;
+        if (done == 0) /* it became shorter meanwhile */
+            return 0;
+        left -= done;
+    }
+    return 0;
+}
+
+int copying_file(int from, const char *name, int to, const char *to_name, struct brig_error *err)
+{
+    autoclose int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat info;
+    if (source < 0)
+        return errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == ENODEV
+                   ? 0
+                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(name).text);
+    if (fstat(source, &info) < 0 || !S_ISREG(info.st_mode))
+        return 0;
+    autoclose int target = openat(to, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                                  (info.st_mode & 0755) | 0600);
+    int failed = target < 0 ? -errno : copy_bytes(source, target, info.st_size);
+    if (failed < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot copy '%s'", str_shown(name).text);
+    return 1;
+}
+
+struct level {
+    DIR *from;
+    int to;
+};
+
+static void close_levels(struct level *levels, size_t *depth, size_t until)
+{
+    while (*depth > until) {
+        (*depth)--;
+        (void)closedir(levels[*depth].from);
+        (void)close(levels[*depth].to);
+    }
+}
+
+/* Opens a directory, makes its copy and puts both on the stack; 0 if there is none of this name. */
+static int enter(struct level *levels, size_t *depth, int from, const char *name, int to,
+                 struct brig_error *err)
+{
+    autoclose int fd = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP
+                   ? 0
+                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(name).text);
+    if (*depth == COPYING_DEPTH_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is too deep to be copied (limit %d levels)",
+                         str_shown(name).text, COPYING_DEPTH_MAX);
+    if (mkdirat(to, name, 0755) < 0 && errno != EEXIST)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s'", str_shown(name).text);
+    autoclose int made = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = made < 0 ? NULL : fdopendir(fd);
+    if (!dir)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(name).text);
+    (void)take_fd(&fd);
+    levels[(*depth)++] = (struct level){.from = dir, .to = take_fd(&made)};
+    return 1;
+}
+
+int copying_tree(int from, const char *name, int to, const char *except, struct brig_error *err)
+{
+    struct level levels[COPYING_DEPTH_MAX];
+    size_t depth = 0, files = 0;
+    int status = enter(levels, &depth, from, name, to, err);
+    int found = status;
+    while (status >= 0 && depth > 0) {
+        struct level *top = &levels[depth - 1];
+        const struct dirent *item = readdir(top->from);
+        if (!item) {
+            close_levels(levels, &depth, depth - 1);
+            continue;
+        }
+        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0 ||
+            (except && copying_ends_with(item->d_name, except)))
+            continue;
+        if (++files > COPYING_FILES_MAX)
+            status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files", name,
+                               COPYING_FILES_MAX);
+        else if (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN)
+            status = enter(levels, &depth, dirfd(top->from), item->d_name, top->to, err);
+        if (status >= 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
+            status = copying_file(dirfd(top->from), item->d_name, top->to, item->d_name, err);
+    }
+    close_levels(levels, &depth, 0);
+    return status < 0 ? status : found;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies regular files. Symbolic links, FIFOs, sockets and devices are skipped: the source may have been
+ * prepared by somebody who wants us to follow them or to wait. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct brig_error;
+
+/* Copies one file, sharing its blocks where the filesystem can. 1, 0 if there is no regular file of this
+ * name, or a negative code. An existing target is replaced only if it was made by us in a directory that
+ * no jail writes to: the caller says where to copy to. */
+int copying_file(int from, const char *name, int to, const char *to_name, struct brig_error *err);
+
+/* Copies the directory `name` with its regular files and directories. Names that end with `except` are
+ * left out (NULL: none). More than so many files or levels is an error. 1, 0 if there is no such
+ * directory, or a negative code. */
+int copying_tree(int from, const char *name, int to, const char *except, struct brig_error *err);
+
+/* Whether a text ends with another. */
+bool copying_ends_with(const char *text, const char *end);

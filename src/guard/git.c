@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* Running git, outside and in a sealed jail. */
+#include "guard/git.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/write.h"
+#include "policy/policy.h"
+
+#define GIT_CALL_MS (10 * 60 * 1000)
+#define GIT_SEALED_MS (10 * 60 * 1000)
+#define GIT_SEALED_MEMORY ((uint64_t)4 << 30)
+#define GIT_ENV_MAX 32
+#define GIT_WORDS_MAX 64
+
+/* ---- finding it ---- */
+
+static bool is_writable_inside(const struct brig_policy *policy, const char *path)
+{
+    for (size_t i = 0; policy && i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE &&
+            path_is_beneath(policy->grants[i].source, path))
+            return true;
+    return false;
+}
+
+static const char *value_of(const char *const *environment, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; environment && environment[i]; i++)
+        if (strncmp(environment[i], name, length) == 0 && environment[i][length] == '=')
+            return environment[i] + length + 1;
+    return NULL;
+}
+
+int git_find(struct git *git, const char *const *environment, const struct brig_policy *policy,
+             struct git_user user, struct brig_error *err)
+{
+    *git = (struct git){.user = user, .environment = environment};
+    for (const char *at = value_of(environment, "PATH"); at && *at;) {
+        size_t length = strcspn(at, ":");
+        autofree char *file = NULL;
+        if (at[0] == '/' && asprintf(&file, "%.*s/git", (int)length, at) < 0) {
+            file = NULL;
+            return brig_fail_nomem(err);
+        }
+        autofree char *real = file ? realpath(file, NULL) : NULL;
+        if (real && access(real, X_OK) == 0 && !is_writable_inside(policy, real) &&
+            !is_writable_inside(policy, file)) {
+            git->program = take_ptr(&file);
+            return 0;
+        }
+        at += length + (at[length] == ':');
+    }
+    return 0;
+}
+
+void git_done(struct git *git)
+{
+    free(git->program);
+    git->program = NULL;
+}
+
+/* ---- outside ---- */
+
+/* Settings of every call. The user's and the system's configuration are read as usual: they say, for
+ * example, which directories are safe. */
+static const char *const settings[] = {
+    "-c", "core.hooksPath=/dev/null",    "-c", "core.fsmonitor=false",
+    "-c", "core.untrackedCache=false",   "-c", "gc.auto=0",
+    "-c", "maintenance.auto=false",      "-c", "protocol.allow=never",
+    "-c", "protocol.fd.allow=always",    "-c", "submodule.recurse=false",
+    "-c", "fetch.recurseSubmodules=no",  "-c", "fetch.fsckObjects=true",
+    "-c", "fetch.writeCommitGraph=false", "-c", "fetch.unpackLimit=1",
+    "-c", "fetch.fsck.zeroPaddedFilemode=ignore", "-c", "fetch.fsck.missingSpaceBeforeDate=ignore",
+    "-c", "fetch.fsck.badTimezone=ignore", "-c", "fetch.fsck.missingTaggerEntry=ignore",
+    "--no-optional-locks",
+};
+
+/* The variables that git and its helpers need; none that changes which repository or program is used. */
+static size_t fill_environment(const struct git *git, const struct git_call *call,
+                               char *texts[GIT_ENV_MAX], const char *env[GIT_ENV_MAX])
+{
+    static const char *const passed[] = {"HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR",
+                                         "USER", "LOGNAME", "XDG_CONFIG_HOME"};
+    size_t count = 0, made = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(passed); i++) {
+        const char *value = value_of(git->environment, passed[i]);
+        if (value && asprintf(&texts[made], "%s=%s", passed[i], value) >= 0)
+            env[count++] = texts[made++];
+    }
+    env[count++] = "GIT_TERMINAL_PROMPT=0";
+    env[count++] = "GIT_PROTOCOL_FROM_USER=1";
+    if (call->git_dir && asprintf(&texts[made], "GIT_DIR=%s", call->git_dir) >= 0)
+        env[count++] = texts[made++];
+    if (call->git_dir)
+        env[count++] = "GIT_WORK_TREE=.";
+    if (call->index && asprintf(&texts[made], "GIT_INDEX_FILE=%s", call->index) >= 0)
+        env[count++] = texts[made++];
+    env[count] = NULL;
+    return made;
+}
+
+static bool become(const struct git_user *user)
+{
+    if (user->uid == (uid_t)-1 || geteuid() == user->uid)
+        return true;
+    return setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
+           setresuid(user->uid, user->uid, user->uid) == 0;
+}
+
+static __attribute__((noreturn)) void execute(const struct git *git, const struct git_call *call,
+                                              char *const *argv, char *const *env, const int fds[3])
+{
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGPIPE, SIG_DFL);
+    bool ready = fchdir(call->dir) == 0;
+    for (int i = 0; i < 3; i++)
+        ready = ready && dup2(fds[i], i) >= 0;
+    if (call->passed >= 0)
+        ready = ready && fcntl(call->passed, F_SETFD, 0) == 0;
+    if (ready && become(&git->user))
+        (void)execve(git->program, argv, env);
+    _exit(127);
+}
+
+static int open_input(const struct git_call *call, struct brig_error *err)
+{
+    if (!call->input)
+        return open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int fd = memfd_create("git-input", MFD_CLOEXEC);
+    if (fd < 0 || write_all(fd, call->input, call->input_length) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
+        int failed = errno;
+        if (fd >= 0)
+            (void)close(fd);
+        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot store the input of git");
+    }
+    return fd;
+}
+
+/* Reads what is ready; false at the end of the stream, or if it is too long. */
+static bool take(int fd, struct str *out)
+{
+    char bytes[65536];
+    ssize_t got = read(fd, bytes, sizeof bytes);
+    if (got < 0)
+        return errno == EINTR || errno == EAGAIN;
+    if (got > 0 && out)
+        str_append_bytes(out, bytes, (size_t)got);
+    return got > 0 && !(out && out->failed);
+}
+
+/* Collects both streams until they end or the time is over. */
+static bool collect(int streams[2], struct str *const into[2])
+{
+    uint64_t until_ms = clock_now_ms() + GIT_CALL_MS;
+    while (streams[0] >= 0 || streams[1] >= 0) {
+        struct pollfd fds[2] = {{.fd = streams[0], .events = POLLIN},
+                                {.fd = streams[1], .events = POLLIN}};
+        uint64_t now_ms = clock_now_ms();
+        if (now_ms >= until_ms)
+            return false;
+        if (poll(fds, 2, (int)(until_ms - now_ms)) < 0 && errno != EINTR)
+            return false;
+        for (int i = 0; i < 2; i++) {
+            if (!fds[i].revents || take(streams[i], into[i]))
+                continue;
+            (void)close(take_fd(&streams[i]));
+            if (into[i] && into[i]->failed)
+                return false;
+        }
+    }
+    return true;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+int git_run(const struct git *git, const struct git_call *call, struct brig_error *err)
+{
+    const char *argv[GIT_WORDS_MAX + ARRAY_LENGTH(settings)] = {"git"};
+    const char *env[GIT_ENV_MAX];
+    char *texts[GIT_ENV_MAX];
+    size_t count = 1;
+    for (size_t i = 0; i < ARRAY_LENGTH(settings); i++)
+        argv[count++] = settings[i];
+    for (size_t i = 0; call->words[i] && i < GIT_WORDS_MAX - 2; i++)
+        argv[count++] = call->words[i];
+    argv[count] = NULL;
+    autoclose int in = open_input(call, err);
+    int out[2] = {-1, -1}, says[2] = {-1, -1};
+    if (in < 0)
+        return BRIG_E_SYSTEM;
+    if (pipe2(out, O_CLOEXEC) < 0 || pipe2(says, O_CLOEXEC) < 0) {
+        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for git");
+        if (out[0] >= 0) {
+            (void)close(out[0]);
+            (void)close(out[1]);
+        }
+        return BRIG_E_SYSTEM;
+    }
+    size_t made = fill_environment(git, call, texts, env);
+    const int fds[3] = {in, out[1], says[1]};
+    pid_t pid = fork();
+    if (pid == 0)
+        execute(git, call, (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env, fds);
+    int failed = errno;
+    for (size_t i = 0; i < made; i++)
+        free(texts[i]);
+    (void)close(out[1]);
+    (void)close(says[1]);
+    int streams[2] = {out[0], says[0]};
+    struct str *const into[2] = {call->out, call->says};
+    bool whole = pid > 0 && collect(streams, into);
+    for (int i = 0; i < 2; i++)
+        if (streams[i] >= 0)
+            (void)close(streams[i]);
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot start git");
+    if (!whole)
+        (void)kill(pid, SIGKILL);
+    int status = wait_for(pid);
+    if (!whole)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "git %s took too long or wrote too much",
+                         call->words[0]);
+    return status;
+}
+
+/* ---- in a sealed jail ---- */
+
+static struct brig_policy *make_sealed_policy(const struct git *git,
+                                              const struct git_sealed *sealed,
+                                              struct brig_error *err)
+{
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy) {
+        (void)brig_fail_nomem(err);
+        return NULL;
+    }
+    const struct brig_identity identity = {.host_uid = git->user.uid,
+                                           .host_gid = git->user.gid,
+                                           .inside_uid = (uid_t)-1,
+                                           .inside_gid = (gid_t)-1};
+    int status = brig_policy_origin(policy, "git transfer", err);
+    if (status == 0)
+        status = brig_policy_identity(policy, &identity, err);
+    if (status == 0)
+        status = policy_grant_fd(policy, BRIG_READ_WRITE, sealed->dir, GIT_SEALED_DIR, err);
+    for (size_t i = 0; i < sealed->object_count && status == 0; i++)
+        status = policy_grant_fd(policy, BRIG_READ_ONLY, sealed->objects[i],
+                                 sealed->object_dests[i], err);
+    if (status == 0)
+        status = brig_policy_limit(policy, BRIG_LIMIT_WALL_MS, GIT_SEALED_MS, err);
+    if (status == 0)
+        status = brig_policy_limit(policy, BRIG_LIMIT_ADDRESS_SPACE, GIT_SEALED_MEMORY, err);
+    if (status == 0)
+        status = brig_policy_limit(policy, BRIG_LIMIT_OUTPUT_BYTES, STR_LENGTH_MAX / 2, err);
+    if (status == 0)
+        status = brig_policy_limit(policy, BRIG_LIMIT_FILE_SIZE, 0, err);
+    if (status == 0)
+        return policy;
+    brig_policy_free(policy);
+    return NULL;
+}
+
+static const char *const sealed_env[] = {"PATH=/usr/bin:/bin",
+                                         "HOME=/nonexistent",
+                                         "LC_ALL=C.UTF-8",
+                                         "GIT_DIR=" GIT_SEALED_DIR,
+                                         "GIT_CONFIG_NOSYSTEM=1",
+                                         "GIT_CONFIG_GLOBAL=/dev/null",
+                                         "GIT_AUTHOR_NAME=brig",
+                                         "GIT_AUTHOR_EMAIL=brig@localhost",
+                                         "GIT_COMMITTER_NAME=brig",
+                                         "GIT_COMMITTER_EMAIL=brig@localhost",
+                                         NULL};
+
+int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
+                   struct str *out, struct brig_error *err)
+{
+    struct brig_policy *policy = make_sealed_policy(git, sealed, err);
+    if (!policy)
+        return err ? err->code : BRIG_E_SETUP;
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    const struct brig_command command = {
+        .argv = argv,
+        .envp = sealed_env,
+        .stdio = {{.kind = BRIG_STDIO_NULL}, {.kind = BRIG_STDIO_CAPTURE}, {.kind = BRIG_STDIO_NULL}},
+    };
+    struct brig_result result = {0};
+    int status = brig_run(policy, &command, &result, err);
+    if (status == 0 && result.outcome != BRIG_EXITED)
+        status = brig_fail(err, BRIG_E_SYSTEM, 0,
+                           "git on the jail's repository was ended by a limit or a signal");
+    if (status == 0 && result.out.truncated)
+        status = brig_fail(err, BRIG_E_SYSTEM, 0, "git on the jail's repository wrote too much");
+    if (status == 0)
+        str_append_bytes(out, result.out.data, result.out.length);
+    int exit_code = result.exit_code;
+    brig_result_done(&result);
+    brig_policy_free(policy);
+    return status < 0 ? status : exit_code;
+}
+
+int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int *ret_socket,
+                     struct brig_job **ret_job, struct brig_error *err)
+{
+    struct brig_policy *policy = make_sealed_policy(git, sealed, err);
+    if (!policy)
+        return err ? err->code : BRIG_E_SETUP;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
+        brig_policy_free(policy);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket for git");
+    }
+    const char *const argv[] = {"git", "upload-pack", GIT_SEALED_DIR, NULL};
+    const struct brig_command command = {
+        .argv = argv,
+        .envp = sealed_env,
+        .stdio = {{.kind = BRIG_STDIO_FD, .fd = ends[1]},
+                  {.kind = BRIG_STDIO_FD, .fd = ends[1]},
+                  {.kind = BRIG_STDIO_NULL}},
+    };
+    int status = brig_start(policy, &command, ret_job, err);
+    brig_policy_free(policy);
+    (void)close(ends[1]);
+    if (status < 0)
+        (void)close(ends[0]);
+    else
+        *ret_socket = ends[0];
+    return status;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs git: outside the jail on the user's repository, or in a sealed jail on a directory that an
+ * untrusted program has written. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include <brig/brig.h>
+
+#include "base/str.h"
+
+#define GIT_OBJECT_DIRS_MAX 16 /* of one repository, with its alternates */
+
+/* The user whose files are read and written: git runs with these ids. -1: with the caller's. */
+struct git_user {
+    uid_t uid;
+    gid_t gid;
+};
+
+/* The git program and the user who runs it. */
+struct git {
+    char *program; /* absolute, owned; NULL: git is not installed */
+    struct git_user user;
+    const char *const *environment; /* of the caller, borrowed; a few variables of it are passed on */
+};
+
+/* Finds git in the directories of the environment's PATH. Directories that the policy lets a jail write
+ * to are skipped. Release with git_done(). */
+int git_find(struct git *git, const char *const *environment, const struct brig_policy *policy,
+             struct git_user user, struct brig_error *err);
+void git_done(struct git *git);
+
+/* One call of git outside the jail. Hooks, file system monitors, garbage collection and every transport
+ * except `fd` are switched off, and no GIT_* variable of the caller is passed on. */
+struct git_call {
+    const char *const *words; /* after "git"; ended by NULL */
+    int dir;                  /* the working directory, an fd */
+    const char *git_dir;      /* or NULL: git finds it */
+    const char *index;        /* GIT_INDEX_FILE, or NULL */
+    const char *input;        /* for standard input, or NULL */
+    size_t input_length;
+    int passed;       /* an fd that git inherits under the same number, or -1 */
+    struct str *out;  /* standard output, or NULL */
+    struct str *says; /* standard error, or NULL */
+};
+
+/* The exit status of git, or a negative code if it could not be run or wrote too much. */
+int git_run(const struct git *git, const struct git_call *call, struct brig_error *err);
+
+/* A directory that a jail has written, and the object directories its alternates name. */
+struct git_sealed {
+    int dir;                          /* mounted read-write at GIT_SEALED_DIR */
+    int objects[GIT_OBJECT_DIRS_MAX]; /* mounted read-only */
+    char *object_dests[GIT_OBJECT_DIRS_MAX];
+    size_t object_count;
+};
+#define GIT_SEALED_DIR "/git"
+
+/* Runs a shell script in a sealed jail that sees /usr and these directories, and captures its output;
+ * its exit status or a negative code. */
+int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
+                   struct str *out, struct brig_error *err);
+
+/* Starts `git upload-pack` in such a jail, with one end of a socket as its standard input and output.
+ * *ret_job is to be waited for and freed. */
+int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int *ret_socket,
+                     struct brig_job **ret_job, struct brig_error *err);

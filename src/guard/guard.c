@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/guard.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/tree.h"
+#include "base/write.h"
+#include "guard/names.h"
+#include "guard/private.h"
+#include "guard/transfer.h"
+#include "policy/policy.h"
+
+#define TREES_MAX 256 /* working trees of one run: projects and their submodules */
+#define RUN_PREFIX "run-"
+#define REPORT_MAX 65536
+#define ORIGIN "guard"
+
+/* One working tree. */
+struct tree {
+    int top;
+    char *dest; /* in the jail */
+    bool made;  /* `.git` is an empty directory that we made */
+    bool has_private;
+    struct private_git private_git;
+    int link; /* the file that is mounted on `.git`, or -1 */
+};
+
+struct guard {
+    struct git git;
+    char *jail;
+    int storage, cache;
+    int run;       /* the run's directory, or -1 */
+    char name[64]; /* of it */
+    int lock;
+    struct tree trees[TREES_MAX];
+    size_t tree_count;
+    pid_t fetching; /* or 0 */
+    bool unfinished; /* a transfer failed: its directory stays */
+    bool made_any;
+};
+
+/* What adding rules needs to know. */
+struct adding {
+    struct guard *guard;
+    struct brig_policy *policy;
+    const struct guard_options *options;
+    uid_t owner;
+    struct str *notes;
+};
+
+/* ---- rules ---- */
+
+/* Makes the last grant one of the guard's own: it may lie in brig's storage. */
+static void mark_own(struct brig_policy *policy)
+{
+    policy->grants[policy->grant_count - 1].own = true;
+}
+
+static int protect(struct adding *a, const char *source, const char *dest, const char *path,
+                   struct brig_error *err)
+{
+    autofree char *from = NULL;
+    autofree char *to = NULL;
+    if (asprintf(&from, "%s/%s", source, path) < 0)
+        from = NULL;
+    if (asprintf(&to, "%s/%s", dest, path) < 0)
+        to = NULL;
+    if (!from || !to)
+        return brig_fail_nomem(err);
+    return brig_policy_grant(a->policy, BRIG_PROTECT, from, to, BRIG_GRANT_OPTIONAL, err);
+}
+
+/* Existing files that execute something are read-only. */
+static int protect_names(struct adding *a, int top, const char *source, const char *dest,
+                         struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < names_count && status == 0; i++) {
+        const char *path = names_rows[i].path;
+        struct stat info;
+        if (fstatat(top, path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, path))
+            status = protect(a, source, dest, path, err);
+    }
+    return status;
+}
+
+/* ---- storage ---- */
+
+static int open_run(struct guard *guard, struct brig_error *err)
+{
+    uint64_t number = 0;
+    if (guard->run >= 0)
+        return 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
+    (void)snprintf(guard->name, sizeof guard->name, RUN_PREFIX "%016jx", (uintmax_t)number);
+    /* Under another name first: without its lock it would be taken for one that was left behind. */
+    char hidden[80];
+    (void)snprintf(hidden, sizeof hidden, "new-%s", guard->name);
+    if (mkdirat(guard->storage, hidden, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create a directory in the jail's storage");
+    autoclose int run = openat(guard->storage, hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int lock =
+        run < 0 ? -1 : openat(run, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 ||
+        renameat(guard->storage, hidden, guard->storage, guard->name) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock a directory in the jail's storage");
+    guard->run = take_fd(&run);
+    guard->lock = take_fd(&lock);
+    return 0;
+}
+
+static int open_folder(int run, unsigned number, bool make, int *ret_fd, struct brig_error *err)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", number);
+    if (make && mkdirat(run, name, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create a directory in the jail's storage");
+    *ret_fd = openat(run, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno,
+                                   "cannot open a directory in the jail's storage")
+                       : 0;
+}
+
+/* ---- a working tree ---- */
+
+static int grant_own(struct adding *a, enum brig_access access, int fd, const char *dest,
+                     struct brig_error *err)
+{
+    int status = policy_grant_fd(a->policy, access, fd, dest, err);
+    if (status == 0)
+        mark_own(a->policy);
+    return status;
+}
+
+/* Mounts the private directory on `.git`, or, where that is a file, at a fixed path that a file mounted on
+ * `.git` names. */
+static int grant_private(struct adding *a, struct tree *tree, struct brig_error *err)
+{
+    const struct private_git *p = &tree->private_git;
+    autofree char *dest = NULL;
+    char fixed[64];
+    if (asprintf(&dest, "%s/.git", tree->dest) < 0) {
+        dest = NULL;
+        return brig_fail_nomem(err);
+    }
+    int status = 0;
+    if (p->kind == REPO_FILE) {
+        (void)snprintf(fixed, sizeof fixed, PRIVATE_MOUNTS "/%u", p->number);
+        tree->link = openat(p->folder, "link", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        status = tree->link < 0
+                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the jail's '.git' file")
+                     : grant_own(a, BRIG_READ_ONLY, tree->link, dest, err);
+        if (status == 0)
+            status = grant_own(a, BRIG_READ_WRITE, p->sealed.dir, fixed, err);
+    } else {
+        status = grant_own(a, BRIG_READ_WRITE, p->sealed.dir, dest, err);
+    }
+    for (size_t i = 0; i < p->sealed.object_count && status == 0; i++)
+        status = grant_own(a, BRIG_READ_ONLY, p->sealed.objects[i], p->sealed.object_dests[i], err);
+    return status;
+}
+
+static int make_private(struct adding *a, struct tree *tree, const struct repo *repo,
+                        struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    autoclose int folder = -1;
+    unsigned number = (unsigned)(tree - guard->trees);
+    int status = open_run(guard, err);
+    if (status == 0)
+        status = open_folder(guard->run, number, true, &folder, err);
+    if (status < 0)
+        return status;
+    if (repo->kind == REPO_NONE) {
+        if (mkdirat(tree->top, ".git", 0755) < 0 && errno != EEXIST)
+            return 0; /* it cannot be made in the jail either */
+        tree->made = true;
+    }
+    status = private_build(&guard->git, folder, guard->cache, number, tree->top, repo,
+                           &tree->private_git, a->notes, err);
+    if (status < 0)
+        return status;
+    tree->has_private = true;
+    return grant_private(a, tree, err);
+}
+
+static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
+                    struct brig_error *err);
+
+/* Submodules: each is a repository of its own. */
+static int add_links(struct adding *a, int top, const char *source, const char *dest,
+                     const struct repo *repo, struct brig_error *err)
+{
+    autostr struct str links = {0};
+    int status = private_list_links(&a->guard->git, a->guard->cache, top, repo, &links, err);
+    for (const char *link = links.data; status == 0 && link && link < links.data + links.length;
+         link += strlen(link) + 1) {
+        autoclose int fd = -1;
+        autofree char *from = NULL;
+        autofree char *to = NULL;
+        if (path_open_beneath(top, link, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
+            continue;
+        if (asprintf(&from, "%s/%s", source, link) < 0)
+            from = NULL;
+        if (asprintf(&to, "%s/%s", dest, link) < 0)
+            to = NULL;
+        status = from && to ? add_tree(a, from, to, true, err) : brig_fail_nomem(err);
+    }
+    return status;
+}
+
+static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
+                    struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct repo repo = REPO_INIT;
+    if (top < 0)
+        return 0; /* a file, or nothing yet */
+    int status = repo_find(top, a->owner, &repo, err);
+    if (status < 0)
+        return status;
+    bool excepted = names_is_excepted(a->options->unprotect, a->options->unprotect_count, source,
+                                      ".git");
+    bool can = guard->storage >= 0 && guard->git.program && !a->options->dry;
+    if (repo.kind == REPO_FOREIGN) {
+        str_appendf(a->notes, "git does not work in '%s': its .git names a repository %s\n",
+                    str_shown(source).text, repo.why);
+        status = excepted ? 0 : protect(a, source, dest, ".git", err);
+    } else if (excepted || (repo.kind == REPO_NONE && !may_make)) {
+        status = 0;
+    } else if (!can) {
+        status = repo.kind == REPO_NONE ? 0 : protect(a, source, dest, ".git", err);
+    } else if (guard->tree_count == TREES_MAX) {
+        status = brig_fail(err, BRIG_E_INVALID, 0,
+                           "there are more than %d repositories in '%s'. Use --unprotect .git to run "
+                           "without private git directories",
+                           TREES_MAX, str_shown(source).text);
+    } else {
+        struct tree *tree = &guard->trees[guard->tree_count++];
+        *tree = (struct tree){.top = take_fd(&top), .link = -1};
+        status = str_copy(dest, &tree->dest, err);
+        if (status == 0)
+            status = make_private(a, tree, &repo, err);
+        if (status == 0 && repo.kind != REPO_NONE)
+            status = add_links(a, tree->top, source, dest, &repo, err);
+        if (status == 0)
+            status = protect_names(a, tree->top, source, dest, err);
+    }
+    if (status == 0 && top >= 0)
+        status = protect_names(a, top, source, dest, err);
+    repo_done(&repo);
+    return status;
+}
+
+/* ---- a process with the owner's ids ---- */
+
+static bool become(const struct git_user *user)
+{
+    if (user->uid == (uid_t)-1 || geteuid() == user->uid)
+        return true;
+    return setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
+           setresuid(user->uid, user->uid, user->uid) == 0;
+}
+
+static int transfer_tree(struct guard *guard, const struct private_git *p, struct str *notes,
+                         bool *ret_pending, struct brig_error *err)
+{
+    struct transfer_report report = {0};
+    int status = p->kind == REPO_NONE
+                     ? 0
+                     : transfer_finish(&guard->git, p, guard->jail, &report, err);
+    if (report.summary.length > 0)
+        str_concat(notes, "git: ", report.summary.data, "\n");
+    if (report.notes.length > 0)
+        str_append(notes, report.notes.data);
+    *ret_pending = report.pending;
+    str_done(&report.summary);
+    str_done(&report.notes);
+    return status;
+}
+
+/* Runs in a child process: all working trees of a run. Lines go to a memfd. */
+static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
+{
+    autostr struct str notes = {0};
+    bool failed = !become(&guard->git.user);
+    for (size_t i = 0; i < guard->tree_count && !failed; i++) {
+        struct brig_error err = {0};
+        bool pending = false;
+        if (!guard->trees[i].has_private)
+            continue;
+        if (transfer_tree(guard, &guard->trees[i].private_git, &notes, &pending, &err) < 0) {
+            str_appendf(&notes, "git: %s\n", err.message);
+            failed = true;
+        }
+        failed = failed || pending;
+    }
+    (void)write_all(out, notes.data, notes.length);
+    _exit(failed ? 1 : 0);
+}
+
+static bool has_changes(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private && private_has_changed(&guard->trees[i].private_git))
+            return true;
+    return false;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
+{
+    if (guard->fetching > 0)
+        (void)wait_for(guard->fetching);
+    guard->fetching = 0;
+    if (!has_changes(guard))
+        return 0;
+    autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
+    pid_t pid = out < 0 ? -1 : fork();
+    if (pid == 0)
+        finish_in_child(guard, out);
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
+    guard->unfinished = wait_for(pid) != 0;
+    autofree char *text = malloc(REPORT_MAX + 1);
+    ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
+    if (length > 0)
+        str_append_bytes(notes, text, (size_t)length);
+    return 0;
+}
+
+void guard_fetch(struct guard *guard)
+{
+    if (guard->fetching > 0) {
+        int status;
+        if (waitpid(guard->fetching, &status, WNOHANG) == 0)
+            return;
+        guard->fetching = 0;
+    }
+    if (!has_changes(guard))
+        return;
+    guard->fetching = fork();
+    if (guard->fetching != 0)
+        return;
+    for (size_t i = 0; i < guard->tree_count && become(&guard->git.user); i++)
+        if (guard->trees[i].has_private && guard->trees[i].private_git.kind != REPO_NONE)
+            (void)transfer_fetch(&guard->git, &guard->trees[i].private_git, guard->jail, NULL);
+    _exit(0);
+}
+
+/* ---- the whole ---- */
+
+static int begin(struct adding *a, struct brig_error *err)
+{
+    struct brig_policy *policy = a->policy;
+    size_t count = policy->grant_count; /* not those that are added here */
+    int status = brig_policy_origin(policy, ORIGIN, err);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+            continue;
+        autofree char *source = NULL;
+        autofree char *dest = NULL; /* the array moves when rules are added */
+        status = str_copy(grant->source, &source, err);
+        if (status == 0)
+            status = str_copy(grant->dest, &dest, err);
+        if (status == 0)
+            status = add_tree(a, source, dest,
+                              a->options->workdir && strcmp(source, a->options->workdir) == 0, err);
+    }
+    return status;
+}
+
+int guard_begin(struct brig_policy *policy, const struct guard_options *options,
+                struct guard **ret_guard, struct str *notes, struct brig_error *err)
+{
+    for (size_t i = 0; i < options->unprotect_count; i++) {
+        int status = names_check(options->unprotect[i], err);
+        if (status < 0)
+            return status;
+    }
+    struct guard *guard = calloc(1, sizeof *guard);
+    if (!guard)
+        return brig_fail_nomem(err);
+    guard->cache = guard->run = guard->lock = -1;
+    guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
+    struct adding adding = {.guard = guard,
+                            .policy = policy,
+                            .options = options,
+                            .owner = options->user.uid != (uid_t)-1 ? options->user.uid : geteuid(),
+                            .notes = notes};
+    int status = str_copy(options->jail, &guard->jail, err);
+    if (status == 0)
+        status = git_find(&guard->git, options->environment, policy, options->user, err);
+    if (status == 0 && guard->storage >= 0) {
+        (void)mkdirat(guard->storage, "cache", 0700);
+        guard->cache = openat(guard->storage, "cache", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (status == 0 && !options->off)
+        status = begin(&adding, err);
+    if (status < 0)
+        guard_free(guard);
+    else
+        *ret_guard = guard;
+    return status;
+}
+
+void guard_free(struct guard *guard)
+{
+    if (!guard)
+        return;
+    for (size_t i = 0; i < guard->tree_count; i++) {
+        struct tree *tree = &guard->trees[i];
+        if (tree->made) /* only if it is still empty */
+            (void)unlinkat(tree->top, ".git", AT_REMOVEDIR);
+        if (tree->has_private)
+            private_done(&tree->private_git);
+        if (tree->link >= 0)
+            (void)close(tree->link);
+        (void)close(tree->top);
+        free(tree->dest);
+    }
+    if (guard->run >= 0 && !guard->unfinished)
+        (void)tree_remove(guard->storage, guard->name, NULL);
+    const int fds[] = {guard->storage, guard->cache, guard->run, guard->lock};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    git_done(&guard->git);
+    free(guard->jail);
+    free(guard);
+}

@@ -1,0 +1,552 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/write.h"
+#include "guard/copying.h"
+#include "guard/config.h"
+
+#define ABOUT_MAX 65536
+#define LOG_MAX ((off_t)1 << 20) /* longer reflogs are left out */
+#define CACHE_NAME_MAX 160
+
+/* ---- copying ---- */
+
+/* Directories of git that hold state, with the endings that are left out. Per worktree are those that git
+ * keeps in the git directory of a linked worktree; the others are in the common directory. */
+static const struct {
+    const char *name;
+    const char *except;
+    bool per_worktree;
+} directories[] = {
+    {"refs", ".lock", false},
+    {"reftable", ".lock", false},
+    {"info", ".lock", false},
+    {"hooks", ".sample", false},
+    {"rebase-merge", ".lock", true},
+    {"rebase-apply", ".lock", true},
+    {"sequencer", ".lock", true},
+};
+
+/* Files right in a git directory that are not copied: config is handled apart, others point elsewhere. */
+static bool is_left_out(const char *name)
+{
+    static const char *const names[] = {"config", "commondir", "gitdir", "gc.pid", "locked"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return copying_ends_with(name, ".lock");
+}
+
+static int copy_top_files(int from, int to, struct brig_error *err)
+{
+    autoclose int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the git directory");
+    (void)take_fd(&fd);
+    int status = 0;
+    const struct dirent *item;
+    while (status >= 0 && (item = readdir(dir)))
+        if ((item->d_type == DT_REG || item->d_type == DT_UNKNOWN) && !is_left_out(item->d_name))
+            status = copying_file(from, item->d_name, to, item->d_name, err);
+    return status < 0 ? status : 0;
+}
+
+/* The reflogs of HEAD and of the stash: the others would have to be looked for ref by ref. */
+static int copy_logs(int git_dir, int common, int to, struct brig_error *err)
+{
+    const struct {
+        int from;
+        const char *path, *name;
+    } logs[] = {{git_dir, "logs", "HEAD"}, {common, "logs/refs", "stash"}};
+    int status = 0;
+    (void)mkdirat(to, "logs", 0755);
+    for (size_t i = 0; i < ARRAY_LENGTH(logs) && status >= 0; i++) {
+        struct stat info;
+        autoclose int from =
+            openat(logs[i].from, logs[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (from < 0 || fstatat(from, logs[i].name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+            info.st_size > LOG_MAX)
+            continue;
+        if ((mkdirat(to, logs[i].path, 0755) < 0 && errno != EEXIST))
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s'", logs[i].path);
+        autoclose int made = openat(to, logs[i].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        status = made < 0 ? -1 : copying_file(from, logs[i].name, made, logs[i].name, err);
+    }
+    return status < 0 ? status : 0;
+}
+
+/* Copies the state of a repository, all but objects and config. For the base the parts that only the jail
+ * needs are left out. */
+static int copy_state(const struct repo *repo, int to, bool base, struct brig_error *err)
+{
+    bool linked = repo->kind == REPO_FILE && strcmp(repo->git_path, repo->common_path) != 0;
+    int status = linked ? copy_top_files(repo->common, to, err) : 0;
+    if (status == 0)
+        status = copy_top_files(repo->git_dir, to, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(directories) && status >= 0; i++) {
+        if (base && strcmp(directories[i].name, "refs") != 0 &&
+            strcmp(directories[i].name, "reftable") != 0)
+            continue;
+        int from = directories[i].per_worktree ? repo->git_dir : repo->common;
+        status = copying_tree(from, directories[i].name, to, directories[i].except, err);
+    }
+    if (status >= 0 && linked) /* refs/bisect and the like */
+        status = copying_tree(repo->git_dir, "refs", to, ".lock", err);
+    if (status >= 0 && !base)
+        status = copy_logs(repo->git_dir, repo->common, to, err);
+    return status < 0 ? status : 0;
+}
+
+/* ---- objects ---- */
+
+static int make_directory(int at, const char *name, int *ret_fd, struct brig_error *err)
+{
+    if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s' in the jail's storage", name);
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s' in the jail's storage", name);
+    *ret_fd = fd;
+    return 0;
+}
+
+static int write_file(int at, const char *name, const void *bytes, size_t length,
+                      struct brig_error *err)
+{
+    autoclose int fd =
+        openat(at, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+    int failed = fd < 0 ? -errno : write_all(fd, bytes, length);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed,
+                                  "cannot write '%s' in the jail's storage", name)
+                      : 0;
+}
+
+/* An empty object directory whose alternates are the real ones: for the jail at their fixed paths, and for
+ * git outside where they are. */
+static int make_objects(int dir, const struct git_sealed *sealed, bool outside,
+                        struct brig_error *err)
+{
+    autoclose int objects = -1;
+    autoclose int info = -1;
+    autoclose int pack = -1;
+    autostr struct str text = {0};
+    int status = 0;
+    for (size_t i = 0; i < sealed->object_count && status == 0; i++) {
+        autofree char *path = NULL;
+        status = outside ? repo_path_of(sealed->objects[i], &path, err)
+                         : str_copy(sealed->object_dests[i], &path, err);
+        if (status == 0)
+            str_concat(&text, path, "\n");
+    }
+    if (status == 0)
+        status = make_directory(dir, "objects", &objects, err);
+    if (status == 0)
+        status = make_directory(objects, "info", &info, err);
+    if (status == 0)
+        status = make_directory(objects, "pack", &pack, err);
+    if (status < 0 || text.failed)
+        return status < 0 ? status : brig_fail_nomem(err);
+    return write_file(info, "alternates", text.data, text.length, err);
+}
+
+static int find_objects(const struct repo *repo, unsigned number, struct git_sealed *sealed,
+                        struct brig_error *err)
+{
+    int status = repo_objects(repo, sealed->objects, &sealed->object_count, err);
+    for (size_t i = 0; i < sealed->object_count && status == 0; i++)
+        if (asprintf(&sealed->object_dests[i], PRIVATE_MOUNTS "/%u.objects/%zu", number, i) < 0) {
+            sealed->object_dests[i] = NULL;
+            status = brig_fail_nomem(err);
+        }
+    return status;
+}
+
+/* ---- caching what git says about a file ---- */
+
+/* The name under which an answer about a file is kept; false if the file is missing. It contains
+ * everything that changes when the file does. */
+static bool cache_name(int dir, const char *file, const char *kind, char ret_name[CACHE_NAME_MAX])
+{
+    struct stat info;
+    if (fstatat(dir, file, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    (void)snprintf(ret_name, CACHE_NAME_MAX, "%s-%jx-%jx-%jx-%jx.%lx-%jx.%lx", kind,
+                   (uintmax_t)info.st_dev, (uintmax_t)info.st_ino, (uintmax_t)info.st_size,
+                   (uintmax_t)info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
+                   (uintmax_t)info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+    return true;
+}
+
+/* Removes answers about earlier states of the same file: the name up to the third dash is the file. */
+static void forget_older(int cache, const char *name)
+{
+    const char *end = strchr(strchr(strchr(name, '-') + 1, '-') + 1, '-') + 1;
+    autoclose int fd = openat(cache, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *item;
+    if (!dir)
+        return;
+    (void)take_fd(&fd);
+    while ((item = readdir(dir)))
+        if (strncmp(item->d_name, name, (size_t)(end - name)) == 0)
+            (void)unlinkat(cache, item->d_name, 0);
+}
+
+static bool read_cached(int cache, const char *name, struct str *text)
+{
+    autoclose int fd = cache < 0 ? -1 : openat(cache, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 || info.st_size > (off_t)STR_LENGTH_MAX / 2)
+        return false;
+    char *to = str_extend(text, (size_t)info.st_size);
+    return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size);
+}
+
+static void write_cached(int cache, const char *name, const struct str *text)
+{
+    char temporary[] = "new-answer";
+    if (cache < 0 || text->failed)
+        return;
+    forget_older(cache, name);
+    if (write_file(cache, temporary, text->data, text->length, NULL) == 0)
+        (void)renameat(cache, temporary, cache, name);
+}
+
+int private_list_links(const struct git *git, int cache, int top, const struct repo *repo,
+                       struct str *ret_links, struct brig_error *err)
+{
+    static const char mode[] = "160000 ";
+    static const char *const words[] = {"ls-files", "-s", "-z", NULL};
+    char name[CACHE_NAME_MAX];
+    autostr struct str text = {0};
+    if (!cache_name(repo->git_dir, "index", "links", name) ||
+        read_cached(cache, name, ret_links))
+        return 0;
+    int status = git_run(git,
+                         &(struct git_call){.words = words,
+                                            .dir = top,
+                                            .git_dir = repo->git_path,
+                                            .passed = -1,
+                                            .out = &text},
+                         err);
+    if (status != 0)
+        return status < 0 ? status
+                          : brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the index of '%s'",
+                                      repo->git_path);
+    for (const char *at = text.data; at && at < text.data + text.length; at += strlen(at) + 1) {
+        const char *path = strchr(at, '\t');
+        if (path && strncmp(at, mode, sizeof mode - 1) == 0)
+            str_append_bytes(ret_links, path + 1, strlen(path + 1) + 1);
+    }
+    if (ret_links->failed)
+        return brig_fail_nomem(err);
+    write_cached(cache, name, ret_links);
+    return 0;
+}
+
+/* The config for the jail, without credentials: "REMOVED…\0" and the text of the file. */
+static int find_config(const struct git *git, int cache, int folder, const struct repo *repo,
+                       struct str *ret_text, struct str *notes, struct brig_error *err)
+{
+    char name[CACHE_NAME_MAX];
+    autostr struct str answer = {0};
+    if (!cache_name(repo->common, "config", "config", name))
+        return 0;
+    if (!read_cached(cache, name, &answer)) {
+        int status = config_sanitise(git, repo->common, folder, &answer, err);
+        if (status < 0)
+            return status;
+        write_cached(cache, name, &answer);
+    }
+    size_t said = strnlen(answer.data ? answer.data : "", answer.length);
+    str_append_bytes(notes, answer.data, said);
+    if (said < answer.length)
+        str_append_bytes(ret_text, answer.data + said + 1, answer.length - said - 1);
+    return ret_text->failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- about ---- */
+
+static int write_about(const struct private_git *p, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    str_appendf(&text, "%u%c%d%c%jx%c%jx%c%jx%c%jx%c%" PRIx64, p->number, 0, (int)p->kind, 0,
+                (uintmax_t)p->top_dev, 0, (uintmax_t)p->top_ino, 0, (uintmax_t)p->git_dev, 0,
+                (uintmax_t)p->git_ino, 0, p->signature);
+    const char *const paths[] = {p->top_path, p->git_path ? p->git_path : "",
+                                 p->common_path ? p->common_path : ""};
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
+        str_append_bytes(&text, "", 1);
+        str_append(&text, paths[i]);
+    }
+    str_append_bytes(&text, "", 1);
+    for (size_t i = 0; i < p->sealed.object_count; i++) {
+        autofree char *path = NULL;
+        int status = repo_path_of(p->sealed.objects[i], &path, err);
+        if (status < 0)
+            return status;
+        str_append_bytes(&text, path, strlen(path) + 1);
+    }
+    return text.failed ? brig_fail_nomem(err)
+                       : write_file(p->folder, "about", text.data, text.length, err);
+}
+
+/* The next text of `about`; NULL at its end. */
+static const char *next_text(const char **at, const char *end)
+{
+    const char *text = *at;
+    if (text >= end)
+        return NULL;
+    *at = text + strlen(text) + 1;
+    return text;
+}
+
+static int open_checked(const char *path, dev_t dev, ino_t ino, int *ret_fd, struct brig_error *err)
+{
+    autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 || info.st_dev != dev || info.st_ino != ino)
+        return brig_fail(err, BRIG_E_SETUP, fd < 0 ? errno : ESTALE,
+                         "'%s' is not the directory it was", str_shown(path).text);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+static int read_about(struct private_git *p, const char *text, const char *end,
+                      struct brig_error *err)
+{
+    uintmax_t numbers[7] = {0};
+    const char *at = text, *word;
+    for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
+        numbers[i] = (word = next_text(&at, end)) ? strtoumax(word, NULL, i < 2 ? 10 : 16) : 0;
+    const char *top = next_text(&at, end), *git = next_text(&at, end), *common = next_text(&at, end);
+    if (!top || !git || !common)
+        return brig_fail(err, BRIG_E_SETUP, 0, "an interrupted transfer has no 'about' file");
+    p->number = (unsigned)numbers[0];
+    p->kind = (enum repo_kind)numbers[1];
+    p->top_dev = (dev_t)numbers[2];
+    p->top_ino = (ino_t)numbers[3];
+    p->git_dev = (dev_t)numbers[4];
+    p->git_ino = (ino_t)numbers[5];
+    p->signature = numbers[6];
+    int status = str_copy(top, &p->top_path, err);
+    if (status == 0 && *git)
+        status = str_copy(git, &p->git_path, err);
+    if (status == 0 && *common)
+        status = str_copy(common, &p->common_path, err);
+    if (status == 0)
+        status = open_checked(p->top_path, p->top_dev, p->top_ino, &p->top, err);
+    while (status == 0 && p->sealed.object_count < REPO_OBJECTS_MAX &&
+           (word = next_text(&at, end))) {
+        size_t i = p->sealed.object_count;
+        int fd = open(word, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", str_shown(word).text);
+        p->sealed.objects[i] = fd;
+        p->sealed.object_count++;
+        if (asprintf(&p->sealed.object_dests[i], PRIVATE_MOUNTS "/%u.objects/%zu", p->number, i) < 0) {
+            p->sealed.object_dests[i] = NULL;
+            return brig_fail_nomem(err);
+        }
+    }
+    return status;
+}
+
+/* ---- changes ---- */
+
+static uint64_t mix(uint64_t hash, const void *bytes, size_t length)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < length; i++)
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint64_t mix_file(uint64_t hash, int dir, const char *name)
+{
+    struct stat info = {0};
+    (void)fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW);
+    hash = mix(hash, &info.st_ino, sizeof info.st_ino);
+    hash = mix(hash, &info.st_size, sizeof info.st_size);
+    return mix(hash, &info.st_ctim, sizeof info.st_ctim);
+}
+
+/* Names, inodes and times of all directories below one: git replaces a ref by renaming a new file, so a
+ * changed ref is a new inode, also if the clock has not moved on. Bounded in depth. */
+static uint64_t mix_tree(uint64_t hash, int dir, const char *name)
+{
+    enum { DEPTH = 64 };
+    DIR *levels[DEPTH];
+    size_t depth = 0;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || !(levels[0] = fdopendir(fd))) {
+        if (fd >= 0)
+            (void)close(fd);
+        return mix(hash, "none", 4);
+    }
+    depth = 1;
+    while (depth > 0) {
+        const struct dirent *item = readdir(levels[depth - 1]);
+        if (!item) {
+            (void)closedir(levels[--depth]);
+            continue;
+        }
+        if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
+            continue;
+        hash = mix(hash, item->d_name, strlen(item->d_name) + 1);
+        hash = mix(hash, &item->d_ino, sizeof item->d_ino);
+        hash = mix_file(hash, dirfd(levels[depth - 1]), item->d_name);
+        if (item->d_type != DT_DIR || depth == DEPTH)
+            continue;
+        fd = openat(dirfd(levels[depth - 1]), item->d_name,
+                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && (levels[depth] = fdopendir(fd)))
+            depth++;
+        else if (fd >= 0)
+            (void)close(fd);
+    }
+    return hash;
+}
+
+static uint64_t sign(int dir)
+{
+    static const char *const files[] = {"HEAD", "index", "packed-refs", "config", "shallow"};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        hash = mix_file(hash, dir, files[i]);
+    return mix_tree(mix_tree(hash, dir, "refs"), dir, "reftable");
+}
+
+bool private_has_changed(const struct private_git *private_git)
+{
+    return sign(private_git->sealed.dir) != private_git->signature;
+}
+
+/* ---- the whole ---- */
+
+static int fill(const struct git *git, int cache, const struct repo *repo, struct private_git *p,
+                struct str *notes, struct brig_error *err)
+{
+    autostr struct str config = {0};
+    int status = find_objects(repo, p->number, &p->sealed, err);
+    if (status == 0)
+        status = copy_state(repo, p->sealed.dir, false, err);
+    if (status == 0)
+        status = copy_state(repo, p->base, true, err);
+    if (status == 0)
+        status = make_objects(p->sealed.dir, &p->sealed, false, err);
+    if (status == 0)
+        status = make_objects(p->base, &p->sealed, true, err);
+    if (status == 0)
+        status = find_config(git, cache, p->folder, repo, &config, notes, err);
+    if (status == 0)
+        status = write_file(p->sealed.dir, "config", config.data, config.length, err);
+    return status < 0 ? status
+                      : write_file(p->base, "config", config.data, config.length, err);
+}
+
+static int identify(struct private_git *p, const struct repo *repo, struct brig_error *err)
+{
+    struct stat info;
+    if (fstat(p->top, &info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the working tree");
+    p->top_dev = info.st_dev;
+    p->top_ino = info.st_ino;
+    if (repo->kind == REPO_NONE)
+        return repo_path_of(p->top, &p->top_path, err);
+    if (fstat(repo->git_dir, &info) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the git directory");
+    p->git_dev = info.st_dev;
+    p->git_ino = info.st_ino;
+    int status = str_copy(repo->git_path, &p->git_path, err);
+    if (status == 0)
+        status = str_copy(repo->common_path, &p->common_path, err);
+    return status < 0 ? status : repo_path_of(p->top, &p->top_path, err);
+}
+
+int private_build(const struct git *git, int folder, int cache, unsigned number, int top,
+                  const struct repo *repo, struct private_git *ret_private, struct str *notes,
+                  struct brig_error *err)
+{
+    struct private_git p = {.number = number,
+                            .kind = repo->kind,
+                            .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
+                            .base = -1,
+                            .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
+                            .sealed = {.dir = -1}};
+    int status = p.folder < 0 || p.top < 0
+                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
+                     : identify(&p, repo, err);
+    if (status == 0)
+        status = make_directory(folder, "private", &p.sealed.dir, err);
+    if (status == 0)
+        status = make_directory(folder, "base", &p.base, err);
+    if (status == 0 && repo->kind != REPO_NONE)
+        status = fill(git, cache, repo, &p, notes, err);
+    if (status == 0 && repo->kind == REPO_FILE) {
+        char link[128];
+        int length = snprintf(link, sizeof link, "gitdir: " PRIVATE_MOUNTS "/%u\n", number);
+        status = write_file(folder, "link", link, (size_t)length, err);
+    }
+    p.signature = status == 0 ? sign(p.sealed.dir) : 0;
+    if (status == 0)
+        status = write_about(&p, err);
+    if (status < 0)
+        private_done(&p);
+    else
+        *ret_private = p;
+    return status;
+}
+
+int private_open(int folder, struct private_git *ret_private, struct brig_error *err)
+{
+    struct private_git p = {.folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
+                            .base = -1, .top = -1,
+                            .sealed = {.dir = -1}};
+    autofree char *text = malloc(ABOUT_MAX + 1);
+    autoclose int fd = openat(folder, "about", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    int status = text ? 0 : brig_fail_nomem(err);
+    ssize_t length = fd < 0 || !text ? 0 : pread(fd, text, ABOUT_MAX, 0);
+    if (status == 0) {
+        text[length > 0 ? length : 0] = '\0';
+        status = read_about(&p, text, text + (length > 0 ? length : 0), err);
+    }
+    if (status == 0)
+        status = make_directory(folder, "private", &p.sealed.dir, err);
+    if (status == 0)
+        status = make_directory(folder, "base", &p.base, err);
+    if (status < 0)
+        private_done(&p);
+    else
+        *ret_private = p;
+    return status;
+}
+
+void private_done(struct private_git *p)
+{
+    const int fds[] = {p->folder, p->top, p->sealed.dir, p->base};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+    for (size_t i = 0; i < p->sealed.object_count; i++) {
+        (void)close(p->sealed.objects[i]);
+        free(p->sealed.object_dests[i]);
+    }
+    free(p->top_path);
+    free(p->git_path);
+    free(p->common_path);
+    *p = (struct private_git){.folder = -1, .base = -1, .top = -1, .sealed = {.dir = -1}};
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/refs.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/utf8.h"
+
+bool refs_is_id(const char *text)
+{
+    size_t length = strspn(text, "0123456789abcdef");
+    return text[length] == '\0' && (length == 40 || length == REFS_ID_MAX);
+}
+
+static bool is_safe_character(unsigned char c)
+{
+    return isalnum(c) || c >= 0x80 || (c && strchr("._-/+@#=,%", c));
+}
+
+static bool is_safe_part(const char *part, size_t length)
+{
+    return length > 0 && part[0] != '-' && part[0] != '.' && part[length - 1] != '.' &&
+           !(length == 4 && strncmp(part, "HEAD", 4) == 0) &&
+           !(length > 5 && strncmp(part + length - 5, ".lock", 5) == 0);
+}
+
+bool refs_is_safe(const char *name)
+{
+    size_t length = strlen(name);
+    const char *part = str_starts_with(name, "refs/heads/")  ? name + 11
+                       : str_starts_with(name, "refs/tags/") ? name + 10
+                                                             : NULL;
+    if (!part || length > 1000 || strstr(name, "..") || strstr(name, "@{") ||
+        !utf8_is_valid(name, length))
+        return false;
+    for (const char *c = part; *c; c++) /* 0xc2 0x80 to 0x9f are control characters */
+        if (!is_safe_character((unsigned char)*c) ||
+            ((unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0))
+            return false;
+    for (;;) {
+        size_t used = strcspn(part, "/");
+        if (!is_safe_part(part, used))
+            return false;
+        if (!part[used])
+            return true;
+        part += used + 1;
+    }
+}
+
+static int compare(const void *left, const void *right)
+{
+    return strcmp(((const struct ref *)left)->name, ((const struct ref *)right)->name);
+}
+
+int refs_read(char *text, struct refs *ret_refs, struct brig_error *err)
+{
+    struct refs refs = {0};
+    size_t lines = 0;
+    for (const char *c = text; c && *c; c++)
+        lines += *c == '\n';
+    if (lines > REFS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "there are more than %d refs", REFS_MAX);
+    refs.items = calloc(lines + 1, sizeof *refs.items);
+    if (!refs.items)
+        return brig_fail_nomem(err);
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        char *name = strchr(line, ' ');
+        if (!*line)
+            continue;
+        if (name)
+            *name++ = '\0';
+        if (!name || !refs_is_id(line) || refs.count == lines ||
+            !(refs_is_safe(name) || strcmp(name, "refs/stash") == 0)) {
+            refs.skipped++;
+            continue;
+        }
+        refs.items[refs.count++] = (struct ref){.id = line, .name = name};
+    }
+    qsort(refs.items, refs.count, sizeof *refs.items, compare);
+    *ret_refs = refs;
+    return 0;
+}
+
+void refs_done(struct refs *refs)
+{
+    free(refs->items);
+    *refs = (struct refs){0};
+}
+
+const char *refs_find(const struct refs *refs, const char *name)
+{
+    struct ref key = {.name = name};
+    const struct ref *found =
+        refs->count ? bsearch(&key, refs->items, refs->count, sizeof *refs->items, compare) : NULL;
+    return found ? found->id : NULL;
+}
