@@ -91,14 +91,18 @@ static void tell(struct str *lines)
             message_note("%s", line);
 }
 
-/* Opens NAME.git in the storage directory; -1 if there is none and none can be made. */
-static int open_git_storage(const struct settings *settings)
+/* Opens NAME.KIND in the storage directory; -1 if there is none and none can be made. */
+static int open_part(const struct settings *settings, const char *kind)
 {
     autoclose int storage = -1;
     autofree char *name = NULL;
-    if (!settings->storage || config_make_directory(settings->storage, &storage, NULL) < 0 ||
-        asprintf(&name, "%s.git", settings->jail) < 0)
+    if (settings->dry_run || !settings->storage ||
+        config_make_directory(settings->storage, &storage, NULL) < 0)
         return -1;
+    if (asprintf(&name, "%s.%s", settings->jail, kind) < 0) {
+        name = NULL;
+        return -1;
+    }
     (void)mkdirat(storage, name, 0700);
     return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
@@ -112,9 +116,11 @@ static int protect(struct setup *setup, struct brig_error *err)
     settings->sources = setup->files.sources;
     settings->source_count = setup->files.source_count;
     identity_enter(identity);
-    autoclose int storage = settings->dry_run ? -1 : open_git_storage(settings);
+    autoclose int storage = open_part(settings, "git");
+    autoclose int held = open_part(settings, "held");
     const struct guard_options options = {
         .storage = storage,
+        .held = held,
         .jail = settings->jail,
         .user = {identity->host_uid, identity->host_gid},
         .environment = (const char *const *)environ,

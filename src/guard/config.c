@@ -220,3 +220,94 @@ int config_sanitise(const struct git *git, int common, int folder, struct str *r
     (void)unlinkat(folder, CONFIG_COPY, 0);
     return status == 0 && ret_answer->failed ? brig_fail_nomem(err) : status;
 }
+
+/* ---- what comes out ---- */
+
+/* The value of the pair at `at`, "key\nvalue\0", with the key ended by a NUL; "" if there is none. */
+static const char *split(char *at)
+{
+    char *value = strchr(at, '\n');
+    if (!value)
+        return "";
+    *value = '\0';
+    return value + 1;
+}
+
+static bool has_pair(const struct str *list, const char *key, const char *value)
+{
+    size_t length = strlen(key);
+    for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
+        if (strncmp(at, key, length) == 0 && at[length] == '\n' && strcmp(at + length + 1, value) == 0)
+            return true;
+    return false;
+}
+
+/* Whether the base has the remote of a key "remote.NAME.x" already. */
+static bool has_remote(const struct str *list, const char *key)
+{
+    size_t length = (size_t)(variable_of(key) - key);
+    for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
+        if (strncmp(at, key, length) == 0)
+            return true;
+    return false;
+}
+
+static bool is_same_section(const char *key, const char *other)
+{
+    size_t length = (size_t)(variable_of(key) - key);
+    return strncmp(key, other, length) == 0 && variable_of(other) == other + length;
+}
+
+static int take_over(const struct git *git, const struct git_call *call, const char *key,
+                     const char *value, struct brig_error *err)
+{
+    bool remote = begins(key, "remote.");
+    const char *const add[] = {"config", "--add", key, value, NULL};
+    const char *const set[] = {"config", "--replace-all", key, value, NULL};
+    struct git_call own = *call;
+    own.words = remote ? add : set;
+    int status = git_run(git, &own, err);
+    return status > 0 ? brig_fail(err, BRIG_E_SYSTEM, 0, "git cannot set '%s'", str_shown(key).text)
+                      : status;
+}
+
+int config_cross(const struct git *git, const struct git_sealed *sealed, int base,
+                 const struct git_call *call, struct str *notes, struct brig_error *err)
+{
+    static const char script[] =
+        "git config --file " GIT_SEALED_DIR "/config --no-includes -z --list";
+    static const char *const list[] = {"config", "--file", "config", "--no-includes",
+                                       "-z",     "--list", NULL};
+    autostr struct str inside = {0};
+    autostr struct str before = {0};
+    const char *taken = ""; /* the key of the last URL that was taken over */
+    size_t left = 0;
+    int status = git_run_sealed(git, sealed, script, &inside, err);
+    if (status != 0) /* a config that git cannot read has nothing to take over */
+        return status < 0 ? status : 0;
+    status = git_run(git, &(struct git_call){.words = list, .dir = base, .passed = -1, .out = &before},
+                     err);
+    if (status < 0)
+        return status;
+    status = 0;
+    for (char *at = inside.data; status == 0 && at && at < inside.data + inside.length;) {
+        char *next = at + strlen(at) + 1;
+        const char *value = split(at);
+        bool known = has_pair(&before, at, value);
+        bool remote = begins(at, "remote.");
+        bool url = remote && strcmp(variable_of(at), "url") == 0;
+        bool crosses = !known && config_may_cross(at, value) &&
+                       !(remote && has_remote(&before, at)) &&
+                       (!remote || url || is_same_section(at, taken));
+        if (crosses)
+            status = take_over(git, call, at, value, err);
+        if (crosses && url)
+            taken = at;
+        left += !crosses && !known;
+        at = next;
+    }
+    if (left > 0)
+        str_appendf(notes, "git: %zu changed setting%s of the jail's git config stay%s in the jail\n",
+                    left, left == 1 ? "" : "s", left == 1 ? "s" : "");
+    return status;
+}

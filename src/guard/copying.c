@@ -80,7 +80,7 @@ static void close_levels(struct level *levels, size_t *depth, size_t until)
 
 /* Opens a directory, makes its copy and puts both on the stack; 0 if there is none of this name. */
 static int enter(struct level *levels, size_t *depth, int from, const char *name, int to,
-                 struct brig_error *err)
+                 const char *to_name, struct brig_error *err)
 {
     autoclose int fd = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -90,9 +90,9 @@ static int enter(struct level *levels, size_t *depth, int from, const char *name
     if (*depth == COPYING_DEPTH_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is too deep to be copied (limit %d levels)",
                          str_shown(name).text, COPYING_DEPTH_MAX);
-    if (mkdirat(to, name, 0755) < 0 && errno != EEXIST)
+    if (mkdirat(to, to_name, 0755) < 0 && errno != EEXIST)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s'", str_shown(name).text);
-    autoclose int made = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int made = openat(to, to_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = made < 0 ? NULL : fdopendir(fd);
     if (!dir)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(name).text);
@@ -101,11 +101,12 @@ static int enter(struct level *levels, size_t *depth, int from, const char *name
     return 1;
 }
 
-int copying_tree(int from, const char *name, int to, const char *except, struct brig_error *err)
+int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
+                 struct brig_error *err)
 {
     struct level levels[COPYING_DEPTH_MAX];
     size_t depth = 0, files = 0;
-    int status = enter(levels, &depth, from, name, to, err);
+    int status = enter(levels, &depth, from, name, to, to_name, err);
     int found = status;
     while (status >= 0 && depth > 0) {
         struct level *top = &levels[depth - 1];
@@ -121,7 +122,8 @@ int copying_tree(int from, const char *name, int to, const char *except, struct 
             status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files", name,
                                COPYING_FILES_MAX);
         else if (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN)
-            status = enter(levels, &depth, dirfd(top->from), item->d_name, top->to, err);
+            status = enter(levels, &depth, dirfd(top->from), item->d_name, top->to, item->d_name,
+                           err);
         if (status >= 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
             status = copying_file(dirfd(top->from), item->d_name, top->to, item->d_name, err);
     }

@@ -13,10 +13,11 @@ struct brig_error;
  * no jail writes to: the caller says where to copy to. */
 int copying_file(int from, const char *name, int to, const char *to_name, struct brig_error *err);
 
-/* Copies the directory `name` with its regular files and directories. Names that end with `except` are
+/* Copies the directory `name` with its regular files and directories, into one that may exist. Names that end with `except` are
  * left out (NULL: none). More than so many files or levels is an error. 1, 0 if there is no such
  * directory, or a negative code. */
-int copying_tree(int from, const char *name, int to, const char *except, struct brig_error *err);
+int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
+                 struct brig_error *err);
 
 /* Whether a text ends with another. */
 bool copying_ends_with(const char *text, const char *end);

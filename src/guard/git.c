@@ -169,9 +169,9 @@ static bool take(int fd, struct str *out)
 }
 
 /* Collects both streams until they end or the time is over. */
-static bool collect(int streams[2], struct str *const into[2])
+static bool collect(int streams[2], struct str *const into[2], unsigned limit_ms)
 {
-    uint64_t until_ms = clock_now_ms() + GIT_CALL_MS;
+    uint64_t until_ms = clock_now_ms() + (limit_ms ? limit_ms : GIT_CALL_MS);
     while (streams[0] >= 0 || streams[1] >= 0) {
         struct pollfd fds[2] = {{.fd = streams[0], .events = POLLIN},
                                 {.fd = streams[1], .events = POLLIN}};
@@ -235,7 +235,7 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
     (void)close(says[1]);
     int streams[2] = {out[0], says[0]};
     struct str *const into[2] = {call->out, call->says};
-    bool whole = pid > 0 && collect(streams, into);
+    bool whole = pid > 0 && collect(streams, into, call->limit_ms);
     for (int i = 0; i < 2; i++)
         if (streams[i] >= 0)
             (void)close(streams[i]);
@@ -251,6 +251,19 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
 }
 
 /* ---- in a sealed jail ---- */
+
+static const struct {
+    const char *name, *value;
+} sealed_environment[] = {
+    {"LC_ALL", "C.UTF-8"},
+    {"GIT_DIR", GIT_SEALED_DIR},
+    {"GIT_CONFIG_NOSYSTEM", "1"},
+    {"GIT_CONFIG_GLOBAL", "/dev/null"},
+    {"GIT_AUTHOR_NAME", "brig"},
+    {"GIT_AUTHOR_EMAIL", "brig@localhost"},
+    {"GIT_COMMITTER_NAME", "brig"},
+    {"GIT_COMMITTER_EMAIL", "brig@localhost"},
+};
 
 static struct brig_policy *make_sealed_policy(const struct git *git,
                                               const struct git_sealed *sealed,
@@ -273,6 +286,9 @@ static struct brig_policy *make_sealed_policy(const struct git *git,
     for (size_t i = 0; i < sealed->object_count && status == 0; i++)
         status = policy_grant_fd(policy, BRIG_READ_ONLY, sealed->objects[i],
                                  sealed->object_dests[i], err);
+    for (size_t i = 0; i < ARRAY_LENGTH(sealed_environment) && status == 0; i++)
+        status = brig_policy_setenv(policy, sealed_environment[i].name, sealed_environment[i].value,
+                                    err);
     if (status == 0)
         status = brig_policy_limit(policy, BRIG_LIMIT_WALL_MS, GIT_SEALED_MS, err);
     if (status == 0)
@@ -287,18 +303,6 @@ static struct brig_policy *make_sealed_policy(const struct git *git,
     return NULL;
 }
 
-static const char *const sealed_env[] = {"PATH=/usr/bin:/bin",
-                                         "HOME=/nonexistent",
-                                         "LC_ALL=C.UTF-8",
-                                         "GIT_DIR=" GIT_SEALED_DIR,
-                                         "GIT_CONFIG_NOSYSTEM=1",
-                                         "GIT_CONFIG_GLOBAL=/dev/null",
-                                         "GIT_AUTHOR_NAME=brig",
-                                         "GIT_AUTHOR_EMAIL=brig@localhost",
-                                         "GIT_COMMITTER_NAME=brig",
-                                         "GIT_COMMITTER_EMAIL=brig@localhost",
-                                         NULL};
-
 int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
                    struct str *out, struct brig_error *err)
 {
@@ -308,7 +312,6 @@ int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     const struct brig_command command = {
         .argv = argv,
-        .envp = sealed_env,
         .stdio = {{.kind = BRIG_STDIO_NULL}, {.kind = BRIG_STDIO_CAPTURE}, {.kind = BRIG_STDIO_NULL}},
     };
     struct brig_result result = {0};
@@ -340,7 +343,6 @@ int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int
     const char *const argv[] = {"git", "upload-pack", GIT_SEALED_DIR, NULL};
     const struct brig_command command = {
         .argv = argv,
-        .envp = sealed_env,
         .stdio = {{.kind = BRIG_STDIO_FD, .fd = ends[1]},
                   {.kind = BRIG_STDIO_FD, .fd = ends[1]},
                   {.kind = BRIG_STDIO_NULL}},

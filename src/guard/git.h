@@ -41,6 +41,7 @@ struct git_call {
     const char *index;        /* GIT_INDEX_FILE, or NULL */
     const char *input;        /* for standard input, or NULL */
     size_t input_length;
+    unsigned limit_ms; /* how long it may take; 0: ten minutes */
     int passed;       /* an fd that git inherits under the same number, or -1 */
     struct str *out;  /* standard output, or NULL */
     struct str *says; /* standard error, or NULL */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +22,19 @@
 #include "base/path.h"
 #include "base/tree.h"
 #include "base/write.h"
+#include "guard/held.h"
 #include "guard/names.h"
+#include "guard/nested.h"
 #include "guard/private.h"
 #include "guard/transfer.h"
 #include "policy/policy.h"
 
+#define ROOTS_MAX 256
+#define NESTED_AFTER_S 1 /* shorter runs are not searched for new repositories */
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
+#define ROOTS_FILE "roots"
+#define ROOTS_BYTES_MAX (1 << 20)
 #define REPORT_MAX 65536
 #define ORIGIN "guard"
 
@@ -50,9 +57,13 @@ struct guard {
     int lock;
     struct tree trees[TREES_MAX];
     size_t tree_count;
-    pid_t fetching; /* or 0 */
+    struct held_root roots[ROOTS_MAX];
+    size_t root_count;
+    struct held_rules rules;
+    int held;
+    struct timespec began;
+    pid_t fetching;  /* or 0 */
     bool unfinished; /* a transfer failed: its directory stays */
-    bool made_any;
 };
 
 /* What adding rules needs to know. */
@@ -194,7 +205,7 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
             return 0; /* it cannot be made in the jail either */
         tree->made = true;
     }
-    status = private_build(&guard->git, folder, guard->cache, number, tree->top, repo,
+    status = private_build(&guard->git, folder, guard->storage, guard->cache, number, tree->top, repo,
                            &tree->private_git, a->notes, err);
     if (status < 0)
         return status;
@@ -271,6 +282,18 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
     return status;
 }
 
+/* Remembers what is in a granted directory, once `.git` is there if it is to be. */
+static int add_root(struct adding *a, const char *source, struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (top < 0 || guard->root_count == ROOTS_MAX || a->options->dry)
+        return 0;
+    int status = held_look(top, source, &guard->roots[guard->root_count], err);
+    guard->root_count += status == 0;
+    return status;
+}
+
 /* ---- a process with the owner's ids ---- */
 
 static bool become(const struct git_user *user)
@@ -281,18 +304,31 @@ static bool become(const struct git_user *user)
            setresuid(user->uid, user->uid, user->uid) == 0;
 }
 
-static int transfer_tree(struct guard *guard, const struct private_git *p, struct str *notes,
-                         bool *ret_pending, struct brig_error *err)
+static bool was_long(const struct guard *guard)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec - guard->began.tv_sec > NESTED_AFTER_S;
+}
+
+/* New repositories below the top come first: a branch with a gitlink must not arrive before them. */
+static int transfer_tree(struct guard *guard, struct private_git *p, struct str *notes,
+                         struct brig_error *err)
 {
     struct transfer_report report = {0};
-    int status = p->kind == REPO_NONE
-                     ? 0
-                     : transfer_finish(&guard->git, p, guard->jail, &report, err);
+    int status = p->kind == REPO_NONE ? private_recreate(&guard->git, p, err) : 1;
+    if (status > 0 && (was_long(guard) || private_has_changed(p)))
+        status = nested_treat(&guard->git, p, guard->jail, guard->began, p->folder, notes, err) < 0
+                     ? BRIG_E_SYSTEM
+                     : 1;
+    if (status > 0)
+        status = transfer_finish(&guard->git, p, guard->jail, &report, err);
+    if (status >= 0 && report.pending)
+        status = private_keep(p, guard->storage, err);
     if (report.summary.length > 0)
         str_concat(notes, "git: ", report.summary.data, "\n");
     if (report.notes.length > 0)
         str_append(notes, report.notes.data);
-    *ret_pending = report.pending;
     str_done(&report.summary);
     str_done(&report.notes);
     return status;
@@ -305,20 +341,33 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
     bool failed = !become(&guard->git.user);
     for (size_t i = 0; i < guard->tree_count && !failed; i++) {
         struct brig_error err = {0};
-        bool pending = false;
         if (!guard->trees[i].has_private)
             continue;
-        if (transfer_tree(guard, &guard->trees[i].private_git, &notes, &pending, &err) < 0) {
-            str_appendf(&notes, "git: %s\n", err.message);
+        if (transfer_tree(guard, &guard->trees[i].private_git, &notes, &err) < 0) {
+            str_appendf(&notes, "git: %s. It is tried again by the next run, or by brig sync\n",
+                        err.message);
             failed = true;
         }
-        failed = failed || pending;
+    }
+    for (size_t i = 0; i < guard->root_count && !failed; i++) {
+        struct brig_error err = {0};
+        if (held_take(&guard->roots[i], guard->held, &guard->rules, &notes, &err) < 0)
+            str_appendf(&notes, "%s\n", err.message);
     }
     (void)write_all(out, notes.data, notes.length);
     _exit(failed ? 1 : 0);
 }
 
+/* Whether there is anything to do when the run is over. */
 static bool has_changes(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->root_count; i++)
+        if (held_has_new(&guard->roots[i]))
+            return true;
+    return false;
+}
+
+static bool has_git_changes(const struct guard *guard)
 {
     for (size_t i = 0; i < guard->tree_count; i++)
         if (guard->trees[i].has_private && private_has_changed(&guard->trees[i].private_git))
@@ -335,13 +384,8 @@ static int wait_for(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
+static int finish(struct guard *guard, struct str *notes, struct brig_error *err)
 {
-    if (guard->fetching > 0)
-        (void)wait_for(guard->fetching);
-    guard->fetching = 0;
-    if (!has_changes(guard))
-        return 0;
     autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
     pid_t pid = out < 0 ? -1 : fork();
     if (pid == 0)
@@ -356,6 +400,16 @@ int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
     return 0;
 }
 
+int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
+{
+    if (guard->fetching > 0)
+        (void)wait_for(guard->fetching);
+    guard->fetching = 0;
+    if (!has_changes(guard) && !has_git_changes(guard) && !was_long(guard))
+        return 0;
+    return finish(guard, notes, err);
+}
+
 void guard_fetch(struct guard *guard)
 {
     if (guard->fetching > 0) {
@@ -364,7 +418,7 @@ void guard_fetch(struct guard *guard)
             return;
         guard->fetching = 0;
     }
-    if (!has_changes(guard))
+    if (!has_git_changes(guard))
         return;
     guard->fetching = fork();
     if (guard->fetching != 0)
@@ -374,8 +428,107 @@ void guard_fetch(struct guard *guard)
             (void)transfer_fetch(&guard->git, &guard->trees[i].private_git, guard->jail, NULL);
     _exit(0);
 }
-
 /* ---- the whole ---- */
+
+/* What was in the granted directories, for who completes this run: "PATH\0BITS\0" each. */
+static int write_roots(struct guard *guard, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    int status = guard->root_count > 0 && guard->storage >= 0 ? open_run(guard, err) : 0;
+    if (status < 0 || guard->run < 0)
+        return status;
+    for (size_t i = 0; i < guard->root_count; i++) {
+        str_append_bytes(&text, guard->roots[i].path, strlen(guard->roots[i].path) + 1);
+        str_appendf(&text, "%jx", (uintmax_t)guard->roots[i].existed);
+        str_append_bytes(&text, "", 1);
+    }
+    autoclose int fd = openat(guard->run, ROOTS_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int failed = text.failed ? -ENOMEM : fd < 0 ? -errno : write_all(fd, text.data, text.length);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
+                      : 0;
+}
+
+static void read_roots(struct guard *guard, int run)
+{
+    autofree char *text = calloc(1, ROOTS_BYTES_MAX + 1);
+    autoclose int fd = openat(run, ROOTS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t length = fd < 0 || !text ? 0 : read(fd, text, ROOTS_BYTES_MAX);
+    for (const char *at = text; length > 0 && at < text + length && guard->root_count < ROOTS_MAX;) {
+        const char *bits = at + strlen(at) + 1;
+        autoclose int top = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct held_root *root = &guard->roots[guard->root_count];
+        if (top >= 0 && bits < text + length && held_look(top, at, root, NULL) == 0) {
+            root->existed = strtoumax(bits, NULL, 16);
+            guard->root_count++;
+        }
+        at = bits + strlen(bits) + 1;
+    }
+}
+
+/* Completes the transfer of a run that was killed. 0 also if it cannot be done: the directory stays. */
+static int complete_one(struct guard *guard, const char *name, struct str *notes,
+                        struct brig_error *err)
+{
+    autoclose int run = openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
+        return 0;
+    struct guard *left = calloc(1, sizeof *left);
+    if (!left)
+        return brig_fail_nomem(err);
+    *left = (struct guard){.git = guard->git,
+                           .jail = guard->jail,
+                           .storage = guard->storage,
+                           .held = guard->held,
+                           .rules = guard->rules};
+    int status = 0;
+    for (unsigned i = 0; i < TREES_MAX && status == 0; i++) {
+        autoclose int folder = -1;
+        struct tree *tree = &left->trees[left->tree_count];
+        if (open_folder(run, i, false, &folder, NULL) < 0)
+            break;
+        *tree = (struct tree){.top = -1, .link = -1};
+        status = private_open(folder, &tree->private_git, err);
+        tree->has_private = status == 0;
+        left->tree_count += status == 0;
+    }
+    if (status == 0) {
+        read_roots(left, run);
+        status = finish(left, notes, err);
+    }
+    for (size_t i = 0; i < left->root_count; i++)
+        held_root_done(&left->roots[i]);
+    for (size_t i = 0; i < left->tree_count; i++) {
+        struct private_git *p = &left->trees[i].private_git;
+        if (p->kind == REPO_NONE) /* only if it is empty */
+            (void)unlinkat(p->top, ".git", AT_REMOVEDIR);
+        private_done(p);
+    }
+    if (status == 0 && !left->unfinished)
+        status = tree_remove(guard->storage, name, err);
+    free(left);
+    return status;
+}
+
+static int complete_all(struct guard *guard, struct str *notes, struct brig_error *err)
+{
+    autoclose int fd =
+        guard->storage < 0 ? -1 : openat(guard->storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *item;
+    if (!dir)
+        return 0;
+    (void)take_fd(&fd);
+    while ((item = readdir(dir))) {
+        struct brig_error local = {0};
+        if (str_starts_with(item->d_name, RUN_PREFIX) &&
+            complete_one(guard, item->d_name, notes, &local) < 0)
+            str_appendf(notes, "git: the changes of an interrupted run are kept: %s\n",
+                        local.message);
+    }
+    (void)err;
+    return 0;
+}
 
 static int begin(struct adding *a, struct brig_error *err)
 {
@@ -394,7 +547,36 @@ static int begin(struct adding *a, struct brig_error *err)
         if (status == 0)
             status = add_tree(a, source, dest,
                               a->options->workdir && strcmp(source, a->options->workdir) == 0, err);
+        if (status == 0)
+            status = add_root(a, source, err);
     }
+    return status < 0 ? status : write_roots(a->guard, err);
+}
+
+static int new_guard(const struct guard_options *options, const struct brig_policy *policy,
+                     struct guard **ret_guard, struct brig_error *err)
+{
+    struct guard *guard = calloc(1, sizeof *guard);
+    if (!guard)
+        return brig_fail_nomem(err);
+    guard->cache = guard->run = guard->lock = -1;
+    guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
+    guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;
+    guard->rules = (struct held_rules){options->unprotect, options->unprotect_count,
+                                       options->report_only};
+    (void)clock_gettime(CLOCK_REALTIME, &guard->began);
+    int status = str_copy(options->jail, &guard->jail, err);
+    if (status == 0)
+        status = git_find(&guard->git, options->environment, policy, options->user, err);
+    if (status == 0 && guard->storage >= 0) {
+        (void)mkdirat(guard->storage, "cache", 0700);
+        guard->cache =
+            openat(guard->storage, "cache", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    }
+    if (status < 0)
+        guard_free(guard);
+    else
+        *ret_guard = guard;
     return status;
 }
 
@@ -406,23 +588,17 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
         if (status < 0)
             return status;
     }
-    struct guard *guard = calloc(1, sizeof *guard);
-    if (!guard)
-        return brig_fail_nomem(err);
-    guard->cache = guard->run = guard->lock = -1;
-    guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
+    struct guard *guard = NULL;
+    int status = new_guard(options, policy, &guard, err);
+    if (status < 0)
+        return status;
     struct adding adding = {.guard = guard,
                             .policy = policy,
                             .options = options,
                             .owner = options->user.uid != (uid_t)-1 ? options->user.uid : geteuid(),
                             .notes = notes};
-    int status = str_copy(options->jail, &guard->jail, err);
-    if (status == 0)
-        status = git_find(&guard->git, options->environment, policy, options->user, err);
-    if (status == 0 && guard->storage >= 0) {
-        (void)mkdirat(guard->storage, "cache", 0700);
-        guard->cache = openat(guard->storage, "cache", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    }
+    if (!options->dry && guard->git.program)
+        status = complete_all(guard, notes, err);
     if (status == 0 && !options->off)
         status = begin(&adding, err);
     if (status < 0)
@@ -432,13 +608,25 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     return status;
 }
 
+int guard_complete(const struct guard_options *options, struct str *notes, struct brig_error *err)
+{
+    struct guard *guard = NULL;
+    int status = new_guard(options, NULL, &guard, err);
+    if (status == 0 && !guard->git.program)
+        status = brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
+    if (status == 0)
+        status = complete_all(guard, notes, err);
+    guard_free(guard);
+    return status;
+}
+
 void guard_free(struct guard *guard)
 {
     if (!guard)
         return;
     for (size_t i = 0; i < guard->tree_count; i++) {
         struct tree *tree = &guard->trees[i];
-        if (tree->made) /* only if it is still empty */
+        if (tree->made && tree->top >= 0) /* only if it is still empty */
             (void)unlinkat(tree->top, ".git", AT_REMOVEDIR);
         if (tree->has_private)
             private_done(&tree->private_git);
@@ -447,9 +635,11 @@ void guard_free(struct guard *guard)
         (void)close(tree->top);
         free(tree->dest);
     }
+    for (size_t i = 0; i < guard->root_count; i++)
+        held_root_done(&guard->roots[i]);
     if (guard->run >= 0 && !guard->unfinished)
         (void)tree_remove(guard->storage, guard->name, NULL);
-    const int fds[] = {guard->storage, guard->cache, guard->run, guard->lock};
+    const int fds[] = {guard->storage, guard->cache, guard->run, guard->lock, guard->held};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);

@@ -17,6 +17,8 @@ struct guard;
 
 struct guard_options {
     int storage;             /* a directory for private git directories; -1: `.git` is read-only */
+    int held;                /* a directory for files that are held back; -1: they are only reported */
+    bool report_only;        /* files that execute something stay where they are, and are reported */
     const char *jail;        /* refs of the run are kept below refs/brig/JAIL */
     struct git_user user;    /* the owner of the project, if the caller is root */
     const char *const *environment; /* in which git is looked for and run */
@@ -31,6 +33,9 @@ struct guard_options {
  * over. Lines for the user are appended to `notes`. */
 int guard_begin(struct brig_policy *policy, const struct guard_options *options,
                 struct guard **ret_guard, struct str *notes, struct brig_error *err);
+
+/* Completes the transfers of runs that were killed, and nothing else: `brig sync`. */
+int guard_complete(const struct guard_options *options, struct str *notes, struct brig_error *err);
 
 /* Starts a fetch of new commits in the background, if there are any and none is under way. */
 void guard_fetch(struct guard *guard);

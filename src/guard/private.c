@@ -13,9 +13,11 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/tree.h"
 #include "base/write.h"
-#include "guard/copying.h"
 #include "guard/config.h"
+#include "guard/copying.h"
+#include "guard/refs.h"
 
 #define ABOUT_MAX 65536
 #define LOG_MAX ((off_t)1 << 20) /* longer reflogs are left out */
@@ -40,16 +42,18 @@ static const struct {
 };
 
 /* Files right in a git directory that are not copied: config is handled apart, others point elsewhere. */
-static bool is_left_out(const char *name)
+static bool is_left_out(const char *name, bool resumed)
 {
-    static const char *const names[] = {"config", "commondir", "gitdir", "gc.pid", "locked"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+    static const char *const names[] = {"config",   "commondir",   "gitdir", "gc.pid",
+                                        "locked",   "packed-refs", "shallow"};
+    size_t count = ARRAY_LENGTH(names) - (resumed ? 0 : 2);
+    for (size_t i = 0; i < count; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
     return copying_ends_with(name, ".lock");
 }
 
-static int copy_top_files(int from, int to, struct brig_error *err)
+static int copy_top_files(int from, int to, bool resumed, struct brig_error *err)
 {
     autoclose int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -59,7 +63,7 @@ static int copy_top_files(int from, int to, struct brig_error *err)
     int status = 0;
     const struct dirent *item;
     while (status >= 0 && (item = readdir(dir)))
-        if ((item->d_type == DT_REG || item->d_type == DT_UNKNOWN) && !is_left_out(item->d_name))
+        if ((item->d_type == DT_REG || item->d_type == DT_UNKNOWN) && !is_left_out(item->d_name, resumed))
             status = copying_file(from, item->d_name, to, item->d_name, err);
     return status < 0 ? status : 0;
 }
@@ -93,18 +97,19 @@ static int copy_logs(int git_dir, int common, int to, struct brig_error *err)
 static int copy_state(const struct repo *repo, int to, bool base, struct brig_error *err)
 {
     bool linked = repo->kind == REPO_FILE && strcmp(repo->git_path, repo->common_path) != 0;
-    int status = linked ? copy_top_files(repo->common, to, err) : 0;
+    int status = linked ? copy_top_files(repo->common, to, false, err) : 0;
     if (status == 0)
-        status = copy_top_files(repo->git_dir, to, err);
+        status = copy_top_files(repo->git_dir, to, false, err);
     for (size_t i = 0; i < ARRAY_LENGTH(directories) && status >= 0; i++) {
         if (base && strcmp(directories[i].name, "refs") != 0 &&
             strcmp(directories[i].name, "reftable") != 0)
             continue;
         int from = directories[i].per_worktree ? repo->git_dir : repo->common;
-        status = copying_tree(from, directories[i].name, to, directories[i].except, err);
+        status = copying_tree(from, directories[i].name, to, directories[i].name,
+                              directories[i].except, err);
     }
     if (status >= 0 && linked) /* refs/bisect and the like */
-        status = copying_tree(repo->git_dir, "refs", to, ".lock", err);
+        status = copying_tree(repo->git_dir, "refs", to, "refs", ".lock", err);
     if (status >= 0 && !base)
         status = copy_logs(repo->git_dir, repo->common, to, err);
     return status < 0 ? status : 0;
@@ -159,7 +164,7 @@ static int make_objects(int dir, const struct git_sealed *sealed, bool outside,
         status = make_directory(objects, "pack", &pack, err);
     if (status < 0 || text.failed)
         return status < 0 ? status : brig_fail_nomem(err);
-    return write_file(info, "alternates", text.data, text.length, err);
+    return text.length > 0 ? write_file(info, "alternates", text.data, text.length, err) : 0;
 }
 
 static int find_objects(const struct repo *repo, unsigned number, struct git_sealed *sealed,
@@ -435,6 +440,46 @@ bool private_has_changed(const struct private_git *private_git)
     return sign(private_git->sealed.dir) != private_git->signature;
 }
 
+/* ---- work in progress ---- */
+
+#define KEPT_NAME_MAX 64
+
+static void kept_name(const struct private_git *p, char ret_name[KEPT_NAME_MAX])
+{
+    (void)snprintf(ret_name, KEPT_NAME_MAX, "pending-%jx-%jx", (uintmax_t)p->top_dev,
+                   (uintmax_t)p->top_ino);
+}
+
+int private_keep(const struct private_git *p, int storage, struct brig_error *err)
+{
+    char name[KEPT_NAME_MAX];
+    kept_name(p, name);
+    int status = tree_remove(storage, name, err);
+    if (status == 0 && renameat(p->folder, "private", storage, name) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot keep the jail's private git directory");
+    return status;
+}
+
+/* HEAD, index, objects and the state of a rebase or merge; refs are those of the repository. Only regular
+ * files are copied: the jail may have left anything there. */
+/* 1 if there was something. */
+static int resume(const struct private_git *p, int storage, struct brig_error *err)
+{
+    static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};
+    char name[KEPT_NAME_MAX];
+    kept_name(p, name);
+    autoclose int kept =
+        storage < 0 ? -1 : openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (kept < 0)
+        return 0;
+    int status = copy_top_files(kept, p->sealed.dir, true, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(trees) && status >= 0; i++)
+        status = copying_tree(kept, trees[i], p->sealed.dir, trees[i], "alternates", err);
+    if (status >= 0)
+        status = tree_remove(storage, name, err);
+    return status < 0 ? status : 1;
+}
+
 /* ---- the whole ---- */
 
 static int fill(const struct git *git, int cache, const struct repo *repo, struct private_git *p,
@@ -477,7 +522,7 @@ static int identify(struct private_git *p, const struct repo *repo, struct brig_
     return status < 0 ? status : repo_path_of(p->top, &p->top_path, err);
 }
 
-int private_build(const struct git *git, int folder, int cache, unsigned number, int top,
+int private_build(const struct git *git, int folder, int storage, int cache, unsigned number, int top,
                   const struct repo *repo, struct private_git *ret_private, struct str *notes,
                   struct brig_error *err)
 {
@@ -496,14 +541,96 @@ int private_build(const struct git *git, int folder, int cache, unsigned number,
         status = make_directory(folder, "base", &p.base, err);
     if (status == 0 && repo->kind != REPO_NONE)
         status = fill(git, cache, repo, &p, notes, err);
+    int resumed = 0;
+    if (status == 0 && repo->kind != REPO_NONE)
+        status = (resumed = resume(&p, storage, err)) < 0 ? resumed : 0;
     if (status == 0 && repo->kind == REPO_FILE) {
         char link[128];
         int length = snprintf(link, sizeof link, "gitdir: " PRIVATE_MOUNTS "/%u\n", number);
         status = write_file(folder, "link", link, (size_t)length, err);
     }
-    p.signature = status == 0 ? sign(p.sealed.dir) : 0;
+    /* What was resumed has to be kept again, also if this run does nothing. */
+    p.signature = status == 0 && resumed == 0 ? sign(p.sealed.dir) : 0;
     if (status == 0)
         status = write_about(&p, err);
+    if (status < 0)
+        private_done(&p);
+    else
+        *ret_private = p;
+    return status;
+}
+
+/* The object format and the branch of a repository that a jail has made, both checked. */
+static int ask_format(const struct git *git, const struct private_git *p, char ret_format[16],
+                      char ret_branch[256], struct brig_error *err)
+{
+    static const char script[] = "git rev-parse --show-object-format && git symbolic-ref -q HEAD";
+    autostr struct str text = {0};
+    int status = git_run_sealed(git, &p->sealed, script, &text, err);
+    if (status != 0)
+        return status < 0 ? status : 0;
+    char *rest = text.data;
+    const char *format = strsep(&rest, "\n"), *head = rest ? strsep(&rest, "\n") : NULL;
+    bool known = strcmp(format, "sha1") == 0 || strcmp(format, "sha256") == 0;
+    (void)snprintf(ret_format, 16, "%s", known ? format : "sha1");
+    bool safe = head && refs_is_safe(head) && str_starts_with(head, "refs/heads/");
+    (void)snprintf(ret_branch, 256, "%s", safe ? head + strlen("refs/heads/") : "main");
+    return 1;
+}
+
+int private_recreate(const struct git *git, struct private_git *p, struct brig_error *err)
+{
+    char format[16], branch[256], format_word[64], branch_word[300];
+    struct stat info;
+    if (fstatat(p->sealed.dir, "HEAD", &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    int status = ask_format(git, p, format, branch, err);
+    if (status <= 0)
+        return status;
+    (void)snprintf(format_word, sizeof format_word, "--object-format=%s", format);
+    (void)snprintf(branch_word, sizeof branch_word, "--initial-branch=%s", branch);
+    const char *const words[] = {"init", "-q", format_word, branch_word, NULL};
+    status = git_run(git, &(struct git_call){.words = words, .dir = p->top, .passed = -1}, err);
+    if (status != 0)
+        return status < 0 ? status : brig_fail(err, BRIG_E_SETUP, 0, "git init failed in '%s'",
+                                               str_shown(p->top_path).text);
+    struct repo repo = REPO_INIT;
+    status = repo_find(p->top, info.st_uid, &repo, err);
+    if (status == 0 && repo.kind != REPO_DIRECTORY)
+        status = brig_fail(err, BRIG_E_SETUP, 0, "git init made no repository in '%s'",
+                           str_shown(p->top_path).text);
+    if (status == 0)
+        status = copy_state(&repo, p->base, true, err);
+    if (status == 0)
+        status = copying_file(repo.common, "config", p->base, "config", err);
+    if (status >= 0)
+        status = make_objects(p->base, &(struct git_sealed){0}, true, err);
+    if (status == 0) {
+        free(p->top_path);
+        p->top_path = NULL;
+        status = identify(p, &repo, err);
+    }
+    if (status == 0) {
+        p->kind = REPO_DIRECTORY;
+        status = write_about(p, err); /* a later run goes on from here */
+    }
+    repo_done(&repo);
+    return status < 0 ? status : 1;
+}
+
+int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
+                 struct brig_error *err)
+{
+    struct private_git p = {.kind = REPO_NONE,
+                            .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
+                            .base = -1,
+                            .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
+                            .sealed = {.dir = fcntl(dir, F_DUPFD_CLOEXEC, 3)}};
+    int status = p.folder < 0 || p.top < 0 || p.sealed.dir < 0
+                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
+                     : identify(&p, &REPO_INIT, err);
+    if (status == 0)
+        status = make_directory(folder, "base", &p.base, err);
     if (status < 0)
         private_done(&p);
     else

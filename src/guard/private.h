@@ -37,8 +37,9 @@ struct private_git {
 /* Builds one for a working tree in `folder`, an empty directory; with an empty private directory if the
  * repository is REPO_NONE. Config values that contain credentials are left out, and a line about each is
  * appended to `notes`. `cache` is a directory of the storage that keeps what git has said about a config
- * file or an index that has not changed since, or -1. Release with private_done(). */
-int private_build(const struct git *git, int folder, int cache, unsigned number, int top,
+ * file or an index that has not changed since, or -1. If an earlier run has left a rebase or merge unfinished
+ * in `storage`, it goes on. Release with private_done(). */
+int private_build(const struct git *git, int folder, int storage, int cache, unsigned number, int top,
                   const struct repo *repo, struct private_git *ret_private, struct str *notes,
                   struct brig_error *err);
 
@@ -46,8 +47,22 @@ int private_build(const struct git *git, int folder, int cache, unsigned number,
 int private_open(int folder, struct private_git *ret_private, struct brig_error *err);
 void private_done(struct private_git *private_git);
 
+/* One around a git directory that a jail has made in a working tree: as if it had been the private directory of
+ * a tree without a repository. */
+int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
+                 struct brig_error *err);
+
+/* Puts the private directory aside, with the rebase or merge that goes on in it, for the next run in the same
+ * working tree. */
+int private_keep(const struct private_git *private_git, int storage, struct brig_error *err);
+
 /* Whether refs, HEAD, index or config of the private directory may have changed since it was built. */
 bool private_has_changed(const struct private_git *private_git);
+
+/* Where the private directory began empty and is a repository now: makes a new repository in the working
+ * tree, whose config and hooks are those of a fresh `git init`, so that the private one can be fetched into
+ * it. 1, or 0 if the private directory is not a repository. */
+int private_recreate(const struct git *git, struct private_git *private_git, struct brig_error *err);
 
 /* The paths in the index of a repository that are submodules, each ended by a NUL. */
 int private_list_links(const struct git *git, int cache, int top, const struct repo *repo,

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "guard/config.h"
 #include "guard/copying.h"
 #include "guard/refs.h"
 
@@ -664,6 +665,11 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
     int status = begin(&t, git, private_git, jail, err);
     if (status == 0)
         status = move(&t, err);
+    if (status == 0) {
+        const struct git_call call = {
+            .dir = private_git->top, .git_dir = private_git->git_path, .passed = -1};
+        status = config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
+    }
     report->pending = t.pending || t.unmerged;
     if (t.inside.refs.skipped > t.base.refs.skipped)
         str_append(&report->notes, "git: refs with names that are not safe were left in the jail\n");
