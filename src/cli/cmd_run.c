@@ -99,11 +99,6 @@ static void close_relays(struct relay relays[RUN_LOOP_RELAYS], struct brig_resul
     }
 }
 
-static void tidy_up(void *arg)
-{
-    setup_tidy(arg);
-}
-
 /* Starts the command and sees it through; *ret_result is always filled. */
 static int run_job(struct setup *setup, const char *const *argv, char **envp, struct net_watch *net,
                    struct brig_result *ret_result, struct brig_error *err)
@@ -128,8 +123,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
                             .relays = relayed ? relays : NULL,
                             .net = net,
                             .masks = &setup->live,
-                            .on_empty = tidy_up,
-                            .on_empty_arg = setup};
+                            .guard = setup->guard};
     int status = run_loop_init(&loop, err);
     if (status == 0 && relayed)
         status = open_relays(policy, relays, command.stdio, err);
@@ -221,6 +215,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
         advise_not_found(argv[0], envp, &result.error);
     report_result(&result, settings->policy, settings->verbose);
     int exit_status = brig_result_status(&result);
+    setup_finish(setup, &result.notices);
     if (settings->result) {
         identity_enter(identity);
         status = result_file_write(&file, &result, err);

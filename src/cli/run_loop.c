@@ -22,6 +22,7 @@
 #define STOP_FOLLOWS_MS 2000
 /* At the end of a run that has a time limit, who does not read its output is waited for so long. */
 #define READER_PATIENCE_MS 2000
+#define FETCH_MS 1000
 
 /* What one run of the loop knows. */
 struct run_state {
@@ -37,6 +38,8 @@ struct run_state {
     struct relay *relays;   /* or NULL */
     struct net_watch *net;
     struct live_masks *masks; /* or NULL */
+    struct guard *guard;      /* or NULL */
+    uint64_t fetch_ms;        /* when commits are looked for next */
 };
 
 static bool is_ignored(int signal)
@@ -131,6 +134,25 @@ static void end_after_hang_up(struct run_state *state)
         return;
     state->hang_up_ms = 0;
     (void)brig_job_cancel(state->job, NULL);
+}
+
+/* Once a second new commits are fetched, in the background. */
+static void wait_for_fetch(const struct run_state *state, int *timeout_ms)
+{
+    if (!state->guard)
+        return;
+    uint64_t now = clock_now_ms();
+    int left = state->fetch_ms > now ? (int)(state->fetch_ms - now) : 0;
+    if (*timeout_ms < 0 || *timeout_ms > left)
+        *timeout_ms = left;
+}
+
+static void fetch_commits(struct run_state *state)
+{
+    if (!state->guard || clock_now_ms() < state->fetch_ms)
+        return;
+    guard_fetch(state->guard);
+    state->fetch_ms = clock_now_ms() + FETCH_MS;
 }
 
 /* The command was stopped (Ctrl-Z): stops our own process group, as the terminal would have done,
@@ -253,6 +275,7 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
         count = COUNT;
     }
     wait_for_hang_up(state, &timeout_ms);
+    wait_for_fetch(state, &timeout_ms);
     if (poll(fds, count, timeout_ms) < 0 && errno != EINTR)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "poll");
 
@@ -267,6 +290,7 @@ static int turn(struct run_state *state, int signal_fd, struct brig_error *err)
             hang_up(state);
     }
     end_after_hang_up(state);
+    fetch_commits(state);
     for (int i = 0; i < RUN_LOOP_RELAYS && state->relays; i++)
         relay_process(&state->relays[i], fds[RELAYS + i].revents);
     if (masked && !job_is_empty(state->job))
@@ -322,6 +346,8 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
         .relays = loop->relays,
         .net = loop->net,
         .masks = loop->masks,
+        .guard = loop->guard,
+        .fetch_ms = clock_now_ms() + FETCH_MS,
     };
     int master = brig_job_terminal(job);
     if (master >= 0) {
@@ -329,15 +355,10 @@ int run_loop_run(const struct run_loop *loop, struct brig_job *job, uint64_t gra
         state.terminal = &terminal;
     }
     int over;
-    bool empty = false;
     if (brig_job_take_stop(job) != 0) /* heard of at its start: nothing will wake us for it */
         handle_stop(&state);
     do {
         over = turn(&state, loop->signal_fd, err);
-        if (over == 0 && !empty && loop->on_empty && job_is_empty(job)) {
-            loop->on_empty(loop->on_empty_arg);
-            empty = true;
-        }
     } while (over == 0);
     for (int i = 0; i < RUN_LOOP_RELAYS && state.relays; i++)
         drain(&state.relays[i], job, loop->signal_fd);

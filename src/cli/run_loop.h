@@ -7,6 +7,7 @@
 #include "cli/live_masks.h"
 #include "cli/net_watch.h"
 #include "cli/relay.h"
+#include "guard/guard.h"
 
 struct run_loop {
     int signal_fd;
@@ -15,10 +16,7 @@ struct run_loop {
     struct relay *relays;     /* borrowed: RUN_LOOP_RELAYS of them, or NULL */
     struct net_watch *net;    /* borrowed; who is told of the network */
     struct live_masks *masks; /* borrowed, or NULL */
-    /* Called as soon as nobody is left in the jail: what takes time then is done while the kernel
-     * takes the jail down. Not if the jail ends otherwise. May be NULL. */
-    void (*on_empty)(void *arg);
-    void *on_empty_arg;
+    struct guard *guard;      /* borrowed, or NULL: fetches git commits while the job goes on */
 };
 #define RUN_LOOP_RELAYS 2
 

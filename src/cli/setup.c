@@ -21,6 +21,7 @@
 #include "cli/variables.h"
 #include "cli/workdir.h"
 #include "jail/job/begun.h"
+#include "jail/walls/unenforced.h"
 #include "policy/policy.h"
 
 static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct brig_error *err)
@@ -83,12 +84,16 @@ static int build_policy(struct setup *setup, int argc, char **argv, struct brig_
 }
 
 /* Prints each line of a text of the guard's. */
-static void tell(struct str *lines)
+static void tell(struct str *lines, struct brig_unenforced *notices)
 {
     char *rest = lines->data;
-    for (char *line; rest && (line = strsep(&rest, "\n"));)
-        if (*line)
-            message_note("%s", line);
+    for (char *line; rest && (line = strsep(&rest, "\n"));) {
+        if (!*line)
+            continue;
+        message_note("%s", line);
+        if (notices)
+            unenforced_add(notices, "%s", line);
+    }
 }
 
 /* Opens NAME.KIND in the storage directory; -1 if there is none and none can be made. */
@@ -135,7 +140,7 @@ static int protect(struct setup *setup, struct brig_error *err)
         status = own_files_protect(settings, err);
     identity_leave(identity);
     if (status == 0 && !settings->dry_run)
-        tell(&notes);
+        tell(&notes, NULL);
     return status;
 }
 
@@ -162,7 +167,7 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
     return status;
 }
 
-void setup_tidy(struct setup *setup)
+void setup_finish(struct setup *setup, struct brig_unenforced *notices)
 {
     live_masks_done(&setup->live);
     if (!setup->guard)
@@ -174,13 +179,13 @@ void setup_tidy(struct setup *setup)
         message_warning("%s", err.message);
     guard_free(take_ptr(&setup->guard));
     identity_leave(&setup->identity);
-    tell(&notes);
+    tell(&notes, notices);
 }
 
 void setup_done(struct setup *setup)
 {
     job_abandon(take_ptr(&setup->begun));
-    setup_tidy(setup);
+    setup_finish(setup, NULL);
     settings_done(&setup->settings);
     config_done(&setup->config);
     config_files_done(&setup->files);

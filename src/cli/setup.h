@@ -29,6 +29,7 @@ struct setup {
  * remembered, as with --dry-run. On failure there is nothing to release. */
 int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
                bool dry, struct brig_error *err);
-/* Once the run is over: lets go of what it held in the user's directories. setup_done does so too. */
-void setup_tidy(struct setup *setup);
+/* Once the run is over: transfers what it did in git and holds back files. What there is to say is printed and
+ * added to the notices. setup_done does so too. */
+void setup_finish(struct setup *setup, struct brig_unenforced *notices);
 void setup_done(struct setup *setup);

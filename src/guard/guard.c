@@ -608,14 +608,65 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     return status;
 }
 
-int guard_complete(const struct guard_options *options, struct str *notes, struct brig_error *err)
+/* A run that goes on: its commits are fetched, and nothing is moved. */
+static int fetch_running(struct guard *guard, int run, bool show, struct str *notes,
+                         struct brig_error *err)
+{
+    int status = 0;
+    for (unsigned i = 0; i < TREES_MAX && status == 0; i++) {
+        autoclose int folder = -1;
+        struct private_git p;
+        if (open_folder(run, i, false, &folder, NULL) < 0)
+            break;
+        status = private_open(folder, &p, err);
+        if (status < 0)
+            continue;
+        bool changed = private_has_changed(&p);
+        if (show)
+            str_appendf(notes, "%s: a run goes on; %s\n", str_shown(p.top_path).text,
+                        changed ? "its git directory has changes" : "nothing in git has changed");
+        else if (changed && p.kind != REPO_NONE)
+            status = transfer_fetch(&guard->git, &p, guard->jail, err);
+        private_done(&p);
+    }
+    return status;
+}
+
+static int sync_one(struct guard *guard, const char *name, bool show, struct str *notes,
+                    struct brig_error *err)
+{
+    if (show && str_starts_with(name, PRIVATE_PENDING))
+        str_append(notes, "a rebase or merge goes on; the next run in its directory continues it\n");
+    if (!str_starts_with(name, RUN_PREFIX))
+        return 0;
+    autoclose int run = openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0)
+        return 0;
+    if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+        return fetch_running(guard, run, show, notes, err);
+    if (show)
+        str_append(notes, "a run was interrupted; brig sync completes it\n");
+    (void)close(take_fd(&lock));
+    return show ? 0 : complete_one(guard, name, notes, err);
+}
+
+int guard_sync(const struct guard_options *options, bool show, struct str *notes,
+               struct brig_error *err)
 {
     struct guard *guard = NULL;
     int status = new_guard(options, NULL, &guard, err);
-    if (status == 0 && !guard->git.program)
+    if (status < 0)
+        return status;
+    if (!guard->git.program)
         status = brig_fail(err, BRIG_E_SETUP, 0, "git is not installed");
-    if (status == 0)
-        status = complete_all(guard, notes, err);
+    autoclose int fd = openat(guard->storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *item;
+    if (dir)
+        (void)take_fd(&fd);
+    while (status == 0 && dir && (item = readdir(dir)))
+        status = sync_one(guard, item->d_name, show, notes, err);
     guard_free(guard);
     return status;
 }

@@ -34,8 +34,11 @@ struct guard_options {
 int guard_begin(struct brig_policy *policy, const struct guard_options *options,
                 struct guard **ret_guard, struct str *notes, struct brig_error *err);
 
-/* Completes the transfers of runs that were killed, and nothing else: `brig sync`. */
-int guard_complete(const struct guard_options *options, struct str *notes, struct brig_error *err);
+/* `brig sync`: completes the transfers of runs that were killed, and fetches the commits of those that go on
+ * below refs/brig/JAIL/. With `show` nothing is transferred: a line about each of them, and about each rebase
+ * or merge that goes on, is appended to `notes`. */
+int guard_sync(const struct guard_options *options, bool show, struct str *notes,
+               struct brig_error *err);
 
 /* Starts a fetch of new commits in the background, if there are any and none is under way. */
 void guard_fetch(struct guard *guard);

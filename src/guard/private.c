@@ -446,7 +446,7 @@ bool private_has_changed(const struct private_git *private_git)
 
 static void kept_name(const struct private_git *p, char ret_name[KEPT_NAME_MAX])
 {
-    (void)snprintf(ret_name, KEPT_NAME_MAX, "pending-%jx-%jx", (uintmax_t)p->top_dev,
+    (void)snprintf(ret_name, KEPT_NAME_MAX, PRIVATE_PENDING "%jx-%jx", (uintmax_t)p->top_dev,
                    (uintmax_t)p->top_ino);
 }
 

@@ -17,6 +17,7 @@
 #include "guard/git.h"
 #include "guard/repo.h"
 
+#define PRIVATE_PENDING "pending-"       /* names of what private_keep() puts aside */
 #define PRIVATE_MOUNTS "/run/brig/git" /* fixed paths in the jail begin with it */
 
 struct private_git {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,12 @@ static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
         last = plan->masks[i].path;
         if (is_covered(&table, last))
             continue;
+        if (plan->masks[i].cover == PLAN_COVER_PRIVATE) { /* the real one would be seen */
+            (void)kill(pid, SIGKILL);
+            unenforced_add(notices, "'%s' was removed or replaced outside, so the run was ended",
+                           tail_of(last));
+            return;
+        }
         int result = lay_again(&plan->masks[i], pid);
         if (result > 0)
             note_relaid(&plan->masks[i], notices);

@@ -127,6 +127,7 @@ enum plan_cover {
     PLAN_COVER_MASK,    /* something empty */
     PLAN_COVER_PROTECT, /* itself, read-only */
     PLAN_COVER_PIN,     /* itself: only to be held in place */
+    PLAN_COVER_PRIVATE, /* a private git directory: it cannot be mounted again, so the run ends */
 };
 
 /* A name on the host whose appearance can lay a covered path bare: the path itself, or a directory

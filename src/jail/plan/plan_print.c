@@ -314,7 +314,8 @@ static void print_covers(struct str *out, const struct plan *plan)
 {
     static const char *const names[] = {[PLAN_COVER_MASK] = "hidden",
                                         [PLAN_COVER_PROTECT] = "read-only",
-                                        [PLAN_COVER_PIN] = "in place"};
+                                        [PLAN_COVER_PIN] = "in place",
+                                        [PLAN_COVER_PRIVATE] = "private"};
     autofree const char **lines = calloc(plan->mask_count + 1, sizeof *lines);
     struct arena arena = {0};
     size_t count = 0;

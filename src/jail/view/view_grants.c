@@ -335,6 +335,13 @@ static int lay_tree(struct view *view, const struct view_entry *entry, struct br
     if ((result = find_tree(view, entry, what, &slot, err)) < 0)
         return result;
     (void)view_attach(view, slot, entry->dest, ours, what);
+    const struct view_place *below = view_place_of(view, entry->dest);
+    if (grant->own && below->host) {
+        const char *host =
+            arena_concat(&plan->arena, below->host, entry->dest + strlen(below->dest));
+        if (host)
+            watch_cover(view, PLAN_COVER_PRIVATE, below, host, entry->dest);
+    }
     view_landlock(view, slot, entry->dest,
                   device      ? LANDLOCK_GRANT_DEVICE
                   : read_only ? LANDLOCK_GRANT_READ

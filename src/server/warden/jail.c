@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "guard/guard.h"
 #include "policy/policy.h"
 #include "server/config.h"
 #include "server/warden/credential.h"
@@ -125,6 +126,19 @@ static int add_code(const struct maker *maker)
     return policy_late_file(maker->policy, path, 0444, maker->err);
 }
 
+/* The server has no storage for private git directories: `.git` and existing files that programs of the
+ * directory's owner execute are read-only. */
+static int guard_workdir(const struct maker *maker)
+{
+    const struct guard_options options = {
+        .storage = -1, .held = -1, .jail = "brigd", .user = {(uid_t)-1, (gid_t)-1}};
+    autostr struct str notes = {0};
+    struct guard *guard = NULL;
+    int result = guard_begin(maker->policy, &options, &guard, &notes, maker->err);
+    guard_free(guard);
+    return result;
+}
+
 static int grant_workdir(const struct maker *maker)
 {
     const struct execution_request *request = maker->request;
@@ -135,8 +149,9 @@ static int grant_workdir(const struct maker *maker)
         maker->jail->field = "work_dir";
         return result;
     }
-    return policy_grant_fd(maker->policy, BRIG_READ_WRITE, maker->jail->work_fd, RUNTIME_WORKSPACE,
-                           maker->err);
+    result = policy_grant_fd(maker->policy, BRIG_READ_WRITE, maker->jail->work_fd, RUNTIME_WORKSPACE,
+                             maker->err);
+    return result < 0 ? result : guard_workdir(maker);
 }
 
 static int fill_workspace(const struct maker *maker)
