@@ -112,6 +112,12 @@ static int open_part(const struct settings *settings, const char *kind)
     return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* A home directory is not shown as the top of a repository: it contains more than that. */
+static bool may_show(void *arg, const char *path)
+{
+    return !workdir_is_precious(path, arg);
+}
+
 /* Last of all, with the user's rights: what must not be written in what is granted. */
 static int protect(struct setup *setup, struct brig_error *err)
 {
@@ -130,6 +136,8 @@ static int protect(struct setup *setup, struct brig_error *err)
         .user = {identity->host_uid, identity->host_gid},
         .environment = (const char *const *)environ,
         .workdir = settings->cwd,
+        .may_show = may_show,
+        .may_show_arg = &setup->identity,
         .unprotect = (const char *const *)settings->unprotect,
         .unprotect_count = settings->unprotect_count,
         .off = settings->no_protect,

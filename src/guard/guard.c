@@ -25,10 +25,12 @@
 #include "guard/held.h"
 #include "guard/names.h"
 #include "guard/nested.h"
+#include "guard/outward.h"
 #include "guard/private.h"
 #include "guard/transfer.h"
 #include "policy/policy.h"
 
+#define ABOVE_MAX 64 /* directories that are looked at for the top of a repository */
 #define ROOTS_MAX 256
 #define NESTED_AFTER_S 1 /* shorter runs are not searched for new repositories */
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */
@@ -216,6 +218,32 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
 static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
                     struct brig_error *err);
 
+/* Files in the tree that the configuration of git outside names: they are read-only, and one that is missing
+ * could be created by the jail and would be obeyed. */
+static int protect_outward(struct adding *a, int top, const char *source, const char *dest,
+                           const struct repo *repo, struct brig_error *err)
+{
+    autostr struct str paths = {0};
+    size_t length = strlen(source);
+    int status =
+        outward_find(&a->guard->git, a->guard->cache, top, source, repo->git_path, &paths, err);
+    for (const char *path = paths.data; status == 0 && path && path < paths.data + paths.length;
+         path += strlen(path) + 1) {
+        struct stat info;
+        if (!path_is_beneath(source, path) || path[length] != '/' ||
+            str_starts_with(path + length, "/.git/"))
+            continue;
+        if (fstatat(top, path + length + 1, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            status = protect(a, source, dest, path + length + 1, err);
+        else
+            status = brig_fail(err, BRIG_E_INVALID, 0,
+                               "your git configuration names '%s', which does not exist and which the "
+                               "command could create. Create it, or remove the setting",
+                               str_shown(path).text);
+    }
+    return status;
+}
+
 /* Submodules: each is a repository of its own. */
 static int add_links(struct adding *a, int top, const char *source, const char *dest,
                      const struct repo *repo, struct brig_error *err)
@@ -273,6 +301,8 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
             status = make_private(a, tree, &repo, err);
         if (status == 0 && repo.kind != REPO_NONE)
             status = add_links(a, tree->top, source, dest, &repo, err);
+        if (status == 0 && repo.kind != REPO_NONE)
+            status = protect_outward(a, tree->top, source, dest, &repo, err);
         if (status == 0)
             status = protect_names(a, tree->top, source, dest, err);
     }
@@ -280,6 +310,49 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
         status = protect_names(a, top, source, dest, err);
     repo_done(&repo);
     return status;
+}
+
+/* The top of the repository that a directory is in, for the caller to free; NULL if it is in none. Directories
+ * of other users end the search. */
+static int find_top(int from, uid_t owner, char **ret_path, struct brig_error *err)
+{
+    autoclose int at = openat(from, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int depth = 0; at >= 0 && depth < ABOVE_MAX; depth++) {
+        struct stat info;
+        if (fstat(at, &info) < 0 || info.st_uid != owner)
+            return 0;
+        if (fstatat(at, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0)
+            return repo_path_of(at, ret_path, err);
+        int above = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        (void)close(at);
+        at = above;
+    }
+    return 0;
+}
+
+/* In a subdirectory of a repository git finds the repository's own directory above: it is private too, and the
+ * other files are visible, but read-only. */
+static int add_repository_above(struct adding *a, const char *source, const char *dest,
+                                struct brig_error *err)
+{
+    const struct guard_options *options = a->options;
+    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofree char *path = NULL;
+    struct stat info;
+    if (top < 0 || !options->may_show || strcmp(source, dest) != 0 ||
+        names_is_excepted(options->unprotect, options->unprotect_count, source, ".git") ||
+        (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0 && !a->guard->trees[0].made))
+        return 0;
+    int status = find_top(top, a->owner, &path, err);
+    if (status < 0 || !path || !options->may_show(options->may_show_arg, path))
+        return status;
+    for (size_t i = 0; i < a->policy->grant_count; i++)
+        if (a->policy->grants[i].access != BRIG_MASK &&
+            path_is_beneath(a->policy->grants[i].dest, path) &&
+            strcmp(a->policy->grants[i].dest, "/") != 0)
+            return 0; /* it is granted, and has been looked at */
+    status = brig_policy_grant(a->policy, BRIG_READ_ONLY, path, NULL, 0, err);
+    return status < 0 ? status : add_tree(a, path, path, false, err);
 }
 
 /* Remembers what is in a granted directory, once `.git` is there if it is to be. */
@@ -544,9 +617,12 @@ static int begin(struct adding *a, struct brig_error *err)
         status = str_copy(grant->source, &source, err);
         if (status == 0)
             status = str_copy(grant->dest, &dest, err);
+        bool workdir =
+            status == 0 && a->options->workdir && strcmp(source, a->options->workdir) == 0;
         if (status == 0)
-            status = add_tree(a, source, dest,
-                              a->options->workdir && strcmp(source, a->options->workdir) == 0, err);
+            status = add_tree(a, source, dest, workdir, err);
+        if (status == 0 && workdir)
+            status = add_repository_above(a, source, dest, err);
         if (status == 0)
             status = add_root(a, source, err);
     }

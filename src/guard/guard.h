@@ -23,6 +23,10 @@ struct guard_options {
     struct git_user user;    /* the owner of the project, if the caller is root */
     const char *const *environment; /* in which git is looked for and run */
     const char *workdir;     /* the granted directory in which an empty `.git` may be made, or NULL */
+    /* Whether a directory above the working directory, the top of its repository, may be shown read-only; NULL:
+     * none may. */
+    bool (*may_show)(void *arg, const char *path);
+    void *may_show_arg;
     const char *const *unprotect;
     size_t unprotect_count;
     bool off; /* --no-protect */

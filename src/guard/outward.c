@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/outward.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/write.h"
+
+#define ANSWER_MAX ((size_t)1 << 20)
+
+/* The files git reads, with the state they had: "PATH\0STATE\0" each, an empty text, and the paths found. A file
+ * that is missing is recorded too, because it may appear. */
+static void append_state(struct str *text, const char *path)
+{
+    struct stat info = {0};
+    bool there = stat(path, &info) == 0;
+    str_append_bytes(text, path, strlen(path) + 1);
+    str_appendf(text, "%d-%jx-%jx-%jx-%jx.%lx", there, (uintmax_t)info.st_dev,
+                (uintmax_t)info.st_ino, (uintmax_t)info.st_size, (uintmax_t)info.st_ctim.tv_sec,
+                info.st_ctim.tv_nsec);
+    str_append_bytes(text, "", 1);
+}
+
+/* Whether all files are as they were; then *ret_paths are the paths after the list. */
+static bool is_current(const char *text, size_t length, const char **ret_paths)
+{
+    const char *at = text, *end = text + length;
+    while (at < end && *at) {
+        autostr struct str now = {0};
+        const char *state = at + strlen(at) + 1;
+        if (state >= end)
+            return false;
+        size_t used = (size_t)(state + strlen(state) + 1 - at);
+        append_state(&now, at);
+        if (now.failed || now.length != used || memcmp(now.data, at, used) != 0)
+            return false;
+        at += used;
+    }
+    *ret_paths = at + 1;
+    return at < end && at > text;
+}
+
+/* A value as a path: relative to a directory, "~/" to the home. */
+static void append_path(struct str *paths, const char *value, const char *directory,
+                        const char *home)
+{
+    autofree char *path = NULL;
+    autofree char *joined = NULL;
+    if (value[0] == '~' && value[1] == '/' && home) {
+        if (asprintf(&joined, "%s/%s", home, value + 2) < 0)
+            joined = NULL;
+        value = joined ? joined : value;
+    }
+    if (path_make_absolute(directory, value, &path, NULL) == 0)
+        str_append_bytes(paths, path, strlen(path) + 1);
+}
+
+static bool is_include(const char *key)
+{
+    return strcasecmp(key, "include.path") == 0 ||
+           (strncasecmp(key, "includeif.", 10) == 0 && strlen(key) > 5 &&
+            strcasecmp(key + strlen(key) - 5, ".path") == 0);
+}
+
+static bool is_path_setting(const char *key)
+{
+    static const char *const keys[] = {"core.hookspath", "core.attributesfile", "core.fsmonitor",
+                                       "init.templatedir", "commit.template", "core.sshcommand",
+                                       "core.editor", "sequence.editor", "core.pager",
+                                       "gpg.program", "credential.helper", "diff.external",
+                                       "core.askpass"};
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
+        if (strcasecmp(key, keys[i]) == 0)
+            return true;
+    return false;
+}
+
+static const char *home_of(const struct git *git)
+{
+    for (size_t i = 0; git->environment && git->environment[i]; i++)
+        if (strncmp(git->environment[i], "HOME=/", 6) == 0)
+            return git->environment[i] + 5;
+    return NULL;
+}
+
+/* One "file:ORIGIN\0key\nvalue\0" of git's list. */
+static void read_setting(const char *origin, char *pair, const char *top, const char *home,
+                         struct str *states, struct str *paths)
+{
+    char *value = strchr(pair, '\n');
+    if (!value || strncmp(origin, "file:", 5) != 0)
+        return;
+    *value++ = '\0';
+    const char *file = origin + 5;
+    autofree char *whole = NULL;
+    if (path_make_absolute(top, file, &whole, NULL) < 0)
+        return;
+    append_state(states, whole);
+    if (is_include(pair)) {
+        char directory[PATH_LENGTH_MAX + 1];
+        (void)snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(whole, '/') - whole),
+                       whole);
+        append_path(paths, value, directory[0] ? directory : "/", home);
+    } else if (is_path_setting(pair) && strchr(value, '/')) {
+        append_path(paths, value, top, home);
+    } else if (strcasecmp(pair, "core.hookspath") == 0 && *value) {
+        append_path(paths, value, top, home);
+    }
+}
+
+static int ask(const struct git *git, int top, const char *top_path, const char *git_path,
+               struct str *states, struct str *paths, struct brig_error *err)
+{
+    static const char *const words[] = {"config", "--show-origin", "-z", "--list", NULL};
+    autostr struct str list = {0};
+    const char *home = home_of(git);
+    static const char *const usual[] = {"/.gitconfig", "/.config/git/config"};
+    int status = git_run(git,
+                         &(struct git_call){.words = words,
+                                            .dir = top,
+                                            .git_dir = git_path,
+                                            .passed = -1,
+                                            .out = &list},
+                         err);
+    if (status < 0)
+        return status;
+    append_state(states, "/etc/gitconfig");
+    for (size_t i = 0; i < ARRAY_LENGTH(usual) && home; i++) {
+        char path[PATH_LENGTH_MAX + 1];
+        if (str_fill(path, sizeof path, home, usual[i]))
+            append_state(states, path);
+    }
+    for (char *at = list.data; at && at < list.data + list.length;) {
+        char *pair = at + strlen(at) + 1;
+        if (pair >= list.data + list.length)
+            break;
+        char *next = pair + strlen(pair) + 1;
+        read_setting(at, pair, top_path, home, states, paths);
+        at = next;
+    }
+    return states->failed || paths->failed ? brig_fail_nomem(err) : 0;
+}
+
+int outward_find(const struct git *git, int cache, int top, const char *top_path,
+                 const char *git_path, struct str *ret_paths, struct brig_error *err)
+{
+    struct stat info;
+    char name[80] = "";
+    autofree char *text = malloc(ANSWER_MAX);
+    if (!text || fstat(top, &info) < 0)
+        return brig_fail_nomem(err);
+    (void)snprintf(name, sizeof name, "outward-%jx-%jx", (uintmax_t)info.st_dev,
+                   (uintmax_t)info.st_ino);
+    autoclose int old = cache < 0 ? -1 : openat(cache, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t length = old < 0 ? 0 : read(old, text, ANSWER_MAX);
+    const char *paths;
+    if (length > 0 && text[length - 1] == '\0' && is_current(text, (size_t)length, &paths)) {
+        if (paths < text + length)
+            str_append_bytes(ret_paths, paths, (size_t)(text + length - paths));
+        return ret_paths->failed ? brig_fail_nomem(err) : 0;
+    }
+    autostr struct str states = {0};
+    int status = ask(git, top, top_path, git_path, &states, ret_paths, err);
+    if (status < 0 || cache < 0)
+        return status;
+    str_append_bytes(&states, "", 1);
+    str_append_bytes(&states, ret_paths->data, ret_paths->length);
+    autoclose int fd = openat(cache, "new-outward", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd >= 0 && !states.failed && states.length < ANSWER_MAX &&
+        write_all(fd, states.data, states.length) == 0)
+        (void)renameat(cache, "new-outward", cache, name);
+    return 0;
+}
