@@ -56,7 +56,8 @@ static void show_hash(int fd, const char *path)
         return;
     if (git.program && here >= 0 &&
         git_run(&git, &(struct git_call){.words = words, .dir = here, .passed = fd, .out = &out},
-                NULL) == 0 && out.length > 0)
+                NULL) == 0 &&
+        out.length > 0)
         (void)printf("%s: git object %.*s\n", str_shown(path).text, (int)strcspn(out.data, "\n"),
                      out.data);
     git_done(&git);
@@ -109,8 +110,8 @@ static int treat_all(struct asking *asking, struct brig_error *err)
             status = treat_jail(asking, dirfd(dir), item->d_name, err);
     }
     if (status == 0 && asking->wanted && asking->found == 0)
-        status = brig_fail(err, BRIG_E_INVALID, 0,
-                           "'%s' is not held back. See brig held", str_shown(asking->wanted).text);
+        status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not held back. See brig held",
+                           str_shown(asking->wanted).text);
     return status;
 }
 
@@ -121,7 +122,8 @@ static int run(const struct command *command, enum action action, int argc, char
     if (action == SHOW && argc > 1)
         return command_refuse(command, argc, argv, 1);
     if (action != SHOW && argc < 2) {
-        message_error("%s needs a path: brig %s PATH…. See brig held", command->name, command->name);
+        message_error("%s needs a path: brig %s PATH…. See brig held", command->name,
+                      command->name);
         return APP_FAILED;
     }
     if (!getcwd(asking.cwd, sizeof asking.cwd))

@@ -177,12 +177,19 @@
     X(NOCWD, 'D', "nocwd", NULL, NONE, FILES, "do not grant the working directory",                \
       "Without this option the working directory is granted read-write, unless it is your home "   \
       "directory, a parent of it, or the root directory: that has to be asked for by --dir.")      \
+    X(FOREIGN, 0, "foreign", NULL, NONE, FILES, "as root, work in a directory of another user",    \
+      "Files of the project are then read and written outside the jail with the ids of that user.")\
     X(UNPROTECT, 0, "unprotect", "PATH", PATH, FILES, "let a protected path be written",           \
-      "Git's hooks and settings and those of editors and agents are read-only in a directory "     \
-      "that is granted for writing. PATH is a name from the top of that directory, such as "       \
-      "\".git/config\" or \".vscode\", with everything below it; or an absolute path.")            \
+      "In a directory that is granted for writing, the command has a private git directory, and "  \
+      "settings of editors and agents are read-only. PATH is a name from the top of that "         \
+      "directory, such as \".git\" or \".vscode\", with everything below it; or an absolute path.")\
+    X(PROTECT, 0, "protect", "hold|report|off", CHOICE, FILES, "what becomes of new files that execute something",\
+      "\"hold\" (the default) moves new settings of editors and agents to the jail's storage when "\
+      "the command ends: see brig held. \"report\" leaves them in place and names them. \"off\" "  \
+      "is --no-protect.")                                                                          \
     X(NO_PROTECT, 0, "no-protect", NULL, NONE, FILES, "protect nothing in granted directories",    \
-      "What the command puts there, programs outside may run: git's hooks above all.")             \
+      "The command gets the real git directory. What it puts there, programs outside may run: "    \
+      "git's hooks above all.")                                                                    \
     X(X11, 0, "x11", NULL, NONE, DESKTOP, "let the X display of $DISPLAY in",                      \
       "Its socket, and read-only the file of $XAUTHORITY. Any program on the display can be "      \
       "watched and typed into, also those outside.")                                               \

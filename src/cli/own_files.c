@@ -68,10 +68,11 @@ static int protect_path(const struct settings *settings, const char *path, bool 
             !path_is_beneath(grant->source, path) || path[length] != '/')
             continue;
         if (missing)
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "brig's configuration leads to '%s', which does not exist and which the "
-                             "command could create. Create it, or remove the link",
-                             str_shown(path).text);
+            return brig_fail(
+                err, BRIG_E_INVALID, 0,
+                "brig's configuration leads to '%s', which does not exist and which the "
+                "command could create. Create it, or remove the link",
+                str_shown(path).text);
         if (!str_fill(dest, sizeof dest, grant->dest, path + length))
             return brig_fail(err, BRIG_E_SETUP, ENAMETOOLONG, "cannot protect '%s'",
                              str_shown(path).text);
@@ -140,8 +141,8 @@ static int protect_read(const struct settings *settings, struct hidden *hidden, 
 }
 
 /* Also those that this run has not read: another may. */
-static int protect_links(const struct settings *settings, struct hidden *hidden, const char *directory,
-                         struct brig_error *err)
+static int protect_links(const struct settings *settings, struct hidden *hidden,
+                         const char *directory, struct brig_error *err)
 {
     autodir DIR *dir = opendir(directory);
     const struct dirent *item;
@@ -171,7 +172,8 @@ int own_files_protect(const struct settings *settings, struct brig_error *err)
     __attribute__((cleanup(hidden_done))) struct hidden hidden = {
         .spelt = {settings->config_dir, settings->storage},
     };
-    int status = settings->config_dir ? protect_links(settings, &hidden, settings->config_dir, err) : 0;
+    int status =
+        settings->config_dir ? protect_links(settings, &hidden, settings->config_dir, err) : 0;
     for (size_t i = 0; i < settings->source_count && status == 0; i++)
         status = protect_read(settings, &hidden, settings->sources[i], err);
     if (status == 0)

@@ -240,6 +240,7 @@ static int set_facts(struct settings *settings, const struct setter *setter, con
 enum {
     FLAG_NOCWD,
     FLAG_NO_PROTECT,
+    FLAG_FOREIGN,
     FLAG_DRY_RUN,
     FLAG_PLAN,
     FLAG_JSON,
@@ -256,9 +257,21 @@ static int set_flag(struct settings *settings, const struct setter *setter, cons
         [FLAG_NOCWD] = &settings->nocwd,     [FLAG_DRY_RUN] = &settings->dry_run,
         [FLAG_JSON] = &settings->json,       [FLAG_VERBOSE] = &settings->verbose,
         [FLAG_UNMOUNT] = &settings->unmount, [FLAG_NO_PROTECT] = &settings->no_protect,
-        [FLAG_PLAN] = &settings->plan,
+        [FLAG_PLAN] = &settings->plan,       [FLAG_FOREIGN] = &settings->foreign,
     };
     *flags[setter->what] = true;
+    return 0;
+}
+
+static int set_protect(struct settings *settings, const struct setter *setter, const char *value,
+                       struct brig_error *err)
+{
+    (void)setter;
+    if (strcmp(value, "hold") != 0 && strcmp(value, "report") != 0 && strcmp(value, "off") != 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not one of hold, report and off",
+                         str_shown(value).text);
+    settings->protect_report = strcmp(value, "report") == 0;
+    settings->no_protect = strcmp(value, "off") == 0;
     return 0;
 }
 
@@ -335,6 +348,8 @@ const struct setter settings_setters[OPTION_COUNT_] = {
     [OPTION_NOCWD] = {set_flag, FLAG_NOCWD, 0},
     [OPTION_UNPROTECT] = {settings_set_unprotect, 0, 0},
     [OPTION_NO_PROTECT] = {set_flag, FLAG_NO_PROTECT, 0},
+    [OPTION_PROTECT] = {set_protect, 0, 0},
+    [OPTION_FOREIGN] = {set_flag, FLAG_FOREIGN, 0},
     [OPTION_X11] = {set_desktop, SETTINGS_X11, 0},
     [OPTION_WAYLAND] = {set_desktop, SETTINGS_WAYLAND, 0},
     [OPTION_AUDIO] = {set_desktop, SETTINGS_AUDIO, 0},
@@ -459,6 +474,7 @@ int settings_init(struct settings *settings, enum brig_mode mode, const char *cw
     *settings = (struct settings){
         .policy = brig_policy_new(mode),
         .cwd = cwd,
+        .cwd_fd = -1,
         .home = "/",
         .config_dir = "/",
         .jail = SETTINGS_JAIL,

@@ -84,6 +84,7 @@ struct settings {
     struct brig_policy *policy; /* owned */
     /* Borrowed, absolute: */
     const char *cwd;        /* as getcwd() gives it */
+    int cwd_fd;             /* the same directory, opened once; -1: only the path is known */
     const char *home;       /* the real home directory */
     const char *config_dir; /* the configuration's */
     char *const *sources;   /* the files it was read from */
@@ -113,7 +114,9 @@ struct settings {
     /* What is not protected: absolute, or a name from the top of a granted directory; owned. */
     char **unprotect;
     size_t unprotect_count;
-    bool no_protect; /* nothing is */
+    bool no_protect;     /* nothing is */
+    bool protect_report; /* new files that execute something stay where they are */
+    bool foreign;        /* root may work in a directory of another user */
 
     /* Who asked for each, owned; NULL: nobody. */
     char *desktop[SETTINGS_DESKTOP_COUNT_];

@@ -24,8 +24,11 @@
 #include "jail/walls/unenforced.h"
 #include "policy/policy.h"
 
-static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], bool needed, struct brig_error *err)
+/* The directory is opened once and granted by this descriptor: another one may be at its path later. */
+static int find_cwd(char cwd[static PATH_LENGTH_MAX + 1], int *ret_fd, bool needed,
+                    struct brig_error *err)
 {
+    *ret_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (getcwd(cwd, PATH_LENGTH_MAX + 1))
         return 0;
     if (needed) {
@@ -118,6 +121,18 @@ static bool may_show(void *arg, const char *path)
     return !workdir_is_precious(path, arg);
 }
 
+/* With whose ids the project's files are used: those of the user behind sudo, or, with --foreign, those of the
+ * directory's owner. */
+static struct git_user project_owner(const struct setup *setup)
+{
+    const struct identity *identity = &setup->identity;
+    struct stat info;
+    if (identity->host_uid == (uid_t)-1 && geteuid() == 0 && setup->settings.foreign &&
+        setup->cwd_fd >= 0 && fstat(setup->cwd_fd, &info) == 0 && info.st_uid != 0)
+        return (struct git_user){info.st_uid, info.st_gid};
+    return (struct git_user){identity->host_uid, identity->host_gid};
+}
+
 /* Last of all, with the user's rights: what must not be written in what is granted. */
 static int protect(struct setup *setup, struct brig_error *err)
 {
@@ -133,7 +148,7 @@ static int protect(struct setup *setup, struct brig_error *err)
         .storage = storage,
         .held = held,
         .jail = settings->jail,
-        .user = {identity->host_uid, identity->host_gid},
+        .user = project_owner(setup),
         .environment = (const char *const *)environ,
         .workdir = settings->cwd,
         .may_show = may_show,
@@ -141,6 +156,7 @@ static int protect(struct setup *setup, struct brig_error *err)
         .unprotect = (const char *const *)settings->unprotect,
         .unprotect_count = settings->unprotect_count,
         .off = settings->no_protect,
+        .report_only = settings->protect_report,
         .dry = settings->dry_run,
     };
     int status = guard_begin(settings->policy, &options, &setup->guard, &notes, err);
@@ -155,8 +171,8 @@ static int protect(struct setup *setup, struct brig_error *err)
 int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, char **argv,
                bool dry, struct brig_error *err)
 {
-    *setup = (struct setup){.live = LIVE_MASKS_INIT};
-    int status = find_cwd(setup->cwd, !scan->nocwd, err);
+    *setup = (struct setup){.cwd_fd = -1, .live = LIVE_MASKS_INIT};
+    int status = find_cwd(setup->cwd, &setup->cwd_fd, !scan->nocwd, err);
     if (status < 0)
         return status;
     identity_find(&setup->identity);
@@ -166,6 +182,7 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
     if (status == 0)
         status = settings_init(&setup->settings, setup->config.mode, setup->cwd, err);
     setup->settings.dry_run = dry;
+    setup->settings.cwd_fd = setup->cwd_fd;
     if (status == 0)
         status = build_policy(setup, argc, argv, err);
     if (status == 0 && !setup->settings.unmount)
@@ -194,6 +211,8 @@ void setup_done(struct setup *setup)
 {
     job_abandon(take_ptr(&setup->begun));
     setup_finish(setup, NULL);
+    if (setup->cwd_fd >= 0)
+        (void)close(take_fd(&setup->cwd_fd));
     settings_done(&setup->settings);
     config_done(&setup->config);
     config_files_done(&setup->files);

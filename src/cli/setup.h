@@ -14,11 +14,12 @@
 /* Parts borrow from one another: not to be moved. Release with setup_done. */
 struct setup {
     char cwd[PATH_LENGTH_MAX + 1];
+    int cwd_fd; /* the same directory, or -1 */
     struct identity identity;
     struct config_files files;
     struct config config;
     struct settings settings;
-    struct guard *guard; /* of a run, or NULL */
+    struct guard *guard;    /* of a run, or NULL */
     struct live_masks live; /* of a run */
     int lease;              /* in its jail, or -1; see home_mounts */
     struct brig_job *begun; /* by home_enter(), until it is started; or NULL */

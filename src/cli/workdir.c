@@ -169,9 +169,17 @@ static int refuse_foreign(const char *cwd, const struct identity *identity, stru
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "you are root, and the working directory '%s' %s another user, %s, so it is "
                      "not granted. Run brig as that user, or use -D to run without the directory, "
-                     "or -d '%s' to grant it",
-                     shown.text, cwd[length] ? "is in a directory of" : "belongs to", name,
-                     shown.text);
+                     "or --foreign to grant it",
+                     shown.text, cwd[length] ? "is in a directory of" : "belongs to", name);
+}
+
+static int grant_cwd(struct settings *settings, struct brig_error *err)
+{
+    int status = settings->cwd_fd >= 0 ? policy_grant_fd(settings->policy, BRIG_READ_WRITE,
+                                                         settings->cwd_fd, settings->cwd, err)
+                                       : brig_policy_grant(settings->policy, BRIG_READ_WRITE,
+                                                           settings->cwd, NULL, 0, err);
+    return status < 0 ? brig_advise(err, status, "Use -D to run without the working directory") : 0;
 }
 
 int workdir_grant(struct settings *settings, const struct identity *identity, bool *ret_held_back,
@@ -185,11 +193,8 @@ int workdir_grant(struct settings *settings, const struct identity *identity, bo
     int status = brig_policy_origin(settings->policy, WORKDIR_ORIGIN, err);
     if (status < 0)
         return status;
-    status = brig_policy_grant(settings->policy, BRIG_READ_WRITE, settings->cwd, NULL, 0, err);
-    if (status < 0)
-        return brig_advise(err, status, "Use -D to run without the working directory");
     *ret_held_back = false;
-    return 0;
+    return grant_cwd(settings, err);
 }
 
 void workdir_tell(const struct settings *settings, const struct identity *identity)
@@ -224,23 +229,10 @@ static bool shows_cwd(const struct settings *settings)
     return best && best->access != BRIG_MASK && strcmp(best->source, best->dest) == 0;
 }
 
-int workdir_choose(struct settings *settings, const struct identity *identity, bool held_back,
-                   struct brig_error *err)
+/* Where the command starts. */
+static int choose_start(struct settings *settings, const struct identity *identity,
+                        struct brig_error *err)
 {
-    if (held_back && !settings->nocwd && !settings->cwd_settled) {
-        struct str_shown cwd = str_shown(settings->cwd);
-        if (strcmp(settings->cwd, "/") == 0)
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "the working directory is '/', which is never granted. Go into a "
-                             "project, or use -D to run without it, with --view host to read it");
-        if (!workdir_is_precious(settings->cwd, identity))
-            return refuse_foreign(settings->cwd, identity, err);
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "the working directory '%s' is a home directory, contains one, or belongs "
-                         "to the system, so it is not granted. Change to a project, or use -D to "
-                         "run without it, or -d '%s' to grant it anyway",
-                         cwd.text, cwd.text);
-    }
     if (settings->workdir_given)
         return 0;
     if (shows_cwd(settings))
@@ -250,4 +242,31 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
     bool has_home = (view == BRIG_VIEW_SYSTEM || view == BRIG_VIEW_EMPTY) &&
                     !(settings->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
     return has_home ? brig_policy_workdir(settings->policy, identity->home, err) : 0;
+}
+
+int workdir_choose(struct settings *settings, const struct identity *identity, bool held_back,
+                   struct brig_error *err)
+{
+    if (held_back && !settings->nocwd && !settings->cwd_settled) {
+        struct str_shown cwd = str_shown(settings->cwd);
+        if (strcmp(settings->cwd, "/") == 0)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the working directory is '/', which is never granted. Go into a "
+                             "project, or use -D to run without it, with --view host to read it");
+        bool precious = workdir_is_precious(settings->cwd, identity);
+        if (!precious && !settings->foreign)
+            return refuse_foreign(settings->cwd, identity, err);
+        if (!precious) {
+            int status = brig_policy_origin(settings->policy, WORKDIR_ORIGIN, err);
+            if (status == 0)
+                status = grant_cwd(settings, err);
+            return status < 0 ? status : choose_start(settings, identity, err);
+        }
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the working directory '%s' is a home directory, contains one, or belongs "
+                         "to the system, so it is not granted. Change to a project, or use -D to "
+                         "run without it, or -d '%s' to grant it anyway",
+                         cwd.text, cwd.text);
+    }
+    return choose_start(settings, identity, err);
 }

@@ -147,9 +147,8 @@ static int change(const struct git *git, int folder, const char *key, const char
 {
     const char *const unset[] = {"config", "--file", CONFIG_COPY, "--unset-all", key, NULL};
     const char *const set[] = {"config", "--file", CONFIG_COPY, "--replace-all", key, value, NULL};
-    int status =
-        git_run(git, &(struct git_call){.words = value ? set : unset, .dir = folder, .passed = -1},
-                err);
+    int status = git_run(
+        git, &(struct git_call){.words = value ? set : unset, .dir = folder, .passed = -1}, err);
     /* 5: the key is not there any more, as it was listed twice. */
     return status < 0 || status == 0 || status == 5
                ? (status < 0 ? status : 0)
@@ -237,7 +236,8 @@ static bool has_pair(const struct str *list, const char *key, const char *value)
 {
     size_t length = strlen(key);
     for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
-        if (strncmp(at, key, length) == 0 && at[length] == '\n' && strcmp(at + length + 1, value) == 0)
+        if (strncmp(at, key, length) == 0 && at[length] == '\n' &&
+            strcmp(at + length + 1, value) == 0)
             return true;
     return false;
 }
@@ -285,8 +285,8 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
     int status = git_run_sealed(git, sealed, script, &inside, err);
     if (status != 0) /* a config that git cannot read has nothing to take over */
         return status < 0 ? status : 0;
-    status = git_run(git, &(struct git_call){.words = list, .dir = base, .passed = -1, .out = &before},
-                     err);
+    status = git_run(
+        git, &(struct git_call){.words = list, .dir = base, .passed = -1, .out = &before}, err);
     if (status < 0)
         return status;
     status = 0;
@@ -307,7 +307,8 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
         at = next;
     }
     if (left > 0)
-        str_appendf(notes, "git: %zu changed setting%s of the jail's git config stay%s in the jail\n",
+        str_appendf(notes,
+                    "git: %zu changed setting%s of the jail's git config stay%s in the jail\n",
                     left, left == 1 ? "" : "s", left == 1 ? "s" : "");
     return status;
 }

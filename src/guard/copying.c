@@ -33,7 +33,8 @@ static int copy_bytes(int from, int to, off_t size)
     off_t left = size;
     while (left > 0) {
         ssize_t done = copy_file_range(from, NULL, to, NULL, COPYING_CHUNK, 0);
-        if (done < 0 && (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
+        if (done < 0 &&
+            (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
             done = sendfile(to, from, NULL, COPYING_CHUNK);
         if (done < 0 && errno == EINTR)
             continue;
@@ -56,8 +57,9 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
                    : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(name).text);
     if (fstat(source, &info) < 0 || !S_ISREG(info.st_mode))
         return 0;
-    autoclose int target = openat(to, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                                  (info.st_mode & 0755) | 0600);
+    autoclose int target =
+        openat(to, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+               (info.st_mode & 0755) | 0600);
     int failed = target < 0 ? -errno : copy_bytes(source, target, info.st_size);
     if (failed < 0)
         return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot copy '%s'", str_shown(name).text);
@@ -122,8 +124,8 @@ int copying_tree(int from, const char *name, int to, const char *to_name, const 
             status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files", name,
                                COPYING_FILES_MAX);
         else if (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN)
-            status = enter(levels, &depth, dirfd(top->from), item->d_name, top->to, item->d_name,
-                           err);
+            status =
+                enter(levels, &depth, dirfd(top->from), item->d_name, top->to, item->d_name, err);
         if (status >= 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
             status = copying_file(dirfd(top->from), item->d_name, top->to, item->d_name, err);
     }

@@ -82,14 +82,38 @@ void git_done(struct git *git)
 /* Settings of every call. The user's and the system's configuration are read as usual: they say, for
  * example, which directories are safe. */
 static const char *const settings[] = {
-    "-c", "core.hooksPath=/dev/null",    "-c", "core.fsmonitor=false",
-    "-c", "core.untrackedCache=false",   "-c", "gc.auto=0",
-    "-c", "maintenance.auto=false",      "-c", "protocol.allow=never",
-    "-c", "protocol.fd.allow=always",    "-c", "submodule.recurse=false",
-    "-c", "fetch.recurseSubmodules=no",  "-c", "fetch.fsckObjects=true",
-    "-c", "fetch.writeCommitGraph=false", "-c", "fetch.unpackLimit=1",
-    "-c", "fetch.fsck.zeroPaddedFilemode=ignore", "-c", "fetch.fsck.missingSpaceBeforeDate=ignore",
-    "-c", "fetch.fsck.badTimezone=ignore", "-c", "fetch.fsck.missingTaggerEntry=ignore",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.untrackedCache=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "protocol.fd.allow=always",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "fetch.recurseSubmodules=no",
+    "-c",
+    "fetch.fsckObjects=true",
+    "-c",
+    "fetch.writeCommitGraph=false",
+    "-c",
+    "fetch.unpackLimit=1",
+    "-c",
+    "fetch.fsck.zeroPaddedFilemode=ignore",
+    "-c",
+    "fetch.fsck.missingSpaceBeforeDate=ignore",
+    "-c",
+    "fetch.fsck.badTimezone=ignore",
+    "-c",
+    "fetch.fsck.missingTaggerEntry=ignore",
     "--no-optional-locks",
 };
 
@@ -97,8 +121,8 @@ static const char *const settings[] = {
 static size_t fill_environment(const struct git *git, const struct git_call *call,
                                char *texts[GIT_ENV_MAX], const char *env[GIT_ENV_MAX])
 {
-    static const char *const passed[] = {"HOME", "PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR",
-                                         "USER", "LOGNAME", "XDG_CONFIG_HOME"};
+    static const char *const passed[] = {"HOME",   "PATH", "LANG",    "LC_ALL",         "LC_CTYPE",
+                                         "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME"};
     size_t count = 0, made = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(passed); i++) {
         const char *value = value_of(git->environment, passed[i]);
@@ -147,7 +171,8 @@ static int open_input(const struct git_call *call, struct brig_error *err)
     if (!call->input)
         return open("/dev/null", O_RDONLY | O_CLOEXEC);
     int fd = memfd_create("git-input", MFD_CLOEXEC);
-    if (fd < 0 || write_all(fd, call->input, call->input_length) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
+    if (fd < 0 || write_all(fd, call->input, call->input_length) < 0 ||
+        lseek(fd, 0, SEEK_SET) < 0) {
         int failed = errno;
         if (fd >= 0)
             (void)close(fd);
@@ -255,19 +280,14 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
 static const struct {
     const char *name, *value;
 } sealed_environment[] = {
-    {"LC_ALL", "C.UTF-8"},
-    {"GIT_DIR", GIT_SEALED_DIR},
-    {"GIT_CONFIG_NOSYSTEM", "1"},
-    {"GIT_CONFIG_GLOBAL", "/dev/null"},
-    {"GIT_AUTHOR_NAME", "brig"},
-    {"GIT_AUTHOR_EMAIL", "brig@localhost"},
-    {"GIT_COMMITTER_NAME", "brig"},
-    {"GIT_COMMITTER_EMAIL", "brig@localhost"},
+    {"LC_ALL", "C.UTF-8"},          {"GIT_DIR", GIT_SEALED_DIR},
+    {"GIT_CONFIG_NOSYSTEM", "1"},   {"GIT_CONFIG_GLOBAL", "/dev/null"},
+    {"GIT_AUTHOR_NAME", "brig"},    {"GIT_AUTHOR_EMAIL", "brig@localhost"},
+    {"GIT_COMMITTER_NAME", "brig"}, {"GIT_COMMITTER_EMAIL", "brig@localhost"},
 };
 
-static struct brig_policy *make_sealed_policy(const struct git *git,
-                                              const struct git_sealed *sealed,
-                                              struct brig_error *err)
+static struct brig_policy *
+make_sealed_policy(const struct git *git, const struct git_sealed *sealed, struct brig_error *err)
 {
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
     if (!policy) {
@@ -312,7 +332,9 @@ int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     const struct brig_command command = {
         .argv = argv,
-        .stdio = {{.kind = BRIG_STDIO_NULL}, {.kind = BRIG_STDIO_CAPTURE}, {.kind = BRIG_STDIO_NULL}},
+        .stdio = {{.kind = BRIG_STDIO_NULL},
+                  {.kind = BRIG_STDIO_CAPTURE},
+                  {.kind = BRIG_STDIO_NULL}},
     };
     struct brig_result result = {0};
     int status = brig_run(policy, &command, &result, err);

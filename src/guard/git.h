@@ -23,7 +23,8 @@ struct git_user {
 struct git {
     char *program; /* absolute, owned; NULL: git is not installed */
     struct git_user user;
-    const char *const *environment; /* of the caller, borrowed; a few variables of it are passed on */
+    const char *const
+        *environment; /* of the caller, borrowed; a few variables of it are passed on */
 };
 
 /* Finds git in the directories of the environment's PATH. Directories that the policy lets a jail write
@@ -42,9 +43,9 @@ struct git_call {
     const char *input;        /* for standard input, or NULL */
     size_t input_length;
     unsigned limit_ms; /* how long it may take; 0: ten minutes */
-    int passed;       /* an fd that git inherits under the same number, or -1 */
-    struct str *out;  /* standard output, or NULL */
-    struct str *says; /* standard error, or NULL */
+    int passed;        /* an fd that git inherits under the same number, or -1 */
+    struct str *out;   /* standard output, or NULL */
+    struct str *says;  /* standard error, or NULL */
 };
 
 /* The exit status of git, or a negative code if it could not be run or wrote too much. */

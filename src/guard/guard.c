@@ -33,7 +33,7 @@
 #define ABOVE_MAX 64 /* directories that are looked at for the top of a repository */
 #define ROOTS_MAX 256
 #define NESTED_AFTER_S 1 /* shorter runs are not searched for new repositories */
-#define TREES_MAX 256 /* working trees of one run: projects and their submodules */
+#define TREES_MAX 256    /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
 #define ROOTS_FILE "roots"
 #define ROOTS_BYTES_MAX (1 << 20)
@@ -128,13 +128,15 @@ static int open_run(struct guard *guard, struct brig_error *err)
     char hidden[80];
     (void)snprintf(hidden, sizeof hidden, "new-%s", guard->name);
     if (mkdirat(guard->storage, hidden, 0700) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create a directory in the jail's storage");
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
     autoclose int run = openat(guard->storage, hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int lock =
         run < 0 ? -1 : openat(run, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 ||
         renameat(guard->storage, hidden, guard->storage, guard->name) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock a directory in the jail's storage");
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot lock a directory in the jail's storage");
     guard->run = take_fd(&run);
     guard->lock = take_fd(&lock);
     return 0;
@@ -145,7 +147,8 @@ static int open_folder(int run, unsigned number, bool make, int *ret_fd, struct 
     char name[16];
     (void)snprintf(name, sizeof name, "%u", number);
     if (make && mkdirat(run, name, 0700) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create a directory in the jail's storage");
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
     *ret_fd = openat(run, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return *ret_fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno,
                                    "cannot open a directory in the jail's storage")
@@ -207,8 +210,8 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
             return 0; /* it cannot be made in the jail either */
         tree->made = true;
     }
-    status = private_build(&guard->git, folder, guard->storage, guard->cache, number, tree->top, repo,
-                           &tree->private_git, a->notes, err);
+    status = private_build(&guard->git, folder, guard->storage, guard->cache, number, tree->top,
+                           repo, &tree->private_git, a->notes, err);
     if (status < 0)
         return status;
     tree->has_private = true;
@@ -236,10 +239,11 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
         if (fstatat(top, path + length + 1, &info, AT_SYMLINK_NOFOLLOW) == 0)
             status = protect(a, source, dest, path + length + 1, err);
         else
-            status = brig_fail(err, BRIG_E_INVALID, 0,
-                               "your git configuration names '%s', which does not exist and which the "
-                               "command could create. Create it, or remove the setting",
-                               str_shown(path).text);
+            status =
+                brig_fail(err, BRIG_E_INVALID, 0,
+                          "your git configuration names '%s', which does not exist and which the "
+                          "command could create. Create it, or remove the setting",
+                          str_shown(path).text);
     }
     return status;
 }
@@ -277,8 +281,8 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
     int status = repo_find(top, a->owner, &repo, err);
     if (status < 0)
         return status;
-    bool excepted = names_is_excepted(a->options->unprotect, a->options->unprotect_count, source,
-                                      ".git");
+    bool excepted =
+        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git");
     bool can = guard->storage >= 0 && guard->git.program && !a->options->dry;
     if (repo.kind == REPO_FOREIGN) {
         str_appendf(a->notes, "git does not work in '%s': its .git names a repository %s\n",
@@ -289,10 +293,11 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
     } else if (!can) {
         status = repo.kind == REPO_NONE ? 0 : protect(a, source, dest, ".git", err);
     } else if (guard->tree_count == TREES_MAX) {
-        status = brig_fail(err, BRIG_E_INVALID, 0,
-                           "there are more than %d repositories in '%s'. Use --unprotect .git to run "
-                           "without private git directories",
-                           TREES_MAX, str_shown(source).text);
+        status =
+            brig_fail(err, BRIG_E_INVALID, 0,
+                      "there are more than %d repositories in '%s'. Use --unprotect .git to run "
+                      "without private git directories",
+                      TREES_MAX, str_shown(source).text);
     } else {
         struct tree *tree = &guard->trees[guard->tree_count++];
         *tree = (struct tree){.top = take_fd(&top), .link = -1};
@@ -412,7 +417,8 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
 {
     autostr struct str notes = {0};
     bool failed = !become(&guard->git.user);
-    for (size_t i = 0; i < guard->tree_count && !failed; i++) {
+    /* Submodules, which come after the tree they are in, first. */
+    for (size_t i = guard->tree_count; i-- > 0 && !failed;) {
         struct brig_error err = {0};
         if (!guard->trees[i].has_private)
             continue;
@@ -515,7 +521,8 @@ static int write_roots(struct guard *guard, struct brig_error *err)
         str_appendf(&text, "%jx", (uintmax_t)guard->roots[i].existed);
         str_append_bytes(&text, "", 1);
     }
-    autoclose int fd = openat(guard->run, ROOTS_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    autoclose int fd =
+        openat(guard->run, ROOTS_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     int failed = text.failed ? -ENOMEM : fd < 0 ? -errno : write_all(fd, text.data, text.length);
     return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
                       : 0;
@@ -526,7 +533,8 @@ static void read_roots(struct guard *guard, int run)
     autofree char *text = calloc(1, ROOTS_BYTES_MAX + 1);
     autoclose int fd = openat(run, ROOTS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     ssize_t length = fd < 0 || !text ? 0 : read(fd, text, ROOTS_BYTES_MAX);
-    for (const char *at = text; length > 0 && at < text + length && guard->root_count < ROOTS_MAX;) {
+    for (const char *at = text;
+         length > 0 && at < text + length && guard->root_count < ROOTS_MAX;) {
         const char *bits = at + strlen(at) + 1;
         autoclose int top = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct held_root *root = &guard->roots[guard->root_count];
@@ -542,7 +550,8 @@ static void read_roots(struct guard *guard, int run)
 static int complete_one(struct guard *guard, const char *name, struct str *notes,
                         struct brig_error *err)
 {
-    autoclose int run = openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int run =
+        openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
         return 0;
@@ -603,6 +612,17 @@ static int complete_all(struct guard *guard, struct str *notes, struct brig_erro
     return 0;
 }
 
+/* Whether what was granted by descriptor is still at its path. */
+static int check_same(const struct policy_grant *grant, struct brig_error *err)
+{
+    struct stat info;
+    if (!grant->checked ||
+        (stat(grant->source, &info) == 0 && info.st_dev == grant->dev && info.st_ino == grant->ino))
+        return 0;
+    return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted [%s]",
+                     str_shown(grant->source).text, grant->origin);
+}
+
 static int begin(struct adding *a, struct brig_error *err)
 {
     struct brig_policy *policy = a->policy;
@@ -617,6 +637,8 @@ static int begin(struct adding *a, struct brig_error *err)
         status = str_copy(grant->source, &source, err);
         if (status == 0)
             status = str_copy(grant->dest, &dest, err);
+        if (status == 0)
+            status = check_same(grant, err);
         bool workdir =
             status == 0 && a->options->workdir && strcmp(source, a->options->workdir) == 0;
         if (status == 0)
@@ -638,8 +660,8 @@ static int new_guard(const struct guard_options *options, const struct brig_poli
     guard->cache = guard->run = guard->lock = -1;
     guard->storage = options->storage >= 0 ? fcntl(options->storage, F_DUPFD_CLOEXEC, 3) : -1;
     guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;
-    guard->rules = (struct held_rules){options->unprotect, options->unprotect_count,
-                                       options->report_only};
+    guard->rules =
+        (struct held_rules){options->unprotect, options->unprotect_count, options->report_only};
     (void)clock_gettime(CLOCK_REALTIME, &guard->began);
     int status = str_copy(options->jail, &guard->jail, err);
     if (status == 0)
@@ -712,10 +734,12 @@ static int sync_one(struct guard *guard, const char *name, bool show, struct str
                     struct brig_error *err)
 {
     if (show && str_starts_with(name, PRIVATE_PENDING))
-        str_append(notes, "a rebase or merge goes on; the next run in its directory continues it\n");
+        str_append(notes,
+                   "a rebase or merge goes on; the next run in its directory continues it\n");
     if (!str_starts_with(name, RUN_PREFIX))
         return 0;
-    autoclose int run = openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int run =
+        openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (lock < 0)
         return 0;

@@ -16,13 +16,13 @@
 struct guard;
 
 struct guard_options {
-    int storage;             /* a directory for private git directories; -1: `.git` is read-only */
-    int held;                /* a directory for files that are held back; -1: they are only reported */
-    bool report_only;        /* files that execute something stay where they are, and are reported */
-    const char *jail;        /* refs of the run are kept below refs/brig/JAIL */
-    struct git_user user;    /* the owner of the project, if the caller is root */
+    int storage;          /* a directory for private git directories; -1: `.git` is read-only */
+    int held;             /* a directory for files that are held back; -1: they are only reported */
+    bool report_only;     /* files that execute something stay where they are, and are reported */
+    const char *jail;     /* refs of the run are kept below refs/brig/JAIL */
+    struct git_user user; /* the owner of the project, if the caller is root */
     const char *const *environment; /* in which git is looked for and run */
-    const char *workdir;     /* the granted directory in which an empty `.git` may be made, or NULL */
+    const char *workdir; /* the granted directory in which an empty `.git` may be made, or NULL */
     /* Whether a directory above the working directory, the top of its repository, may be shown read-only; NULL:
      * none may. */
     bool (*may_show)(void *arg, const char *path);

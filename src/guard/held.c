@@ -25,7 +25,7 @@
 
 /* Beside the table of names: a repository, where none was, and the parts of a bare one. */
 static const struct names_row git_rows[] = {
-    {".git", "git"}, {"HEAD", "git"}, {"config", "git"}, {"hooks", "git"},
+    {".git", "git"},    {"HEAD", "git"}, {"config", "git"},    {"hooks", "git"},
     {"objects", "git"}, {"refs", "git"}, {"commondir", "git"},
 };
 enum { ROW_GIT, ROW_HEAD, ROW_CONFIG, ROW_HOOKS, ROW_OBJECTS, ROW_REFS };
@@ -97,8 +97,9 @@ static int open_parent(int top, const char *path, const char **ret_name)
     char above[PATH_LENGTH_MAX + 1];
     (void)snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
     int fd = -1;
-    return path_open_beneath(top, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0 ? -1
-                                                                                               : fd;
+    return path_open_beneath(top, above, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0
+               ? -1
+               : fd;
 }
 
 /* Makes the next directory of the store. */
@@ -144,9 +145,8 @@ static int write_about(int item, const struct held_root *root, const struct name
         str_append_bytes(&text, texts[i], strlen(texts[i]) + 1);
     autoclose int fd = openat(item, "about", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int failed = fd < 0 ? -errno : text.failed ? -ENOMEM : write_all(fd, text.data, text.length);
-    return failed < 0
-               ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
-               : 0;
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
+                      : 0;
 }
 
 static int take_one(const struct held_root *root, int store, const struct names_row *row,
@@ -169,9 +169,9 @@ static int take_one(const struct held_root *root, int store, const struct names_
         (void)tree_remove(store, number, NULL);
         return brig_wrap(err, status, "%s/%s", str_shown(root->path).text, row->path);
     }
-    str_appendf(notes,
-                "held back: %s, which %s would obey. brig held shows it, brig keep %s restores it\n",
-                row->path, row->why, row->path);
+    str_appendf(
+        notes, "held back: %s, which %s would obey. brig held shows it, brig keep %s restores it\n",
+        row->path, row->why, row->path);
     return 0;
 }
 
@@ -243,7 +243,9 @@ int held_list(int store, struct held_list *ret_list, struct brig_error *err)
     struct held_list list = {.items = calloc(ITEMS_MAX, sizeof *list.items)};
     autoclose int fd = openat(store, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    int status = list.items && dir ? 0 : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
+    int status = list.items && dir
+                     ? 0
+                     : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
     const struct dirent *item;
     if (dir)
         (void)take_fd(&fd);
@@ -284,7 +286,8 @@ int held_restore(int store, const struct held_item *item, struct brig_error *err
     autoclose int top = open(item->project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autoclose int at = openat(store, item->number, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (top < 0 || at < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(item->project).text);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'",
+                         str_shown(item->project).text);
     char above[PATH_LENGTH_MAX + 1];
     const char *slash = strchr(item->path, '/');
     if (slash) { /* .claude */

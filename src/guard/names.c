@@ -62,16 +62,16 @@ int names_check(const char *name, struct brig_error *err)
                      str_shown(name).text);
 }
 
-bool names_is_excepted(const char *const *excepted, size_t count, const char *top,
-                       const char *path)
+bool names_is_excepted(const char *const *excepted, size_t count, const char *top, const char *path)
 {
     for (size_t i = 0; i < count; i++) {
         const char *one = excepted[i];
         size_t length = strlen(one);
         char whole[PATH_LENGTH_MAX + 1];
         (void)snprintf(whole, sizeof whole, "%s/%s", strcmp(top, "/") == 0 ? "" : top, path);
-        if (one[0] == '/' ? path_is_beneath(one, whole)
-                          : strncmp(one, path, length) == 0 && (!path[length] || path[length] == '/'))
+        if (one[0] == '/'
+                ? path_is_beneath(one, whole)
+                : strncmp(one, path, length) == 0 && (!path[length] || path[length] == '/'))
             return true;
     }
     return false;

@@ -9,8 +9,9 @@
 #include <brig/brig.h>
 
 struct names_row {
-    const char *path; /* from the top of a granted directory; '*' stands for any rest of the last part */
-    const char *why;  /* what executes it, for messages */
+    const char
+        *path; /* from the top of a granted directory; '*' stands for any rest of the last part */
+    const char *why; /* what executes it, for messages */
 };
 extern const struct names_row names_rows[];
 extern const size_t names_count;

@@ -71,10 +71,11 @@ static int treat(const struct git *git, int top, const char *path, const char *j
     if (!S_ISDIR(mode)) { /* of a worktree or a submodule of the jail's: outside it leads nowhere */
         if (unlinkat(dir, ".git", 0) < 0)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot remove '%s.git'", shown.text);
-        str_appendf(notes,
-                    "git: '%s' was a worktree in the jail. Its branch is here; its files are now plain "
-                    "files\n",
-                    shown.text);
+        str_appendf(
+            notes,
+            "git: '%s' was a worktree in the jail. Its branch is here; its files are now plain "
+            "files\n",
+            shown.text);
         return 0;
     }
     int status = make_anew(git, dir, jail, folder, notes, err);

@@ -74,10 +74,10 @@ static bool is_include(const char *key)
 
 static bool is_path_setting(const char *key)
 {
-    static const char *const keys[] = {"core.hookspath", "core.attributesfile", "core.fsmonitor",
-                                       "init.templatedir", "commit.template", "core.sshcommand",
-                                       "core.editor", "sequence.editor", "core.pager",
-                                       "gpg.program", "credential.helper", "diff.external",
+    static const char *const keys[] = {"core.hookspath",   "core.attributesfile", "core.fsmonitor",
+                                       "init.templatedir", "commit.template",     "core.sshcommand",
+                                       "core.editor",      "sequence.editor",     "core.pager",
+                                       "gpg.program",      "credential.helper",   "diff.external",
                                        "core.askpass"};
     for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
         if (strcasecmp(key, keys[i]) == 0)
@@ -125,13 +125,11 @@ static int ask(const struct git *git, int top, const char *top_path, const char 
     autostr struct str list = {0};
     const char *home = home_of(git);
     static const char *const usual[] = {"/.gitconfig", "/.config/git/config"};
-    int status = git_run(git,
-                         &(struct git_call){.words = words,
-                                            .dir = top,
-                                            .git_dir = git_path,
-                                            .passed = -1,
-                                            .out = &list},
-                         err);
+    int status =
+        git_run(git,
+                &(struct git_call){
+                    .words = words, .dir = top, .git_dir = git_path, .passed = -1, .out = &list},
+                err);
     if (status < 0)
         return status;
     append_state(states, "/etc/gitconfig");

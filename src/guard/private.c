@@ -32,20 +32,16 @@ static const struct {
     const char *except;
     bool per_worktree;
 } directories[] = {
-    {"refs", ".lock", false},
-    {"reftable", ".lock", false},
-    {"info", ".lock", false},
-    {"hooks", ".sample", false},
-    {"rebase-merge", ".lock", true},
-    {"rebase-apply", ".lock", true},
+    {"refs", ".lock", false},     {"reftable", ".lock", false},    {"info", ".lock", false},
+    {"hooks", ".sample", false},  {"rebase-merge", ".lock", true}, {"rebase-apply", ".lock", true},
     {"sequencer", ".lock", true},
 };
 
 /* Files right in a git directory that are not copied: config is handled apart, others point elsewhere. */
 static bool is_left_out(const char *name, bool resumed)
 {
-    static const char *const names[] = {"config",   "commondir",   "gitdir", "gc.pid",
-                                        "locked",   "packed-refs", "shallow"};
+    static const char *const names[] = {"config", "commondir",   "gitdir", "gc.pid",
+                                        "locked", "packed-refs", "shallow"};
     size_t count = ARRAY_LENGTH(names) - (resumed ? 0 : 2);
     for (size_t i = 0; i < count; i++)
         if (strcmp(name, names[i]) == 0)
@@ -63,7 +59,8 @@ static int copy_top_files(int from, int to, bool resumed, struct brig_error *err
     int status = 0;
     const struct dirent *item;
     while (status >= 0 && (item = readdir(dir)))
-        if ((item->d_type == DT_REG || item->d_type == DT_UNKNOWN) && !is_left_out(item->d_name, resumed))
+        if ((item->d_type == DT_REG || item->d_type == DT_UNKNOWN) &&
+            !is_left_out(item->d_name, resumed))
             status = copying_file(from, item->d_name, to, item->d_name, err);
     return status < 0 ? status : 0;
 }
@@ -120,7 +117,8 @@ static int copy_state(const struct repo *repo, int to, bool base, struct brig_er
 static int make_directory(int at, const char *name, int *ret_fd, struct brig_error *err)
 {
     if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s' in the jail's storage", name);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s' in the jail's storage",
+                         name);
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s' in the jail's storage", name);
@@ -237,16 +235,13 @@ int private_list_links(const struct git *git, int cache, int top, const struct r
     static const char *const words[] = {"ls-files", "-s", "-z", NULL};
     char name[CACHE_NAME_MAX];
     autostr struct str text = {0};
-    if (!cache_name(repo->git_dir, "index", "links", name) ||
-        read_cached(cache, name, ret_links))
+    if (!cache_name(repo->git_dir, "index", "links", name) || read_cached(cache, name, ret_links))
         return 0;
-    int status = git_run(git,
-                         &(struct git_call){.words = words,
-                                            .dir = top,
-                                            .git_dir = repo->git_path,
-                                            .passed = -1,
-                                            .out = &text},
-                         err);
+    int status = git_run(
+        git,
+        &(struct git_call){
+            .words = words, .dir = top, .git_dir = repo->git_path, .passed = -1, .out = &text},
+        err);
     if (status != 0)
         return status < 0 ? status
                           : brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the index of '%s'",
@@ -337,7 +332,8 @@ static int read_about(struct private_git *p, const char *text, const char *end,
     const char *at = text, *word;
     for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
         numbers[i] = (word = next_text(&at, end)) ? strtoumax(word, NULL, i < 2 ? 10 : 16) : 0;
-    const char *top = next_text(&at, end), *git = next_text(&at, end), *common = next_text(&at, end);
+    const char *top = next_text(&at, end), *git = next_text(&at, end),
+               *common = next_text(&at, end);
     if (!top || !git || !common)
         return brig_fail(err, BRIG_E_SETUP, 0, "an interrupted transfer has no 'about' file");
     p->number = (unsigned)numbers[0];
@@ -362,7 +358,8 @@ static int read_about(struct private_git *p, const char *text, const char *end,
             return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", str_shown(word).text);
         p->sealed.objects[i] = fd;
         p->sealed.object_count++;
-        if (asprintf(&p->sealed.object_dests[i], PRIVATE_MOUNTS "/%u.objects/%zu", p->number, i) < 0) {
+        if (asprintf(&p->sealed.object_dests[i], PRIVATE_MOUNTS "/%u.objects/%zu", p->number, i) <
+            0) {
             p->sealed.object_dests[i] = NULL;
             return brig_fail_nomem(err);
         }
@@ -456,7 +453,8 @@ int private_keep(const struct private_git *p, int storage, struct brig_error *er
     kept_name(p, name);
     int status = tree_remove(storage, name, err);
     if (status == 0 && renameat(p->folder, "private", storage, name) < 0)
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot keep the jail's private git directory");
+        status =
+            brig_fail(err, BRIG_E_SYSTEM, errno, "cannot keep the jail's private git directory");
     return status;
 }
 
@@ -499,8 +497,7 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
         status = find_config(git, cache, p->folder, repo, &config, notes, err);
     if (status == 0)
         status = write_file(p->sealed.dir, "config", config.data, config.length, err);
-    return status < 0 ? status
-                      : write_file(p->base, "config", config.data, config.length, err);
+    return status < 0 ? status : write_file(p->base, "config", config.data, config.length, err);
 }
 
 static int identify(struct private_git *p, const struct repo *repo, struct brig_error *err)
@@ -522,9 +519,9 @@ static int identify(struct private_git *p, const struct repo *repo, struct brig_
     return status < 0 ? status : repo_path_of(p->top, &p->top_path, err);
 }
 
-int private_build(const struct git *git, int folder, int storage, int cache, unsigned number, int top,
-                  const struct repo *repo, struct private_git *ret_private, struct str *notes,
-                  struct brig_error *err)
+int private_build(const struct git *git, int folder, int storage, int cache, unsigned number,
+                  int top, const struct repo *repo, struct private_git *ret_private,
+                  struct str *notes, struct brig_error *err)
 {
     struct private_git p = {.number = number,
                             .kind = repo->kind,
@@ -592,8 +589,9 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
     const char *const words[] = {"init", "-q", format_word, branch_word, NULL};
     status = git_run(git, &(struct git_call){.words = words, .dir = p->top, .passed = -1}, err);
     if (status != 0)
-        return status < 0 ? status : brig_fail(err, BRIG_E_SETUP, 0, "git init failed in '%s'",
-                                               str_shown(p->top_path).text);
+        return status < 0 ? status
+                          : brig_fail(err, BRIG_E_SETUP, 0, "git init failed in '%s'",
+                                      str_shown(p->top_path).text);
     struct repo repo = REPO_INIT;
     status = repo_find(p->top, info.st_uid, &repo, err);
     if (status == 0 && repo.kind != REPO_DIRECTORY)
@@ -640,9 +638,8 @@ int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
 
 int private_open(int folder, struct private_git *ret_private, struct brig_error *err)
 {
-    struct private_git p = {.folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
-                            .base = -1, .top = -1,
-                            .sealed = {.dir = -1}};
+    struct private_git p = {
+        .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3), .base = -1, .top = -1, .sealed = {.dir = -1}};
     autofree char *text = malloc(ABOUT_MAX + 1);
     autoclose int fd = openat(folder, "about", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int status = text ? 0 : brig_fail_nomem(err);

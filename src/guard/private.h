@@ -17,17 +17,17 @@
 #include "guard/git.h"
 #include "guard/repo.h"
 
-#define PRIVATE_PENDING "pending-"       /* names of what private_keep() puts aside */
+#define PRIVATE_PENDING "pending-"     /* names of what private_keep() puts aside */
 #define PRIVATE_MOUNTS "/run/brig/git" /* fixed paths in the jail begin with it */
 
 struct private_git {
     unsigned number;
     enum repo_kind kind;
-    int folder;       /* of the storage: the directory with the parts above */
-    int base;         /* in it */
-    int top;          /* the working tree */
+    int folder; /* of the storage: the directory with the parts above */
+    int base;   /* in it */
+    int top;    /* the working tree */
     char *top_path;
-    char *git_path;    /* the repository's, NULL if there is none */
+    char *git_path; /* the repository's, NULL if there is none */
     char *common_path;
     dev_t top_dev, git_dev; /* what these paths must still lead to later */
     ino_t top_ino, git_ino;
@@ -40,9 +40,9 @@ struct private_git {
  * appended to `notes`. `cache` is a directory of the storage that keeps what git has said about a config
  * file or an index that has not changed since, or -1. If an earlier run has left a rebase or merge unfinished
  * in `storage`, it goes on. Release with private_done(). */
-int private_build(const struct git *git, int folder, int storage, int cache, unsigned number, int top,
-                  const struct repo *repo, struct private_git *ret_private, struct str *notes,
-                  struct brig_error *err);
+int private_build(const struct git *git, int folder, int storage, int cache, unsigned number,
+                  int top, const struct repo *repo, struct private_git *ret_private,
+                  struct str *notes, struct brig_error *err);
 
 /* Opens one that an earlier run has left behind. */
 int private_open(int folder, struct private_git *ret_private, struct brig_error *err);
@@ -63,7 +63,8 @@ bool private_has_changed(const struct private_git *private_git);
 /* Where the private directory began empty and is a repository now: makes a new repository in the working
  * tree, whose config and hooks are those of a fresh `git init`, so that the private one can be fetched into
  * it. 1, or 0 if the private directory is not a repository. */
-int private_recreate(const struct git *git, struct private_git *private_git, struct brig_error *err);
+int private_recreate(const struct git *git, struct private_git *private_git,
+                     struct brig_error *err);
 
 /* The paths in the index of a repository that are submodules, each ended by a NUL. */
 int private_list_links(const struct git *git, int cache, int top, const struct repo *repo,

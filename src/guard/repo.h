@@ -25,9 +25,9 @@ enum repo_kind {
 
 struct repo {
     enum repo_kind kind;
-    int git_dir;      /* of this working tree; -1 unless one was found */
-    int common;       /* where refs, objects and config are; an fd of its own */
-    char *git_path;   /* the paths of both, as the kernel has them */
+    int git_dir;    /* of this working tree; -1 unless one was found */
+    int common;     /* where refs, objects and config are; an fd of its own */
+    char *git_path; /* the paths of both, as the kernel has them */
     char *common_path;
     const char *why; /* REPO_FOREIGN: what is wrong, for a message; constant */
 };

@@ -24,7 +24,7 @@
 struct side {
     struct str text; /* the list of refs is in it */
     struct refs refs;
-    char head[1100]; /* "refs/heads/NAME", the object of a detached HEAD, or "" */
+    char head[1100];            /* "refs/heads/NAME", the object of a detached HEAD, or "" */
     char tree[REFS_ID_MAX + 1]; /* of the index, or "" if it has none, as while a merge goes on */
 };
 
@@ -33,9 +33,9 @@ struct transfer {
     const struct private_git *p;
     char space[TRANSFER_SPACE_MAX];
     struct side inside, base, outside;
-    bool unmerged;   /* inside */
-    bool pending;    /* a rebase or merge goes on inside */
-    bool same_index; /* the entries of the index outside are as at the beginning */
+    bool unmerged;        /* inside */
+    bool pending;         /* a rebase or merge goes on inside */
+    bool same_index;      /* the entries of the index outside are as at the beginning */
     struct str updates;   /* for git update-ref --stdin */
     struct str deletions; /* the same, for a second transaction */
     struct transfer_report *report;
@@ -140,7 +140,8 @@ static const char look_script[] =
     "        git update-ref --no-deref " STAGED_REF " \"$c\" || t=\n"
     "    echo \"$t\"\n"
     "elif [ -n \"$(git ls-files -u | head -c 1)\" ]; then echo unmerged; else echo; fi\n"
-    "for f in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG rebase-merge rebase-apply sequencer; do\n"
+    "for f in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG rebase-merge rebase-apply "
+    "sequencer; do\n"
     "    [ ! -e " GIT_SEALED_DIR "/$f ] || { echo pending; break; }\n"
     "done\n"
     "echo refs\n"
@@ -162,8 +163,9 @@ static int look_inside(struct transfer *t, struct brig_error *err)
         word = strsep(&rest, "\n");
     }
     if (!word || strcmp(word, "refs") != 0 || !rest)
-        return brig_fail(err, BRIG_E_SYSTEM, 0, "git printed something unexpected about the jail's "
-                                                "private git directory");
+        return brig_fail(err, BRIG_E_SYSTEM, 0,
+                         "git printed something unexpected about the jail's "
+                         "private git directory");
     if (refs_is_id(head) || (refs_is_safe(head) && str_starts_with(head, "refs/heads/")))
         (void)snprintf(side->head, sizeof side->head, "%s", head);
     if (refs_is_id(tree))
@@ -241,8 +243,9 @@ static int fetch(const struct transfer *t, const struct str *specs, struct brig_
         return status;
     (void)snprintf(url, sizeof url, "fd::%d", socket);
     const struct how how = {.input = specs, .passed = socket + 1};
-    status = RUN(t, &how, NULL, err, "fetch", "--quiet", "--no-write-fetch-head", "--no-auto-gc",
-                 "--no-tags", "--no-recurse-submodules", "--no-show-forced-updates", "--stdin", url);
+    status =
+        RUN(t, &how, NULL, err, "fetch", "--quiet", "--no-write-fetch-head", "--no-auto-gc",
+            "--no-tags", "--no-recurse-submodules", "--no-show-forced-updates", "--stdin", url);
     (void)close(socket);
     (void)brig_job_cancel(job, NULL);
     (void)brig_job_wait(job, NULL);
@@ -319,7 +322,8 @@ static void decide_ref(struct transfer *t, const struct ref *ref, const struct s
         return;
     }
     if (!str_equal(base, now))
-        note_kept(t, ref->name, tag ? "the tag exists with another object" : "it changed outside meanwhile");
+        note_kept(t, ref->name,
+                  tag ? "the tag exists with another object" : "it changed outside meanwhile");
     else if (tag && now)
         note_kept(t, ref->name, "tags that exist are not changed");
     else if (moves_index(t, ref->name) && !t->same_index)
@@ -478,10 +482,10 @@ static int switch_head(struct transfer *t, struct brig_error *err)
     const char *head = t->inside.head;
     if (!head[0] || strcmp(head, t->outside.head) == 0)
         return 0;
-    int status = refs_is_id(head)
-                     ? RUN(t, NULL, NULL, err, "update-ref", "--no-deref", "-m", "brig: checkout",
-                           "HEAD", head)
-                     : RUN(t, NULL, NULL, err, "symbolic-ref", "-m", "brig: checkout", "HEAD", head);
+    int status = refs_is_id(head) ? RUN(t, NULL, NULL, err, "update-ref", "--no-deref", "-m",
+                                        "brig: checkout", "HEAD", head)
+                                  : RUN(t, NULL, NULL, err, "symbolic-ref", "-m", "brig: checkout",
+                                        "HEAD", head);
     if (status != 0)
         return status < 0 ? status : refuse(t, "symbolic-ref", err);
     str_concat(&t->report->summary, t->report->summary.length ? ", " : "", "HEAD is now ",
@@ -556,8 +560,10 @@ static int move_locked(struct transfer *t, int git_dir, struct brig_error *err)
     if (status == 0 && stages)
         summarise_staged(t, err);
     if (status == 0 && !may_switch && has_staged(t) && !t->pending)
-        str_concat(&t->report->notes, "git: HEAD or the index changed outside meanwhile: the index of "
-                   "the jail is kept as ", t->space, "/staged\n");
+        str_concat(&t->report->notes,
+                   "git: HEAD or the index changed outside meanwhile: the index of "
+                   "the jail is kept as ",
+                   t->space, "/staged\n");
     return status < 0 ? status : update_refs(t, &t->deletions, err);
 }
 
@@ -627,7 +633,8 @@ static int drop_moved(struct transfer *t, struct brig_error *err)
         const char *id = own.failed ? NULL : refs_find(&now.refs, own.data);
         bool moved = id && strcmp(id, line) == 0;
         bool ours = strcmp(part, "base") == 0 || strcmp(part, "HEAD") == 0 ||
-                    (strcmp(part, "staged") == 0 && !strstr(t->report->notes.data ? t->report->notes.data : "", "/staged"));
+                    (strcmp(part, "staged") == 0 &&
+                     !strstr(t->report->notes.data ? t->report->notes.data : "", "/staged"));
         if (moved || ours)
             str_appendf(&deletions, "delete %s %s\n", name, line);
     }
@@ -668,10 +675,12 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
     if (status == 0) {
         const struct git_call call = {
             .dir = private_git->top, .git_dir = private_git->git_path, .passed = -1};
-        status = config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
+        status =
+            config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
     }
     report->pending = t.pending || t.unmerged;
     if (t.inside.refs.skipped > t.base.refs.skipped)
-        str_append(&report->notes, "git: refs with names that are not safe were left in the jail\n");
+        str_append(&report->notes,
+                   "git: refs with names that are not safe were left in the jail\n");
     return status < 0 ? status : drop_moved(&t, err);
 }

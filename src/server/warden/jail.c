@@ -149,8 +149,8 @@ static int grant_workdir(const struct maker *maker)
         maker->jail->field = "work_dir";
         return result;
     }
-    result = policy_grant_fd(maker->policy, BRIG_READ_WRITE, maker->jail->work_fd, RUNTIME_WORKSPACE,
-                             maker->err);
+    result = policy_grant_fd(maker->policy, BRIG_READ_WRITE, maker->jail->work_fd,
+                             RUNTIME_WORKSPACE, maker->err);
     return result < 0 ? result : guard_workdir(maker);
 }
 
