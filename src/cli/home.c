@@ -435,7 +435,7 @@ static int move_protected(struct brig_policy *policy, const char *from, const ch
     for (size_t i = 0; i < policy->grant_count && status == 0; i++) {
         struct policy_grant *grant = &policy->grants[i];
         autofree char *dest = NULL;
-        if (grant->access != BRIG_PROTECT || !path_is_beneath(from, grant->dest))
+        if ((grant->access != BRIG_PROTECT && !grant->own) || !path_is_beneath(from, grant->dest))
             continue;
         const char *const parts[] = {to, grant->dest + strlen(from)};
         status = str_join(parts, ARRAY_LENGTH(parts), "", &dest, err);

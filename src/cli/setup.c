@@ -138,17 +138,20 @@ static int protect(struct setup *setup, struct brig_error *err)
 {
     struct settings *settings = &setup->settings;
     const struct identity *identity = &setup->identity;
+    const struct git_user owner = project_owner(setup);
     autostr struct str notes = {0};
     settings->sources = setup->files.sources;
     settings->source_count = setup->files.source_count;
     identity_enter(identity);
-    autoclose int storage = open_part(settings, "git");
-    autoclose int held = open_part(settings, "held");
+    /* With --foreign the owner of the project cannot reach root's storage: `.git` is read-only then. */
+    bool foreign = owner.uid != identity->host_uid;
+    autoclose int storage = foreign ? -1 : open_part(settings, "git");
+    autoclose int held = foreign ? -1 : open_part(settings, "held");
     const struct guard_options options = {
         .storage = storage,
         .held = held,
         .jail = settings->jail,
-        .user = project_owner(setup),
+        .user = owner,
         .environment = (const char *const *)environ,
         .workdir = settings->cwd,
         .may_show = may_show,

@@ -188,17 +188,17 @@ static int append_copy(int folder, struct str *text, struct brig_error *err)
     return 0;
 }
 
-int config_sanitise(const struct git *git, int common, int folder, struct str *ret_answer,
-                    struct brig_error *err)
+int config_sanitise(const struct git *git, int dir, const char *name, int folder,
+                    struct str *ret_answer, struct brig_error *err)
 {
     static const char *const list[] = {"config", "--file", CONFIG_COPY, "--no-includes",
                                        "-z",     "--list", NULL};
     struct stat info;
     autostr struct str text = {0};
-    if (fstatat(common, "config", &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size > CONFIG_MAX)
+    if (fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size > CONFIG_MAX)
         return brig_fail(err, BRIG_E_SETUP, 0, "the git config is larger than %d MiB",
                          (int)(CONFIG_MAX >> 20));
-    int status = copying_file(common, "config", folder, CONFIG_COPY, err);
+    int status = copying_file(dir, name, folder, CONFIG_COPY, err);
     if (status > 0)
         status = git_run(
             git, &(struct git_call){.words = list, .dir = folder, .passed = -1, .out = &text}, err);

@@ -7,10 +7,10 @@
 
 #include "guard/git.h"
 
-/* Appends lines about what was left out, a NUL, and the text of `config` in the directory `common` without
+/* Appends lines about what was left out, a NUL, and the text of the file `name` in a directory without
  * credentials. A temporary copy is made in `folder`. */
-int config_sanitise(const struct git *git, int common, int folder, struct str *ret_answer,
-                    struct brig_error *err);
+int config_sanitise(const struct git *git, int dir, const char *name, int folder,
+                    struct str *ret_answer, struct brig_error *err);
 
 /* What a value with credentials becomes: 1 and the URL without user and password, 0 if it has none. Pure. */
 int config_strip_url(const char *url, struct str *ret_url);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,6 +26,7 @@
 
 #define GIT_CALL_MS (10 * 60 * 1000)
 #define GIT_SEALED_MS (10 * 60 * 1000)
+#define GIT_MEMORY ((rlim_t)8 << 30)
 #define GIT_SEALED_MEMORY ((uint64_t)4 << 30)
 #define GIT_ENV_MAX 32
 #define GIT_WORDS_MAX 64
@@ -156,6 +158,9 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
+    /* Objects of a jail may describe trees of any size: git must fail, and not use up the memory. */
+    (void)setrlimit(RLIMIT_AS, &(struct rlimit){GIT_MEMORY, GIT_MEMORY});
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     bool ready = fchdir(call->dir) == 0;
     for (int i = 0; i < 3; i++)
         ready = ready && dup2(fds[i], i) >= 0;

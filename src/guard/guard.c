@@ -220,6 +220,7 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
 
 static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
                     struct brig_error *err);
+static int add_root(struct adding *a, const char *source, struct brig_error *err);
 
 /* Files in the tree that the configuration of git outside names: they are read-only, and one that is missing
  * could be created by the jail and would be obeyed. */
@@ -266,6 +267,8 @@ static int add_links(struct adding *a, int top, const char *source, const char *
         if (asprintf(&to, "%s/%s", dest, link) < 0)
             to = NULL;
         status = from && to ? add_tree(a, from, to, true, err) : brig_fail_nomem(err);
+        if (status == 0)
+            status = add_root(a, from, err);
     }
     return status;
 }
@@ -389,6 +392,13 @@ static bool was_long(const struct guard *guard)
     return now.tv_sec - guard->began.tv_sec > NESTED_AFTER_S;
 }
 
+static int treat_nested(struct guard *guard, const struct private_git *p, struct str *notes,
+                        struct brig_error *err)
+{
+    int status = nested_treat(&guard->git, p, guard->jail, guard->began, p->folder, notes, err);
+    return status < 0 ? status : 1;
+}
+
 /* New repositories below the top come first: a branch with a gitlink must not arrive before them. */
 static int transfer_tree(struct guard *guard, struct private_git *p, struct str *notes,
                          struct brig_error *err)
@@ -396,11 +406,11 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
     struct transfer_report report = {0};
     int status = p->kind == REPO_NONE ? private_recreate(&guard->git, p, err) : 1;
     if (status > 0 && (was_long(guard) || private_has_changed(p)))
-        status = nested_treat(&guard->git, p, guard->jail, guard->began, p->folder, notes, err) < 0
-                     ? BRIG_E_SYSTEM
-                     : 1;
+        status = treat_nested(guard, p, notes, err);
     if (status > 0)
         status = transfer_finish(&guard->git, p, guard->jail, &report, err);
+    if (status >= 0)
+        status = nested_worktrees(&guard->git, p, notes, err);
     if (status >= 0 && report.pending)
         status = private_keep(p, guard->storage, err);
     if (report.summary.length > 0)
@@ -416,7 +426,9 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
 static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
 {
     autostr struct str notes = {0};
-    bool failed = !become(&guard->git.user);
+    bool failed = false;
+    if (!become(&guard->git.user))
+        _exit(1);
     /* Submodules, which come after the tree they are in, first. */
     for (size_t i = guard->tree_count; i-- > 0 && !failed;) {
         struct brig_error err = {0};
@@ -428,7 +440,7 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
             failed = true;
         }
     }
-    for (size_t i = 0; i < guard->root_count && !failed; i++) {
+    for (size_t i = 0; i < guard->root_count; i++) { /* whatever became of git */
         struct brig_error err = {0};
         if (held_take(&guard->roots[i], guard->held, &guard->rules, &notes, &err) < 0)
             str_appendf(&notes, "%s\n", err.message);
@@ -502,6 +514,7 @@ void guard_fetch(struct guard *guard)
     guard->fetching = fork();
     if (guard->fetching != 0)
         return;
+    (void)close(guard->lock); /* if we are killed, the next run need not wait for this process */
     for (size_t i = 0; i < guard->tree_count && become(&guard->git.user); i++)
         if (guard->trees[i].has_private && guard->trees[i].private_git.kind != REPO_NONE)
             (void)transfer_fetch(&guard->git, &guard->trees[i].private_git, guard->jail, NULL);
@@ -556,9 +569,13 @@ static int complete_one(struct guard *guard, const char *name, struct str *notes
     if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
         return 0;
     struct guard *left = calloc(1, sizeof *left);
-    if (!left)
+    struct stat info;
+    if (!left || fstat(lock, &info) < 0) {
+        free(left);
         return brig_fail_nomem(err);
+    }
     *left = (struct guard){.git = guard->git,
+                           .began = info.st_mtim, /* nothing is ever written to it */
                            .jail = guard->jail,
                            .storage = guard->storage,
                            .held = guard->held,

@@ -46,8 +46,14 @@ static int relation(const char *name, const char *row)
 
 int names_check(const char *name, struct brig_error *err)
 {
-    if (name[0] == '/' || strcmp(name, ".git") == 0 || str_starts_with(name, ".git/"))
+    if (name[0] == '/' || strcmp(name, ".git") == 0)
         return 0;
+    if (str_starts_with(name, ".git/"))
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "--unprotect: '%s' is in the git directory, which is private as a whole. Use "
+            "--unprotect .git for the real one",
+            str_shown(name).text);
     for (size_t i = 0; i < names_count; i++) {
         int related = relation(name, names_rows[i].path);
         if (related > 0)

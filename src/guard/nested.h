@@ -12,3 +12,8 @@
  * process of the run is left. */
 int nested_treat(const struct git *git, const struct private_git *outer, const char *jail,
                  struct timespec since, int folder, struct str *notes, struct brig_error *err);
+
+/* Worktrees that the run has added below the top are made anew for the user's repository, on the same branch, with
+ * the files they have. To be called when the branches have been transferred. */
+int nested_worktrees(const struct git *git, const struct private_git *outer, struct str *notes,
+                     struct brig_error *err);

@@ -40,8 +40,8 @@ static const struct {
 /* Files right in a git directory that are not copied: config is handled apart, others point elsewhere. */
 static bool is_left_out(const char *name, bool resumed)
 {
-    static const char *const names[] = {"config", "commondir",   "gitdir", "gc.pid",
-                                        "locked", "packed-refs", "shallow"};
+    static const char *const names[] = {"config", "config.worktree", "commondir",   "gitdir",
+                                        "gc.pid", "locked",          "packed-refs", "shallow"};
     size_t count = ARRAY_LENGTH(names) - (resumed ? 0 : 2);
     for (size_t i = 0; i < count; i++)
         if (strcmp(name, names[i]) == 0)
@@ -258,15 +258,15 @@ int private_list_links(const struct git *git, int cache, int top, const struct r
 }
 
 /* The config for the jail, without credentials: "REMOVED…\0" and the text of the file. */
-static int find_config(const struct git *git, int cache, int folder, const struct repo *repo,
+static int find_config(const struct git *git, int cache, int folder, int dir, const char *file,
                        struct str *ret_text, struct str *notes, struct brig_error *err)
 {
     char name[CACHE_NAME_MAX];
     autostr struct str answer = {0};
-    if (!cache_name(repo->common, "config", "config", name))
+    if (!cache_name(dir, file, "config", name))
         return 0;
     if (!read_cached(cache, name, &answer)) {
-        int status = config_sanitise(git, repo->common, folder, &answer, err);
+        int status = config_sanitise(git, dir, file, folder, &answer, err);
         if (status < 0)
             return status;
         write_cached(cache, name, &answer);
@@ -483,7 +483,7 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
 static int fill(const struct git *git, int cache, const struct repo *repo, struct private_git *p,
                 struct str *notes, struct brig_error *err)
 {
-    autostr struct str config = {0};
+    static const char *const configs[] = {"config", "config.worktree"};
     int status = find_objects(repo, p->number, &p->sealed, err);
     if (status == 0)
         status = copy_state(repo, p->sealed.dir, false, err);
@@ -493,11 +493,16 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
         status = make_objects(p->sealed.dir, &p->sealed, false, err);
     if (status == 0)
         status = make_objects(p->base, &p->sealed, true, err);
-    if (status == 0)
-        status = find_config(git, cache, p->folder, repo, &config, notes, err);
-    if (status == 0)
-        status = write_file(p->sealed.dir, "config", config.data, config.length, err);
-    return status < 0 ? status : write_file(p->base, "config", config.data, config.length, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(configs) && status == 0; i++) {
+        autostr struct str config = {0};
+        int from = i == 0 ? repo->common : repo->git_dir;
+        status = find_config(git, cache, p->folder, from, configs[i], &config, notes, err);
+        if (status == 0 && (i == 0 || config.length > 0))
+            status = write_file(p->sealed.dir, configs[i], config.data, config.length, err);
+        if (status == 0 && i == 0)
+            status = write_file(p->base, configs[i], config.data, config.length, err);
+    }
+    return status;
 }
 
 static int identify(struct private_git *p, const struct repo *repo, struct brig_error *err)

@@ -16,12 +16,14 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "home/storage.h"
 #include "base/tree.h"
+#include "home/storage.h"
 
 #define JAILS_MAX 4096
 
-static const char *const parts[] = {"jail", "changes", "home", "work", "lock"};
+/* What a jail keeps. A run without a jail of its own has the last two as well, so they alone do not make one. */
+static const char *const parts[] = {"jail", "changes", "home", "work", "lock", "git", "held"};
+#define PARTS_OF_JAIL 5
 
 int jails_check_name(const char *name, struct brig_error *err)
 {
@@ -42,7 +44,7 @@ int jails_check_name(const char *name, struct brig_error *err)
 static size_t name_length(const char *file)
 {
     const char *dot = strrchr(file, '.');
-    for (size_t i = 0; dot && i < ARRAY_LENGTH(parts); i++)
+    for (size_t i = 0; dot && i < PARTS_OF_JAIL; i++)
         if (strcmp(dot + 1, parts[i]) == 0 && dot > file && *file != '.' &&
             (size_t)(dot - file) <= HOME_NAME_MAX)
             return (size_t)(dot - file);
