@@ -279,6 +279,10 @@ static int add_grant(struct filling *f, const struct policy_grant *grant, struct
     }
     if (!there && !(grant->flags & BRIG_GRANT_CREATE))
         return 0;
+    if (grant->own)
+        return add(f,
+                   (struct place){.kind = PLACE_KEPT, .writable = grant->access == BRIG_READ_WRITE},
+                   grant->dest, NULL, rule, grant->origin, err);
     return add(f,
                (struct place){
                    .kind = PLACE_HOST, .writable = grant->access != BRIG_READ_ONLY, .given = true},

@@ -38,7 +38,8 @@
 #define ROOTS_FILE "roots"
 #define ROOTS_BYTES_MAX (1 << 20)
 #define REPORT_MAX 65536
-#define ORIGIN "guard"
+#define ORIGIN "protected"
+#define ORIGIN_GIT "private git directory"
 
 /* One working tree. */
 struct tree {
@@ -59,6 +60,8 @@ struct guard {
     int lock;
     struct tree trees[TREES_MAX];
     size_t tree_count;
+    int empty[TREES_MAX]; /* directories that cover submodules without a repository */
+    size_t empty_count;
     struct held_root roots[ROOTS_MAX];
     size_t root_count;
     struct held_rules rules;
@@ -160,10 +163,13 @@ static int open_folder(int run, unsigned number, bool make, int *ret_fd, struct 
 static int grant_own(struct adding *a, enum brig_access access, int fd, const char *dest,
                      struct brig_error *err)
 {
-    int status = policy_grant_fd(a->policy, access, fd, dest, err);
+    int status = brig_policy_origin(a->policy, ORIGIN_GIT, err);
     if (status == 0)
-        mark_own(a->policy);
-    return status;
+        status = policy_grant_fd(a->policy, access, fd, dest, err);
+    if (status < 0)
+        return status;
+    mark_own(a->policy);
+    return brig_policy_origin(a->policy, ORIGIN, err);
 }
 
 /* Mounts the private directory on `.git`, or, where that is a file, at a fixed path that a file mounted on
@@ -249,6 +255,27 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
     return status;
 }
 
+/* A submodule that is not initialised: an empty directory of the jail's own is mounted on it. A repository made in
+ * the real one would be obeyed by `git status` in the directory above. */
+static int cover_link(struct adding *a, const char *dest, struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    char name[32];
+    int status = open_run(guard, err);
+    if (status < 0 || guard->empty_count == TREES_MAX)
+        return status;
+    (void)snprintf(name, sizeof name, "empty-%zu", guard->empty_count);
+    if (mkdirat(guard->run, name, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
+    int fd = openat(guard->run, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot open a directory in the jail's storage");
+    guard->empty[guard->empty_count++] = fd;
+    return grant_own(a, BRIG_READ_WRITE, fd, dest, err);
+}
+
 /* Submodules: each is a repository of its own. */
 static int add_links(struct adding *a, int top, const char *source, const char *dest,
                      const struct repo *repo, struct brig_error *err)
@@ -266,11 +293,63 @@ static int add_links(struct adding *a, int top, const char *source, const char *
             from = NULL;
         if (asprintf(&to, "%s/%s", dest, link) < 0)
             to = NULL;
-        status = from && to ? add_tree(a, from, to, true, err) : brig_fail_nomem(err);
+        if (!from || !to)
+            return brig_fail_nomem(err);
+        struct stat info;
+        if (fstatat(fd, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0) {
+            status = cover_link(a, to, err);
+            continue;
+        }
+        status = add_tree(a, from, to, false, err);
         if (status == 0)
             status = add_root(a, from, err);
     }
     return status;
+}
+
+/* Linked worktrees of the repository that lie in the same directory: their `.git` files lead to the private
+ * directories of the jail as well. */
+static int add_worktrees(struct adding *a, const char *source, const char *dest,
+                         const struct repo *repo, struct brig_error *err)
+{
+    size_t length = strlen(source);
+    autoclose int fd =
+        openat(repo->common, "worktrees", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *item;
+    int status = 0;
+    if (!dir || repo->kind != REPO_DIRECTORY)
+        return 0;
+    (void)take_fd(&fd);
+    while (status == 0 && (item = readdir(dir))) {
+        char path[REPO_POINTER_MAX], to[PATH_LENGTH_MAX + 1];
+        autoclose int entry =
+            openat(dirfd(dir), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (item->d_name[0] == '.' || entry < 0 || !repo_read_path(entry, "gitdir", a->owner, path))
+            continue;
+        char *slash = strrchr(path, '/');
+        if (!slash || slash == path || !path_is_beneath(source, path))
+            continue;
+        *slash = '\0';
+        if (strlen(path) > length && str_fill(to, sizeof to, dest, path + length))
+            status = add_tree(a, path, to, false, err);
+    }
+    return status;
+}
+
+/* For a policy that is only printed: a rule for the directory that a run would make. */
+static int foresee(struct adding *a, const char *source, const char *dest, struct brig_error *err)
+{
+    char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
+    if (!str_fill(from, sizeof from, source, "/.git") || !str_fill(to, sizeof to, dest, "/.git"))
+        return 0;
+    int status = brig_policy_origin(a->policy, ORIGIN_GIT, err);
+    if (status == 0)
+        status = brig_policy_grant(a->policy, BRIG_READ_WRITE, from, to, 0, err);
+    if (status < 0)
+        return status;
+    mark_own(a->policy);
+    return brig_policy_origin(a->policy, ORIGIN, err);
 }
 
 static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
@@ -293,6 +372,8 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
         status = excepted ? 0 : protect(a, source, dest, ".git", err);
     } else if (excepted || (repo.kind == REPO_NONE && !may_make)) {
         status = 0;
+    } else if (a->options->dry && guard->git.program) {
+        status = repo.kind == REPO_NONE ? 0 : foresee(a, source, dest, err);
     } else if (!can) {
         status = repo.kind == REPO_NONE ? 0 : protect(a, source, dest, ".git", err);
     } else if (guard->tree_count == TREES_MAX) {
@@ -309,6 +390,8 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
             status = make_private(a, tree, &repo, err);
         if (status == 0 && repo.kind != REPO_NONE)
             status = add_links(a, tree->top, source, dest, &repo, err);
+        if (status == 0 && repo.kind != REPO_NONE)
+            status = add_worktrees(a, source, dest, &repo, err);
         if (status == 0 && repo.kind != REPO_NONE)
             status = protect_outward(a, tree->top, source, dest, &repo, err);
         if (status == 0)
@@ -805,6 +888,8 @@ void guard_free(struct guard *guard)
     }
     for (size_t i = 0; i < guard->root_count; i++)
         held_root_done(&guard->roots[i]);
+    for (size_t i = 0; i < guard->empty_count; i++)
+        (void)close(guard->empty[i]);
     if (guard->run >= 0 && !guard->unfinished)
         (void)tree_remove(guard->storage, guard->name, NULL);
     const int fds[] = {guard->storage, guard->cache, guard->run, guard->lock, guard->held};

@@ -80,6 +80,13 @@ static ssize_t read_pointer(int dir, const char *name, uid_t owner, char text[RE
     return length == info.st_size ? length : -1;
 }
 
+int repo_read_path(int dir, const char *name, uid_t owner, char ret_path[REPO_POINTER_MAX])
+{
+    char text[REPO_POINTER_MAX];
+    ssize_t length = read_pointer(dir, name, owner, text);
+    return length > 0 && repo_parse_path(text, (size_t)length, ret_path);
+}
+
 static bool is_owned(int fd, uid_t owner)
 {
     struct stat info;

@@ -46,5 +46,8 @@ void repo_done(struct repo *repo);
 int repo_objects(const struct repo *repo, int ret_fds[REPO_OBJECTS_MAX], size_t *ret_count,
                  struct brig_error *err);
 
+/* The path that a pointer file of the owner's contains: 1, or 0 if there is none. */
+int repo_read_path(int dir, const char *name, uid_t owner, char ret_path[REPO_POINTER_MAX]);
+
 /* The path of an open directory as the kernel has it, for the caller to free. */
 int repo_path_of(int fd, char **ret_path, struct brig_error *err);
