@@ -17,7 +17,7 @@ function __brig_before_command
         switch $word
             case run explain why
                 continue
-            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
+            case -m '--mode' -j '--jail' -C '--conf' '--conf?' '--storage' '--command' '--script' '--script?' '--initjail' '--initjail?' '--view' '--root' '--seccomp' '--on-unsupported' '--disable' '--net' '--allow' '--deny' -p '--publish' '--inject' '--net-log' -d '--dir' '--dir!' '--dir?' -r '--rdir' '--rdir?' '--mask' '--mask?' '--unmask' '--device' '--device?' -x '--xdir' '--unprotect' '--protect' '--timeout' '--cpu-time' '--grace' '--memory' '--cpu' '--pids' '--disk' '--disk-inodes' '--io-read' '--io-write' '--address-space' '--file-size' '--open-files' '--output' '--inotify-watches' '--net-connections' '--net-bytes' '--net-idle' '--setenv' '--unsetenv' '--workdir' '--hostname' '--pass-fd' '--result' '--facts'
                 set skip 1
             case '--'
                 return 1
@@ -61,6 +61,10 @@ complete -c brig -n __fish_use_subcommand -f -a rm -d 'remove a jail with all it
 complete -c brig -n __fish_use_subcommand -f -a cp -d 'copy files into a jail or out of it'
 complete -c brig -n __fish_use_subcommand -f -a mask -d 'hide something of the home in a jail, at once'
 complete -c brig -n __fish_use_subcommand -f -a unmask -d 'no longer hide it, from the jail\'s next mount on'
+complete -c brig -n __fish_use_subcommand -f -a sync -d 'transfer what jails did in git'
+complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were held back'
+complete -c brig -n __fish_use_subcommand -f -a keep -d 'restore a file that was held back'
+complete -c brig -n __fish_use_subcommand -f -a discard -d 'delete a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write files to start a configuration from'
 complete -c brig -n __fish_use_subcommand -f -a doctor -d 'say what this system can enforce, and the remedy where it cannot'
 complete -c brig -n __fish_use_subcommand -f -a help -d 'print this help, or the usage of a command'
@@ -104,7 +108,9 @@ complete -c brig -n __brig_before_command -l 'device' -r -F -d 'grant a device o
 complete -c brig -n __brig_before_command -l 'device?' -r -F -d 'the same; nothing if missing'
 complete -c brig -n __brig_before_command -s x -l 'xdir' -r -F -d 'take back an earlier rule for exactly this path'
 complete -c brig -n __brig_before_command -s D -l 'nocwd' -d 'do not grant the working directory'
+complete -c brig -n __brig_before_command -l 'foreign' -d 'as root, work in a directory of another user'
 complete -c brig -n __brig_before_command -l 'unprotect' -r -F -d 'let a protected path be written'
+complete -c brig -n __brig_before_command -l 'protect' -x -a 'hold report off' -d 'what becomes of new files that execute something'
 complete -c brig -n __brig_before_command -l 'no-protect' -d 'protect nothing in granted directories'
 complete -c brig -n __brig_before_command -l 'x11' -d 'let the X display of $DISPLAY in'
 complete -c brig -n __brig_before_command -l 'wayland' -d 'let the display of $WAYLAND_DISPLAY in'
