@@ -375,6 +375,10 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
     } else if (a->options->dry && guard->git.program) {
         status = repo.kind == REPO_NONE ? 0 : foresee(a, source, dest, err);
     } else if (!can) {
+        if (repo.kind != REPO_NONE && !guard->git.program && guard->storage >= 0)
+            str_appendf(a->notes,
+                        "git is not installed here, so '%s/.git' is read-only in the jail\n",
+                        str_shown(source).text);
         status = repo.kind == REPO_NONE ? 0 : protect(a, source, dest, ".git", err);
     } else if (guard->tree_count == TREES_MAX) {
         status =
