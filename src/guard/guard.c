@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -469,7 +470,8 @@ static bool become(const struct git_user *user)
     if (user->uid == (uid_t)-1 || geteuid() == user->uid)
         return true;
     return setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
-           setresuid(user->uid, user->uid, user->uid) == 0;
+           setresuid(user->uid, user->uid, user->uid) == 0 &&
+           prctl(PR_SET_DUMPABLE, 1) == 0; /* else /proc/self belongs to root, with the id maps */
 }
 
 static bool was_long(const struct guard *guard)
