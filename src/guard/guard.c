@@ -201,6 +201,21 @@ static int grant_private(struct adding *a, struct tree *tree, struct brig_error 
     return status;
 }
 
+/* Go asks git about the version wherever there is a `.git`, and fails if it is empty. */
+static int stop_go_from_asking_git(struct adding *a, struct brig_error *err)
+{
+    static const char name[] = "GOFLAGS", flag[] = "-buildvcs=false";
+    const char *const *environment = a->options->environment;
+    autostr struct str flags = {0};
+    for (size_t i = 0; environment && environment[i]; i++)
+        if (strncmp(environment[i], name, sizeof name - 1) == 0 &&
+            environment[i][sizeof name - 1] == '=')
+            str_concat(&flags, environment[i] + sizeof name, " ");
+    str_append(&flags, flag);
+    return flags.failed ? brig_fail_nomem(err)
+                        : brig_policy_setenv(a->policy, name, flags.data, err);
+}
+
 static int make_private(struct adding *a, struct tree *tree, const struct repo *repo,
                         struct brig_error *err)
 {
@@ -216,6 +231,9 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
         if (mkdirat(tree->top, ".git", 0755) < 0 && errno != EEXIST)
             return 0; /* it cannot be made in the jail either */
         tree->made = true;
+        status = stop_go_from_asking_git(a, err);
+        if (status < 0)
+            return status;
     }
     status = private_build(&guard->git, folder, guard->storage, guard->cache, number, tree->top,
                            repo, &tree->private_git, a->notes, err);

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* The pure parts of the guard: which refs, settings and URLs may leave a jail, what pointer files say, and which
+ * names are protected. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <brig/brig.h>
+
+#include "guard/config.h"
+#include "guard/names.h"
+#include "guard/refs.h"
+#include "guard/repo.h"
+#include "tap.h"
+
+#define ID "0123456789abcdef0123456789abcdef01234567"
+
+static void ref_names(void)
+{
+    static const struct {
+        const char *name;
+        bool safe;
+    } rows[] = {
+        {"refs/heads/main", true},
+        {"refs/heads/feature/x-1.2", true},
+        {"refs/tags/v1.0", true},
+        {"refs/heads/f\xc3\xbc", true},
+        {"refs/heads/", false},
+        {"refs/heads/-x", false},
+        {"refs/heads/a/-x", false},
+        {"refs/heads/HEAD", false},
+        {"refs/heads/a/HEAD", false},
+        {"refs/heads/a..b", false},
+        {"refs/heads/.x", false},
+        {"refs/heads/x.", false},
+        {"refs/heads/x.lock", false},
+        {"refs/heads/a//b", false},
+        {"refs/heads/a b", false},
+        {"refs/heads/a\x1b[31m", false},
+        {"refs/heads/a\xc2\x9b", false},
+        {"refs/heads/a\xff", false},
+        {"refs/heads/$(id)", false},
+        {"refs/heads/a;b", false},
+        {"refs/heads/@{x", false},
+        {"refs/remotes/origin/main", false},
+        {"refs/brig/default/heads/x", false},
+        {"HEAD", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok(refs_is_safe(rows[i].name) == rows[i].safe, "%s is %s", rows[i].name,
+               rows[i].safe ? "safe" : "not safe");
+}
+
+static void ref_lists(void)
+{
+    char text[] = ID " refs/heads/b\n" ID " refs/heads/a\nxyz refs/heads/c\n" ID " refs/heads/-d\n"
+                     "\nnothing\n" ID " refs/stash\n";
+    struct refs refs = {0};
+    if (refs_read(text, &refs, NULL) < 0)
+        tap_fail("a list is read");
+    tap_is_int((long)refs.count, 3, "what is safe is kept");
+    tap_is_int((long)refs.skipped, 3, "the rest is counted");
+    tap_ok(refs_find(&refs, "refs/heads/a") && strcmp(refs_find(&refs, "refs/heads/a"), ID) == 0,
+           "a name is found");
+    tap_ok(!refs_find(&refs, "refs/heads/c"), "and another is not");
+    refs_done(&refs);
+    tap_ok(!refs_find(&refs, "refs/heads/a"), "nor in an empty list");
+    tap_ok(refs_is_id(ID) && !refs_is_id(ID "0") && !refs_is_id("") && !refs_is_id(ID " "),
+           "the name of an object has 40 or 64 digits");
+}
+
+static void settings(void)
+{
+    static const struct {
+        const char *key, *value;
+        bool crosses;
+    } rows[] = {
+        {"remote.up.url", "https://example.com/x", true},
+        {"remote.up.url", "git@example.com:x/y.git", true},
+        {"remote.up.url", "ssh://git@example.com/x", true},
+        {"remote.up.url", "ext::sh -c id", false},
+        {"remote.up.url", "ext::id", false},
+        {"remote.up.url", "-oProxyCommand=id", false},
+        {"remote.up.url", "ssh://-oProxyCommand=id/x", false},
+        {"remote.up.url", "/home/user/private", false},
+        {"remote.up.url", "file:///etc", false},
+        {"remote.up.url", "../x", false},
+        {"remote.-x.url", "https://example.com/x", false},
+        {"remote.up.fetch", "+refs/heads/*:refs/remotes/up/*", true},
+        {"remote.up.fetch", "+refs/heads/*:refs/heads/*", false},
+        {"remote.up.fetch", "+refs/heads/*:refs/remotes/other/*", false},
+        {"remote.up.pushurl", "https://example.com/x", false},
+        {"remote.up.uploadpack", "/tmp/evil", false},
+        {"remote.up.proxy", "http://evil", false},
+        {"remote.up.vcs", "x", false},
+        {"branch.main.remote", "up", true},
+        {"branch.main.remote", "../../evil", false},
+        {"branch.main.merge", "refs/heads/main", true},
+        {"branch.main.rebase", "true", true},
+        {"branch.main.rebase", "!id", false},
+        {"core.fsmonitor", "touch x", false},
+        {"core.hookspath", "x", false},
+        {"alias.st", "!id", false},
+        {"include.path", "x", false},
+        {"url.https://x.insteadof", "y", false},
+        {"remote", "x", false},
+        {"", "", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        tap_ok(config_may_cross(rows[i].key, rows[i].value) == rows[i].crosses, "%s = %s %s",
+               rows[i].key, rows[i].value, rows[i].crosses ? "crosses" : "stays");
+}
+
+static void urls(void)
+{
+    static const struct {
+        const char *url, *without; /* NULL: it has no credential */
+    } rows[] = {
+        {"https://user:token@example.com/x", "https://example.com/x"},
+        {"https://token@example.com/x", "https://example.com/x"},
+        {"http://a@b@example.com/x", "http://example.com/x"},
+        {"ssh://git@example.com/x", NULL},
+        {"ssh://git:secret@example.com/x", "ssh://example.com/x"},
+        {"git@example.com:x", NULL},
+        {"https://example.com/a@b", NULL},
+        {"", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct str out = {0};
+        int found = config_strip_url(rows[i].url, &out);
+        tap_ok(rows[i].without ? found == 1 && strcmp(out.data, rows[i].without) == 0 : found == 0,
+               "'%s' %s", rows[i].url, rows[i].without ? "loses its credential" : "has none");
+        str_done(&out);
+    }
+}
+
+static void pointers(void)
+{
+    char path[REPO_POINTER_MAX];
+    tap_ok(repo_parse_gitdir("gitdir: ../x\n", 13, path) && strcmp(path, "../x") == 0,
+           "a .git file names a directory");
+    tap_ok(!repo_parse_gitdir("gitdir:../x\n", 12, path),
+           "without a blank it is not as git writes it");
+    tap_ok(!repo_parse_gitdir("gitdir: a\nb\n", 12, path), "nor with two lines");
+    tap_ok(!repo_parse_path("a\0b", 3, path), "nor with a NUL");
+    tap_ok(!repo_parse_path("", 0, path) && !repo_parse_path("\n", 1, path), "nor empty");
+    char longest[REPO_POINTER_MAX + 1];
+    memset(longest, 'a', sizeof longest);
+    tap_ok(repo_parse_path(longest, REPO_POINTER_MAX - 1, path) &&
+               !repo_parse_path(longest, REPO_POINTER_MAX, path),
+           "at most %d bytes", REPO_POINTER_MAX - 1);
+}
+
+static void protected_names(void)
+{
+    struct brig_error err = {0};
+    const char *const some[] = {".vscode", "/p/.claude"};
+    tap_ok(names_check(".vscode", NULL) == 0 && names_check(".claude", NULL) == 0 &&
+               names_check(".git", NULL) == 0 && names_check("/any/path", NULL) == 0,
+           "--unprotect takes a protected name, a directory above one, and a path");
+    tap_ok(names_check(".vscod", &err) < 0 && strstr(err.message, ".vscod"),
+           "a mistyped name is refused");
+    tap_ok(names_check(".vscode/tasks.json", NULL) < 0, "as is a part of one");
+    tap_ok(names_check(".git/config", &err) < 0 && strstr(err.message, "--unprotect .git"),
+           "and a part of .git, with the remedy");
+    tap_ok(names_is_excepted(some, 2, "/q", ".vscode") &&
+               names_is_excepted(some, 2, "/p", ".claude/settings.json") &&
+               !names_is_excepted(some, 2, "/q", ".claude/settings.json"),
+           "exceptions are names or absolute paths");
+}
+
+int main(void)
+{
+    ref_names();
+    ref_lists();
+    settings();
+    urls();
+    pointers();
+    protected_names();
+    return tap_done();
+}
