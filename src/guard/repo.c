@@ -201,6 +201,12 @@ static int find(int top, uid_t owner, struct repo *repo, struct brig_error *err)
     }
     if (is_empty(fd))
         return 0;
+    /* Git outside is told which directory to use, and then does not check itself to whom it belongs. */
+    if (!is_owned(fd, owner)) {
+        repo->kind = REPO_FOREIGN;
+        repo->why = "which belongs to another user";
+        return 0;
+    }
     struct stat pointer;
     if (fstatat(fd, "commondir", &pointer, AT_SYMLINK_NOFOLLOW) == 0) {
         repo->kind = REPO_FOREIGN;
