@@ -308,8 +308,10 @@ brig_in() {
         must_exit 125 in_directory "$below" as root "$BRIG" -m sealed true
         output_has "you are root"
         output_has "another user, $LIB_USER"
-        output_has "-d '$SCRATCH/$below'"
+        output_has "--foreign"
         must in_directory "$below" as root "$BRIG" -m sealed -D true
+        must in_directory "$below" as root "$BRIG" -m sealed --foreign touch asked
+        rm "$below/asked"
         must in_directory "$below" as root "$BRIG" -m sealed -d . touch asked
         rm "$below/asked"
         run in_directory "$below" as root "$BRIG" why -m sealed .
