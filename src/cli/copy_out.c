@@ -18,9 +18,9 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "cli/message.h"
 #include "cli/out_path.h"
-#include "base/tree.h"
 
 #define DEPTH_MAX 256
 #define TOLD_MAX 20 /* lines about what was left out */

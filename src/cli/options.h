@@ -178,13 +178,17 @@
       "Without this option the working directory is granted read-write, unless it is your home "   \
       "directory, a parent of it, or the root directory: that has to be asked for by --dir.")      \
     X(FOREIGN, 0, "foreign", NULL, NONE, FILES, "as root, work in a directory of another user",    \
-      "Files of the project are then read and written outside the jail with the ids of that user.")\
+      "Files of the project are then read and written outside the jail with the ids of that "      \
+      "user.")                                                                                     \
     X(UNPROTECT, 0, "unprotect", "PATH", PATH, FILES, "let a protected path be written",           \
       "In a directory that is granted for writing, the command has a private git directory, and "  \
       "settings of editors and agents are read-only. PATH is a name from the top of that "         \
-      "directory, such as \".git\" or \".vscode\", with everything below it; or an absolute path.")\
-    X(PROTECT, 0, "protect", "hold|report|off", CHOICE, FILES, "what becomes of new files that execute something",\
-      "\"hold\" (the default) moves new settings of editors and agents to the jail's storage when "\
+      "directory, such as \".git\" or \".vscode\", with everything below it; or an absolute "      \
+      "path.")                                                                                     \
+    X(PROTECT, 0, "protect", "hold|report|off", CHOICE, FILES,                                     \
+      "what becomes of new files that execute something",                                          \
+      "\"hold\" (the default) moves new settings of editors and agents to the jail's storage "     \
+      "when "                                                                                      \
       "the command ends: see brig held. \"report\" leaves them in place and names them. \"off\" "  \
       "is --no-protect.")                                                                          \
     X(NO_PROTECT, 0, "no-protect", NULL, NONE, FILES, "protect nothing in granted directories",    \

@@ -23,11 +23,11 @@
 #include "base/mountinfo.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/tree.h"
 #include "home/fuse.h"
 #include "home/layer.h"
 #include "home/links.h"
 #include "home/private.h"
-#include "base/tree.h"
 #include "jail/probe/probe.h"
 #include "jail/sys.h"
 

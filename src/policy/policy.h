@@ -29,8 +29,8 @@ struct policy_grant {
     enum brig_access access;
     unsigned flags; /* enum brig_grant_flag */
     int fd;         /* -1; else a detached mount to be moved to dest, the caller's to close */
-    bool own;       /* brig's own, in its storage: a private git directory. Not a grant of the user's */
-    bool checked;   /* source must be this, or nothing is granted: */
+    bool own; /* brig's own, in its storage: a private git directory. Not a grant of the user's */
+    bool checked; /* source must be this, or nothing is granted: */
     dev_t dev;
     ino_t ino;
     char *source; /* absolute, normalised as text only; for BRIG_MASK equal to dest */

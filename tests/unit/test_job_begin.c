@@ -142,7 +142,7 @@ int main(void)
         test_abandoned();
         test_grants();
         test_many();
-        } else {
+    } else {
         tap_skip("one CPU, a terminal, groups to map or no user namespaces", "a jail begun with");
     }
     test_refused();

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "home/layer.h"
 #include "base/tree.h"
+#include "home/layer.h"
 #include "tap.h"
 
 #define MANY 3000

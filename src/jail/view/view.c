@@ -496,8 +496,8 @@ int view_finish(struct plan *plan, struct brig_error *err)
 {
     struct view *view = plan->view;
     int result = view_add_entries(view, err);
-    if (result < 0 ||
-        (result = add_file(view, err)) < 0 || (result = view_add_files(view, err)) < 0)
+    if (result < 0 || (result = add_file(view, err)) < 0 ||
+        (result = view_add_files(view, err)) < 0)
         return result;
     finish(view);
     keep_places(view);
