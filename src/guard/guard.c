@@ -382,14 +382,16 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
     int status = repo_find(top, a->owner, &repo, err);
     if (status < 0)
         return status;
+    struct stat info;
+    bool own = fstat(top, &info) == 0 && info.st_uid == a->owner;
     bool excepted =
         names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git");
     bool can = guard->storage >= 0 && guard->git.program && !a->options->dry;
     if (repo.kind == REPO_FOREIGN) {
-        str_appendf(a->notes, "git does not work in '%s': its .git names a repository %s\n",
+        str_appendf(a->notes, "git does not work in '%s': .git is or names a repository %s\n",
                     str_shown(source).text, repo.why);
         status = excepted ? 0 : protect(a, source, dest, ".git", err);
-    } else if (excepted || (repo.kind == REPO_NONE && !may_make)) {
+    } else if (excepted || (repo.kind == REPO_NONE && !(may_make && own))) {
         status = 0;
     } else if (a->options->dry && guard->git.program) {
         status = repo.kind == REPO_NONE ? 0 : foresee(a, source, dest, err);
