@@ -32,6 +32,7 @@
 #include "policy/policy.h"
 
 #define ABOVE_MAX 64 /* directories that are looked at for the top of a repository */
+#define MAKE_TRIES 16
 #define ROOTS_MAX 256
 #define NESTED_AFTER_S 1 /* shorter runs are not searched for new repositories */
 #define TREES_MAX 256    /* working trees of one run: projects and their submodules */
@@ -46,7 +47,7 @@
 struct tree {
     int top;
     char *dest; /* in the jail */
-    bool made;  /* `.git` is an empty directory that we made */
+    int made;   /* `.git`, an empty directory that brig made, with a shared lock; or -1 */
     bool has_private;
     struct private_git private_git;
     int link; /* the file that is mounted on `.git`, or -1 */
@@ -79,6 +80,7 @@ struct adding {
     const struct guard_options *options;
     uid_t owner;
     struct str *notes;
+    bool made_git; /* the working directory has a `.git` that brig made */
 };
 
 /* ---- rules ---- */
@@ -216,6 +218,22 @@ static int stop_go_from_asking_git(struct adding *a, struct brig_error *err)
                         : brig_policy_setenv(a->policy, name, flags.data, err);
 }
 
+/* Makes an empty `.git` and takes a shared lock on it, by which other runs know that it is in use; an fd or -1.
+ * Another run may remove it between both. */
+static int make_empty(int top)
+{
+    for (int i = 0; i < MAKE_TRIES; i++) {
+        struct stat named, opened;
+        if (mkdirat(top, ".git", 0755) < 0 && errno != EEXIST)
+            return -1;
+        autoclose int fd = openat(top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_SH) == 0 && fstat(fd, &opened) == 0 &&
+            fstatat(top, ".git", &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == opened.st_ino)
+            return take_fd(&fd);
+    }
+    return -1;
+}
+
 static int make_private(struct adding *a, struct tree *tree, const struct repo *repo,
                         struct brig_error *err)
 {
@@ -228,9 +246,10 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
     if (status < 0)
         return status;
     if (repo->kind == REPO_NONE) {
-        if (mkdirat(tree->top, ".git", 0755) < 0 && errno != EEXIST)
+        tree->made = make_empty(tree->top);
+        if (tree->made < 0)
             return 0; /* it cannot be made in the jail either */
-        tree->made = true;
+        a->made_git = true;
         status = stop_go_from_asking_git(a, err);
         if (status < 0)
             return status;
@@ -409,7 +428,7 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
                       TREES_MAX, str_shown(source).text);
     } else {
         struct tree *tree = &guard->trees[guard->tree_count++];
-        *tree = (struct tree){.top = take_fd(&top), .link = -1};
+        *tree = (struct tree){.top = take_fd(&top), .made = -1, .link = -1};
         status = str_copy(dest, &tree->dest, err);
         if (status == 0)
             status = make_private(a, tree, &repo, err);
@@ -457,7 +476,7 @@ static int add_repository_above(struct adding *a, const char *source, const char
     struct stat info;
     if (top < 0 || !options->may_show || strcmp(source, dest) != 0 ||
         names_is_excepted(options->unprotect, options->unprotect_count, source, ".git") ||
-        (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0 && !a->guard->trees[0].made))
+        (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0 && !a->made_git))
         return 0;
     int status = find_top(top, a->owner, &path, err);
     if (status < 0 || !path || !options->may_show(options->may_show_arg, path))
@@ -631,6 +650,14 @@ void guard_fetch(struct guard *guard)
 }
 /* ---- the whole ---- */
 
+/* Removes the empty `.git` that brig made. Not while another run holds its lock: that run has a mount on it, which
+ * the kernel would detach. */
+static void remove_made(int top, int made)
+{
+    if (flock(made, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(top, ".git", AT_REMOVEDIR); /* fails if it is not empty */
+}
+
 /* What was in the granted directories, for who completes this run: "PATH\0BITS\0" each. */
 static int write_roots(struct guard *guard, struct brig_error *err)
 {
@@ -695,7 +722,7 @@ static int complete_one(struct guard *guard, const char *name, struct str *notes
         struct tree *tree = &left->trees[left->tree_count];
         if (open_folder(run, i, false, &folder, NULL) < 0)
             break;
-        *tree = (struct tree){.top = -1, .link = -1};
+        *tree = (struct tree){.top = -1, .made = -1, .link = -1};
         status = private_open(folder, &tree->private_git, err);
         tree->has_private = status == 0;
         left->tree_count += status == 0;
@@ -708,8 +735,12 @@ static int complete_one(struct guard *guard, const char *name, struct str *notes
         held_root_done(&left->roots[i]);
     for (size_t i = 0; i < left->tree_count; i++) {
         struct private_git *p = &left->trees[i].private_git;
-        if (p->kind == REPO_NONE) /* only if it is empty */
-            (void)unlinkat(p->top, ".git", AT_REMOVEDIR);
+        autoclose int made =
+            p->kind == REPO_NONE
+                ? openat(p->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                : -1;
+        if (made >= 0)
+            remove_made(p->top, made);
         private_done(p);
     }
     if (status == 0 && !left->unfinished)
@@ -903,8 +934,10 @@ void guard_free(struct guard *guard)
         return;
     for (size_t i = 0; i < guard->tree_count; i++) {
         struct tree *tree = &guard->trees[i];
-        if (tree->made && tree->top >= 0) /* only if it is still empty */
-            (void)unlinkat(tree->top, ".git", AT_REMOVEDIR);
+        if (tree->made >= 0) {
+            remove_made(tree->top, tree->made);
+            (void)close(tree->made);
+        }
         if (tree->has_private)
             private_done(&tree->private_git);
         if (tree->link >= 0)
