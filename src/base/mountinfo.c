@@ -67,13 +67,20 @@ static bool read_device(char *text, struct mountinfo *ret_mount)
     return true;
 }
 
-/* What comes behind a word of one dash: until there, any number of fields. */
-static const char *read_type(char **line)
+/* The type of the filesystem comes after a word of one dash: until there, any number of fields. */
+static void read_fields(char **line, struct mountinfo *ret_mount)
 {
-    while (**line)
-        if (strcmp(next_word(line), "-") == 0)
-            return next_word(line);
-    return "";
+    ret_mount->follows = false;
+    ret_mount->type = "";
+    while (**line) {
+        const char *word = next_word(line);
+        if (strcmp(word, "-") == 0) {
+            ret_mount->type = next_word(line);
+            return;
+        }
+        if (strncmp(word, "master:", strlen("master:")) == 0)
+            ret_mount->follows = true;
+    }
 }
 
 bool mountinfo_next(char **table, struct mountinfo *ret_mount)
@@ -89,7 +96,7 @@ bool mountinfo_next(char **table, struct mountinfo *ret_mount)
             continue;
         ret_mount->id = read_id(id);
         ret_mount->parent = read_id(parent);
-        ret_mount->type = read_type(&line);
+        read_fields(&line, ret_mount);
         unescape(root);
         unescape(point);
         ret_mount->root = root;

@@ -12,6 +12,7 @@ struct mountinfo {
     const char *root;  /* which directory of its filesystem it shows */
     const char *point; /* where */
     const char *type;  /* of its filesystem; "" if the line does not say */
+    bool follows;      /* what is mounted or unmounted on its master is here, too */
 };
 
 /* The table of the mounts of a process, or with 0 our own: its text, which the mounts point into. */

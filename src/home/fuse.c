@@ -62,10 +62,12 @@ static void keep_capabilities(void)
 }
 
 static __attribute__((noreturn)) void become_program(const char *program, const char *options,
-                                                     const char *place, int lock)
+                                                     const struct fuse_tree *tree, int lock)
 {
-    const char *const argv[] = {"fuse-overlayfs", "-f", "-o", options, place, NULL};
+    const char *const argv[] = {"fuse-overlayfs", "-f", "-o", options, tree->place, NULL};
     char *const envp[] = {NULL};
+    if (fchdir(tree->root) < 0 || chroot(".") < 0)
+        _exit(127);
     keep_capabilities();
     (void)fcntl(lock, F_SETFD, 0);
     (void)execve(program, (char *const *)(uintptr_t)argv, envp);
@@ -78,22 +80,21 @@ static bool is_fuse(const char *place)
     return statfs(place, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC;
 }
 
-int fuse_mount(const char *lower, const char *upper, const char *work, const char *place, int lock,
-               struct brig_error *err)
+int fuse_mount(const struct fuse_tree *tree, int lock, struct brig_error *err)
 {
     char options[4096];
     const char *program = find_program();
-    int length =
-        snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s", lower, upper, work);
+    int length = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s",
+                          tree->lower, tree->upper, tree->work);
     if (!program || length < 0 || (size_t)length >= sizeof options)
         return brig_fail(err, BRIG_E_SETUP, 0, "fuse-overlayfs cannot be used");
     pid_t pid = fork();
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start fuse-overlayfs");
     if (pid == 0)
-        become_program(program, options, place, lock);
+        become_program(program, options, tree, lock);
     for (int waited = 0; waited < WAIT_MS; waited += STEP_MS) {
-        if (is_fuse(place)) {
+        if (is_fuse(tree->seen)) {
             running = pid; /* it ends when it is unmounted everywhere */
             return 0;
         }

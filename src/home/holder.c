@@ -84,6 +84,14 @@ static void answer_run(struct holder *holder, int socket, const struct home_repl
     send_reply(socket, reply, text, fds, count);
 }
 
+static void leave(struct holder *holder, int status)
+{
+    (void)unlinkat(holder->sockets, holder->socket_name, 0);
+    holder_remove_leavings(holder);
+    mounts_end(); /* before the lock is gone: who has it next may mount the same again */
+    _exit(status);
+}
+
 static void join(struct holder *holder, struct holder_run *run, const struct home_message *request,
                  const struct holder_given *given)
 {
@@ -105,6 +113,8 @@ static void join(struct holder *holder, struct holder_run *run, const struct hom
         fds[i] = mounts_clone(wanted[i], &err);
         status = fds[i] < 0 ? fds[i] : 0;
     }
+    if (status == BRIG_E_STATE && holder->run_count == 1)
+        leave(holder, 0); /* it cannot be mounted any more: the run starts another holder */
     if (status == 0)
         holder_limit_disk(holder, run, &request->head, &reply);
     run->joined = status == 0;
@@ -118,6 +128,8 @@ static void join(struct holder *holder, struct holder_run *run, const struct hom
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
+    if (status == 0)
+        mounts_let_go(); /* after the answer: the kernel takes a while to unmount */
     /* It takes a while, so it is not waited for, nor done while the jail is being made. */
     if (status == 0 && overlay && answer.news && holder->watch_due_ms == 0)
         holder->watch_due_ms = clock_now_ms() + WATCH_DELAY_MS;
@@ -132,14 +144,6 @@ static void list(const struct holder *holder, const struct holder_run *asking,
         if (holder->runs[i].socket != asking->socket && !holder->runs[i].unwelcome &&
             reply->pid_count < HOME_PIDS_MAX)
             reply->pids[reply->pid_count++] = holder->runs[i].pid;
-}
-
-static void leave(struct holder *holder, int status)
-{
-    (void)unlinkat(holder->sockets, holder->socket_name, 0);
-    holder_remove_leavings(holder);
-    mounts_end(); /* before the lock is gone: who has it next may mount the same again */
-    _exit(status);
 }
 
 static ssize_t receive(int socket, struct home_message *request, struct holder_given *given)
@@ -164,7 +168,7 @@ static ssize_t receive(int socket, struct home_message *request, struct holder_g
 static bool serve(struct holder *holder, struct holder_run *run)
 {
     static struct home_message request; /* too large for the stack */
-    __attribute__((cleanup(given_done))) struct holder_given given = {{-1, -1, -1, -1}};
+    __attribute__((cleanup(given_done))) struct holder_given given = {{-1, -1, -1, -1}, run->pid};
     ssize_t length = receive(run->socket, &request, &given);
     if (length < 0)
         return errno == EAGAIN || errno == EINTR;
@@ -337,8 +341,9 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
     static struct pollfd fds[HOLDER_RUNS_MAX + 3];
     for (;;) {
-        if (holder->run_count == 0 && !holder->has_overlay && !holder->has_home)
-            leave(holder, 0); /* who started it had nothing to ask after all */
+        bool has_any = holder->has_overlay || holder->has_home;
+        if (holder->run_count == 0 && (!has_any || mounts_hold_disks()))
+            leave(holder, 0); /* nothing was asked after all, or disks are to be free */
         size_t count = holder->run_count, events = count + 1;
         fds[0] = (struct pollfd){.fd = holder->listener, .events = POLLIN};
         for (size_t i = 0; i < count; i++) /* who has joined says only last words, which can wait */
@@ -354,6 +359,7 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
             (ready < 0 && errno != EINTR))
             leave(holder, 0);
+        (void)mounts_have_host(); /* if not, /proc is found elsewhere from here on */
         if (holder->watch_due_ms != 0 && clock_now_ms() >= holder->watch_due_ms) {
             holder->watch_due_ms = 0;
             masking_watch(&holder->masking);
@@ -435,19 +441,19 @@ static int open_sockets(struct holder *holder, const char *storage, struct brig_
     return holder->sockets < 0 ? holder->sockets : 0;
 }
 
-/* By the storage as it is in the namespace we are about to leave; without one by the key alone. */
+/* By the storage; without one by the key alone. */
 static int lock_jail(struct holder *holder, const char *storage, struct brig_error *err)
 {
     if (*holder->key) {
         int opened = open_sockets(holder, NULL, err);
         return opened < 0 ? opened : take_lock(holder, -1, err);
     }
-    autoclose int made = storage_open(storage, geteuid(), err);
-    if (made < 0)
-        return made;
+    holder->storage = storage_open(storage, geteuid(), err);
+    if (holder->storage < 0)
+        return holder->storage;
     int status = storage_key(storage, holder->name, holder->key, err);
     if (status == 0)
-        status = take_lock(holder, made, err);
+        status = take_lock(holder, holder->storage, err);
     return status < 0 ? status : open_sockets(holder, storage, err);
 }
 
@@ -468,10 +474,7 @@ static int begin(struct holder *holder, const struct home_message *request, stru
     if (status < 0)
         return status;
     (void)prctl(PR_SET_DUMPABLE, 0); /* only now: it would have hidden the id maps from us */
-    if (*key)
-        return 0; /* root gives what is to be mounted */
-    holder->storage = storage_open(storage, geteuid(), err);
-    return holder->storage < 0 ? holder->storage : 0;
+    return 0;
 }
 
 int home_holder_main(void)

@@ -71,11 +71,11 @@ static int refuse_mount(const char *point, const char *remedy, struct brig_error
 }
 
 /* In a user namespace the kernel does not lay anything over a directory with mounts in it. */
-static int own_overlay(struct holder *holder, int home, const char *label,
+static int own_overlay(struct holder *holder, int home, pid_t asking, const char *label,
                        struct holder_answer *answer, struct brig_error *err)
 {
     char point[4096];
-    bool below = mounts_has_below(home, point, sizeof point);
+    bool below = mounts_has_below(home, asking, point, sizeof point);
     enum storage_layers layers = below ? STORAGE_FUSE : STORAGE_KERNEL;
     const char *remedy = below ? fuse_remedy() : NULL;
     if (remedy)
@@ -112,8 +112,8 @@ static int open_home(const struct home_message *request, const struct holder_giv
              : path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
                     : -1;
     if (fd < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the home directory '%s'",
-                         path ? path : "");
+        return brig_fail(err, mounts_have_host() ? BRIG_E_SETUP : BRIG_E_STATE, errno,
+                         "cannot open the home directory '%s'", path ? path : "");
     *ret_fd = fd;
     return 0;
 }
@@ -132,7 +132,7 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
     if (status < 0)
         return status;
     if (fds[HOME_GIVEN_STORE] < 0)
-        return own_overlay(holder, home, label, answer, err);
+        return own_overlay(holder, home, given->from, label, answer, err);
     status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
                                   fds[HOME_GIVEN_WORK], label, err);
     return status < 0 ? status
@@ -181,8 +181,24 @@ static int find_links(struct holder *holder, const struct home_message *request,
     return status < 0 ? status : masking_add(&holder->links, request, &answer->set, err);
 }
 
-static int keep_home(struct holder *holder, const struct holder_given *given, bool *ret_created,
-                     struct brig_error *err)
+/* The directories for an overlay, which a later run may want when nothing else of the host's can be
+ * mounted any more. */
+static void keep_for_overlay(const struct holder *holder, const struct home_message *request)
+{
+    char name[HOME_NAME_MAX + 16];
+    (void)snprintf(name, sizeof name, "%s.changes", holder->name);
+    autoclose int home = open(request->text, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int changes = openat(holder->storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int above = changes < 0 ? openat(holder->storage, ".", O_PATH | O_CLOEXEC)
+                                      : openat(changes, "..", O_PATH | O_CLOEXEC);
+    if (home >= 0)
+        (void)mounts_keep_home(home, NULL);
+    if (above >= 0)
+        (void)mounts_keep_store(above, NULL);
+}
+
+static int keep_home(struct holder *holder, const struct home_message *request,
+                     const struct holder_given *given, bool *ret_created, struct brig_error *err)
 {
     if (holder->has_home)
         return 0;
@@ -192,6 +208,8 @@ static int keep_home(struct holder *holder, const struct holder_given *given, bo
     } else {
         autoclose int home = storage_part(holder->storage, holder->name, "home", ret_created, err);
         status = home < 0 ? home : mounts_private_home(home, err);
+        if (status == 0 && !holder->has_overlay)
+            keep_for_overlay(holder, request);
     }
     holder->has_home = status == 0;
     return status;
@@ -201,6 +219,6 @@ int holder_need_home(struct holder *holder, const struct home_message *request,
                      const struct holder_given *given, struct holder_answer *answer,
                      struct brig_error *err)
 {
-    int status = keep_home(holder, given, &answer->created, err);
+    int status = keep_home(holder, request, given, &answer->created, err);
     return status < 0 ? status : find_links(holder, request, given, answer, err);
 }

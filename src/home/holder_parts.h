@@ -56,6 +56,7 @@ struct holder {
 /* What came with a request. */
 struct holder_given {
     int fds[HOME_GIVEN_COUNT]; /* -1: nothing */
+    pid_t from;
 };
 
 /* What is found out for an answer. */

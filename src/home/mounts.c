@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The mounts of a holder. The place for them is where sysfs was: there is always such a directory,
- * no home is below it, and a holder needs nothing of it. */
+/* The mounts of a holder.
+ *
+ * A new mount namespace begins with a copy of every mount of the host, which would keep a disk busy
+ * after it was unmounted outside. So the holder binds the two directories that it needs of the copy,
+ * the home and the storage, into a tmpfs of its own and detaches the copy after its first answer. The
+ * tmpfs is its working directory: paths of its own mounts are relative. Its root directory is the
+ * host's, in the namespace it came from: there it sees what is mounted now, and keeps nothing busy
+ * but the files it has open.
+ *
+ * Until it is detached the copy has the tmpfs in place of sysfs: there is always such a directory, no
+ * home is below it, and a holder needs nothing of it. */
 #include "home/mounts.h"
 
 #include <errno.h>
@@ -42,20 +51,21 @@
 #define MOVE_MOUNT_T_EMPTY_PATH 0x00000040
 #endif
 
-#define BASE MOUNTS_BASE
-#define MASKS BASE "/masks"
-#define LOWER BASE "/lower"
-#define STORE BASE "/store"
+#define BASE_IN_COPY "/sys"
+#define ALONE "alone" /* our root directory when that of the host is gone, with /proc in it */
+#define MASKS "masks"
+#define LOWER "lower"
+#define STORE "store"
 #define PATH_SIZE 4096
-#define NOTHING BASE "/nothing"
+#define NOTHING "nothing"
 #define WHITEOUT "whiteout"
-#define EMPTY BASE "/empty"
+#define EMPTY "empty"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 #define PROPAGATION_SLAVE (1U << 19)   /* MS_SLAVE */
 #define PROPAGATION_SHARED (1U << 20)  /* MS_SHARED */
 
 static const char *const parts[] = {
-    [MOUNTS_OVERLAY] = BASE "/overlay",   [MOUNTS_PRIVATE_HOME] = BASE "/home",
+    [MOUNTS_OVERLAY] = "overlay",         [MOUNTS_PRIVATE_HOME] = "home",
     [MOUNTS_TMP] = MOUNTS_PRIVATE "/tmp", [MOUNTS_SHM] = MOUNTS_PRIVATE "/shm",
     [MOUNTS_RUN] = MOUNTS_PRIVATE "/run",
 };
@@ -68,6 +78,13 @@ static struct {
     bool fuse;           /* fuse-overlayfs does it, and not the kernel */
     struct layer early;  /* what was hidden before it was mounted, and is for certain */
 } layer = {.root = -1};
+
+static struct {
+    int base;  /* our tmpfs */
+    int host;  /* the root directory in the namespace that we came from; -1: that is gone */
+    int copy;  /* the same in our copy of it; -1: it is detached */
+    bool deaf; /* the copy has disks of which we would not hear that they are unmounted */
+} trees = {-1, -1, -1, false};
 
 static int write_text(const char *path, const char *text)
 {
@@ -133,10 +150,54 @@ static int attach(int mount, const char *path, struct brig_error *err)
                       : 0;
 }
 
+/* Makes another directory our root, and stays in our tmpfs. */
+static int enter_root(int root)
+{
+    int result = fchdir(root) < 0 || chroot(".") < 0 ? -errno : 0;
+    return fchdir(trees.base) < 0 ? -errno : result;
+}
+
+static int make_places(struct brig_error *err)
+{
+    static const struct {
+        const char *path;
+        mode_t mode;
+    } directories[] = {{MASKS, 0755},     {LOWER, 0700},  {STORE, 0700},
+                       {"overlay", 0700}, {"home", 0700}, {MOUNTS_PRIVATE, 0700},
+                       {EMPTY, 0555},     {ALONE, 0755},  {ALONE "/proc", 0555}};
+    mode_t mask = umask(0);
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(directories) && status == 0; i++)
+        if (mkdir(directories[i].path, directories[i].mode) < 0)
+            status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
+    autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+    (void)umask(mask);
+    if (status == 0 && nothing < 0)
+        status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", NOTHING);
+    return status;
+}
+
+/* Mounts our tmpfs in the copy, and leaves the copy for the host's tree. */
+static int make_base(struct brig_error *err)
+{
+    static const struct option options[] = {{"mode", "0700"}};
+    autoclose int base = new_filesystem("tmpfs", options, ARRAY_LENGTH(options), err);
+    int status = base < 0 ? base : attach(base, BASE_IN_COPY, err);
+    if (status < 0)
+        return status;
+    trees.copy = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    trees.base = open(BASE_IN_COPY, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int result = trees.copy < 0 || trees.base < 0 ? -errno : enter_root(trees.host);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot enter the host's tree") : 0;
+}
+
 int mounts_begin(struct brig_error *err)
 {
     uid_t uid = geteuid();
     gid_t gid = getegid();
+    trees.host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (trees.host < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '/'");
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
         char remedy[512];
         (void)brig_fail(err, BRIG_E_UNSUPPORTED, errno,
@@ -147,42 +208,25 @@ int mounts_begin(struct brig_error *err)
     int status = map_ids(uid, gid, err);
     if (status < 0)
         return status;
-    struct mount_attr attr = {.propagation = PROPAGATION_PRIVATE};
+    /* No mount of ours comes out. Where the host's are shared, what is unmounted there is here, too. */
+    struct mount_attr attr = {.propagation = PROPAGATION_SLAVE};
     long result = SYS(mount_setattr, AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr);
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot make the mounts private");
-    static const struct option options[] = {{"mode", "0700"}};
-    autoclose int base = new_filesystem("tmpfs", options, ARRAY_LENGTH(options), err);
-    if (base < 0 || (status = attach(base, BASE, err)) < 0)
-        return base < 0 ? base : status;
-    static const struct {
-        const char *path;
-        mode_t mode;
-    } directories[] = {
-        {MASKS, 0755},        {LOWER, 0700},          {STORE, 0700}, {BASE "/overlay", 0700},
-        {BASE "/home", 0700}, {MOUNTS_PRIVATE, 0700}, {EMPTY, 0555}};
-    mode_t mask = umask(0);
-    for (size_t i = 0; i < ARRAY_LENGTH(directories) && status == 0; i++)
-        if (mkdir(directories[i].path, directories[i].mode) < 0)
-            status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
-    autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
-    (void)umask(mask);
-    if (status == 0 && nothing < 0)
-        status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", NOTHING);
+    status = make_base(err);
+    if (status == 0)
+        status = make_places(err);
     return status < 0 ? status : private_begin(MOUNTS_PRIVATE, err);
 }
 
 void mounts_drop_overlay(void)
 {
-    static const char *const places[] = {BASE "/overlay", LOWER, STORE};
     if (!layer.used)
         return;
-    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
-        (void)SYS(umount2, places[i], 2 /* MNT_DETACH */);
+    (void)SYS(umount2, parts[MOUNTS_OVERLAY], 2 /* MNT_DETACH */);
     fuse_wait();
-    autoclose int base = open(BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)tree_remove(base, "masks", NULL);
-    (void)mkdirat(base, "masks", 0755);
+    (void)tree_remove(trees.base, MASKS, NULL);
+    (void)mkdir(MASKS, 0755);
     if (layer.root >= 0)
         (void)close(layer.root);
     layer.root = -1;
@@ -192,7 +236,9 @@ void mounts_drop_overlay(void)
 
 void mounts_end(void)
 {
-    (void)SYS(umount2, BASE, 2 /* MNT_DETACH */);
+    static const char *const places[] = {"overlay", LOWER, STORE, "home"};
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++)
+        (void)SYS(umount2, places[i], 2 /* MNT_DETACH */);
     fuse_wait();
 }
 
@@ -205,12 +251,12 @@ static void name_of(int fd, char path[PATH_SIZE])
     path[length > 0 ? length : 0] = 0;
 }
 
-bool mounts_has_below(int directory, char *ret_mount, size_t size)
+bool mounts_has_below(int directory, pid_t pid, char *ret_mount, size_t size)
 {
     char path[PATH_SIZE];
     __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
     name_of(directory, path);
-    (void)mountinfo_read(0, &table);
+    (void)mountinfo_read(pid, &table);
     for (size_t i = 0; i < table.count; i++) {
         const char *point = table.mounts[i].point;
         if (!path_is_beneath(path, point) || strcmp(path, point) == 0)
@@ -235,9 +281,10 @@ static int share_overlay(struct brig_error *err)
 static int make_layer(struct brig_error *err)
 {
     layer.used = true;
-    autoclose int base = open(BASE, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclose int masks = openat(base, "masks", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (masks < 0 || (mknodat(base, WHITEOUT, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST))
+    autoclose int base = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int masks = open(MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0 || masks < 0 ||
+        (mknodat(base, WHITEOUT, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST))
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot hide anything in '%s'", MASKS);
     return layer_make(&layer.early, masks, base, WHITEOUT, err);
 }
@@ -302,32 +349,185 @@ static int layer_and_overlay(struct beside *beside, struct brig_error *err)
     return beside->status;
 }
 
+/* ---- directories of the host ---- */
+
+static bool is_same(int left, int right)
+{
+    struct stat one, other;
+    return fstat(left, &one) == 0 && fstat(right, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* A directory of the host's tree, where it can be mounted from: in the copy, or once that is detached,
+ * in the storage. */
+static int open_own(int directory, struct brig_error *err)
+{
+    char path[PATH_SIZE];
+    name_of(directory, path);
+    if (path[0] != '/')
+        return brig_fail(err, BRIG_E_SETUP, 0, "the jail's holder cannot find a directory");
+    /* There are no symbolic links in it; should one be put there now, it is not the same directory. */
+    const char *name = trees.copy >= 0 ? path + 1 : strrchr(path, '/') + 1;
+    autoclose int store = trees.copy >= 0 ? -1 : open(STORE, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autoclose int owned = openat(trees.copy >= 0 ? trees.copy : store, name,
+                                 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int failed = owned < 0 ? errno : ESTALE;
+    if (owned >= 0 && is_same(directory, owned))
+        return take_fd(&owned);
+    return brig_fail(err, trees.copy >= 0 ? BRIG_E_SETUP : BRIG_E_STATE, failed,
+                     "the jail's holder cannot mount '%s'. End what runs in the jail first", path);
+}
+
+static int clone_tree(int directory, unsigned flags, struct brig_error *err)
+{
+    long tree =
+        SYS(open_tree, directory, "", AT_EMPTY_PATH | flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return tree < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone a directory")
+                    : (int)tree;
+}
+
+static int attach_instead(int mount, const char *place, struct brig_error *err)
+{
+    (void)SYS(umount2, place, 2 /* MNT_DETACH */);
+    return attach(mount, place, err);
+}
+
+/* Binds a directory of the host's tree, without what is mounted below it now or later; unless it is
+ * there already and the copy is not. */
+static int keep(int directory, const char *place, struct brig_error *err)
+{
+    autoclose int kept = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (trees.copy < 0 && kept >= 0 && is_same(directory, kept))
+        return 0;
+    autoclose int own = open_own(directory, err);
+    autoclose int tree = own < 0 ? own : clone_tree(own, 0, err);
+    if (tree < 0)
+        return tree;
+    struct mount_attr attr = {.propagation = PROPAGATION_PRIVATE};
+    long result = SYS(mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
+    return result < 0
+               ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot make '%s' private", place)
+               : attach_instead(tree, place, err);
+}
+
+int mounts_keep_home(int home, struct brig_error *err)
+{
+    return keep(home, LOWER, err);
+}
+
+int mounts_keep_store(int store, struct brig_error *err)
+{
+    return keep(store, STORE, err);
+}
+
+/* ---- letting go of the host's mounts ---- */
+
+static const struct mountinfo *find_mount(const struct mountinfo_table *table, int id)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (table->mounts[i].id == id)
+            return &table->mounts[i];
+    return NULL;
+}
+
+/* Whether the copy has a disk whose unmounting does not reach it. */
+static bool has_unheard_disk(void)
+{
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
+    int entered = enter_root(trees.copy); /* the table has what is below the root directory */
+    (void)mountinfo_read(0, &table);
+    if (enter_root(trees.host) < 0 || entered < 0)
+        return true;
+    for (size_t i = 0; i < table.count; i++) {
+        const struct mountinfo *on = find_mount(&table, table.mounts[i].parent);
+        bool ours = on && strcmp(on->point, BASE_IN_COPY) == 0;
+        if (table.mounts[i].device_major != 0 && on && !on->follows && !ours)
+            return true;
+    }
+    return false;
+}
+
+/* In what there is below /proc no disk is mounted. */
+static bool keep_proc(void)
+{
+    long tree =
+        SYS(open_tree, trees.copy, "proc", AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    autoclose int owned = (int)tree;
+    return tree >= 0 && attach(owned, ALONE "/proc", NULL) == 0;
+}
+
+/* pivot_root(2) moves the old root on top of the new one, which is where we are. */
+static bool detach_copy(void)
+{
+    bool done = keep_proc() && enter_root(trees.copy) == 0 && SYS(pivot_root, ".", ".") == 0 &&
+                SYS(umount2, ".", 2 /* MNT_DETACH */) == 0;
+    if (enter_root(trees.host) < 0)
+        _exit(1); /* paths would lead elsewhere */
+    return done;
+}
+
+void mounts_let_go(void)
+{
+    if (trees.copy < 0)
+        return;
+    if (layer.fuse || !detach_copy()) {
+        trees.deaf = has_unheard_disk();
+        return;
+    }
+    trees.deaf = false;
+    (void)close(take_fd(&trees.copy));
+}
+
+bool mounts_have_host(void)
+{
+    if (trees.host < 0)
+        return false;
+    if (trees.copy >= 0 || access("/proc/self", F_OK) == 0)
+        return true;
+    autoclose int alone = open(ALONE, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (alone < 0 || enter_root(alone) < 0)
+        _exit(1);
+    (void)close(take_fd(&trees.host));
+    return false;
+}
+
+bool mounts_hold_disks(void)
+{
+    return trees.deaf;
+}
+
+/* ---- homes ---- */
+
 int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err)
 {
-    char lower[96], path[PATH_SIZE];
-    (void)snprintf(lower, sizeof lower, MASKS ":/proc/self/fd/%d", home);
-    struct beside beside = {
-        .lower = lower, .label = label, .changes = changes, .work = work, .status = 1};
-    int status = layer_and_overlay(&beside, err);
+    char path[PATH_SIZE];
+    autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = keep(home, LOWER, err);
+    if (status == 0)
+        status = keep(above, STORE, err);
+    autoclose int own_changes = status < 0 ? status : open_own(changes, err);
+    autoclose int own_work = own_changes < 0 ? own_changes : open_own(work, err);
+    struct beside beside = {.lower = MASKS ":" LOWER,
+                            .label = label,
+                            .changes = own_changes,
+                            .work = own_work,
+                            .status = 1};
+    status = own_work < 0 ? own_work : layer_and_overlay(&beside, err);
     name_of(home, path);
     return status == 0 ? 0
                        : brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
 }
 
+/* With what is mounted below it now, or later if the host's mounts are shared. */
 static int attach_clone(int directory, const char *place, struct brig_error *err)
 {
-    long tree = SYS(open_tree, directory, "",
-                    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (tree < 0)
-        return brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone a directory for '%s'", place);
-    autoclose int owned = (int)tree;
-    return attach(owned, place, err);
+    autoclose int own = open_own(directory, err);
+    autoclose int tree = own < 0 ? own : clone_tree(own, AT_RECURSIVE, err);
+    return tree < 0 ? tree : attach_instead(tree, place, err);
 }
 
 int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err)
 {
-    layer.known = false;
-    layer.fuse = true;
     char path[PATH_SIZE], upper[PATH_SIZE + 64], work[PATH_SIZE + 64];
     autoclose int above = openat(changes, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     name_of(changes, path);
@@ -337,15 +537,24 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
                          "fuse-overlayfs cannot use '%s', as it has a colon, a comma or a "
                          "backslash in its name",
                          path);
-    (void)snprintf(upper, sizeof upper, STORE "%s", last);
-    (void)snprintf(work, sizeof work, STORE "/%s.work", name);
-    int status = make_layer(err);
-    if (status == 0)
-        status = attach_clone(home, LOWER, err);
+    (void)snprintf(upper, sizeof upper, BASE_IN_COPY "/" STORE "%s", last);
+    (void)snprintf(work, sizeof work, BASE_IN_COPY "/" STORE "/%s.work", name);
+    int status = attach_clone(home, LOWER, err);
     if (status == 0)
         status = attach_clone(above, STORE, err);
+    if (status < 0)
+        return status;
+    layer.known = false;
+    layer.fuse = true;
+    status = make_layer(err);
+    const struct fuse_tree tree = {.root = trees.copy,
+                                   .lower = BASE_IN_COPY "/" MASKS ":" BASE_IN_COPY "/" LOWER,
+                                   .upper = upper,
+                                   .work = work,
+                                   .place = BASE_IN_COPY "/overlay",
+                                   .seen = parts[MOUNTS_OVERLAY]};
     if (status == 0)
-        status = fuse_mount(MASKS ":" LOWER, upper, work, parts[MOUNTS_OVERLAY], lock, err);
+        status = fuse_mount(&tree, lock, err);
     return status < 0 ? status : share_overlay(err);
 }
 
@@ -354,9 +563,9 @@ int mounts_given_overlay(int lower, int store, int changes, int work, const char
 {
     int status = make_layer(err);
     if (status == 0)
-        status = attach(lower, LOWER, err);
+        status = attach_instead(lower, LOWER, err);
     if (status == 0)
-        status = attach(store, STORE, err);
+        status = attach_instead(store, STORE, err);
     return status < 0 ? status : new_overlay(MASKS ":" LOWER, changes, work, label, err);
 }
 
@@ -367,15 +576,16 @@ int mounts_given_home(int tree, struct brig_error *err)
 
 int mounts_private_home(int home, struct brig_error *err)
 {
-    long tree = SYS(open_tree, home, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    autoclose int own = open_own(home, err);
+    autoclose int tree = own < 0 ? own : clone_tree(own, 0, err);
     if (tree < 0)
-        return brig_fail(err, BRIG_E_SETUP, (int)-tree, "cannot clone the jail's home");
-    autoclose int owned = (int)tree;
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
-    long result = SYS(mount_setattr, owned, "", AT_EMPTY_PATH, &attr, sizeof attr);
+        return brig_wrap(err, tree, "cannot mount the jail's home");
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                              .propagation = PROPAGATION_PRIVATE};
+    long result = SYS(mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot prepare the jail's home");
-    return attach(owned, parts[MOUNTS_PRIVATE_HOME], err);
+    return attach(tree, parts[MOUNTS_PRIVATE_HOME], err);
 }
 
 /* ---- masks ---- */

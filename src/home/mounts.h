@@ -4,28 +4,43 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <brig/brig.h>
 
-/* Where it keeps them, and where of that the filesystem of private.h is. */
-#define MOUNTS_BASE "/sys"
-#define MOUNTS_PRIVATE MOUNTS_BASE "/private"
+/* Where the filesystem of private.h is, in the working directory of the holder. */
+#define MOUNTS_PRIVATE "private"
 
 /* Whoever calls this gets a user and a mount namespace of its own, with a private filesystem in
- * memory in which the rest is mounted. */
+ * memory in which the rest is mounted and which is its working directory. Its root directory stays the
+ * host's. */
 int mounts_begin(struct brig_error *err);
 
 void mounts_end(void);
 
-/* Mounts the overlay of a user's home: `home` and `changes` and `work` are directories, opened by
- * path after mounts_begin(). Everything named in masks is hidden first. */
+/* Detaches the host's mounts, of which the new namespace has a copy: from then on only the directories
+ * that were kept can be mounted. Others fail with BRIG_E_STATE. Does nothing the second time. */
+void mounts_let_go(void);
+/* Whether the host's tree is there. It is gone after every process has left the mount namespace that the
+ * holder was started in; then paths lead nowhere, but to /proc. */
+bool mounts_have_host(void);
+/* Whether the copy could not be detached, because fuse-overlayfs needs the copy, and an unmounted disk would stay
+ * busy. */
+bool mounts_hold_disks(void);
+/* Keeps a home, and a directory with changes and homes of jails, to mount an overlay or a private home
+ * later. */
+int mounts_keep_home(int home, struct brig_error *err);
+int mounts_keep_store(int store, struct brig_error *err);
+
+/* Mounts the overlay of a user's home: `home` and `changes` and `work` are directories of the host's
+ * tree, opened after mounts_begin(). Everything named in masks is hidden first. */
 int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err);
 /* The same by fuse-overlayfs, for a home with mounts below it. The work directory is beside the
  * changes; `lock` stays open for as long as the program lives. */
 int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struct brig_error *err);
-/* Whether something is mounted below a directory, and what is the first. */
-bool mounts_has_below(int directory, char *ret_mount, size_t size);
-/* Lets go of the overlay and forgets all masks. */
+/* Whether something is mounted below a directory, as a process outside sees it, and what is the first. */
+bool mounts_has_below(int directory, pid_t pid, char *ret_mount, size_t size);
+/* Unmounts the overlay and forgets all masks. */
 void mounts_drop_overlay(void);
 /* Keeps a directory of the jail's as its home. */
 int mounts_private_home(int home, struct brig_error *err);

@@ -103,8 +103,9 @@ int talk_receive(int socket, struct home_reply *ret_reply, char *text, int fds[H
     size_t rest = length < (ssize_t)sizeof *ret_reply ? 0 : (size_t)length - sizeof *ret_reply;
     if (length < (ssize_t)sizeof *ret_reply || rest != ret_reply->length ||
         (rest > 0 && (!text || text[rest - 1] != 0))) {
+        int failed = length == 0 ? ECONNRESET : length < 0 ? errno : 0;
         pid_t peer = talk_peer(socket);
-        return brig_fail(err, BRIG_E_SETUP, length < 0 ? errno : 0,
+        return brig_fail(err, BRIG_E_SETUP, failed,
                          "the jail's holder, process %d, is gone or of another version of brig. If "
                          "it is still there, end what runs in the jail and then: kill %d",
                          peer, peer);

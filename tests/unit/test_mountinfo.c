@@ -11,7 +11,7 @@ int main(void)
 {
     char table[] = "22 1 254:1 / / rw,relatime - ext4 /dev/vda1 rw\n"
                    "not a line\n"
-                   "23 22 0:21 /a\\040b /mnt/c\\134d\\011 rw shared:1 - tmpfs none rw\n"
+                   "23 22 0:21 /a\\040b /mnt/c\\134d\\011 rw shared:1 master:2 - tmpfs none rw\n"
                    "24 22 x:1 / /wrong rw - tmpfs none rw\n"
                    "25 22 0:22 net:[4026531840] /run/netns/x rw - nsfs nsfs rw\n"
                    "26 22 0:23 /odd\\9 /last rw";
@@ -22,7 +22,9 @@ int main(void)
     tap_is_str(mount.root, "/", "what of it is shown");
     tap_is_str(mount.point, "/", "and where");
     tap_is_str(mount.type, "ext4", "and the type of its filesystem");
+    tap_ok(!mount.follows, "a mount that has no master follows none");
     tap_ok(mountinfo_next(&rest, &mount), "lines that are none are passed over");
+    tap_ok(mount.follows, "a mount that has a master follows it");
     tap_is_str(mount.root, "/a b", "blanks are escaped in a root");
     tap_is_str(mount.point, "/mnt/c\\d\t", "backslashes and others in a mount point");
     tap_is_str(mount.type, "tmpfs", "any number of fields is before the type");
