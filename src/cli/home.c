@@ -27,6 +27,7 @@
 #include "cli/sightings.h"
 #include "home/hide.h"
 #include "home/ready.h"
+#include "home/wire.h"
 #include "jail/job/begun.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
@@ -251,11 +252,16 @@ static int check_run(const struct brig_policy *policy, struct brig_error *err)
     return 0;
 }
 
+static void runtime_directory(const struct brig_policy *policy, char ret_path[64])
+{
+    (void)snprintf(ret_path, 64, "/run/user/%u", policy->inside_uid);
+}
+
 static int mount_all(const struct home_mounts *mounts, const char *home, const char *storage,
                      struct brig_policy *policy, struct brig_error *err)
 {
     char runtime[64];
-    (void)snprintf(runtime, sizeof runtime, "/run/user/%u", policy->inside_uid);
+    runtime_directory(policy, runtime);
     const struct {
         int fd;
         const char *dest;
@@ -340,6 +346,57 @@ static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
     return policy->host_uid != (uid_t)-1 ? policy->host_uid : owner;
 }
 
+/* ---- mount points in what runs share ---- */
+
+static bool is_mounted(const struct policy_grant *grant)
+{
+    return grant->access == BRIG_READ_WRITE || grant->access == BRIG_READ_ONLY ||
+           grant->access == BRIG_DEVICE;
+}
+
+/* What is mounted in another grant is mounted on a directory of the host's. */
+static bool is_in_other(const struct brig_policy *policy, const struct policy_grant *grant)
+{
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *other = &policy->grants[i];
+        if (is_mounted(other) && strcmp(other->dest, grant->dest) != 0 &&
+            path_is_beneath(other->dest, grant->dest))
+            return true;
+    }
+    return false;
+}
+
+/* Those of grants, for the holder to hold them in place. */
+static int find_mount_points(const struct brig_policy *policy, const char *home, struct str *points,
+                             struct brig_error *err)
+{
+    char runtime[64];
+    runtime_directory(policy, runtime);
+    const struct {
+        enum home_place place;
+        const char *dest;
+    } places[] = {{HOME_PLACE_HOME, home},
+                  {HOME_PLACE_TMP, "/tmp"},
+                  {HOME_PLACE_TMP, "/var/tmp"},
+                  {HOME_PLACE_SHM, "/dev/shm"},
+                  {HOME_PLACE_RUN, runtime}};
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        struct stat info;
+        if (!is_mounted(grant) || is_in_other(policy, grant) || stat(grant->source, &info) < 0)
+            continue;
+        for (size_t j = 0; j < ARRAY_LENGTH(places); j++) {
+            const char *dest = places[j].dest;
+            if (strcmp(dest, grant->dest) == 0 || !path_is_beneath(dest, grant->dest))
+                continue;
+            str_appendf(points, "%c%c%s", places[j].place, S_ISDIR(info.st_mode) ? 'd' : 'f',
+                        grant->dest + strlen(dest) + 1);
+            str_append_bytes(points, "", 1);
+        }
+    }
+    return points->failed ? brig_fail_nomem(err) : 0;
+}
+
 static int join(const struct settings *settings, const struct hidden *hidden, uid_t owner,
                 int called, struct home_begun *begun, struct home_mounts *mounts,
                 struct brig_error *err)
@@ -351,6 +408,12 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
     bool overlay = kind == POLICY_HOME_OVERLAY;
+    /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
+    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : home;
+    autostr struct str points = {0};
+    int status = find_mount_points(policy, at, &points, err);
+    if (status < 0)
+        return status;
     const struct home_spec spec = {
         .name = settings->jail,
         .storage = settings->storage,
@@ -365,6 +428,7 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .shown_count = overlay || !knows_links(policy) ? masks->shown_count : 0,
         .own = (const char *const *)own->below,
         .own_count = overlay ? own->below_count : 0,
+        .mount_points = &points,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
         .meanwhile = use_time,
@@ -372,9 +436,7 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .called = called,
         .begun = begun,
     };
-    int status = home_join(&spec, mounts, err);
-    /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
-    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : home;
+    status = home_join(&spec, mounts, err);
     if (status == 0)
         status = limit_disk(&spec, mounts, policy, err);
     if (status == 0)

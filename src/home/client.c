@@ -356,6 +356,7 @@ static int join_once(const struct home_spec *spec, int called, struct home_begun
                                      .mask_count = (uint32_t)spec->mask_count,
                                      .shown_count = (uint32_t)spec->shown_count,
                                      .own_count = (uint32_t)spec->own_count,
+                                     .mount_points = (uint32_t)spec->mount_points->length,
                                      .disk_bytes = spec->disk_bytes,
                                      .disk_inodes = spec->disk_inodes},
                             .text = text};
@@ -454,6 +455,7 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
 {
     autostr struct str text = {0};
     add_rules(&text, spec);
+    str_append_bytes(&text, spec->mount_points->data, spec->mount_points->length);
     struct brig_error local = {0};
     int status = join_once(spec, spec->called, spec->begun, &text, ret_mounts, &local);
     for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {

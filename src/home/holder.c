@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -92,7 +93,7 @@ static void leave(struct holder *holder, int status)
     _exit(status);
 }
 
-static void join(struct holder *holder, struct holder_run *run, const struct home_message *request,
+static void join(struct holder *holder, struct holder_run *run, struct home_message *request,
                  const struct holder_given *given)
 {
     struct home_reply reply = {0};
@@ -100,8 +101,13 @@ static void join(struct holder *holder, struct holder_run *run, const struct hom
     struct holder_answer answer = {0};
     bool overlay = request->head.kind == POLICY_HOME_OVERLAY;
     int fds[HOME_FD_COUNT] = {-1, -1, -1, -1, -1, holder->lock};
-    int status = overlay ? holder_need_overlay(holder, request, given, &answer, &err)
+    run->has_overlay = overlay;
+    int status = holder_take_points(run, request, &err);
+    if (status == 0)
+        status = overlay ? holder_need_overlay(holder, request, given, &answer, &err)
                          : holder_need_home(holder, request, given, &answer, &err);
+    if (status == 0)
+        status = holder_pin(holder, run, &err);
     const enum mounts_part wanted[] = {
         [HOME_FD_HOME] = overlay ? MOUNTS_OVERLAY : MOUNTS_PRIVATE_HOME,
         [HOME_FD_TMP] = MOUNTS_TMP,
@@ -286,7 +292,9 @@ static void accept_run(struct holder *holder)
 static void drop_run(struct holder *holder, size_t which)
 {
     (void)close(holder->runs[which].socket);
+    free(holder->runs[which].mount_points);
     holder->runs[which] = holder->runs[--holder->run_count];
+    holder_unpin(holder);
     holder_relax_disk(holder);
     holder_ready_after(holder);
 }

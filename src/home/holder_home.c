@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,6 +119,79 @@ static int open_home(const struct home_message *request, const struct holder_giv
     return 0;
 }
 
+int holder_take_points(struct holder_run *run, struct home_message *request, struct brig_error *err)
+{
+    size_t length = request->head.mount_points;
+    if (length > request->head.length)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the mount points are fewer than was said");
+    char *copy = malloc(length + 1);
+    if (!copy)
+        return brig_fail_nomem(err);
+    request->head.length -= (uint32_t)length;
+    memcpy(copy, request->text + request->head.length, length);
+    copy[length] = 0;
+    request->text[request->head.length] = 0;
+    free(run->mount_points);
+    run->mount_points = copy;
+    run->mount_points_length = length;
+    return 0;
+}
+
+struct point {
+    enum mounts_part part;
+    bool directory;
+    const char *path;
+};
+
+/* The next mount point of a run; false when there is none. */
+static bool next_point(const struct holder_run *run, size_t *at, struct point *ret_point)
+{
+    while (*at < run->mount_points_length) {
+        const char *text = run->mount_points + *at;
+        *at += strlen(text) + 1;
+        if (strlen(text) < 3 || !hide_is_path(text + 2))
+            continue;
+        *ret_point = (struct point){
+            .part = text[0] == HOME_PLACE_TMP   ? MOUNTS_TMP
+                    : text[0] == HOME_PLACE_SHM ? MOUNTS_SHM
+                    : text[0] == HOME_PLACE_RUN ? MOUNTS_RUN
+                    : run->has_overlay          ? MOUNTS_OVERLAY
+                                                : MOUNTS_PRIVATE_HOME,
+            .directory = text[1] == 'd',
+            .path = text + 2,
+        };
+        return true;
+    }
+    return false;
+}
+
+int holder_pin(struct holder *holder, const struct holder_run *run, struct brig_error *err)
+{
+    struct point point;
+    int status = 0;
+    for (size_t at = 0; status == 0 && next_point(run, &at, &point);)
+        status = pins_add(&holder->pins, point.part, point.path, point.directory, err);
+    return status;
+}
+
+static bool is_needed(const void *context, const struct pins_item *item)
+{
+    const struct holder *holder = context;
+    for (size_t i = 0; i < holder->run_count; i++) {
+        struct point point;
+        for (size_t at = 0; next_point(&holder->runs[i], &at, &point);)
+            if (point.part == item->part && path_is_beneath(item->path, point.path))
+                return true;
+    }
+    return false;
+}
+
+void holder_unpin(struct holder *holder)
+{
+    if (pins_drop(&holder->pins, is_needed, holder, holder->run_count == 0))
+        masking_look(&holder->masking);
+}
+
 static int mount_overlay(struct holder *holder, const struct home_message *request, int home,
                          const struct holder_given *given, struct holder_answer *answer,
                          struct brig_error *err)
@@ -125,6 +199,7 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
     const int *fds = given->fds;
     char label[HOME_NAME_MAX + 16];
     (void)snprintf(label, sizeof label, "brig-%s", holder->name);
+    pins_forget(&holder->pins, MOUNTS_OVERLAY);
     mounts_drop_overlay(); /* and what is left of a failed attempt */
     int status = masking_begin(&holder->masking, home, request->text, true, err);
     if (status == 0)

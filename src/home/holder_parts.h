@@ -5,6 +5,7 @@
 
 #include "home/home.h"
 #include "home/masking.h"
+#include "home/pins.h"
 #include "home/private.h"
 #include "home/ready.h"
 #include "home/storage.h"
@@ -19,6 +20,9 @@ struct holder_run {
     bool unwelcome;
     bool
         confined; /* by no_new_privs, as every jail is: it gets nothing made ahead, and makes nothing */
+    char *mount_points; /* see wire.h */
+    size_t mount_points_length;
+    bool has_overlay;
     bool joined; /* it has the mounts, and hears of new masks */
 };
 
@@ -49,6 +53,7 @@ struct holder {
     struct private_limits disk; /* as it is now */
     uint64_t watch_due_ms; /* when names are to be watched, by the monotonic clock; 0: they are */
     struct holder_ready ready;
+    struct pins pins; /* the mount points of runs */
     struct holder_run runs[HOLDER_RUNS_MAX];
     size_t run_count;
 };
@@ -87,6 +92,13 @@ void holder_remove_leavings(struct holder *holder);
 void holder_limit_disk(struct holder *holder, struct holder_run *run,
                        const struct home_request *head, struct home_reply *reply);
 void holder_relax_disk(struct holder *holder);
+
+/* Holds the mount points of a run in place, which a request ends with: they are taken off it. Lets go of
+ * those that no run needs any more. */
+int holder_take_points(struct holder_run *run, struct home_message *request,
+                       struct brig_error *err);
+int holder_pin(struct holder *holder, const struct holder_run *run, struct brig_error *err);
+void holder_unpin(struct holder *holder);
 
 /* Hides what a request names, and passes it on to the runs, with the fd that came with it. */
 int holder_mask(struct holder *holder, const struct holder_run *asking,

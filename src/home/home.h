@@ -5,7 +5,7 @@
  * runtime directory. The first run starts a holder: a process with a user and a mount namespace in
  * which these are mounted, and which never runs jailed code. Every run asks it for clones of the
  * mounts, as fds, and moves them into its own jail. So the same upper directory is never mounted
- * twice, and what one run does to its mounts is no affair of another's. The holder ends some time
+ * twice, and what one run does to its mounts is no affair of another's (see pins.h). The holder ends some time
  * after the last run.
  *
  * On disk, in the storage directory: NAME.changes (the overlay's upper directory), NAME.work beside
@@ -25,6 +25,7 @@
 #define HOME_NAME_MAX 64 /* of a jail's name */
 
 struct home_begun;
+struct str;
 
 struct home_spec {
     const char *name;
@@ -40,6 +41,7 @@ struct home_spec {
     size_t shown_count;
     const char *const *own; /* brig's own directories below user_home, relative to it */
     size_t own_count;
+    const struct str *mount_points;   /* of the run, in what all runs share: see wire.h */
     uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
     void (*meanwhile)(void *arg);     /* called while a holder has something to do; may be NULL */
     void *meanwhile_arg;

@@ -150,6 +150,15 @@ static int attach(int mount, const char *path, struct brig_error *err)
                       : 0;
 }
 
+/* What is mounted on it later is to reach the clones that runs have. */
+static int share(const char *place, struct brig_error *err)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                              .propagation = PROPAGATION_SHARED};
+    long result = SYS(mount_setattr, AT_FDCWD, place, 0, &attr, sizeof attr);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot share '%s'", place) : 0;
+}
+
 /* Makes another directory our root, and stays in our tmpfs. */
 static int enter_root(int root)
 {
@@ -216,7 +225,9 @@ int mounts_begin(struct brig_error *err)
     status = make_base(err);
     if (status == 0)
         status = make_places(err);
-    return status < 0 ? status : private_begin(MOUNTS_PRIVATE, err);
+    if (status == 0)
+        status = private_begin(MOUNTS_PRIVATE, err);
+    return status < 0 ? status : share(MOUNTS_PRIVATE, err);
 }
 
 void mounts_drop_overlay(void)
@@ -267,16 +278,6 @@ bool mounts_has_below(int directory, pid_t pid, char *ret_mount, size_t size)
     return false;
 }
 
-/* What is mounted on it later, to hide something, is to reach the clones that runs have. */
-static int share_overlay(struct brig_error *err)
-{
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-                              .propagation = PROPAGATION_SHARED};
-    long result = SYS(mount_setattr, AT_FDCWD, parts[MOUNTS_OVERLAY], 0, &attr, sizeof attr);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot share the home's mount")
-                      : 0;
-}
-
 /* In a tmpfs of the holder's own, which nobody else can reach: what is mounted must not change. */
 static int make_layer(struct brig_error *err)
 {
@@ -301,7 +302,7 @@ static int new_overlay(const char *lower, int changes, int work, const char *lab
     };
     autoclose int mount = new_filesystem("overlay", options, ARRAY_LENGTH(options), err);
     int status = mount < 0 ? mount : attach(mount, parts[MOUNTS_OVERLAY], err);
-    return status < 0 ? status : share_overlay(err);
+    return status < 0 ? status : share(parts[MOUNTS_OVERLAY], err);
 }
 
 #define BESIDE_STACK 32768
@@ -555,7 +556,7 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
                                    .seen = parts[MOUNTS_OVERLAY]};
     if (status == 0)
         status = fuse_mount(&tree, lock, err);
-    return status < 0 ? status : share_overlay(err);
+    return status < 0 ? status : share(parts[MOUNTS_OVERLAY], err);
 }
 
 int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
@@ -569,9 +570,15 @@ int mounts_given_overlay(int lower, int store, int changes, int work, const char
     return status < 0 ? status : new_overlay(MASKS ":" LOWER, changes, work, label, err);
 }
 
+static int attach_home(int tree, struct brig_error *err)
+{
+    int status = attach(tree, parts[MOUNTS_PRIVATE_HOME], err);
+    return status < 0 ? status : share(parts[MOUNTS_PRIVATE_HOME], err);
+}
+
 int mounts_given_home(int tree, struct brig_error *err)
 {
-    return attach(tree, parts[MOUNTS_PRIVATE_HOME], err);
+    return attach_home(tree, err);
 }
 
 int mounts_private_home(int home, struct brig_error *err)
@@ -580,12 +587,11 @@ int mounts_private_home(int home, struct brig_error *err)
     autoclose int tree = own < 0 ? own : clone_tree(own, 0, err);
     if (tree < 0)
         return brig_wrap(err, tree, "cannot mount the jail's home");
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-                              .propagation = PROPAGATION_PRIVATE};
+    struct mount_attr attr = {.propagation = PROPAGATION_PRIVATE};
     long result = SYS(mount_setattr, tree, "", AT_EMPTY_PATH, &attr, sizeof attr);
     if (result < 0)
         return brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot prepare the jail's home");
-    return attach(tree, parts[MOUNTS_PRIVATE_HOME], err);
+    return attach_home(tree, err);
 }
 
 /* ---- masks ---- */
@@ -798,6 +804,19 @@ void mounts_forget(void)
                   NULL);
 }
 
+int mounts_open(enum mounts_part part)
+{
+    return open(parts[part], O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool mounts_unmount(enum mounts_part part, const char *path, bool lazily)
+{
+    char place[PATH_SIZE];
+    int length = snprintf(place, sizeof place, "%s/%s", parts[part], path);
+    return length > 0 && (size_t)length < sizeof place &&
+           SYS(umount2, place, 8 /* UMOUNT_NOFOLLOW */ | (lazily ? 2 /* MNT_DETACH */ : 0)) >= 0;
+}
+
 int mounts_clone(enum mounts_part part, struct brig_error *err)
 {
     long tree =
@@ -805,9 +824,9 @@ int mounts_clone(enum mounts_part part, struct brig_error *err)
     autoclose int owned = (int)tree;
     /* What a run mounts on its clone is its own affair; what is mounted here is everybody's. */
     struct mount_attr attr = {.propagation = PROPAGATION_SLAVE};
-    long result = tree < 0 || part != MOUNTS_OVERLAY
-                      ? tree
-                      : SYS(mount_setattr, owned, "", AT_EMPTY_PATH, &attr, sizeof attr);
+    long result =
+        tree < 0 ? tree
+                 : SYS(mount_setattr, owned, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot clone '%s' for a run",
                                   parts[part])
                       : take_fd(&owned);

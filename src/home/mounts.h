@@ -71,5 +71,10 @@ int mounts_cover(int home, int changes, const char *path, struct brig_error *err
 void mounts_forget(void);
 
 enum mounts_part { MOUNTS_OVERLAY, MOUNTS_PRIVATE_HOME, MOUNTS_TMP, MOUNTS_SHM, MOUNTS_RUN };
-/* A clone of a part for a run: the fd of a detached mount. */
+/* The directory of a part. */
+int mounts_open(enum mounts_part part);
+/* Unmounts a path below it; if it is in use only `lazily`. */
+bool mounts_unmount(enum mounts_part part, const char *path, bool lazily);
+/* A clone of a part for a run: the fd of a detached mount. What is mounted on the part later is mounted in
+ * the clone as well; nothing comes back. */
 int mounts_clone(enum mounts_part part, struct brig_error *err);

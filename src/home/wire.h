@@ -22,14 +22,23 @@ enum home_op {
     HOME_PREPARER, /* the socket to who makes them comes with it; there is no answer */
 };
 
+enum home_place {
+    HOME_PLACE_HOME = 'h',
+    HOME_PLACE_TMP = 't',
+    HOME_PLACE_SHM = 's',
+    HOME_PLACE_RUN = 'r',
+};
+
 /* Followed by `length` bytes of strings, each ended by a NUL: the user's home, then the masks, then
- * what is shown below masks, then what is hidden for good (brig's own directories), each counted. */
+ * what is shown below masks, then what is hidden for good (brig's own directories), each counted. Last, in
+ * `mount_points` bytes, where a run mounts something in what all runs share: the letter of a home_place, 'd'
+ * for a directory or 'f' for a file, and the path relative to the place. */
 struct home_request {
     uint32_t version;
     uint32_t op;
     uint32_t kind; /* enum policy_home */
     uint32_t mask_count, shown_count, own_count;
-    uint32_t length;
+    uint32_t length, mount_points;
     uint64_t disk_bytes, disk_inodes; /* HOME_JOIN: of the private directories; 0: no limit */
 };
 

@@ -225,8 +225,8 @@ def ask(message, patience=60):
     except OSError:
         return b"", []
 def request(version, op, text):
-    return struct.pack("<7IxxxxQQ", version, op, 0, 0, 0, 0, len(text), 0, 0) + text
-READY, VERSION = 5, 5
+    return struct.pack("<8IQQ", version, op, 0, 0, 0, 0, len(text), 0, 0, 0) + text
+READY, VERSION = 5, 6
 if sys.argv[2] == "reach":
     print(len(ask(request(VERSION, READY, b"no shape at all"))[0]))
 else:
@@ -234,7 +234,7 @@ else:
     for i in range(200):
         text = random.randbytes(random.choice([0, 1, 47, 48, 64, 200, 2000, 16384, 16385, 40000]))
         op = random.choice([READY, READY, READY, 6, 99])
-        answer, fds = ask(request(random.choice([VERSION, VERSION, 4]), op, text), 0.01 if op == 6 else 60)
+        answer, fds = ask(request(random.choice([VERSION, VERSION, 5]), op, text), 0.01 if op == 6 else 60)
         assert not fds, fds
     print("asked")
 PYTHON
