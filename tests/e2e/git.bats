@@ -1,0 +1,757 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Git works in a jail, and the result arrives: commits, branches, tags, HEAD and the staged state are in the
+# user's repository when the run has ended, and nothing of the user's is overwritten.
+
+# shellcheck disable=SC2016 # scripts for the jail
+# shellcheck disable=SC2030,SC2031 # each test has its own JOB
+# shellcheck disable=SC2154 # status and output are set by `run`
+
+load lib
+load repos
+
+setup() {
+    repos_setup
+}
+
+teardown() {
+    repos_teardown
+}
+
+# ---- Every mode ----------------------------------------------------------------------------------
+
+@test "a commit made in a jail arrives, in every mode" {
+    for who in $(everyone root); do
+        for mode in casual strict bare sealed; do
+            [ "$who" != root ] || [ "$mode" = bare ] || [ "$mode" = sealed ] || continue
+            project "$who"
+            must inside "$who:$mode" 'echo c >c; git add c; git commit -q -m second; state'
+            output_has "git: 1 commit on main"
+            [ "$(out log --format=%s)" = $'second\nfirst' ]
+            [ -z "$(out status --porcelain -uno)" ]
+            arrived
+            nothing_left
+            # Files belong to the owner of the project, not to root.
+            [ -z "$(find .git ! -user "$(stat -c %U .)")" ]
+        done
+    done
+}
+
+@test "a run that changes nothing in git says nothing, and starts no git" {
+    local wrapper
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        wrapper=$SCRATCH/bin/git
+        as "$OWNER" mkdir "$SCRATCH/bin"
+        printf '#!/bin/sh\necho "$*" >>"%s/calls"\nexec /usr/bin/git "$@"\n' "$SCRATCH" >"$wrapper"
+        chmod 755 "$wrapper"
+        export PATH=$SCRATCH/bin:$PATH
+        must inside "$pair" 'echo x >file' # the first run looks at the index and the config
+        rm -f "$SCRATCH/calls"
+        must inside "$pair" 'echo y >file'
+        [ -z "$output" ]
+        [ ! -e "$SCRATCH/calls" ]
+        # The twin: git is started when there is something to do.
+        must inside "$pair" 'git add file'
+        output_has "1 file staged"
+        [ -s "$SCRATCH/calls" ]
+        PATH=${PATH#"$SCRATCH/bin:"}
+    done
+}
+
+# ---- Everyday work -------------------------------------------------------------------------------
+
+@test "add, commit, amend, branch, switch, tag, reset and rm" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" '
+            echo c >c; git add c; git commit -q -m wrong; git commit -q --amend -m right
+            git switch -q -c feature/x; echo d >d; git add d; git commit -q -m d
+            git rm -q a; git mv b e; git commit -q -m moved
+            git tag light; git tag -a -m text heavy
+            git branch other main; git reset -q --soft HEAD^; state'
+        arrived
+        [ "$(out symbolic-ref HEAD)" = refs/heads/feature/x ]
+        [ "$(out log --format=%s main)" = $'right\nfirst' ]
+        [ "$(out cat-file -t heavy)" = tag ]
+        [ "$(out diff --cached --name-status)" = $'D\ta\nR100\tb\te' ]
+        nothing_left
+    done
+}
+
+@test "merge, rebase, cherry-pick and revert" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" '
+            for branch in one two three; do
+                git switch -q -c $branch main; echo $branch >$branch; git add $branch; git commit -q -m $branch
+            done
+            git switch -q main; git merge -q --no-ff -m merged one
+            git switch -q two; git rebase -q main
+            git switch -q -c picked main; git cherry-pick three >/dev/null; git revert --no-edit HEAD >/dev/null
+            GIT_SEQUENCE_EDITOR="sed -i 2d" git rebase -q -i HEAD~2
+            state'
+        arrived
+        [ "$(out log --first-parent --format=%s two)" = $'two\nmerged\nfirst' ]
+        nothing_left
+    done
+}
+
+@test "stash and pop, bisect run, clean, gc and fsck" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" '
+            echo changed >a; git stash -q; [ "$(cat a)" = a ]; git stash pop -q; [ "$(cat a)" = changed ]
+            git checkout -q a
+            for i in 1 2 3 4 5 6 7 8; do echo $i >n; git add n; git commit -q -m $i; git tag v$i; done
+            git bisect start v8 v1 >/dev/null; git bisect run sh -c "[ \$(cat n) -lt 5 ]" >bisected
+            git bisect reset >/dev/null 2>&1; grep -q "is the first bad commit" bisected; grep -q "^    5" bisected
+            git clean -qfd; git gc -q --prune=now; git fsck --no-dangling; state'
+        output_has "8 commits on main"
+        output_lacks stash
+        arrived
+        [ "$(out rev-list --count v8)" = 9 ]
+        nothing_left
+    done
+}
+
+@test "settings and hooks work inside, and stay there" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec 'printf "#!/bin/sh\necho pre-commit of the user >>hooked\n" >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit'
+        before=$(cat .git/config)
+        must inside "$pair" '
+            git config user.name someone; git config alias.st status; git st >/dev/null
+            printf "#!/bin/sh\necho post-commit of the jail >>hooked\n" >.git/hooks/post-commit; chmod +x .git/hooks/post-commit
+            echo c >c; git add c; git commit -q -m c'
+        [ "$(cat hooked)" = $'pre-commit of the user\npost-commit of the jail' ]
+        output_has "settings of the jail's git config stay in the jail"
+        [ "$(cat .git/config)" = "$before" ]
+        [ ! -e .git/hooks/post-commit ] && [ -x .git/hooks/pre-commit ]
+        [ "$(out log -1 --format=%s)" = c ]
+    done
+}
+
+@test "a repository that is made in a jail is one outside, with fresh settings" {
+    for pair in $(pairs); do
+        enter_project "${pair%:*}"
+        must inside "$pair" '
+            git init -q -b trunk; git config core.fsmonitor "touch ran"; echo a >a; git add a; git commit -q -m first
+            git tag t; echo b >b; git add b; state; rm -f ran'
+        arrived
+        [ "$(out log --format='%s %d')" = 'first  (HEAD -> trunk, tag: t)' ]
+        [ "$(out diff --cached --name-only)" = b ]
+        must_fail out config core.fsmonitor
+        [ ! -e ran ]
+        nothing_left
+        # The next run finds it.
+        must inside "$pair" 'git commit -q -m second; state'
+        output_has "1 commit on trunk"
+        arrived
+    done
+}
+
+@test "an unborn repository, and one without a commit but with staged files" {
+    for pair in user:sealed; do
+        enter_project "${pair%:*}"
+        must inside "$pair" 'git init -q -b trunk; echo a >a; git add a'
+        [ "$(out symbolic-ref HEAD)" = refs/heads/trunk ]
+        [ "$(out ls-files)" = a ]
+        must inside "$pair" 'git commit -q -m first; state'
+        arrived
+        # One of the user's own.
+        enter_project "${pair%:*}"
+        out init -q -b main
+        must inside "$pair" 'echo a >a; git add a; git commit -q -m first; state'
+        output_has "1 commit on main"
+        arrived
+    done
+}
+
+@test "where no repository is made, no .git is left" {
+    for pair in $(pairs); do
+        enter_project "${pair%:*}"
+        must inside "$pair" 'test -d .git; ! git status 2>/dev/null; echo x >file'
+        [ "$(ls -A)" = file ]
+    done
+}
+
+@test "a clone of a local repository below the project is a repository outside" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" git clone -q . ../source
+        as "$OWNER" git -C ../source commit -q --allow-empty -m theirs
+        must inside "$pair" "git clone -q '$SCRATCH/source' sub; git -C sub log --oneline; git -C sub switch -q -c mine
+            echo x >sub/x; git -C sub add x; git -C sub commit -q -m mine" -r "$SCRATCH/source"
+        [ "$(out -C sub log --format=%s mine)" = $'mine\ntheirs\nfirst' ]
+        [ "$(out -C sub symbolic-ref HEAD)" = refs/heads/mine ]
+        [ -z "$(out -C sub status --porcelain)" ]
+        must out fsck
+        [ "$(out log --format=%s)" = first ]
+    done
+}
+
+# ---- Kinds of repositories -----------------------------------------------------------------------
+
+@test "in a linked worktree" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out worktree add -q -b side ../side
+        cd ../side
+        must inside "$pair" 'echo c >c; git add c; git commit -q -m side; git branch more; echo d >d; git add d; state'
+        output_has "1 commit on side"
+        arrived
+        [ "$(out -C "$PROJECT" log --format=%s side)" = $'side\nfirst' ]
+        [ "$(out -C "$PROJECT" symbolic-ref HEAD)" = refs/heads/main ]
+        [ -z "$(out -C "$PROJECT" status --porcelain)" ]
+        [ "$(cat .git)" = "gitdir: $PROJECT/.git/worktrees/side" ]
+        # And in the main one, which has a linked one.
+        cd "$PROJECT"
+        must inside "$pair" 'echo e >e; git add e; git commit -q -m e; state'
+        arrived
+        [ "$(out -C ../side symbolic-ref HEAD)" = refs/heads/side ]
+        nothing_left
+    done
+}
+
+# with_submodule: the project has a submodule in libs/sub, whose repository is in .git/modules.
+with_submodule() {
+    project "$1"
+    as "$OWNER" sh -ec 'git clone -q . ../inner
+        git -c protocol.file.allow=always submodule --quiet add "$PWD/../inner" libs/sub; git commit -q -m sub'
+}
+
+@test "in a submodule, and in a project that has one" {
+    for pair in $(pairs); do
+        with_submodule "${pair%:*}"
+        must inside "$pair" '
+            cd libs/sub; git switch -q -c work; echo c >c; git add c; git commit -q -m in-sub
+            cd ../..; git add libs/sub; git commit -q -m bumped; state'
+        arrived
+        [ "$(out -C libs/sub log --format=%s work)" = $'in-sub\nfirst' ]
+        [ "$(out rev-parse HEAD:libs/sub)" = "$(out -C libs/sub rev-parse work)" ]
+        [ -z "$(out status --porcelain)" ]
+        nothing_left
+        cd libs/sub
+        must inside "$pair" 'echo d >d; git add d; git commit -q -m alone; state'
+        output_has "1 commit on work"
+        arrived
+    done
+}
+
+@test "in a submodule that is not checked out, and one that is added in the jail" {
+    for pair in user:sealed; do
+        with_submodule "${pair%:*}"
+        out submodule --quiet deinit -f libs/sub
+        must inside "$pair" 'git status --porcelain; git submodule status; echo c >c; git add c; git commit -q -m c; state'
+        arrived
+        project "${pair%:*}"
+        out clone -q . ../inner
+        must inside "$pair" "git -c protocol.file.allow=always submodule --quiet add '$SCRATCH/inner' new; git commit -q -m added" \
+            -r "$SCRATCH/inner"
+        [ "$(out log -1 --format=%s)" = added ]
+        must out status --porcelain
+        must out fsck
+    done
+}
+
+@test "in a shallow clone" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        for i in 1 2 3; do out commit -q --allow-empty -m "$i"; done
+        out clone -q --depth 2 "file://$PWD" ../shallow
+        cd ../shallow
+        must inside "$pair" 'echo c >c; git add c; git commit -q -m new; [ "$(git rev-list --count HEAD)" = 3 ]; state'
+        output_has "1 commit on main"
+        arrived
+        [ "$(out rev-list --count HEAD)" = 3 ]
+        [ "$(out rev-parse --is-shallow-repository)" = true ]
+        nothing_left
+    done
+}
+
+@test "in a repository with SHA-256" {
+    for pair in $(pairs); do
+        enter_project "${pair%:*}"
+        out init -q -b main --object-format=sha256
+        as "$OWNER" sh -ec 'echo a >a; git add a; git commit -q -m first'
+        must inside "$pair" 'echo c >c; git add c; git commit -q -m second; git tag t; echo d >d; git add d; state'
+        output_has "1 commit on main"
+        arrived
+        [ "$(out rev-parse HEAD | tr -d '\n' | wc -c)" = 64 ]
+        nothing_left
+    done
+    # One that the jail makes.
+    enter_project user
+    must inside user:sealed 'git init -q -b main --object-format=sha256; echo a >a; git add a; git commit -q -m first; state'
+    arrived
+}
+
+@test "in a repository whose objects are borrowed from another" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out clone -q --shared . ../borrowing
+        cd ../borrowing
+        must inside "$pair" 'git log --oneline; echo c >c; git add c; git commit -q -m new; git gc -q; state'
+        arrived
+        nothing_left
+    done
+}
+
+@test "in a subdirectory of a repository git reads the history" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec 'mkdir -p sub/deep; echo x >sub/x; git add sub; git commit -q -m sub'
+        cd sub
+        must inside "$pair" 'git log --format=%s; git status --porcelain; echo y >>x; git diff --stat; ! echo x 2>/dev/null >../a'
+        output_has first
+        [ "$(cat ../a)" = a ]
+        [ "$(out status --porcelain)" = " M sub/x" ]
+    done
+}
+
+@test "a split index, a sparse checkout and a threaded index are kept" {
+    project user
+    as user sh -ec 'mkdir d e; echo x >d/x; echo y >e/y; git add d e; git commit -q -m more; git update-index --split-index'
+    must inside user:sealed 'echo c >c; git add c; git commit -q -m c; state'
+    arrived
+    project user
+    as user sh -ec 'mkdir d e; echo x >d/x; echo y >e/y; git add d e; git commit -q -m more; git sparse-checkout set d'
+    [ ! -e e ]
+    must inside user:sealed 'echo c >d/c; git add d/c; git commit -q -m c; [ ! -e e ]; state'
+    arrived
+    [ ! -e e ] && [ -z "$(out status --porcelain)" ]
+    [ "$(out ls-files e)" = e/y ]
+}
+
+# ---- What arrives --------------------------------------------------------------------------------
+
+@test "the staged state arrives, also of files that were removed or only partly added" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" 'echo 1 >a; git add a; echo 2 >a; git rm -q --cached b; chmod +x b; git add b; git rm -q --cached b; state'
+        output_has staged
+        arrived
+        [ "$(out show :a)" = 1 ] && [ "$(cat a)" = 2 ]
+    done
+}
+
+@test "a detached HEAD and a deleted branch arrive" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec 'git branch gone; git branch merged; git tag old; git commit -q --allow-empty -m second'
+        gone=$(out rev-parse gone)
+        must inside "$pair" 'git branch -q -D gone; git tag -d old >/dev/null; git checkout -q --detach HEAD^; state'
+        arrived
+        must_fail out symbolic-ref -q HEAD
+        must_fail out rev-parse -q --verify refs/heads/gone
+        # Its old value can be found.
+        [ "$(out rev-parse "refs/brig/$JAIL/before/heads/gone")" = "$gone" ]
+    done
+}
+
+@test "a run inside a run's repository is told in one line" {
+    project user
+    must inside user:sealed 'for i in 1 2 3; do echo $i >f; git add f; git commit -q -m $i; done; git switch -q -c feature/x
+        echo y >y; git add y; git commit -q -m y; echo x >x; git add x'
+    [ "$(grep -c 'git:' <<<"$output")" = 1 ]
+    output_has "3 commits on main"
+    output_has "feature/x"
+    output_has "1 file staged"
+}
+
+@test "a thousand branches arrive, and are there in the next run" {
+    for pair in user:casual user:sealed; do
+        project user
+        must inside "$pair" 'for i in $(seq 1000); do echo "create refs/heads/b/$i HEAD"; done | git update-ref --stdin; state'
+        arrived
+        [ "$(out for-each-ref refs/heads | wc -l)" = 1001 ]
+        nothing_left
+        must inside "$pair" 'git for-each-ref refs/heads | wc -l; git branch -q -D b/1; state'
+        output_has 1001
+        arrived
+    done
+}
+
+@test "a stash is kept outside and reported" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -c 'echo precious >a'
+        must inside "$pair" 'git stash -q'
+        [ "$(cat a)" = a ]
+        output_has "refs/brig/$JAIL/stash"
+        must out stash apply -q "refs/brig/$JAIL/stash"
+        [ "$(cat a)" = precious ]
+        # The user's own stash is seen inside, and stays.
+        out stash -q
+        must inside "$pair" 'git stash list'
+        output_has 'stash@{0}'
+        must out stash pop -q
+        [ "$(cat a)" = precious ]
+    done
+}
+
+@test "new remotes and upstreams arrive" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" '
+            git remote add web https://example.com/x.git; git remote add scp git@example.com:x/y.git
+            git remote add plain http://example.com/x; git remote add shell ssh://git@example.com/x
+            git config branch.main.remote web; git config branch.main.merge refs/heads/main; git config branch.main.rebase true'
+        [ "$(out config remote.web.url)" = https://example.com/x.git ]
+        [ "$(out config remote.web.fetch)" = '+refs/heads/*:refs/remotes/web/*' ]
+        [ "$(out config remote.scp.url)" = git@example.com:x/y.git ]
+        [ "$(out config remote.plain.url)" = http://example.com/x ]
+        [ "$(out config remote.shell.url)" = ssh://git@example.com/x ]
+        [ "$(out config branch.main.remote)" = web ] && [ "$(out config branch.main.merge)" = refs/heads/main ]
+        [ "$(out config branch.main.rebase)" = true ]
+    done
+}
+
+@test "remotes that execute or lead elsewhere do not arrive, nor changes of those that exist" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out remote add origin https://example.com/mine.git
+        before=$(cat .git/config)
+        must inside "$pair" '
+            git remote set-url origin https://evil.example/x.git
+            git remote set-url --add origin https://evil.example/y.git
+            git config remote.origin.pushurl https://evil.example/x.git
+            git config remote.origin.proxy http://evil.example
+            git config remote.origin.uploadpack "touch ran"
+            git config remote.origin.receivepack "touch ran"
+            git remote add run "ext::sh -c touch% ran"
+            git config remote.dash.url "-oProxyCommand=touch"
+            git remote add dashhost "ssh://-oProxyCommand=touch/x"
+            git config remote.scpdash.url "-oProxyCommand=touch:x"
+            git remote add path /etc
+            git remote add file file:///etc
+            git config remote.over.url https://example.com/z.git
+            git config remote.over.fetch "+refs/heads/*:refs/heads/*"
+            git config remote.vcs.vcs ext
+            git config url.ext::sh.insteadOf https://
+            git config branch.main.pushRemote run
+            git config branch.main.remote ../x
+            git config include.path ../settings
+            git config core.sshCommand "touch ran"'
+        output_has "stay in the jail"
+        [ "$(out config --get-all remote.origin.url)" = https://example.com/mine.git ]
+        must_fail out config remote.over.fetch
+        out config --unset remote.over.url || true
+        out config --remove-section remote.over || true
+        run diff <(echo "$before") .git/config
+        [ "$status" -eq 0 ] || { echo "$output"; false; }
+    done
+}
+
+@test "credentials in git's settings are not visible inside, and not lost outside" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec '
+            git remote add origin https://user:sesame@example.com/x.git
+            git remote add token https://sesame@example.com/y.git
+            git config remote.origin.pushurl https://user:sesame@example.com/push.git
+            git config http.https://example.com/.extraHeader "Authorization: Basic sesame"
+            git config http.extraHeader "X-Token: sesame"
+            git config url.https://user:sesame@example.com/.insteadOf gh:
+            git config remote.origin.proxy http://user:sesame@proxy.example:3128
+            git config http.proxy http://user:sesame@proxy.example:3128'
+        before=$(cat .git/config)
+        must inside "$pair" 'cat .git/config; git config --list; grep -r sesame .git /run/brig 2>/dev/null || true; git remote -v'
+        output_lacks sesame
+        output_has https://example.com/x.git
+        output_has "--inject"
+        [ "$(cat .git/config)" = "$before" ]
+        # Nor do they come from a linked worktree or a submodule.
+        must inside "$pair" 'git config user.name x; git remote add more https://example.com/z; echo c >c; git add c; git commit -q -m c'
+        [ "$(out config remote.origin.url)" = https://user:sesame@example.com/x.git ]
+        [ "$(out config remote.more.url)" = https://example.com/z ]
+        [ "$(out config remote.token.url)" = https://sesame@example.com/y.git ]
+    done
+}
+
+# ---- Conflicts -----------------------------------------------------------------------------------
+
+@test "a branch that moved outside is not overwritten, and the merge command is named" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        start "$pair" 'await_file go; echo c >c; git add c; git commit -q -m theirs; git branch other'
+        as "$OWNER" sh -ec 'echo d >d; git add d; git commit -q -m mine'
+        mine=$(out rev-parse main)
+        finish
+        output_has "git merge refs/brig/$JAIL/heads/main"
+        [ "$(out rev-parse main)" = "$mine" ]
+        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/main")" = theirs ]
+        out rev-parse -q --verify other
+        [ "$(out ls-files)" = $'a\nb\nd' ]
+        rm -f c
+        must out merge -q -m merged "refs/brig/$JAIL/heads/main"
+        [ "$(cat c)" = c ]
+        must out fsck
+    done
+}
+
+@test "a branch that was deleted, made or renamed outside meanwhile is not overwritten" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out branch gone
+        out branch renamed
+        start "$pair" 'await_file go; for b in gone renamed made; do git switch -q -C $b; echo $b >$b; git add $b; git commit -q -m $b; done; git switch -q main'
+        out branch -q -D gone
+        out branch -m renamed renamed-now
+        out branch made
+        mine=$(out rev-parse main)
+        finish
+        [ "$(out rev-parse made)" = "$mine" ] && [ "$(out rev-parse renamed-now)" = "$mine" ]
+        must_fail out rev-parse -q --verify refs/heads/gone
+        for branch in gone renamed made; do
+            output_has "git merge refs/brig/$JAIL/heads/$branch" || run cat "$SCRATCH/out"
+            [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/$branch")" = "$branch" ]
+        done
+    done
+}
+
+@test "an index that changed outside is not overwritten" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        start "$pair" 'await_file go; echo c >c; git add c; git commit -q -m theirs; echo d >d; git add d'
+        as "$OWNER" sh -ec 'echo mine >staged; git add staged'
+        mine=$(out rev-parse main)
+        finish
+        [ "$(out rev-parse main)" = "$mine" ]
+        [ "$(out diff --cached --name-only)" = staged ]
+        output_has "git merge refs/brig/$JAIL/heads/main"
+        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/main")" = theirs ]
+        # The twin: `git status` rewrites the index, but not its entries.
+        project "${pair%:*}"
+        start "$pair" 'await_file go; echo c >c; git add c; git commit -q -m theirs; state'
+        as "$OWNER" sh -ec 'touch a b; git status >/dev/null; git update-index --refresh'
+        finish
+        arrived
+    done
+}
+
+@test "a switch outside meanwhile stays, and other branches arrive" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        start "$pair" 'await_file go; git switch -q -c feature; echo c >c; git add c; git commit -q -m theirs; echo d >d; git add d'
+        out switch -q -c mine
+        finish
+        [ "$(out symbolic-ref HEAD)" = refs/heads/mine ]
+        [ "$(out log -1 --format=%s feature)" = theirs ]
+        [ "$(out ls-files)" = $'a\nb' ]
+    done
+}
+
+@test "a branch that is checked out in another worktree is not moved" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out worktree add -q -b side ../side
+        side=$(out rev-parse side)
+        must inside "$pair" 'git update-ref refs/heads/side $(git commit-tree -m theirs -p side main^{tree})'
+        output_has "git merge refs/brig/$JAIL/heads/side"
+        [ "$(out rev-parse side)" = "$side" ]
+        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/side")" = theirs ]
+        [ -z "$(out -C ../side status --porcelain)" ]
+        # Nor deleted.
+        must inside "$pair" 'git update-ref -d refs/heads/side'
+        [ "$(out rev-parse side)" = "$side" ]
+    done
+}
+
+@test "while a merge or a rebase goes on outside nothing is moved" {
+    for pair in $(pairs); do
+        for work in merge rebase; do
+            project "${pair%:*}"
+            as "$OWNER" sh -ec 'git switch -q -c side; echo side >a; git commit -q -am side; git switch -q main; echo main >a; git commit -q -am main'
+            start "$pair" 'await_file go; git switch -q -c feature; echo c >c; git add c; git commit -q -m theirs'
+            must_fail out $work side
+            before="$(out ls-files -s; out rev-parse HEAD; ls .git)"
+            finish
+            run diff <(echo "$before") <(out ls-files -s; out rev-parse HEAD; ls .git)
+            [ "$status" -eq 0 ] || { echo "$output"; false; }
+            output=$(cat "$SCRATCH/out")
+            output_has "refs/brig/$JAIL"
+            [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/feature")" = theirs ]
+            out $work --abort
+        done
+    done
+}
+
+@test "tags that exist are not changed" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out tag t
+        tag=$(out rev-parse t)
+        must inside "$pair" 'echo c >c; git add c; git commit -q -m c; git tag -f t >/dev/null; git tag new'
+        [ "$(out rev-parse t)" = "$tag" ]
+        output_has "refs/brig/$JAIL/tags/t"
+        [ "$(out rev-parse new)" = "$(out rev-parse main)" ]
+    done
+}
+
+# ---- Interrupted work ----------------------------------------------------------------------------
+
+@test "a rebase that stopped is continued by the next run" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec 'git switch -q -c side; echo side >a; git commit -q -am side; git switch -q main; echo main >a; git commit -q -am main'
+        main=$(out rev-parse main)
+        must inside "$pair" 'git switch -q side; ! git rebase main >/dev/null 2>&1; [ -d .git/rebase-merge ]'
+        [ "$(out rev-parse main)" = "$main" ]
+        must inside "$pair" '[ -d .git/rebase-merge ]; git status | grep -q "rebase in progress"; true' # one that only looks
+        must inside "$pair" 'echo both >a; git add a; GIT_EDITOR=true git rebase --continue >/dev/null; state'
+        arrived
+        [ "$(out log --format=%s side)" = $'side\nmain\nfirst' ]
+        [ "$(out symbolic-ref HEAD)" = refs/heads/side ]
+        [ "$(cat a)" = both ]
+        # It is over.
+        must inside "$pair" '[ ! -d .git/rebase-merge ]; git status'
+        output_lacks rebase
+    done
+}
+
+@test "a merge with conflicts is continued by the next run" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec 'git switch -q -c side; echo side >a; git commit -q -am side; git switch -q main; echo main >a; git commit -q -am main'
+        main=$(out rev-parse main)
+        must inside "$pair" '! git merge side >/dev/null 2>&1; git branch also; [ -e .git/MERGE_HEAD ]'
+        [ "$(out rev-parse main)" = "$main" ] && [ ! -e .git/MERGE_HEAD ]
+        out rev-parse -q --verify also
+        must inside "$pair" '[ -e .git/MERGE_HEAD ]; echo both >a; git add a; git commit -q -m merged; state'
+        arrived
+        [ "$(out rev-list --count --merges main)" = 1 ]
+    done
+}
+
+# kill_brig: of the run in the background.
+kill_brig() {
+    kill -9 "$(find_brig "$JOB")"
+    wait "$JOB" || true
+    JOB=
+}
+
+@test "after SIGKILL the next run completes the transfer" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        start "$pair" 'echo c >c; git add c; git commit -q -m killed; git switch -q -c later; echo d >d; git add d; state; : >done; await_file go' 
+        await_file done
+        kill_brig
+        rm -f up done
+        [ "$(out rev-parse --abbrev-ref HEAD)" = main ] # nothing has moved yet
+        must inside "$pair" 'git log --format=%s; git status --porcelain -uno'
+        output_has killed
+        output_has "A  d"
+        arrived
+        nothing_left
+    done
+}
+
+@test "after SIGKILL a run in another project of the same jail completes the transfer" {
+    project user
+    start user:sealed 'echo c >c; git add c; git commit -q -m killed; : >done; await_file go'
+    await_file done
+    kill_brig
+    first=$PROJECT
+    enter_project user
+    must inside user:sealed true
+    [ "$(out -C "$first" log -1 --format=%s)" = killed ]
+}
+
+@test "after SIGKILL of a run that made a repository, it is there after the next" {
+    for pair in user:casual user:sealed; do
+        enter_project user
+        start "$pair" 'git init -q -b main; echo a >a; git add a; git commit -q -m killed; : >done; await_file go'
+        await_file done
+        kill_brig
+        must inside "$pair" 'git log --format=%s'
+        output_has killed
+        [ "$(out log --format=%s)" = killed ]
+        # One that made none leaves no .git.
+        enter_project user
+        start "$pair" 'await_file go'
+        kill_brig
+        must inside "$pair" true
+        [ ! -e .git ]
+    done
+}
+
+@test "killed at any point of the transfer, the next run completes it" {
+    project user
+    for step in $(seq 12); do
+        inside user:sealed "echo $step >c; git add c; git commit -q -m 'step $step'; git switch -q -C at$step; echo $step >d; git add d; state; : >done" \
+            >"$SCRATCH/out" 2>&1 3>&- &
+        JOB=$!
+        await_file done
+        # So many hundredths of a second later than that it is somewhere in the transfer, or has ended.
+        timeout "0.$(printf %02d $((step * 3)))" tail -f --pid="$JOB" /dev/null || true
+        brig=$(find_brig "$JOB") && kill -9 "$brig" || true
+        wait "$JOB" || true
+        JOB=
+        rm -f done
+        mv state expected
+        must inside user:sealed true
+        mv expected state
+        arrived
+        [ "$(out log -1 --format=%s "at$step")" = "step $step" ]
+    done
+    nothing_left
+}
+
+@test "two runs at once in one project: both results arrive" {
+    project user
+    start user:sealed 'await_file go; git switch -q -c one; echo one >one; git add one; git commit -q -m one; git switch -q main; rm -f one'
+    must inside user:sealed 'git branch two; git update-ref refs/heads/two $(git commit-tree -m two -p main main^{tree})'
+    output_has two
+    finish
+    [ "$(out log -1 --format=%s one)" = one ] && [ "$(out log -1 --format=%s two)" = two ]
+    must out fsck
+}
+
+@test "commits of a run that goes on are fetched within seconds" {
+    project user
+    start user:casual 'echo c >c; git add c; git commit -q -m early; await_file go'
+    fetched() {
+        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/main" 2>/dev/null)" = early ] ||
+            [ "$(out log -1 --format=%s main)" = early ]
+    }
+    await fetched
+    finish
+    [ "$(out log -1 --format=%s main)" = early ]
+    nothing_left
+}
+
+@test "brig sync completes the transfer of a killed run" {
+    project user
+    start user:casual 'echo c >c; git add c; git commit -q -m killed; : >done; await_file go'
+    await_file done
+    kill_brig
+    must by user sync
+    [ "$(out log -1 --format=%s main)" = killed ]
+}
+
+# ---- Options -------------------------------------------------------------------------------------
+
+@test "--unprotect .git and --no-protect give the real git directory" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" 'git config a.b c' --unprotect .git
+        [ "$(out config a.b)" = c ]
+        must inside "$pair" 'git config a.b d; echo c >c; git add c; git commit -q -m c' --no-protect
+        [ "$(out config a.b)" = d ]
+        [ "$(out log -1 --format=%s)" = c ]
+        must inside "$pair" 'git config a.b e'
+        [ "$(out config a.b)" = d ]
+    done
+}
+
+@test "without git outside, .git is read-only inside, and that is said" {
+    project user
+    as user mkdir "$SCRATCH/bin"
+    must_fail run_as_user env PATH="$SCRATCH/bin" "$BRIG" -m sealed -d . --setenv PATH=/usr/bin:/bin -- \
+        /bin/sh -c 'test -e .git/HEAD && echo x >>.git/config'
+    output_has "git is not installed"
+    must_fail out config x.y
+    must run_as_user env "$BRIG" -m sealed -d . --setenv PATH=/usr/bin:/bin -- /bin/sh -c 'echo "[x]" >>.git/config' # the twin
+}

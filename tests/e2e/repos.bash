@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+# What the suites about git share: projects of each user, and jails in which git finds its settings.
+# shellcheck disable=SC2034 # variables for the suites
+# shellcheck disable=SC2154 # output is set by `run`
+
+# A git that finds its settings in the jail.
+GIT=(--setenv GIT_CONFIG_GLOBAL=/dev/null --setenv GIT_AUTHOR_NAME=n --setenv GIT_AUTHOR_EMAIL=e
+    --setenv GIT_COMMITTER_NAME=n --setenv GIT_COMMITTER_EMAIL=e)
+JAIL=git-${BATS_TEST_NUMBER:-0} # what one test leaves unfinished is not of the next
+
+# repos_setup: no settings of the user's or of the system's; names for commits that are made outside.
+repos_setup() {
+    needs git
+    export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=o GIT_AUTHOR_EMAIL=o \
+        GIT_COMMITTER_NAME=o GIT_COMMITTER_EMAIL=o
+    jails_setup
+    for who in $(everyone root); do
+        jail "$who" "$JAIL"
+    done
+}
+
+# repos_teardown: for teardown. A loop or a run in the background, JOB, is ended.
+repos_teardown() {
+    [ -z "${JOB:-}" ] || kill "$JOB" 2>/dev/null || true
+    jails_teardown
+}
+
+# pairs: who runs brig, and in which mode, for `for pair in $(pairs)`. Root's own home is no test's.
+pairs() {
+    echo user:casual user:sealed
+    ! lib_is_root || echo sudo:sealed root:sealed
+}
+
+# enter_project WHO: a new directory of the owner of WHO's projects becomes the working directory; PROJECT
+# is its path, OWNER the owner.
+enter_project() {
+    OWNER=user
+    [ "$1" != root ] || OWNER=root
+    scratch_make "$OWNER"
+    PROJECT=$SCRATCH/p
+    as "$OWNER" mkdir "$PROJECT"
+    cd "$PROJECT" || return
+}
+
+# project WHO: the same, a repository with the branch main, one commit and the files a and b.
+project() {
+    enter_project "$1"
+    as "$OWNER" sh -ec 'git init -q -b main; echo a >a; echo b >b; git add a b; git commit -q -m first'
+}
+
+# out ARGS…: git outside, as the owner of the project.
+out() {
+    as "$OWNER" git "$@"
+}
+
+# inside PAIR SCRIPT [OPTIONS…]: a shell in a jail.
+inside() {
+    local who=${1%:*} mode=${1#*:} script=$2
+    shift 2
+    [ "$mode" != bare ] || set -- -d . "$@"
+    by "$who" -m "$mode" -j "$JAIL" "${GIT[@]}" "$@" -- sh -ec "$AWAIT $STATE $script"
+}
+
+# start PAIR SCRIPT [OPTIONS…]: the same in the background, as soon as it has made the file `up`. It goes on
+# with `await_file go`. JOB is its pid, and what it prints is in $SCRATCH/out.
+start() {
+    local pair=$1 script=$2
+    shift 2
+    rm -f up go
+    inside "$pair" ": >up; $script" "$@" >"$SCRATCH/out" 2>&1 3>&- &
+    JOB=$!
+    await_file up
+}
+
+# finish: lets it go on, waits for its end and sets output.
+finish() {
+    as "$OWNER" touch go
+    wait "$JOB" || true
+    JOB=
+    output=$(cat "$SCRATCH/out")
+    rm -f up go
+}
+
+# For the shell of a jail: `state` writes to the file `state` what git says of refs, HEAD and the index.
+STATE='
+state() {
+    {
+        git symbolic-ref -q HEAD || git rev-parse HEAD
+        git for-each-ref --format="%(objectname) %(refname)" refs/heads refs/tags
+        git ls-files -s
+        git status --porcelain -uno
+    } >state
+};'
+
+# arrived: what the jail wrote with `state` is what git says outside, and the repository is sound.
+arrived() {
+    local said=$output
+    must as "$OWNER" sh -ec "mv state inside; $STATE state"
+    run diff inside state
+    [ "$status" -eq 0 ] || {
+        echo "inside and outside differ: $output" >&2
+        echo "brig said: $said" >&2
+        return 1
+    }
+    rm -f inside state
+    must out fsck --no-dangling
+}
+
+# nothing_left: of a jail's refs and locks nothing is left in the repository.
+nothing_left() {
+    must out for-each-ref refs/brig
+    [ -z "$output" ] || {
+        echo "left: $output" >&2
+        return 1
+    }
+    [ -z "$(find "$(out rev-parse --absolute-git-dir)" -name '*.lock')" ]
+}
