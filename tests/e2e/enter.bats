@@ -130,13 +130,16 @@ landlock_abi() {
 
 @test "what is masked and protected in the run is so in what is entered" {
     local who
-    run_as_user sh -c 'git init -q . && echo secret >.env && echo plain >file'
+    run_as_user sh -c 'git init -q . && echo secret >.env && echo plain >file && mkdir .vscode'
     for who in $(everyone root); do
         [ "$who" != root ] || continue # the project is not root's
         start "$who" "mask-$who" -m casual --mask ./.env -- sh -c "$WAIT"
         must by "$who" enter "mask-$who" cat .env file
         [ "$output" = plain ]
-        must_fail by "$who" enter "mask-$who" sh -c 'echo x >.git/config'
+        must_fail by "$who" enter "mask-$who" sh -c 'echo x >.vscode/tasks.json'
+        # The git directory is the run's private one.
+        must by "$who" enter "mask-$who" sh -c 'echo x >.git/hooks/planted'
+        [ ! -e .git/hooks/planted ]
         must by "$who" enter "mask-$who" sh -c "echo x >made-$who"
         [ -e "made-$who" ]
         kill "$RUN"

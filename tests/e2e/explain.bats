@@ -60,9 +60,10 @@ conf() {
 }
 
 @test "explain shows the home, what is protected and what is hidden" {
+    as user mkdir .vscode
     must brig explain
     output_has "home is         the real one, copied on writing; changes are kept in $CONFIG/default.changes"
-    output_has "protect     $PROJECT/.git"
+    output_has "protect     $PROJECT/.vscode"
     output_has "mask        $CONFIG, if it exists  [brig's own]"
     output_lacks "hide        .netrc "
     as user sh -c "test -e $HOME_DIR/.netrc || echo key >$HOME_DIR/.netrc"

@@ -111,13 +111,15 @@ load masks
 @test "what is granted by a link is the real thing, and protected as such" {
     made mlink mproj
     jail bylink
-    run_as_user sh -c "mkdir -p $H/mproj; cd $H/mproj; git init -q . 2>/dev/null; ln -s mproj $H/mlink"
+    run_as_user sh -c "mkdir -p $H/mproj; cd $H/mproj; git init -q . 2>/dev/null; mkdir .vscode; ln -s mproj $H/mlink"
     [ -d "$H/mproj/.git/hooks" ]
     must run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo real >~/mlink/file; cat ~/mproj/file'
     output_has real
     [ "$(cat "$H/mproj/file")" = real ]
-    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mlink/.git/hooks/pre-commit'
-    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mproj/.git/hooks/pre-commit'
+    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mlink/.vscode/tasks.json'
+    must_fail run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mproj/.vscode/tasks.json'
+    run run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mlink/.git/hooks/pre-commit'
+    run run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" -- sh -c 'echo x >~/mproj/.git/hooks/pre-commit'
     [ ! -e "$H/mproj/.git/hooks/pre-commit" ]
     must run_as_user "$BRIG" -m casual -j bylink -D -d "$H/mlink" --no-protect -- sh -c 'echo x >~/mlink/.git/hooks/pre-commit'
     [ -e "$H/mproj/.git/hooks/pre-commit" ]

@@ -47,7 +47,8 @@ without() {
     must without pivot_root=EPERM -- sh -c "$LOOK" -
     local own=$output
     must without pidfd_open -- sh -c "$LOOK" -
-    diff <(echo "$own") <(echo "$output")
+    # The private git directory of each run has a name of its own.
+    diff <(sed 's/run-[0-9a-f]*/run/' <<<"$own") <(sed 's/run-[0-9a-f]*/run/' <<<"$output")
     output_has "null"
     output_lacks "/ can be written"
     output_lacks "/etc can be written"
@@ -70,10 +71,10 @@ without() {
 @test "what is granted at two places is at both, with what is hidden and protected there" {
     jail user ot
     local calls
-    run_as_user sh -c 'echo hidden >secret'
+    run_as_user sh -c 'echo hidden >secret; mkdir -p .vscode'
     for calls in pivot_root=EPERM pidfd_open; do
         must without "$calls" -d "$H/ot-here" -d "$H/ot-here:/mnt" --mask "$H/ot-here/secret" -- \
-            sh -c 'cat secret /mnt/secret && touch made /mnt/made-too && ! mkdir .git/hooks /mnt/.git/hooks 2>/dev/null'
+            sh -c 'cat secret /mnt/secret && touch made /mnt/made-too && ! mkdir .vscode/x 2>/dev/null && ! mkdir /mnt/.vscode/x 2>/dev/null'
         [ -z "$output" ]
         [ -e made ]
         [ -e made-too ]
