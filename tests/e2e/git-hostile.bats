@@ -31,8 +31,8 @@ hostile_project() {
 
 # use: everything that a user does with git in the project, also with a terminal, and from a shell prompt.
 use() {
-    as user sh -c '
-        export HOME="$1" TERM=dumb
+    as user timeout 120 sh -c '
+        export HOME="$1" TERM=dumb PAGER=cat
         touch a b
         git status; git log -1; git diff; git diff --cached; git st; git branch -a; git stash list
         script -qec "git log -1; git diff; git branch" /dev/null </dev/null
