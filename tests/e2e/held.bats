@@ -22,9 +22,9 @@ teardown() {
 FILES='.envrc .devcontainer.json .mcp.json .claude/settings.json .claude/settings.local.json opencode.json
     .aider.conf.yml .hg/hgrc .brig.conf'
 DIRECTORIES='.vscode .idea .zed .devcontainer .husky .claude/hooks .codex .cursor .gemini .qwen .opencode .windsurf .roo'
-# For a shell: a file of each name, and one in each directory, whose text is its name.
-MAKE="for f in $(echo $FILES); do mkdir -p \"\$(dirname \$f)\"; echo \$f >\$f; done
-    for d in $(echo $DIRECTORIES); do mkdir -p \$d; echo \$d >\$d/file; done;"
+# For a shell: a file of each name, and one in each directory, whose text is a comment with its name.
+MAKE="for f in $(echo $FILES); do mkdir -p \"\$(dirname \$f)\"; echo \"# \$f\" >\$f; done
+    for d in $(echo $DIRECTORIES); do mkdir -p \$d; echo \"# \$d\" >\$d/file; done;"
 
 # stored WHO: the directory in which WHO's jail keeps what was held back.
 stored() {
@@ -61,11 +61,11 @@ listing() {
             project "$who"
             before=$(listing)
             must inside "$who:$mode" "$MAKE"' cat .vscode/file .envrc .claude/settings.json; echo data >.claude/notes; echo plain >plain'
-            output_has $'.vscode\n.envrc\n.claude/settings.json'
+            output_has $'# .vscode\n# .envrc\n# .claude/settings.json'
             for name in $FILES $DIRECTORIES; do
                 output_has "held back: $name,"
                 [ ! -e "$name" ] || { echo "still there: $name" >&2; false; }
-                has_stored "$who" "$name"
+                has_stored "$who" "# $name"
             done
             # What is only beside them stays.
             [ "$(cat .claude/notes plain)" = $'data\nplain' ]
@@ -97,7 +97,7 @@ listing() {
             [ "$who:$mode" != root:casual ] || continue
             for name in $FILES; do
                 # All in one run: none may work.
-                must inside "$who:$mode" "set +e; n=$name; [ \"\$(cat \$n)\" = $name ] || echo UNREADABLE
+                must inside "$who:$mode" "set +e; n=$name; [ \"\$(cat \$n)\" = '# $name' ] || echo UNREADABLE
                     for a in 'echo x >\$n' 'rm \$n' 'mv \$n moved' 'echo x >new && mv -f new \$n' 'chmod 777 \$n' 'ln \$n link' 'touch -d 2000-01-01 \$n' 'ln -sf /etc/passwd \$n'; do
                         eval \"\$a\" 2>/dev/null && echo \"LOST: \$a\"; rm -f new
                     done; true"
@@ -106,7 +106,7 @@ listing() {
                 output_lacks "held back"
             done
             must inside "$who:$mode" "set +e; for n in $(echo $DIRECTORIES); do
-                [ \"\$(cat \$n/file)\" = \$n ] || echo UNREADABLE
+                [ \"\$(cat \$n/file)\" = \"# \$n\" ] || echo UNREADABLE
                 for a in 'echo x >\$n/new' 'echo x >\$n/file' 'rm -r \$n' 'mv \$n moved' 'mkdir x && mv -T x \$n' 'rm \$n/file'; do
                     eval \"\$a\" 2>/dev/null && echo \"LOST: \$a\"; [ ! -d x ] || rmdir x
                 done; done; mv .claude c 2>/dev/null && echo LOST; mv .hg h 2>/dev/null && echo LOST; true"
