@@ -230,50 +230,57 @@ evil() {
     PAIRS='user:casual user:sealed' plant "$LINKS"' evil evil; git add evil 2>/dev/null'
     plant "$LINKS"' evil evil; git add evil 2>/dev/null; git -c user.name=n -c user.email=e commit -q -m link'
     plant "$LINKS"' mkdir -p deep/er; evil deep/er/evil; git add deep 2>/dev/null; git -c user.name=n -c user.email=e commit -q -m link'
-    plant "$LINKS"' evil x; mkdir evil; mv x/.git evil/.git; git -C evil config core.worktree "$PWD/evil"; git add evil 2>/dev/null'
+    plant "$LINKS"' evil x; mkdir evil; mv x/.git evil/.git; git add evil 2>/dev/null'
     plant "$LINKS"' evil x; mkdir evil; echo "gitdir: ../x/.git" >evil/.git; git add evil 2>/dev/null'
+}
+
+@test "a nested repository whose settings name its working tree, added" {
+    plant "$LINKS"' evil evil; git -C evil config core.worktree "$PWD/evil"; git add evil 2>/dev/null'
 }
 
 @test "a submodule of the user's: its directory and its git directory" {
     PREPARE='git clone -q . ../inner; git -c protocol.file.allow=always submodule --quiet add "$PWD/../inner" sub; git commit -q -m sub'
     plant 'git -C sub config core.fsmonitor "$MARK"'
     plant 'git config -f .git/modules/sub/config core.fsmonitor "$MARK"'
-    plant "$LINKS"' rm -f sub/.git; evil x; mv x/.git sub/.git'
-    plant "$LINKS"' evil x; mv sub old; mv x sub'
-    plant "$LINKS"' evil x; rm -f sub/.git; echo "gitdir: ../x/.git" >sub/.git'
+    plant "$LINKS"' rm -f sub/.git; evil .x; mv .x/.git sub/.git'
+    plant "$LINKS"' evil .x; mv sub old; mv .x sub'
+    plant "$LINKS"' evil .x; rm -f sub/.git; echo "gitdir: ../.x/.git" >sub/.git'
     plant 'printf "#!/bin/sh\n$MARK\n" >.git/modules/sub/hooks/post-index-change; chmod +x .git/modules/sub/hooks/post-index-change; touch sub/a'
     # Not checked out: its directory is empty.
     PREPARE="$PREPARE; git submodule --quiet deinit -f sub"
-    plant "$LINKS"' evil x; mv x/.git sub/.git'
-    plant "$LINKS"' evil x; rmdir sub; mv x sub'
+    plant "$LINKS"' evil .x; mv .x/.git sub/.git'
+    plant "$LINKS"' evil .x; rmdir sub; mv .x sub'
     PREPARE=
 }
 
+# For a shell: runs that are longer than a second are searched. `await over` makes it one.
+LONG='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ]; };'
+
 @test "a repository in a new directory is made anew" {
-    # Runs that are longer than a second are searched. Its commits are kept.
-    long='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ]; };'
-    PREPARE=
-    plant "$AWAIT $LINKS $long"' evil new; await over'
+    # Its commits are kept.
+    plant "$AWAIT $LINKS $LONG"' evil new; await over'
     [ "$(out -C new log --format=%s)" = x ]
-    plant "$AWAIT $LINKS $long"' mkdir -p some/where; evil some/where/new; ln -s some/where/new new; await over'
-    plant "$AWAIT $LINKS $long"' evil x; mkdir new; echo "gitdir: ../x/.git" >new/.git; await over'
-    # Below a directory with files that git knows.
+    plant "$AWAIT $LINKS $LONG"' mkdir -p some/where; evil some/where/new; ln -s some/where/new new; await over'
+    plant "$AWAIT $LINKS $LONG"' evil x; mkdir new; echo "gitdir: ../x/.git" >new/.git; await over'
+}
+
+@test "a repository in a directory with files that git knows is made anew" {
     PREPARE='mkdir d; echo x >d/x; git add d; git commit -q -m d'
-    plant "$AWAIT $LINKS $long"' evil x; mv x/.git d/.git; rm -rf x; await over'
-    PREPARE=
-    # Also where git ignores it.
+    plant "$AWAIT $LINKS $LONG"' evil .x; mv .x/.git d/.git; await over'
+}
+
+@test "a repository in a directory that git ignores is made anew" {
     PREPARE='echo /ignored/ >.gitignore; git add .gitignore; git commit -q -m ignore'
-    plant "$AWAIT $LINKS $long"' evil ignored; await over'
-    PREPARE=
+    plant "$AWAIT $LINKS $LONG"' evil ignored; await over'
 }
 
 @test "metadata of worktrees" {
     plant 'git worktree add -q wt; git config core.fsmonitor "$MARK"'
-    plant 'git worktree add -q wt; cp -R .git evil; git --git-dir=evil config core.fsmonitor "$MARK"; echo "$PWD/evil" >.git/worktrees/wt/commondir'
+    plant 'git worktree add -q wt; cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; echo "$PWD/.evil" >.git/worktrees/wt/commondir'
     # A linked worktree of the user's, whose own files are private.
     PREPARE='git worktree add -q ../wt; ln -s ../wt wt'
     plant 'git config extensions.worktreeConfig true; printf "[core]\n\tfsmonitor = \"$MARK\"\n" >.git/worktrees/wt/config.worktree'
-    plant 'cp -R .git evil; git --git-dir=evil config core.fsmonitor "$MARK"; echo "$PWD/evil" >.git/worktrees/wt/commondir'
+    plant 'cp -R .git .evil; git --git-dir=.evil config core.fsmonitor "$MARK"; echo "$PWD/.evil" >.git/worktrees/wt/commondir'
     PREPARE=
 }
 
@@ -326,7 +333,7 @@ evil() {
     # The twin: outside the loop executes it.
     hostile_project
     executed() { [ -e "$RAN" ]; }
-    with_loop as user sh -ec "$AWAIT MARK='$MARK'; $TICKS"' git config core.fsmonitor "$MARK"; ticks'
+    with_loop as user sh -ec "$AWAIT; MARK='$MARK'; $TICKS"' git config core.fsmonitor "$MARK"; ticks'
     executed
 }
 
@@ -341,7 +348,7 @@ evil() {
 
 @test "two runs at once cannot plant for each other" {
     hostile_project
-    start user:sealed "MARK='$MARK'; $LINKS"' evil evil; await_file go; git add evil 2>/dev/null; git commit -q -m link'
+    start user:sealed "MARK='$MARK'; $LINKS"' evil .evil; await_file go; git add .evil 2>/dev/null; git commit -q -m link'
     must inside user:sealed 'echo c >c; git add c; git commit -q -m c; ls -A .git/hooks'
     not_executed
     finish

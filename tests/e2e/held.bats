@@ -113,7 +113,7 @@ listing() {
             output_lacks UNREADABLE
             output_lacks "held back"
         done
-        run diff <(echo "$before") <(listing)
+        run diff <(echo "$before") <(echo "$(listing)")
         [ "$status" -eq 0 ] || { echo "$who: $output" >&2; false; }
     done
 }
@@ -330,13 +330,13 @@ end_input() {
                 during=$(listing)
                 [ "$kind" != plain ] || during=$(grep -v '^\./\.git d' <<<"$during" || true)
                 [ "$kind" != plain ] || [ ! -e .git ] || [ -z "$(ls -A .git)" ]
-                [ "$kind" = plain ] || [ "$(out status --porcelain -uno)" = "" ]
+                [ "$kind" = plain ] || [ "$(out --no-optional-locks status --porcelain -uno)" = "" ]
                 end_input
                 wait "$JOB"
                 JOB=
                 run diff <(echo "$before") <(echo "$during")
                 [ "$status" -eq 0 ] || { echo "during $who $mode $kind: $output" >&2; false; }
-                run diff <(echo "$before") <(listing)
+                run diff <(echo "$before") <(echo "$(listing)")
                 [ "$status" -eq 0 ] || { echo "after $who $mode $kind: $output" >&2; false; }
             done
         done
@@ -357,7 +357,7 @@ end_input() {
             JOB=
             exec 8>&-
             must inside "$pair" true
-            run diff <(echo "$before") <(listing)
+            run diff <(echo "$before") <(echo "$(listing)")
             [ "$status" -eq 0 ] || { echo "$pair $kind: $output" >&2; false; }
         done
     done
