@@ -61,6 +61,14 @@ inside() {
     by "$who" -m "$mode" -j "$JAIL" "${GIT[@]}" "$@" -- sh -ec "$AWAIT $STATE $script"
 }
 
+# within SECONDS COMMAND…: the same of a brig that is ended when it takes longer: exit 124, or 137 if it does not end then.
+within() {
+    printf '#!/bin/sh\nexec timeout -k 5 %s "%s" "$@"\n' "$(($1 * ${BRIG_SLOW:-1}))" "$BRIG" >"$SCRATCH/within"
+    chmod 755 "$SCRATCH/within"
+    shift
+    BRIG=$SCRATCH/within "$@"
+}
+
 # start PAIR SCRIPT [OPTIONS…]: the same in the background, as soon as it has made the file `up`. It goes on
 # with `await_file go`. JOB is its pid, and what it prints is in $SCRATCH/out.
 start() {
