@@ -5,6 +5,7 @@
 
 # shellcheck disable=SC2016 # scripts for the jail
 # shellcheck disable=SC2030,SC2031 # each test has its own JOB
+# shellcheck disable=SC2153 # BRIG is lib's
 # shellcheck disable=SC2154 # status and output are set by `run`
 
 load lib
@@ -152,20 +153,19 @@ teardown() {
 }
 
 @test "an unborn repository, and one without a commit but with staged files" {
-    for pair in user:sealed; do
-        enter_project "${pair%:*}"
-        must inside "$pair" 'git init -q -b trunk; echo a >a; git add a'
-        [ "$(out symbolic-ref HEAD)" = refs/heads/trunk ]
-        [ "$(out ls-files)" = a ]
-        must inside "$pair" 'git commit -q -m first; state'
-        arrived
-        # One of the user's own.
-        enter_project "${pair%:*}"
-        out init -q -b main
-        must inside "$pair" 'echo a >a; git add a; git commit -q -m first; state'
-        output_has "1 commit on main"
-        arrived
-    done
+    local pair=user:sealed
+    enter_project "${pair%:*}"
+    must inside "$pair" 'git init -q -b trunk; echo a >a; git add a'
+    [ "$(out symbolic-ref HEAD)" = refs/heads/trunk ]
+    [ "$(out ls-files)" = a ]
+    must inside "$pair" 'git commit -q -m first; state'
+    arrived
+    # One of the user's own.
+    enter_project "${pair%:*}"
+    out init -q -b main
+    must inside "$pair" 'echo a >a; git add a; git commit -q -m first; state'
+    output_has "1 commit on main"
+    arrived
 }
 
 @test "where no repository is made, no .git is left" {
@@ -240,19 +240,18 @@ with_submodule() {
 }
 
 @test "in a submodule that is not checked out, and one that is added in the jail" {
-    for pair in user:sealed; do
-        with_submodule "${pair%:*}"
-        out submodule --quiet deinit -f libs/sub
-        must inside "$pair" 'git status --porcelain; git submodule status; echo c >c; git add c; git commit -q -m c; state'
-        arrived
-        project "${pair%:*}"
-        out clone -q . ../inner
-        must inside "$pair" "git -c protocol.file.allow=always submodule --quiet add '$SCRATCH/inner' new; git commit -q -m added" \
-            -r "$SCRATCH/inner"
-        [ "$(out log -1 --format=%s)" = added ]
-        must out status --porcelain
-        must out fsck
-    done
+    local pair=user:sealed
+    with_submodule "${pair%:*}"
+    out submodule --quiet deinit -f libs/sub
+    must inside "$pair" 'git status --porcelain; git submodule status; echo c >c; git add c; git commit -q -m c; state'
+    arrived
+    project "${pair%:*}"
+    out clone -q . ../inner
+    must inside "$pair" "git -c protocol.file.allow=always submodule --quiet add '$SCRATCH/inner' new; git commit -q -m added" \
+        -r "$SCRATCH/inner"
+    [ "$(out log -1 --format=%s)" = added ]
+    must out status --porcelain
+    must out fsck
 }
 
 @test "in a shallow clone" {
@@ -635,10 +634,10 @@ kill_brig() {
 @test "after SIGKILL the next run completes the transfer" {
     for pair in $(pairs); do
         project "${pair%:*}"
-        start "$pair" 'echo c >c; git add c; git commit -q -m killed; git switch -q -c later; echo d >d; git add d; state; : >done; await_file go' 
-        await_file done
+        start "$pair" 'echo c >c; git add c; git commit -q -m killed; git switch -q -c later; echo d >d; git add d; state; echo >ready; await_file go' 
+        await_file ready
         kill_brig
-        rm -f up done
+        rm -f up ready
         [ "$(out rev-parse --abbrev-ref HEAD)" = main ] # nothing has moved yet
         must inside "$pair" 'git log --format=%s; git status --porcelain -uno'
         output_has killed
@@ -650,8 +649,8 @@ kill_brig() {
 
 @test "after SIGKILL a run in another project of the same jail completes the transfer" {
     project user
-    start user:sealed 'echo c >c; git add c; git commit -q -m killed; : >done; await_file go'
-    await_file done
+    start user:sealed 'echo c >c; git add c; git commit -q -m killed; echo >ready; await_file go'
+    await_file ready
     kill_brig
     first=$PROJECT
     enter_project user
@@ -662,8 +661,8 @@ kill_brig() {
 @test "after SIGKILL of a run that made a repository, it is there after the next" {
     for pair in user:casual user:sealed; do
         enter_project user
-        start "$pair" 'git init -q -b main; echo a >a; git add a; git commit -q -m killed; : >done; await_file go'
-        await_file done
+        start "$pair" 'git init -q -b main; echo a >a; git add a; git commit -q -m killed; echo >ready; await_file go'
+        await_file ready
         kill_brig
         must inside "$pair" 'git log --format=%s'
         output_has killed
@@ -680,16 +679,16 @@ kill_brig() {
 @test "killed at any point of the transfer, the next run completes it" {
     project user
     for step in $(seq 12); do
-        inside user:sealed "echo $step >c; git add c; git commit -q -m 'step $step'; git switch -q -C at$step; echo $step >d; git add d; state; : >done" \
+        inside user:sealed "echo $step >c; git add c; git commit -q -m 'step $step'; git switch -q -C at$step; echo $step >d; git add d; state; echo >ready" \
             >"$SCRATCH/out" 2>&1 3>&- &
         JOB=$!
-        await_file done
+        await_file ready
         # So many hundredths of a second later than that it is somewhere in the transfer, or has ended.
         timeout "0.$(printf %02d $((step * 3)))" tail -f --pid="$JOB" /dev/null || true
         brig=$(find_brig "$JOB") && kill -9 "$brig" || true
         wait "$JOB" || true
         JOB=
-        rm -f done
+        rm -f ready
         mv state expected
         must inside user:sealed true
         mv expected state
@@ -724,8 +723,8 @@ kill_brig() {
 
 @test "brig sync completes the transfer of a killed run" {
     project user
-    start user:casual 'echo c >c; git add c; git commit -q -m killed; : >done; await_file go'
-    await_file done
+    start user:casual 'echo c >c; git add c; git commit -q -m killed; echo >ready; await_file go'
+    await_file ready
     kill_brig
     must by user sync
     [ "$(out log -1 --format=%s main)" = killed ]

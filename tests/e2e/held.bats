@@ -19,12 +19,12 @@ teardown() {
 }
 
 # The names of src/guard/names.c, and the files that stand for those that are directories.
-FILES='.envrc .devcontainer.json .mcp.json .claude/settings.json .claude/settings.local.json opencode.json
-    .aider.conf.yml .hg/hgrc .brig.conf'
+FILES='.envrc .devcontainer.json .mcp.json .claude/settings.json .claude/settings.local.json opencode.json '
+FILES+='.aider.conf.yml .hg/hgrc .brig.conf'
 DIRECTORIES='.vscode .idea .zed .devcontainer .husky .claude/hooks .codex .cursor .gemini .qwen .opencode .windsurf .roo'
 # For a shell: a file of each name, and one in each directory, whose text is a comment with its name.
-MAKE="for f in $(echo $FILES); do mkdir -p \"\$(dirname \$f)\"; echo \"# \$f\" >\$f; done
-    for d in $(echo $DIRECTORIES); do mkdir -p \$d; echo \"# \$d\" >\$d/file; done;"
+MAKE="for f in $FILES; do mkdir -p \"\$(dirname \$f)\"; echo \"# \$f\" >\$f; done
+    for d in $DIRECTORIES; do mkdir -p \$d; echo \"# \$d\" >\$d/file; done;"
 
 # stored WHO: the directory in which WHO's jail keeps what was held back.
 stored() {
@@ -71,6 +71,7 @@ listing() {
             as "$OWNER" rm -rf .claude plain
             as "$OWNER" rmdir .hg 2>/dev/null || true
             [ "$(listing)" = "$before" ]
+            # shellcheck disable=SC2086 # words
             by "$who" discard $FILES $DIRECTORIES
         done
     done
@@ -104,7 +105,7 @@ listing() {
                 output_lacks UNREADABLE
                 output_lacks "held back"
             done
-            must inside "$who:$mode" "set +e; for n in $(echo $DIRECTORIES); do
+            must inside "$who:$mode" "set +e; for n in $DIRECTORIES; do
                 [ \"\$(cat \$n/file)\" = \"# \$n\" ] || echo UNREADABLE
                 for a in 'echo x >\$n/new' 'echo x >\$n/file' 'rm -r \$n' 'mv \$n moved' 'mkdir x && mv -T x \$n' 'rm \$n/file'; do
                     eval \"\$a\" 2>/dev/null && echo \"LOST: \$a\"; [ ! -d x ] || rmdir x; rm -rf moved
@@ -113,7 +114,8 @@ listing() {
             output_lacks UNREADABLE
             output_lacks "held back"
         done
-        run diff <(echo "$before") <(echo "$(listing)")
+        now=$(listing)
+        run diff <(echo "$before") <(echo "$now")
         [ "$status" -eq 0 ] || { echo "$who: $output" >&2; false; }
     done
 }
@@ -255,12 +257,12 @@ listing() {
     for pair in $(pairs); do
         project "${pair%:*}"
         as "$OWNER" sh -c 'mkdir .idea; echo mine >.idea/mine'
-        start "$pair" 'echo theirs >.envrc; mkdir .vscode; echo theirs >.vscode/t; : >done; await_file go'
-        await_file done
+        start "$pair" 'echo theirs >.envrc; mkdir .vscode; echo theirs >.vscode/t; echo >ready; await_file go'
+        await_file ready
         kill -9 "$(find_brig "$JOB")"
         wait "$JOB" || true
         JOB=
-        rm -f up done
+        rm -f up ready
         [ -e .envrc ]
         must inside "$pair" 'test ! -e .envrc; test ! -e .vscode; cat .idea/mine'
         output_has "held back: .envrc"
@@ -273,8 +275,8 @@ listing() {
 
 @test "what the user makes during a run is not held back from two runs at once" {
     project user
-    start user:sealed 'echo theirs >.envrc; : >done; await_file go; test ! -e .envrc'
-    await_file done
+    start user:sealed 'echo theirs >.envrc; echo >ready; await_file go; test ! -e .envrc'
+    await_file ready
     # A second run begins while the file of the first is there: it must not take it for the user's.
     must inside user:sealed true
     finish
@@ -336,7 +338,8 @@ end_input() {
                 JOB=
                 run diff <(echo "$before") <(echo "$during")
                 [ "$status" -eq 0 ] || { echo "during $who $mode $kind: $output" >&2; false; }
-                run diff <(echo "$before") <(echo "$(listing)")
+                now=$(listing)
+                run diff <(echo "$before") <(echo "$now")
                 [ "$status" -eq 0 ] || { echo "after $who $mode $kind: $output" >&2; false; }
             done
         done
@@ -357,7 +360,8 @@ end_input() {
             JOB=
             exec 8>&-
             must inside "$pair" true
-            run diff <(echo "$before") <(echo "$(listing)")
+            now=$(listing)
+            run diff <(echo "$before") <(echo "$now")
             [ "$status" -eq 0 ] || { echo "$pair $kind: $output" >&2; false; }
         done
     done
