@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/settings.h"
+#include "guard/names.h"
 #include "policy/policy.h"
 
 #define HOPS_MAX 40 /* as the kernel follows */
@@ -65,7 +66,9 @@ static int protect_path(const struct settings *settings, const char *path, bool 
         size_t length = strlen(grant->source);
         char dest[PATH_LENGTH_MAX + 1];
         if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own ||
-            !path_is_beneath(grant->source, path) || path[length] != '/')
+            !path_is_beneath(grant->source, path) || path[length] != '/' ||
+            names_is_excepted((const char *const *)settings->unprotect, settings->unprotect_count,
+                              grant->source, path + length + 1))
             continue;
         if (missing)
             return brig_fail(

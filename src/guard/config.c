@@ -131,9 +131,11 @@ static bool is_of_outside(const char *key)
     return strcasecmp(key, "core.worktree") == 0 || strcasecmp(key, "core.fsmonitor") == 0;
 }
 
-static bool is_secret(const char *key, struct str *scratch)
+static bool is_secret(const char *key, const char *value, struct str *scratch)
 {
     const char *variable = variable_of(key);
+    if (strcasecmp(variable, "proxy") == 0 && value && strchr(value, '@'))
+        return true;
     if (begins(key, "http.") && strcasecmp(variable, "extraheader") == 0)
         return true;
     if (begins(key, "remote.") && strcasecmp(variable, "pushurl") == 0)
@@ -147,8 +149,12 @@ static int change(const struct git *git, int folder, const char *key, const char
 {
     const char *const unset[] = {"config", "--file", CONFIG_COPY, "--unset-all", key, NULL};
     const char *const set[] = {"config", "--file", CONFIG_COPY, "--replace-all", key, value, NULL};
-    int status = git_run(
-        git, &(struct git_call){.words = value ? set : unset, .dir = folder, .passed = -1}, err);
+    int status = git_run(git,
+                         &(struct git_call){
+                             .words = value ? set : unset,
+                             .dir = folder,
+                         },
+                         err);
     /* 5: the key is not there any more, as it was listed twice. */
     return status < 0 || status == 0 || status == 5
                ? (status < 0 ? status : 0)
@@ -162,13 +168,12 @@ static int sanitise_one(const struct git *git, int folder, const char *key, cons
     autostr struct str url = {0};
     if (is_of_outside(key))
         return change(git, folder, key, NULL, err);
-    if (is_secret(key, &url)) {
+    if (is_secret(key, value, &url)) {
         str_appendf(notes, "%s is not visible in the jail, because it may contain a credential\n",
-                    str_shown(key).text);
+                    begins(key, "url.") ? "a setting url.*.insteadOf" : str_shown(key).text);
         return change(git, folder, key, NULL, err);
     }
-    if (!begins(key, "remote.") || strcasecmp(variable_of(key), "url") != 0 || !value ||
-        config_strip_url(value, &url) == 0)
+    if (!value || config_strip_url(value, &url) == 0)
         return 0;
     str_appendf(notes,
                 "the credential in %s is not visible in the jail; to use it there, see --inject\n",
@@ -200,8 +205,7 @@ int config_sanitise(const struct git *git, int dir, const char *name, int folder
                          (int)(CONFIG_MAX >> 20));
     int status = copying_file(dir, name, folder, CONFIG_COPY, err);
     if (status > 0)
-        status = git_run(
-            git, &(struct git_call){.words = list, .dir = folder, .passed = -1, .out = &text}, err);
+        status = git_run(git, &(struct git_call){.words = list, .dir = folder, .out = &text}, err);
     if (status > 0)
         status = brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the repository's config");
     /* "key\nvalue\0", or "key\0" for a value that is merely present. */
@@ -285,8 +289,7 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
     int status = git_run_sealed(git, sealed, script, &inside, err);
     if (status != 0) /* a config that git cannot read has nothing to take over */
         return status < 0 ? status : 0;
-    status = git_run(
-        git, &(struct git_call){.words = list, .dir = base, .passed = -1, .out = &before}, err);
+    status = git_run(git, &(struct git_call){.words = list, .dir = base, .out = &before}, err);
     if (status < 0)
         return status;
     status = 0;

@@ -17,7 +17,7 @@
 
 #define COPYING_DEPTH_MAX 64
 #define COPYING_FILES_MAX 1000000
-#define COPYING_CHUNK ((size_t)1 << 30)
+#define COPYING_BYTES_MAX ((off_t)1 << 30)
 
 bool copying_ends_with(const char *text, const char *end)
 {
@@ -25,24 +25,44 @@ bool copying_ends_with(const char *text, const char *end)
     return length >= wanted && strcmp(text + length - wanted, end) == 0;
 }
 
-/* All bytes of one file: cloned, copied by the kernel, or through a pipe of the kernel. */
-static int copy_bytes(int from, int to, off_t size)
+/* A part of a file: copied by the kernel, or through a pipe of the kernel. */
+static int copy_range(int from, int to, off_t at, off_t end)
 {
-    if (size == 0 || ioctl(to, FICLONE, from) == 0)
-        return 0;
-    off_t left = size;
-    while (left > 0) {
-        ssize_t done = copy_file_range(from, NULL, to, NULL, COPYING_CHUNK, 0);
+    if (lseek(to, at, SEEK_SET) < 0)
+        return -errno;
+    while (at < end) {
+        ssize_t done = copy_file_range(from, &at, to, NULL, (size_t)(end - at), 0);
         if (done < 0 &&
             (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
-            done = sendfile(to, from, NULL, COPYING_CHUNK);
+            done = sendfile(to, from, &at, (size_t)(end - at));
         if (done < 0 && errno == EINTR)
             continue;
         if (done < 0)
             return -errno;
         if (done == 0) /* it became shorter meanwhile */
             return 0;
-        left -= done;
+    }
+    return 0;
+}
+
+/* All of one file: cloned, or part by part, without its holes. */
+static int copy_bytes(int from, int to, off_t size)
+{
+    if (size == 0 || ioctl(to, FICLONE, from) == 0)
+        return 0;
+    if (ftruncate(to, size) < 0)
+        return -errno;
+    for (off_t at = 0; at < size;) {
+        off_t begin = lseek(from, at, SEEK_DATA);
+        if (begin < 0 && errno == ENXIO) /* the rest is a hole */
+            return 0;
+        off_t end = begin < 0 ? -1 : lseek(from, begin, SEEK_HOLE);
+        if (end < 0)
+            return -errno;
+        int failed = copy_range(from, to, begin, end < size ? end : size);
+        if (failed < 0)
+            return failed;
+        at = end;
     }
     return 0;
 }
@@ -57,6 +77,8 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
                    : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(name).text);
     if (fstat(source, &info) < 0 || !S_ISREG(info.st_mode))
         return 0;
+    if (info.st_size > COPYING_BYTES_MAX)
+        return brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", str_shown(name).text);
     autoclose int target =
         openat(to, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                (info.st_mode & 0755) | 0600);

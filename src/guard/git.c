@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@
 #include "policy/policy.h"
 
 #define GIT_CALL_MS (10 * 60 * 1000)
-#define GIT_SEALED_MS (10 * 60 * 1000)
+#define GIT_SEALED_MS (5 * 60 * 1000)
 #define GIT_MEMORY ((rlim_t)8 << 30)
 #define GIT_SEALED_MEMORY ((uint64_t)4 << 30)
 #define GIT_ENV_MAX 32
@@ -164,8 +163,8 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     bool ready = fchdir(call->dir) == 0;
     for (int i = 0; i < 3; i++)
         ready = ready && dup2(fds[i], i) >= 0;
-    if (call->passed >= 0)
-        ready = ready && fcntl(call->passed, F_SETFD, 0) == 0;
+    for (int i = 0; call->passed && i < 2; i++)
+        ready = ready && fcntl(call->passed[i], F_SETFD, 0) == 0;
     if (ready && become(&git->user))
         (void)execve(git->program, argv, env);
     _exit(127);
@@ -356,30 +355,33 @@ int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const
     return status < 0 ? status : exit_code;
 }
 
-int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int *ret_socket,
+int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int ret_pipes[2],
                      struct brig_job **ret_job, struct brig_error *err)
 {
     struct brig_policy *policy = make_sealed_policy(git, sealed, err);
     if (!policy)
         return err ? err->code : BRIG_E_SETUP;
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) {
-        brig_policy_free(policy);
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket for git");
-    }
+    /* Two pipes, not a socket: git's end of a pipe breaks when upload-pack is gone. */
+    int in[2] = {-1, -1}, out[2] = {-1, -1};
+    int status = pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0
+                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for git")
+                     : 0;
     const char *const argv[] = {"git", "upload-pack", GIT_SEALED_DIR, NULL};
     const struct brig_command command = {
         .argv = argv,
-        .stdio = {{.kind = BRIG_STDIO_FD, .fd = ends[1]},
-                  {.kind = BRIG_STDIO_FD, .fd = ends[1]},
+        .stdio = {{.kind = BRIG_STDIO_FD, .fd = in[0]},
+                  {.kind = BRIG_STDIO_FD, .fd = out[1]},
                   {.kind = BRIG_STDIO_NULL}},
     };
-    int status = brig_start(policy, &command, ret_job, err);
+    if (status == 0)
+        status = brig_start(policy, &command, ret_job, err);
     brig_policy_free(policy);
-    (void)close(ends[1]);
-    if (status < 0)
-        (void)close(ends[0]);
-    else
-        *ret_socket = ends[0];
+    ret_pipes[0] = take_fd(&out[0]);
+    ret_pipes[1] = take_fd(&in[1]);
+    const int rest[] = {in[0], out[1], status < 0 ? ret_pipes[0] : -1,
+                        status < 0 ? ret_pipes[1] : -1};
+    for (size_t i = 0; i < ARRAY_LENGTH(rest); i++)
+        if (rest[i] >= 0)
+            (void)close(rest[i]);
     return status;
 }

@@ -43,7 +43,7 @@ struct git_call {
     const char *input;        /* for standard input, or NULL */
     size_t input_length;
     unsigned limit_ms; /* how long it may take; 0: ten minutes */
-    int passed;        /* an fd that git inherits under the same number, or -1 */
+    const int *passed; /* two fds that git inherits under the same numbers, or NULL */
     struct str *out;   /* standard output, or NULL */
     struct str *says;  /* standard error, or NULL */
 };
@@ -65,7 +65,7 @@ struct git_sealed {
 int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
                    struct str *out, struct brig_error *err);
 
-/* Starts `git upload-pack` in such a jail, with one end of a socket as its standard input and output.
- * *ret_job is to be waited for and freed. */
-int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int *ret_socket,
+/* Starts `git upload-pack` in such a jail. `ret_pipes` are for the caller: one to read its output from, one
+ * to write its input to. *ret_job is to be waited for and freed. */
+int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int ret_pipes[2],
                      struct brig_job **ret_job, struct brig_error *err);

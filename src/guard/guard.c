@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,10 +37,16 @@
 #define MAKE_TRIES 16
 #define ROOTS_MAX 256
 #define NESTED_AFTER_S 1 /* shorter runs are not searched for new repositories */
-#define TREES_MAX 256    /* working trees of one run: projects and their submodules */
+#define NESTED_EACH                                                                                \
+    1000 /* directories that are searched before every run; more only if it was never done */
+#define NESTED_MAX 32 /* repositories below a granted directory that get a private directory each */
+#define FETCH_END_MS 15000
+#define TREES_MAX 256 /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
+#define KEPT_PREFIX "kept-" /* a run whose transfer has failed twice */
+#define MADE "made"         /* in the directory of a tree: `.git` is to be removed */
+#define KNOWN "known-"
 #define ROOTS_FILE "roots"
-#define ROOTS_BYTES_MAX (1 << 20)
 #define REPORT_MAX 65536
 #define ORIGIN "protected"
 #define ORIGIN_GIT "private git directory"
@@ -46,8 +54,9 @@
 /* One working tree. */
 struct tree {
     int top;
-    char *dest; /* in the jail */
-    int made;   /* `.git`, an empty directory that brig made, with a shared lock; or -1 */
+    char *dest;   /* in the jail */
+    int made;     /* `.git`, an empty directory, with a shared lock; or -1 */
+    bool removes; /* brig made it */
     bool has_private;
     struct private_git private_git;
     int link; /* the file that is mounted on `.git`, or -1 */
@@ -65,6 +74,7 @@ struct guard {
     int empty[TREES_MAX]; /* directories that cover submodules without a repository */
     size_t empty_count;
     struct held_root roots[ROOTS_MAX];
+    struct str known[ROOTS_MAX]; /* of each, the directories that have a `.git`: see nested.h */
     size_t root_count;
     struct held_rules rules;
     int held;
@@ -105,6 +115,50 @@ static int protect(struct adding *a, const char *source, const char *dest, const
     return brig_policy_grant(a->policy, BRIG_PROTECT, from, to, BRIG_GRANT_OPTIONAL, err);
 }
 
+/* The same where a symbolic link leads to, if the jail could write there. */
+static int protect_everywhere(struct adding *a, const char *source, const char *dest,
+                              const char *path, struct brig_error *err)
+{
+    char whole[PATH_LENGTH_MAX + 1];
+    int status = protect(a, source, dest, path, err);
+    if (status < 0 || !str_fill(whole, sizeof whole, source, "/", path))
+        return status;
+    autofree char *real = realpath(whole, NULL);
+    if (!real || strcmp(real, whole) == 0)
+        return 0;
+    size_t count = a->policy->grant_count;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const struct policy_grant *grant = &a->policy->grants[i];
+        if (grant->access != BRIG_READ_WRITE || grant->own || !grant->source ||
+            !path_is_beneath(grant->source, real) || strcmp(grant->source, real) == 0)
+            continue;
+        autofree char *from = strdup(grant->source);
+        autofree char *to = strdup(grant->dest); /* the array moves when rules are added */
+        status = from && to
+                     ? protect(a, from, to, real + strlen(from) + (strcmp(from, "/") != 0), err)
+                     : brig_fail_nomem(err);
+    }
+    return status;
+}
+
+/* A bare repository that was granted: git can fetch from it and push to it, and what git outside would execute is
+ * read-only. */
+static int protect_bare(struct adding *a, int top, const char *source, const char *dest,
+                        struct brig_error *err)
+{
+    static const char *const parts[] = {"HEAD", "objects", "refs"};
+    static const char *const files[] = {"config", "hooks", "commondir", "info"};
+    struct stat info;
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (fstatat(top, parts[i], &info, AT_SYMLINK_NOFOLLOW) < 0)
+            return 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(files) && status == 0; i++)
+        if (fstatat(top, files[i], &info, AT_SYMLINK_NOFOLLOW) == 0)
+            status = protect_everywhere(a, source, dest, files[i], err);
+    return status;
+}
+
 /* Existing files that execute something are read-only. */
 static int protect_names(struct adding *a, int top, const char *source, const char *dest,
                          struct brig_error *err)
@@ -115,9 +169,9 @@ static int protect_names(struct adding *a, int top, const char *source, const ch
         struct stat info;
         if (fstatat(top, path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
             !names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, path))
-            status = protect(a, source, dest, path, err);
+            status = protect_everywhere(a, source, dest, path, err);
     }
-    return status;
+    return status < 0 ? status : protect_bare(a, top, source, dest, err);
 }
 
 /* ---- storage ---- */
@@ -159,6 +213,38 @@ static int open_folder(int run, unsigned number, bool make, int *ret_fd, struct 
     return *ret_fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno,
                                    "cannot open a directory in the jail's storage")
                        : 0;
+}
+
+/* Texts that are each ended by a NUL, in a file of the storage. */
+static int write_list(int dir, const char *name, const struct str *list, struct brig_error *err)
+{
+    autoclose int fd =
+        openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int failed = list->failed ? -ENOMEM : fd < 0 ? -errno : write_all(fd, list->data, list->length);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
+                      : 0;
+}
+
+/* False if there is no such file. */
+static bool read_list(int dir, const char *name, struct str *ret_list)
+{
+    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 || info.st_size > (off_t)STR_LENGTH_MAX / 2)
+        return false;
+    str_done(ret_list);
+    *ret_list = (struct str){0};
+    char *to = info.st_size > 0 ? str_extend(ret_list, (size_t)info.st_size) : NULL;
+    return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size &&
+                                 to[info.st_size - 1] == '\0');
+}
+
+/* The file in the cache with the repositories below a directory. */
+static void name_nested(int top, char ret_name[64])
+{
+    struct stat info = {0};
+    (void)fstat(top, &info);
+    (void)snprintf(ret_name, 64, "nested-%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
 }
 
 /* ---- a working tree ---- */
@@ -218,15 +304,17 @@ static int stop_go_from_asking_git(struct adding *a, struct brig_error *err)
                         : brig_policy_setenv(a->policy, name, flags.data, err);
 }
 
-/* Makes an empty `.git` and takes a shared lock on it, by which other runs know that it is in use; an fd or -1.
- * Another run may remove it between both. */
-static int make_empty(int top)
+/* Makes an empty `.git` and takes a shared lock on it, by which other runs know that it is in use and that the
+ * user did not make it; an fd or -1. Another run may remove it between both. */
+static int make_empty(int top, bool *ret_made)
 {
     for (int i = 0; i < MAKE_TRIES; i++) {
         struct stat named, opened;
-        if (mkdirat(top, ".git", 0755) < 0 && errno != EEXIST)
+        bool made = mkdirat(top, ".git", 0755) == 0;
+        if (!made && errno != EEXIST)
             return -1;
         autoclose int fd = openat(top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        *ret_made = made || (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0);
         if (fd >= 0 && flock(fd, LOCK_SH) == 0 && fstat(fd, &opened) == 0 &&
             fstatat(top, ".git", &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == opened.st_ino)
             return take_fd(&fd);
@@ -246,9 +334,11 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
     if (status < 0)
         return status;
     if (repo->kind == REPO_NONE) {
-        tree->made = make_empty(tree->top);
+        tree->made = make_empty(tree->top, &tree->removes);
         if (tree->made < 0)
             return 0; /* it cannot be made in the jail either */
+        if (tree->removes && mkdirat(folder, MADE, 0700) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
         a->made_git = true;
         status = stop_go_from_asking_git(a, err);
         if (status < 0)
@@ -396,8 +486,16 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
     struct guard *guard = a->guard;
     autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct repo repo = REPO_INIT;
+    if (top < 0 && errno == EACCES)
+        return brig_fail(err, BRIG_E_INVALID, EACCES,
+                         "'%s' cannot be read, so that what executes something in it cannot be "
+                         "protected. Change its mode, or use --no-protect",
+                         str_shown(source).text);
     if (top < 0)
         return 0; /* a file, or nothing yet */
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (str_equal(guard->trees[i].dest, dest))
+            return 0; /* as a submodule or worktree that was found before */
     int status = repo_find(top, a->owner, &repo, err);
     if (status < 0)
         return status;
@@ -409,7 +507,7 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
     if (repo.kind == REPO_FOREIGN) {
         str_appendf(a->notes, "git does not work in '%s': .git is or names a repository %s\n",
                     str_shown(source).text, repo.why);
-        status = excepted ? 0 : protect(a, source, dest, ".git", err);
+        status = excepted ? 0 : protect_everywhere(a, source, dest, ".git", err);
     } else if (excepted || (repo.kind == REPO_NONE && !(may_make && own))) {
         status = 0;
     } else if (a->options->dry && guard->git.program) {
@@ -490,6 +588,70 @@ static int add_repository_above(struct adding *a, const char *source, const char
     return status < 0 ? status : add_tree(a, path, path, false, err);
 }
 
+static bool has_tree_at(const struct guard *guard, const char *dest)
+{
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (str_equal(guard->trees[i].dest, dest))
+            return true;
+    return false;
+}
+
+/* Whether a directory is granted by itself. */
+static bool is_granted(const struct brig_policy *policy, const char *path)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
+            str_equal(policy->grants[i].source, path))
+            return true;
+    return false;
+}
+
+/* ---- repositories below a granted directory ---- */
+
+/* Searches it: all of it if it is small or was never searched, else what the last search found is used. */
+static int find_nested(struct guard *guard, int top, struct str *ret_dirs, struct brig_error *err)
+{
+    char name[64];
+    name_nested(top, name);
+    int status = nested_find(top, NESTED_EACH, ret_dirs, err);
+    if (status <= 0)
+        return status;
+    if (guard->cache >= 0 && read_list(guard->cache, name, ret_dirs))
+        return 0;
+    str_done(ret_dirs);
+    *ret_dirs = (struct str){0};
+    status = nested_find(top, NESTED_DIRS_MAX, ret_dirs, err);
+    return status < 0         ? status
+           : guard->cache < 0 ? 0
+                              : write_list(guard->cache, name, ret_dirs, err);
+}
+
+/* Each gets a private git directory, or a read-only one if there are many. */
+static int add_nested(struct adding *a, const char *source, const char *dest,
+                      struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    if (a->options->dry || guard->root_count == 0 ||
+        strcmp(guard->roots[guard->root_count - 1].path, source) != 0 ||
+        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git"))
+        return 0;
+    struct str *known = &guard->known[guard->root_count - 1];
+    int status = find_nested(guard, guard->roots[guard->root_count - 1].top, known, err);
+    size_t count = 0;
+    for (const char *at = known->data; status == 0 && at && at < known->data + known->length;
+         at += strlen(at) + 1) {
+        char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
+        if (!str_fill(from, sizeof from, source, "/", at) ||
+            !str_fill(to, sizeof to, dest, "/", at) || has_tree_at(guard, to) ||
+            is_granted(a->policy, from))
+            continue;
+        status = ++count <= NESTED_MAX && guard->tree_count < TREES_MAX
+                     ? add_tree(a, from, to, false, err)
+                     : protect_everywhere(a, from, to, ".git", err);
+    }
+    return status;
+}
+
 /* Remembers what is in a granted directory, once `.git` is there if it is to be. */
 static int add_root(struct adding *a, const char *source, struct brig_error *err)
 {
@@ -503,6 +665,8 @@ static int add_root(struct adding *a, const char *source, struct brig_error *err
 }
 
 /* ---- a process with the owner's ids ---- */
+
+static bool has_git_changes(const struct guard *guard);
 
 static bool become(const struct git_user *user)
 {
@@ -520,21 +684,11 @@ static bool was_long(const struct guard *guard)
     return now.tv_sec - guard->began.tv_sec > NESTED_AFTER_S;
 }
 
-static int treat_nested(struct guard *guard, const struct private_git *p, struct str *notes,
-                        struct brig_error *err)
-{
-    int status = nested_treat(&guard->git, p, guard->jail, guard->began, p->folder, notes, err);
-    return status < 0 ? status : 1;
-}
-
-/* New repositories below the top come first: a branch with a gitlink must not arrive before them. */
 static int transfer_tree(struct guard *guard, struct private_git *p, struct str *notes,
                          struct brig_error *err)
 {
     struct transfer_report report = {0};
     int status = p->kind == REPO_NONE ? private_recreate(&guard->git, p, err) : 1;
-    if (status > 0 && (was_long(guard) || private_has_changed(p)))
-        status = treat_nested(guard, p, notes, err);
     if (status > 0)
         status = transfer_finish(&guard->git, p, guard->jail, &report, err);
     if (status >= 0)
@@ -550,24 +704,75 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
     return status;
 }
 
+/* Whether another granted directory, which is searched, contains this one. */
+static bool is_inside_another(const struct guard *guard, size_t index)
+{
+    for (size_t i = 0; i < guard->root_count; i++)
+        if (i != index && path_is_beneath(guard->roots[i].path, guard->roots[index].path) &&
+            (i < index || strcmp(guard->roots[i].path, guard->roots[index].path) != 0))
+            return true;
+    return false;
+}
+
+static void note_failure(struct str *notes, const struct brig_error *err, bool *failed)
+{
+    str_appendf(notes, "git: %s. It is tried again by the next run, or by brig sync\n",
+                err->message);
+    *failed = true;
+}
+
+/* New repositories come first: a branch with a gitlink must not arrive before them. Then submodules, which come after
+ * the tree they are in. */
+static bool transfer_all(struct guard *guard, struct str *notes)
+{
+    const struct private_git *outers[TREES_MAX];
+    struct str files[ROOTS_MAX] = {0};
+    struct nested all[ROOTS_MAX];
+    size_t outer_count = 0;
+    bool failed = false;
+    bool searches =
+        guard->run >= 0 && guard->git.program && (was_long(guard) || has_git_changes(guard));
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private)
+            outers[outer_count++] = &guard->trees[i].private_git;
+    for (size_t i = 0; i < guard->root_count; i++) {
+        struct brig_error err = {0};
+        all[i] = (struct nested){
+            &guard->git,      guard->jail,  guard->roots[i].top, guard->roots[i].path,
+            &guard->known[i], guard->began, guard->run,          outers,
+            outer_count,      notes};
+        autostr struct str dirs = {0};
+        char name[64];
+        if (!searches || is_inside_another(guard, i))
+            continue;
+        if (nested_treat(&all[i], &files[i], &dirs, &err) < 0)
+            note_failure(notes, &err, &failed);
+        name_nested(guard->roots[i].top, name);
+        if (guard->cache >= 0)
+            (void)write_list(guard->cache, name, &dirs, NULL);
+    }
+    for (size_t i = guard->tree_count; i-- > 0 && !failed;) {
+        struct brig_error err = {0};
+        if (guard->trees[i].has_private &&
+            transfer_tree(guard, &guard->trees[i].private_git, notes, &err) < 0)
+            note_failure(notes, &err, &failed);
+    }
+    for (size_t i = 0; i < guard->root_count; i++) {
+        struct brig_error err = {0};
+        if (nested_check(&all[i], &files[i], geteuid(), &err) < 0)
+            note_failure(notes, &err, &failed);
+        str_done(&files[i]);
+    }
+    return failed;
+}
+
 /* Runs in a child process: all working trees of a run. Lines go to a memfd. */
 static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
 {
     autostr struct str notes = {0};
-    bool failed = false;
     if (!become(&guard->git.user))
         _exit(1);
-    /* Submodules, which come after the tree they are in, first. */
-    for (size_t i = guard->tree_count; i-- > 0 && !failed;) {
-        struct brig_error err = {0};
-        if (!guard->trees[i].has_private)
-            continue;
-        if (transfer_tree(guard, &guard->trees[i].private_git, &notes, &err) < 0) {
-            str_appendf(&notes, "git: %s. It is tried again by the next run, or by brig sync\n",
-                        err.message);
-            failed = true;
-        }
-    }
+    bool failed = transfer_all(guard, &notes);
     for (size_t i = 0; i < guard->root_count; i++) { /* whatever became of git */
         struct brig_error err = {0};
         if (held_take(&guard->roots[i], guard->held, &guard->rules, &notes, &err) < 0)
@@ -619,11 +824,22 @@ static int finish(struct guard *guard, struct str *notes, struct brig_error *err
     return 0;
 }
 
+/* The run may have kept git from reading its directory: the fetch is not waited for without a limit. */
+static void end_fetch(struct guard *guard)
+{
+    if (guard->fetching <= 0)
+        return;
+    autoclose int fd = (int)syscall(SYS_pidfd_open, guard->fetching, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    if (fd >= 0 && poll(&ended, 1, FETCH_END_MS) == 0)
+        (void)kill(guard->fetching, SIGKILL);
+    (void)wait_for(guard->fetching);
+    guard->fetching = 0;
+}
+
 int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
 {
-    if (guard->fetching > 0)
-        (void)wait_for(guard->fetching);
-    guard->fetching = 0;
+    end_fetch(guard);
     if (!has_changes(guard) && !has_git_changes(guard) && !was_long(guard))
         return 0;
     return finish(guard, notes, err);
@@ -670,24 +886,31 @@ static int write_roots(struct guard *guard, struct brig_error *err)
         str_appendf(&text, "%jx", (uintmax_t)guard->roots[i].existed);
         str_append_bytes(&text, "", 1);
     }
-    autoclose int fd =
-        openat(guard->run, ROOTS_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    int failed = text.failed ? -ENOMEM : fd < 0 ? -errno : write_all(fd, text.data, text.length);
-    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
-                      : 0;
+    for (size_t i = 0; i < guard->root_count && status == 0; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, KNOWN "%zu", i);
+        if (guard->known[i].length > 0)
+            status = write_list(guard->run, name, &guard->known[i], err);
+    }
+    return status < 0 ? status : write_list(guard->run, ROOTS_FILE, &text, err);
 }
 
 static void read_roots(struct guard *guard, int run)
 {
-    autofree char *text = calloc(1, ROOTS_BYTES_MAX + 1);
-    autoclose int fd = openat(run, ROOTS_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    ssize_t length = fd < 0 || !text ? 0 : read(fd, text, ROOTS_BYTES_MAX);
-    for (const char *at = text;
-         length > 0 && at < text + length && guard->root_count < ROOTS_MAX;) {
+    autostr struct str text = {0};
+    size_t index = 0;
+    (void)read_list(run, ROOTS_FILE, &text);
+    for (const char *at = text.data;
+         at && at < text.data + text.length && guard->root_count < ROOTS_MAX; index++) {
+        char name[32];
         const char *bits = at + strlen(at) + 1;
         autoclose int top = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct held_root *root = &guard->roots[guard->root_count];
-        if (top >= 0 && bits < text + length && held_look(top, at, root, NULL) == 0) {
+        if (bits >= text.data + text.length)
+            break;
+        (void)snprintf(name, sizeof name, KNOWN "%zu", index);
+        if (top >= 0 && held_look(top, at, root, NULL) == 0) {
+            (void)read_list(run, name, &guard->known[guard->root_count]);
             root->existed = strtoumax(bits, NULL, 16);
             guard->root_count++;
         }
@@ -714,6 +937,8 @@ static int complete_one(struct guard *guard, const char *name, struct str *notes
                            .began = info.st_mtim, /* nothing is ever written to it */
                            .jail = guard->jail,
                            .storage = guard->storage,
+                           .run = run,
+                           .cache = -1,
                            .held = guard->held,
                            .rules = guard->rules};
     int status = 0;
@@ -731,21 +956,34 @@ static int complete_one(struct guard *guard, const char *name, struct str *notes
         read_roots(left, run);
         status = finish(left, notes, err);
     }
-    for (size_t i = 0; i < left->root_count; i++)
+    for (size_t i = 0; i < left->root_count; i++) {
         held_root_done(&left->roots[i]);
+        str_done(&left->known[i]);
+    }
     for (size_t i = 0; i < left->tree_count; i++) {
         struct private_git *p = &left->trees[i].private_git;
         autoclose int made =
-            p->kind == REPO_NONE
+            p->kind == REPO_NONE && faccessat(p->folder, MADE, F_OK, AT_SYMLINK_NOFOLLOW) == 0
                 ? openat(p->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                 : -1;
         if (made >= 0)
             remove_made(p->top, made);
         private_done(p);
     }
-    if (status == 0 && !left->unfinished)
-        status = tree_remove(guard->storage, name, err);
+    bool failed = status < 0 || left->unfinished;
     free(left);
+    if (!failed)
+        return tree_remove(guard->storage, name, err);
+    /* It would fail each time, as where the project is gone. */
+    char kept[80];
+    (void)snprintf(kept, sizeof kept, KEPT_PREFIX "%s", name + strlen(RUN_PREFIX));
+    autofree char *path = NULL;
+    if (renameat(guard->storage, name, guard->storage, kept) == 0 &&
+        repo_path_of(guard->storage, &path, NULL) == 0)
+        str_appendf(notes,
+                    "git: what an interrupted run did could not be transferred. It is kept in "
+                    "%s/%s; delete that if you do not need it\n",
+                    str_shown(path).text, kept);
     return status;
 }
 
@@ -780,6 +1018,63 @@ static int check_same(const struct policy_grant *grant, struct brig_error *err)
                      str_shown(grant->source).text, grant->origin);
 }
 
+/* Whether an earlier grant is for the same directory. */
+static bool is_granted_before(const struct brig_policy *policy, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
+            str_equal(policy->grants[i].source, policy->grants[index].source))
+            return true;
+    return false;
+}
+
+/* Mounts the private git directory of a tree at another place where the tree is visible; a tree without one has a
+ * read-only `.git` there. */
+static int add_view(struct adding *a, int top, const char *source, const char *dest,
+                    struct brig_error *err)
+{
+    struct stat info;
+    char git[PATH_LENGTH_MAX + 1];
+    if (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0 || has_tree_at(a->guard, dest) ||
+        !str_fill(git, sizeof git, dest, "/.git") ||
+        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git"))
+        return 0;
+    for (size_t i = 0; i < a->guard->tree_count; i++) {
+        const struct tree *tree = &a->guard->trees[i];
+        if (tree->has_private && str_equal(tree->private_git.top_path, source))
+            return tree->link >= 0
+                       ? grant_own(a, BRIG_READ_ONLY, tree->link, git, err)
+                       : grant_own(a, BRIG_READ_WRITE, tree->private_git.sealed.dir, git, err);
+    }
+    return protect_everywhere(a, source, dest, ".git", err);
+}
+
+/* A granted directory may be visible a second time, through a grant of a directory above it, or of the same. */
+static int add_views(struct adding *a, size_t index, size_t count, struct brig_error *err)
+{
+    const struct policy_grant *grant = &a->policy->grants[index];
+    if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+        return 0;
+    autofree char *source = strdup(grant->source);
+    autofree char *first = strdup(grant->dest); /* the array moves when rules are added */
+    autoclose int top = source ? open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int status = source && first ? 0 : brig_fail_nomem(err);
+    for (size_t i = 0; i < count && status == 0 && top >= 0; i++) {
+        const struct policy_grant *other = &a->policy->grants[i];
+        char dest[PATH_LENGTH_MAX + 1];
+        if (i == index || other->access != BRIG_READ_WRITE || other->fd >= 0 || other->own ||
+            !path_is_beneath(other->source, source) ||
+            (strcmp(other->source, source) == 0 && i < index) ||
+            !str_fill(dest, sizeof dest, other->dest, source + strlen(other->source)) ||
+            str_equal(dest, first))
+            continue;
+        status = protect_names(a, top, source, dest, err);
+        if (status == 0)
+            status = add_view(a, top, source, dest, err);
+    }
+    return status;
+}
+
 static int begin(struct adding *a, struct brig_error *err)
 {
     struct brig_policy *policy = a->policy;
@@ -798,13 +1093,17 @@ static int begin(struct adding *a, struct brig_error *err)
             status = check_same(grant, err);
         bool workdir =
             status == 0 && a->options->workdir && strcmp(source, a->options->workdir) == 0;
-        if (status == 0)
+        if (status == 0 && !is_granted_before(policy, i))
             status = add_tree(a, source, dest, workdir, err);
         if (status == 0 && workdir)
             status = add_repository_above(a, source, dest, err);
         if (status == 0)
             status = add_root(a, source, err);
+        if (status == 0)
+            status = add_nested(a, source, dest, err);
     }
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = add_views(a, i, count, err);
     return status < 0 ? status : write_roots(a->guard, err);
 }
 
@@ -934,10 +1233,10 @@ void guard_free(struct guard *guard)
         return;
     for (size_t i = 0; i < guard->tree_count; i++) {
         struct tree *tree = &guard->trees[i];
-        if (tree->made >= 0) {
+        if (tree->removes)
             remove_made(tree->top, tree->made);
+        if (tree->made >= 0)
             (void)close(tree->made);
-        }
         if (tree->has_private)
             private_done(&tree->private_git);
         if (tree->link >= 0)
@@ -945,8 +1244,10 @@ void guard_free(struct guard *guard)
         (void)close(tree->top);
         free(tree->dest);
     }
-    for (size_t i = 0; i < guard->root_count; i++)
+    for (size_t i = 0; i < guard->root_count; i++) {
         held_root_done(&guard->roots[i]);
+        str_done(&guard->known[i]);
+    }
     for (size_t i = 0; i < guard->empty_count; i++)
         (void)close(guard->empty[i]);
     if (guard->run >= 0 && !guard->unfinished)

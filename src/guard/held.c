@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,11 +137,11 @@ static int copy_content(int from, const char *name, int to, struct brig_error *e
     return copying_tree(from, name, to, CONTENT, NULL, err);
 }
 
-static int write_about(int item, const struct held_root *root, const struct names_row *row,
+static int write_about(int item, const struct held_root *root, const char *path, const char *why,
                        struct brig_error *err)
 {
     autostr struct str text = {0};
-    const char *const texts[] = {root->path, row->path, row->why};
+    const char *const texts[] = {root->path, path, why};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         str_append_bytes(&text, texts[i], strlen(texts[i]) + 1);
     autoclose int fd = openat(item, "about", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -149,29 +150,55 @@ static int write_about(int item, const struct held_root *root, const struct name
                       : 0;
 }
 
+/* What cannot be copied, as it is too deep or too large: under another name nothing obeys it. */
+static int rename_in_place(const struct held_root *root, int parent, const char *name,
+                           const char *path, const char *why, struct str *notes,
+                           struct brig_error *err)
+{
+    for (int i = 1; i <= ITEMS_MAX; i++) {
+        char other[NAME_MAX + 1];
+        (void)snprintf(other, sizeof other, "%s.held-%d", name, i);
+        if (renameat2(parent, name, parent, other, RENAME_NOREPLACE) == 0) {
+            str_appendf(notes,
+                        "held back: %s, which %s would obey, is now %s: it could not be copied\n",
+                        path, why, other);
+            return 0;
+        }
+        if (errno != EEXIST)
+            break;
+    }
+    return brig_fail(err, BRIG_E_SYSTEM, errno,
+                     "'%s/%s', which %s would obey, can neither be copied nor renamed. Remove it",
+                     str_shown(root->path).text, path, why);
+}
+
 static int take_one(const struct held_root *root, int store, const struct names_row *row,
                     struct str *notes, struct brig_error *err)
 {
     char number[16];
     const char *name;
-    autoclose int parent = open_parent(root->top, row->path, &name);
-    if (parent < 0) /* a link leads elsewhere: nothing outside reads it from here */
-        return 0;
-    autoclose int item = make_item(store, number, err);
+    char path[PATH_LENGTH_MAX + 1];
+    (void)snprintf(path, sizeof path, "%s", row->path);
+    autoclose int parent = open_parent(root->top, path, &name);
+    if (parent < 0) { /* the directory is a link that leads elsewhere: the link is held back */
+        path[strcspn(path, "/")] = '\0';
+        parent = open_parent(root->top, path, &name);
+    }
+    autoclose int item = parent < 0 ? -1 : make_item(store, number, err);
     if (item < 0)
-        return item;
+        return parent < 0 ? 0 : item;
     int status = copy_content(parent, name, item, err);
     if (status >= 0)
-        status = write_about(item, root, row, err);
+        status = write_about(item, root, path, row->why, err);
     if (status >= 0)
         status = tree_remove(parent, name, err);
     if (status < 0) {
         (void)tree_remove(store, number, NULL);
-        return brig_wrap(err, status, "%s/%s", str_shown(root->path).text, row->path);
+        return rename_in_place(root, parent, name, path, row->why, notes, err);
     }
     str_appendf(
         notes, "held back: %s, which %s would obey. brig held shows it, brig keep %s restores it\n",
-        row->path, row->why, row->path);
+        path, row->why, path);
     return 0;
 }
 
@@ -179,11 +206,9 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
               struct str *notes, struct brig_error *err)
 {
     uint64_t now = look(root->top), fresh = now & ~root->existed;
-    bool bare = has(now, ROW_HEAD) && has(now, ROW_OBJECTS) && has(now, ROW_REFS) &&
-                !(has(root->existed, ROW_HEAD) && has(root->existed, ROW_OBJECTS) &&
-                  has(root->existed, ROW_REFS));
+    bool bare = has(now, ROW_HEAD) && has(now, ROW_OBJECTS) && has(now, ROW_REFS);
     int status = 0;
-    for (size_t i = 0; i < row_count() && status == 0; i++) {
+    for (size_t i = 0; i < row_count(); i++) {
         const struct names_row *row = row_of(i);
         bool part_of_bare = i > names_count; /* all of git_rows but .git */
         if (!(fresh & UINT64_C(1) << i) || (part_of_bare && !bare) ||
@@ -191,8 +216,8 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
             continue;
         if (rules->report_only || store < 0)
             str_appendf(notes, "new: %s, which %s would obey\n", row->path, row->why);
-        else
-            status = take_one(root, store, row, notes, err);
+        else if (take_one(root, store, row, notes, err) < 0)
+            status = err ? err->code : BRIG_E_SYSTEM; /* and the others are held back */
     }
     return status;
 }

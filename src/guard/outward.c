@@ -125,11 +125,9 @@ static int ask(const struct git *git, int top, const char *top_path, const char 
     autostr struct str list = {0};
     const char *home = home_of(git);
     static const char *const usual[] = {"/.gitconfig", "/.config/git/config"};
-    int status =
-        git_run(git,
-                &(struct git_call){
-                    .words = words, .dir = top, .git_dir = git_path, .passed = -1, .out = &list},
-                err);
+    int status = git_run(
+        git, &(struct git_call){.words = words, .dir = top, .git_dir = git_path, .out = &list},
+        err);
     if (status < 0)
         return status;
     append_state(states, "/etc/gitconfig");

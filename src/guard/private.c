@@ -239,8 +239,7 @@ int private_list_links(const struct git *git, int cache, int top, const struct r
         return 0;
     int status = git_run(
         git,
-        &(struct git_call){
-            .words = words, .dir = top, .git_dir = repo->git_path, .passed = -1, .out = &text},
+        &(struct git_call){.words = words, .dir = top, .git_dir = repo->git_path, .out = &text},
         err);
     if (status != 0)
         return status < 0 ? status
@@ -592,7 +591,12 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
     (void)snprintf(format_word, sizeof format_word, "--object-format=%s", format);
     (void)snprintf(branch_word, sizeof branch_word, "--initial-branch=%s", branch);
     const char *const words[] = {"init", "-q", format_word, branch_word, NULL};
-    status = git_run(git, &(struct git_call){.words = words, .dir = p->top, .passed = -1}, err);
+    status = git_run(git,
+                     &(struct git_call){
+                         .words = words,
+                         .dir = p->top,
+                     },
+                     err);
     if (status != 0)
         return status < 0 ? status
                           : brig_fail(err, BRIG_E_SETUP, 0, "git init failed in '%s'",

@@ -12,11 +12,13 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/path.h"
 #include "guard/config.h"
 #include "guard/copying.h"
 #include "guard/refs.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */
+#define ENTRIES_MAX 2000000    /* files and directories of a tree */
 #define STAGED_REF "refs/brig/staged"
 #define INDEX_LOCK "index.lock"
 
@@ -33,10 +35,12 @@ struct transfer {
     const struct private_git *p;
     char space[TRANSFER_SPACE_MAX];
     struct side inside, base, outside;
-    bool unmerged;        /* inside */
-    bool pending;         /* a rebase or merge goes on inside */
-    bool same_index;      /* the entries of the index outside are as at the beginning */
-    struct str updates;   /* for git update-ref --stdin */
+    bool unmerged;      /* inside */
+    bool pending;       /* a rebase or merge goes on inside */
+    bool same_index;    /* the entries of the index outside are as at the beginning */
+    struct str updates; /* for git update-ref --stdin */
+    const struct ref *moved[COUNTED_BRANCHES_MAX]; /* the first of them */
+    size_t moved_count;
     struct str deletions; /* the same, for a second transaction */
     struct transfer_report *report;
 };
@@ -69,7 +73,7 @@ void transfer_space(const char *jail, char ret_space[TRANSFER_SPACE_MAX])
 struct how {
     const char *index; /* GIT_INDEX_FILE, or NULL */
     const struct str *input;
-    int passed; /* + 1, so that 0 is none */
+    const int *passed; /* two fds, or NULL */
     const char *git_dir;
 };
 
@@ -83,7 +87,7 @@ static int run(const struct transfer *t, const struct how *how, struct str *out,
                                   .index = how ? how->index : NULL,
                                   .input = how && how->input ? how->input->data : NULL,
                                   .input_length = how && how->input ? how->input->length : 0,
-                                  .passed = how ? how->passed - 1 : -1,
+                                  .passed = how ? how->passed : NULL,
                                   .out = out};
     return git_run(t->git, &call, err);
 }
@@ -133,6 +137,9 @@ static int look_outside(struct transfer *t, struct side *side, const struct how 
 /* In the sealed jail: HEAD, the tree of the index as a commit that can be fetched, work in progress, and
  * the refs. Nothing it prints is believed without a check. */
 static const char look_script[] =
+    /* Opening a FIFO would block git, and links lead out of the directory. Hooks are not read. */
+    "find " GIT_SEALED_DIR " -path " GIT_SEALED_DIR "/hooks -prune -o "
+    "'(' -type p -o -type l ')' -exec rm -f {} + 2>/dev/null\n"
     "h=$(git symbolic-ref -q HEAD) || h=$(git rev-parse -q --verify HEAD)\n"
     "echo \"$h\"\n"
     "if t=$(git write-tree 2>/dev/null); then\n"
@@ -145,7 +152,9 @@ static const char look_script[] =
     "    [ ! -e " GIT_SEALED_DIR "/$f ] || { echo pending; break; }\n"
     "done\n"
     "echo refs\n"
-    "git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags refs/stash\n";
+    "git for-each-ref --format='%(objecttype) %(objectname) %(refname)' refs/heads refs/tags "
+    "refs/stash"
+    " | sed -n -e '/ refs.tags./s/^[a-z]* //p' -e '/ refs.tags./!s/^commit //p'\n";
 
 static int look_inside(struct transfer *t, struct brig_error *err)
 {
@@ -235,18 +244,19 @@ static void list_refspecs(const struct transfer *t, struct str *specs)
 
 static int fetch(const struct transfer *t, const struct str *specs, struct brig_error *err)
 {
-    int socket = -1;
+    int pipes[2];
     struct brig_job *job = NULL;
-    char url[32];
-    int status = git_serve_sealed(t->git, &t->p->sealed, &socket, &job, err);
+    char url[64];
+    int status = git_serve_sealed(t->git, &t->p->sealed, pipes, &job, err);
     if (status < 0)
         return status;
-    (void)snprintf(url, sizeof url, "fd::%d", socket);
-    const struct how how = {.input = specs, .passed = socket + 1};
+    (void)snprintf(url, sizeof url, "fd::%d,%d", pipes[0], pipes[1]);
+    const struct how how = {.input = specs, .passed = pipes};
     status =
         RUN(t, &how, NULL, err, "fetch", "--quiet", "--no-write-fetch-head", "--no-auto-gc",
             "--no-tags", "--no-recurse-submodules", "--no-show-forced-updates", "--stdin", url);
-    (void)close(socket);
+    (void)close(pipes[0]);
+    (void)close(pipes[1]);
     (void)brig_job_cancel(job, NULL);
     (void)brig_job_wait(job, NULL);
     brig_job_free(job);
@@ -281,6 +291,32 @@ static int fetch_all(struct transfer *t, struct brig_error *err)
 }
 
 /* ---- deciding ---- */
+
+/* What is kept below refs/brig/JAIL/, under the names that it has in the jail. */
+static int look_at_kept(const struct transfer *t, struct side *side, struct brig_error *err)
+{
+    int status = RUN(t, NULL, &side->text, err, "for-each-ref",
+                     "--format=%(objectname) refs/%(refname:lstrip=3)", t->space);
+    if (status > 0)
+        return refuse(t, "for-each-ref", err);
+    return status < 0 || !side->text.data ? status : refs_read(side->text.data, &side->refs, err);
+}
+
+/* Whether git outside would work for very long on a tree: a few objects can describe any number of files. */
+static bool is_too_large(const struct transfer *t, const char *commit)
+{
+    autostr struct str names = {0};
+    size_t count = 0;
+    if (RUN(t, NULL, &names, NULL, "ls-tree", "-r", "-t", "-z", "--name-only", commit) != 0)
+        return true;
+    for (const char *at = names.data; at && at < names.data + names.length; count++) {
+        size_t length = strlen(at);
+        if (length > PATH_LENGTH_MAX)
+            return true;
+        at += length + 1;
+    }
+    return count > ENTRIES_MAX;
+}
 
 static const char *short_name(const char *name)
 {
@@ -330,32 +366,32 @@ static void decide_ref(struct transfer *t, const struct ref *ref, const struct s
         note_kept(t, ref->name, "the index changed outside meanwhile");
     else if (!tag && !moves_index(t, ref->name) && is_busy(worktrees, ref->name))
         note_kept(t, ref->name, "it is checked out in another worktree");
-    else
+    else if (is_too_large(t, ref->id))
+        note_kept(t, ref->name, "its tree has too many entries or levels");
+    else {
         str_concat(&t->updates, now ? "update " : "create ", ref->name, " ", ref->id,
                    now ? " " : "", now ? now : "", "\n");
+        if (t->moved_count < COUNTED_BRANCHES_MAX)
+            t->moved[t->moved_count++] = ref;
+    }
 }
 
 static int decide(struct transfer *t, struct brig_error *err)
 {
     autostr struct str worktrees = {0};
-    autostr struct str text = {0};
+    struct side arrived = {0};
     int status = RUN(t, NULL, &worktrees, err, "worktree", "list", "--porcelain");
     if (status >= 0)
-        status = RUN(t, NULL, &text, err, "for-each-ref", refs_format, t->space);
+        status = look_at_kept(t, &arrived, err);
     if (status < 0)
         return status;
     /* Only what has really arrived: git may exit with 0 and have refused a ref. */
     for (size_t i = 0; i < t->inside.refs.count; i++) {
         const struct ref *ref = &t->inside.refs.items[i];
-        autostr struct str line = {0};
-        if (!is_new(t, ref))
-            continue;
-        str_concat(&line, ref->id, " ");
-        append_kept(t, &line, ref->name);
-        str_append(&line, "\n");
-        if (!line.failed && text.data && strstr(text.data, line.data))
+        if (is_new(t, ref) && str_equal(refs_find(&arrived.refs, ref->name), ref->id))
             decide_ref(t, ref, &worktrees);
     }
+    side_done(&arrived);
     for (size_t i = 0; i < t->base.refs.count; i++) {
         const struct ref *ref = &t->base.refs.items[i];
         const char *now = refs_find(&t->outside.refs, ref->name);
@@ -493,27 +529,43 @@ static int switch_head(struct transfer *t, struct brig_error *err)
     return 0;
 }
 
+static int update_once(const struct transfer *t, const struct str *updates, struct brig_error *err)
+{
+    return RUN(t, &(struct how){.input = updates}, NULL, err, "update-ref", "-m",
+               "brig: from the jail", "--stdin");
+}
+
+/* All at once; if git refuses, one by one, so that one bad ref does not keep the others. */
 static int update_refs(const struct transfer *t, const struct str *updates, struct brig_error *err)
 {
-    if (updates->length == 0)
-        return 0;
-    int status = RUN(t, &(struct how){.input = updates}, NULL, err, "update-ref", "-m",
-                     "brig: from the jail", "--stdin");
-    return status > 0 ? refuse(t, "update-ref", err) : status;
+    int status = updates->length == 0 ? 0 : update_once(t, updates, err);
+    if (status <= 0)
+        return status;
+    autofree char *text = strdup(updates->data);
+    if (!text)
+        return brig_fail_nomem(err);
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        autostr struct str one = {0};
+        if (!*line)
+            continue;
+        str_concat(&one, line, "\n");
+        status = one.failed ? brig_fail_nomem(err) : update_once(t, &one, err);
+        if (status < 0)
+            return status;
+        if (status > 0 && t->report)
+            str_appendf(&t->report->notes, "git: refused by git update-ref: %s\n",
+                        str_shown(line).text);
+    }
+    return 0;
 }
 
 /* "2 commits on NAME": how many the branch has that none of the old tips had. */
 static void summarise(struct transfer *t, struct brig_error *err)
 {
-    size_t counted = 0;
-    for (size_t i = 0; i < t->inside.refs.count && counted < COUNTED_BRANCHES_MAX; i++) {
-        const struct ref *ref = &t->inside.refs.items[i];
-        autostr struct str wanted = {0};
+    for (size_t i = 0; i < t->moved_count; i++) {
+        const struct ref *ref = t->moved[i];
         char count[32];
-        str_concat(&wanted, " ", ref->name, " ", ref->id);
-        if (wanted.failed || !t->updates.data || !strstr(t->updates.data, wanted.data))
-            continue;
-        counted++;
         const char *old = refs_find(&t->base.refs, ref->name);
         const char *since = old ? old : refs_find(&t->base.refs, t->base.head);
         autostr struct str range = {0};
@@ -546,7 +598,15 @@ static void summarise_staged(struct transfer *t, struct brig_error *err)
 static int move_locked(struct transfer *t, int git_dir, struct brig_error *err)
 {
     bool may_switch = !t->pending && t->same_index && strcmp(t->outside.head, t->base.head) == 0;
-    bool stages = has_staged(t) && may_switch;
+    autostr struct str staged = {0};
+    str_concat(&staged, t->space, "/staged");
+    bool large = has_staged(t) && may_switch && (staged.failed || is_too_large(t, staged.data));
+    bool stages = has_staged(t) && may_switch && !large;
+    if (large)
+        str_concat(&t->report->notes,
+                   "git: the tree of the index has too many entries or levels; it is "
+                   "kept as ",
+                   t->space, "/staged\n");
     int status = stages ? fill_lock(t, git_dir, err) : 0;
     if (status == 0)
         status = update_refs(t, &t->updates, err);
@@ -614,30 +674,29 @@ static int pin_base(const struct transfer *t, struct brig_error *err)
 /* Refs that are where they belong are not kept a second time. */
 static int drop_moved(struct transfer *t, struct brig_error *err)
 {
-    autostr struct str kept = {0};
     autostr struct str deletions = {0};
-    struct side now = {0};
+    struct side now = {0}, kept = {0};
     int status = look_outside(t, &now, NULL, err);
     if (status == 0)
-        status = RUN(t, NULL, &kept, err, "for-each-ref", refs_format, t->space);
-    size_t prefix = strlen(t->space);
-    char *rest = kept.data;
-    for (char *line; status == 0 && rest && (line = strsep(&rest, "\n"));) {
-        char *name = strchr(line, ' ');
-        if (!name || strncmp(name + 1, t->space, prefix) != 0)
+        status = look_at_kept(t, &kept, err);
+    for (size_t i = 0; status == 0 && i < kept.refs.count; i++) {
+        const struct ref *ref = &kept.refs.items[i];
+        if (!str_equal(refs_find(&now.refs, ref->name), ref->id))
             continue;
-        *name++ = '\0';
-        const char *part = name + prefix + 1;
-        autostr struct str own = {0};
-        str_concat(&own, "refs/", part);
-        const char *id = own.failed ? NULL : refs_find(&now.refs, own.data);
-        bool moved = id && strcmp(id, line) == 0;
-        bool ours = strcmp(part, "base") == 0 || strcmp(part, "HEAD") == 0 ||
-                    (strcmp(part, "staged") == 0 &&
-                     !strstr(t->report->notes.data ? t->report->notes.data : "", "/staged"));
-        if (moved || ours)
-            str_appendf(&deletions, "delete %s %s\n", name, line);
+        str_append(&deletions, "delete ");
+        append_kept(t, &deletions, ref->name);
+        str_concat(&deletions, " ", ref->id, "\n");
     }
+    side_done(&kept);
+    char base[TRANSFER_SPACE_MAX + 8], head[TRANSFER_SPACE_MAX + 8], staged[TRANSFER_SPACE_MAX + 8];
+    (void)snprintf(base, sizeof base, "%s/base", t->space);
+    (void)snprintf(head, sizeof head, "%s/HEAD", t->space);
+    (void)snprintf(staged, sizeof staged, "%s/staged", t->space);
+    bool mentioned = t->report->notes.data && strstr(t->report->notes.data, staged);
+    if (status == 0)
+        status =
+            RUN(t, NULL, &deletions, err, "for-each-ref",
+                "--format=delete %(refname) %(objectname)", base, head, mentioned ? NULL : staged);
     side_done(&now);
     return status < 0 ? status : update_refs(t, &deletions, err);
 }
@@ -669,12 +728,20 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
     __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report};
     if (!private_has_changed(private_git))
         return 0;
+    if (faccessat(private_git->sealed.dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+        str_appendf(&report->notes,
+                    "git: the jail deleted its copy of '%s/.git'; yours is unchanged\n",
+                    str_shown(private_git->top_path).text);
+        return 0;
+    }
     int status = begin(&t, git, private_git, jail, err);
     if (status == 0)
         status = move(&t, err);
     if (status == 0) {
         const struct git_call call = {
-            .dir = private_git->top, .git_dir = private_git->git_path, .passed = -1};
+            .dir = private_git->top,
+            .git_dir = private_git->git_path,
+        };
         status =
             config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
     }
