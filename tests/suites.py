@@ -116,7 +116,7 @@ def e2e_suites():
     groups = ("test", "all", "e2e")
     for name in stems("tests/e2e/*.bats"):
         yield Suite(f"e2e/{name}", ["bats", "--tap", f"tests/e2e/{name}.bats"],
-                    ("check", *groups) if name == "modes" else groups)
+                    ("check", *groups) if name == "modes" else ("all", "e2e") if name == "git-served" else groups)
     for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
         yield Suite(f"e2e/{os.path.basename(path)}", [path], groups)
     yield Suite("e2e/server_runs-cold", ["tests/e2e/server_runs"], ("all", "e2e"), variables={"BRIG_TEST_POOLS": "off"})

@@ -356,6 +356,16 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
                     struct brig_error *err);
 static int add_root(struct adding *a, const char *source, struct brig_error *err);
 
+/* Whether a directory is granted by itself. */
+static bool is_granted(const struct brig_policy *policy, const char *path)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
+            str_equal(policy->grants[i].source, path))
+            return true;
+    return false;
+}
+
 /* Files in the tree that the configuration of git outside names: they are read-only, and one that is missing
  * could be created by the jail and would be obeyed. */
 static int protect_outward(struct adding *a, int top, const char *source, const char *dest,
@@ -373,7 +383,7 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
             continue;
         if (fstatat(top, path + length + 1, &info, AT_SYMLINK_NOFOLLOW) == 0)
             status = protect(a, source, dest, path + length + 1, err);
-        else
+        else if (is_granted(a->policy, source)) /* else it may be that another run has written it */
             status =
                 brig_fail(err, BRIG_E_INVALID, 0,
                           "your git configuration names '%s', which does not exist and which the "
@@ -592,16 +602,6 @@ static bool has_tree_at(const struct guard *guard, const char *dest)
 {
     for (size_t i = 0; i < guard->tree_count; i++)
         if (str_equal(guard->trees[i].dest, dest))
-            return true;
-    return false;
-}
-
-/* Whether a directory is granted by itself. */
-static bool is_granted(const struct brig_policy *policy, const char *path)
-{
-    for (size_t i = 0; i < policy->grant_count; i++)
-        if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
-            str_equal(policy->grants[i].source, path))
             return true;
     return false;
 }

@@ -136,6 +136,11 @@ static int make_anew(const struct nested *nested, int dir, int folder, struct br
     autoclose int old = openat(dir, aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int status = old < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '.git'")
                          : recreate(nested, dir, old, folder, err);
+    if (status == 0 && faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+        str_appendf(nested->notes,
+                    "git: a new repository that git cannot read was renamed to '%s'\n", aside);
+        return 1;
+    }
     if (status == 0) { /* it was no repository: git outside does not look at it either */
         if (renameat2(dir, aside, dir, ".git", RENAME_NOREPLACE) < 0)
             status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", aside);

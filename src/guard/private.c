@@ -565,7 +565,10 @@ int private_build(const struct git *git, int folder, int storage, int cache, uns
 static int ask_format(const struct git *git, const struct private_git *p, char ret_format[16],
                       char ret_branch[256], struct brig_error *err)
 {
-    static const char script[] = "git rev-parse --show-object-format && git symbolic-ref -q HEAD";
+    /* A submodule's config names its working tree, which is not visible here. */
+    static const char script[] =
+        "git config --file " GIT_SEALED_DIR "/config --unset-all core.worktree\n"
+        "git rev-parse --show-object-format && git symbolic-ref -q HEAD";
     autostr struct str text = {0};
     int status = git_run_sealed(git, &p->sealed, script, &text, err);
     if (status != 0)

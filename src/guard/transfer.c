@@ -137,12 +137,14 @@ static int look_outside(struct transfer *t, struct side *side, const struct how 
 /* In the sealed jail: HEAD, the tree of the index as a commit that can be fetched, work in progress, and
  * the refs. Nothing it prints is believed without a check. */
 static const char look_script[] =
+    "[ -f " GIT_SEALED_DIR "/index ] && i=1\n"
     /* Opening a FIFO would block git, and links lead out of the directory. Hooks are not read. */
     "find " GIT_SEALED_DIR " -path " GIT_SEALED_DIR "/hooks -prune -o "
     "'(' -type p -o -type l ')' -exec rm -f {} + 2>/dev/null\n"
     "h=$(git symbolic-ref -q HEAD) || h=$(git rev-parse -q --verify HEAD)\n"
     "echo \"$h\"\n"
-    "if t=$(git write-tree 2>/dev/null); then\n"
+    "if [ -z \"$i\" ]; then echo\n"
+    "elif t=$(git write-tree 2>/dev/null); then\n"
     "    c=$(git commit-tree -m 'The index of the jail' \"$t\") &&\n"
     "        git update-ref --no-deref " STAGED_REF " \"$c\" || t=\n"
     "    echo \"$t\"\n"
@@ -366,7 +368,8 @@ static void decide_ref(struct transfer *t, const struct ref *ref, const struct s
         note_kept(t, ref->name, "the index changed outside meanwhile");
     else if (!tag && !moves_index(t, ref->name) && is_busy(worktrees, ref->name))
         note_kept(t, ref->name, "it is checked out in another worktree");
-    else if (is_too_large(t, ref->id))
+    else if ((moves_index(t, ref->name) || strcmp(ref->name, t->inside.head) == 0) &&
+             is_too_large(t, ref->id))
         note_kept(t, ref->name, "its tree has too many entries or levels");
     else {
         str_concat(&t->updates, now ? "update " : "create ", ref->name, " ", ref->id,

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=bash
+# For suites in which a jail attacks git outside: projects with a marker that a plant would execute, and everything that a
+# user does with git.
+
+# shellcheck disable=SC2016 # scripts for the jail
+# shellcheck disable=SC2154 # status and output are set by `run`
+
+load repos
+
+setup() {
+    repos_setup
+    needs python3 script
+}
+
+teardown() {
+    [ -z "${LOOP:-}" ] || kill "$LOOP" 2>/dev/null || true
+    repos_teardown
+}
+
+# hostile_project: a project, and beside it what a plant executes: it makes the file RAN. A jail can neither see
+# it made nor make it, as it is not in the project.
+hostile_project() {
+    project user
+    RAN=$SCRATCH/ran
+    # What plants may use. As a file monitor it must also fail, or git believes that nothing has changed.
+    MARK="touch $RAN; false"
+}
+
+# use: everything that a user does with git in the project, also with a terminal, and from a shell prompt.
+use() {
+    as user timeout 120 sh -c '
+        export HOME="$1" TERM=dumb PAGER=cat
+        touch a b
+        git status; git log -1; git diff; git diff --cached; git st; git branch -a; git stash list
+        script -qec "git log -1; git diff; git branch" /dev/null </dev/null
+        GIT_EDITOR=true git commit -q --allow-empty -m used
+        git checkout -q -b used-$$; git checkout -q main
+        echo changed >>b; git diff; git add b; git commit -q -m used
+        git submodule status; git gc --auto; git gc -q
+        for d in */; do [ ! -d "$d" ] || (cd "$d" && git status); done
+        exit 0' - "$SCRATCH" >"$SCRATCH/used" 2>&1 </dev/null
+}
+
+# not_executed: after everything that a user does, the marker is not there.
+not_executed() {
+    use
+    [ ! -e "$RAN" ] || {
+        echo "executed outside" >&2
+        return 1
+    }
+}
+
+# plant SCRIPT: the script outside, as a twin, has the marker made; in a jail it has not, and the repository
+# is sound. PREPARE is run in both projects first, outside. PAIRS are those who run it, and the modes.
+plant() {
+    local pair
+    hostile_project
+    must as user sh -ec "${PREPARE:-true}"
+    must as user sh -ec "MARK='$MARK'; $1"
+    use
+    [ -e "$RAN" ] || {
+        echo "the twin has no effect: $1" >&2
+        cat "$SCRATCH/used" >&2
+        return 1
+    }
+    for pair in ${PAIRS:-user:sealed}; do
+        hostile_project
+        must as user sh -ec "${PREPARE:-true}"
+        run inside "$pair" "MARK='$MARK'; $1"
+        [ "$status" -ne 125 ] || {
+            echo "$output" >&2
+            return 1
+        }
+        not_executed || {
+            echo "planted in $pair: $1" >&2
+            echo "$output" >&2
+            return 1
+        }
+        must out fsck --no-dangling
+    done
+}
+
+# with_loop COMMAND…: runs it while `git status` runs outside all the time. The loop counts in the file `ticks`,
+# and for the jail's shell TICKS waits for two more.
+with_loop() {
+    as user sh -c 'i=0; while [ "$i" -lt 20000 ] && [ ! -e stop ]; do git status >/dev/null 2>&1; git diff >/dev/null 2>&1
+        i=$((i + 1)); echo "$i" >ticks.new; mv ticks.new ticks; done' 3>&- &
+    LOOP=$!
+    await_file ticks
+    "$@" || {
+        kill "$LOOP"
+        return 1
+    }
+    as user touch stop
+    wait "$LOOP" || true
+    LOOP=
+    rm -f stop ticks
+}
+# shellcheck disable=SC2034 # used by suites
+TICKS='ticked() { [ "$(cat ticks)" -ge "$1" ]; }; ticks() { await ticked $(($(cat ticks) + 3)); };'
