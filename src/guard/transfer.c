@@ -19,6 +19,8 @@
 
 #define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */
 #define ENTRIES_MAX 2000000    /* files and directories of a tree */
+#define FETCHES_MAX 64         /* of one transfer, beyond those of FETCH_REFS_MAX refs each */
+#define FETCH_REFS_MAX 1000    /* git compares each ref it asks for with each that it is told */
 #define STAGED_REF "refs/brig/staged"
 #define INDEX_LOCK "index.lock"
 
@@ -265,9 +267,29 @@ static int fetch(const struct transfer *t, const struct str *specs, struct brig_
     return status;
 }
 
-/* All refs at once; if git refuses, one by one, so that one bad ref does not keep the others. What could
- * not be fetched is reported and not moved. */
-static int fetch_all(struct transfer *t, struct brig_error *err)
+/* Fetches these refspecs, one a line. If git refuses, each half by itself, so that one bad ref does not keep the others.
+ * What could not be fetched is reported and not moved. `tries` bounds the number of fetches. */
+static int fetch_lines(const struct transfer *t, char *const *lines, size_t count, int *tries,
+                       struct brig_error *err)
+{
+    autostr struct str specs = {0};
+    for (size_t i = 0; i < count; i++)
+        str_concat(&specs, lines[i], "\n");
+    int status = specs.failed ? brig_fail_nomem(err) : --*tries >= 0 ? fetch(t, &specs, err) : 1;
+    if (status <= 0)
+        return status;
+    if (count > 1 && *tries > 0) {
+        status = fetch_lines(t, lines, count / 2, tries, err);
+        return status < 0 ? status
+                          : fetch_lines(t, lines + count / 2, count - count / 2, tries, err);
+    }
+    if (t->report)
+        str_appendf(&t->report->notes, "git: '%s'%s could not be fetched from the jail\n",
+                    str_shown(lines[0]).text, count > 1 ? " and others" : "");
+    return 0;
+}
+
+static int fetch_all(const struct transfer *t, struct brig_error *err)
 {
     autostr struct str specs = {0};
     list_refspecs(t, &specs);
@@ -275,21 +297,20 @@ static int fetch_all(struct transfer *t, struct brig_error *err)
         return brig_fail_nomem(err);
     if (specs.length == 0)
         return 0;
-    int status = fetch(t, &specs, err);
+    size_t count = 0;
+    int tries = FETCHES_MAX + (int)(t->inside.refs.count / FETCH_REFS_MAX);
+    autofree char **lines = calloc(t->inside.refs.count + 3, sizeof *lines);
+    if (!lines)
+        return brig_fail_nomem(err);
     char *rest = specs.data;
-    for (char *line; status > 0 && rest && (line = strsep(&rest, "\n"));) {
-        autostr struct str one = {0};
-        if (!*line)
-            continue;
-        str_concat(&one, line, "\n");
-        int result = one.failed ? brig_fail_nomem(err) : fetch(t, &one, err);
-        if (result < 0)
-            return result;
-        if (result > 0 && t->report)
-            str_appendf(&t->report->notes, "git: '%s' could not be fetched from the jail\n",
-                        str_shown(line).text);
-    }
-    return status < 0 ? status : 0;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            lines[count++] = line;
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i += FETCH_REFS_MAX)
+        status = fetch_lines(t, lines + i, count - i < FETCH_REFS_MAX ? count - i : FETCH_REFS_MAX,
+                             &tries, err);
+    return status;
 }
 
 /* ---- deciding ---- */
