@@ -36,7 +36,7 @@
 #define ABOVE_MAX 64 /* directories that are looked at for the top of a repository */
 #define MAKE_TRIES 16
 #define ROOTS_MAX 256
-#define NESTED_AFTER_S 1 /* shorter runs are not searched for new repositories */
+#define NESTED_AFTER_S 1 /* after shorter runs a large tree is not searched for new repositories */
 #define NESTED_EACH                                                                                \
     1000 /* directories that are searched before every run; more only if it was never done */
 #define NESTED_MAX 32 /* repositories below a granted directory that get a private directory each */
@@ -666,8 +666,6 @@ static int add_root(struct adding *a, const char *source, struct brig_error *err
 
 /* ---- a process with the owner's ids ---- */
 
-static bool has_git_changes(const struct guard *guard);
-
 static bool become(const struct git_user *user)
 {
     if (user->uid == (uid_t)-1 || geteuid() == user->uid)
@@ -730,8 +728,7 @@ static bool transfer_all(struct guard *guard, struct str *notes)
     struct nested all[ROOTS_MAX];
     size_t outer_count = 0;
     bool failed = false;
-    bool searches =
-        guard->run >= 0 && guard->git.program && (was_long(guard) || has_git_changes(guard));
+    bool searches = guard->run >= 0 && guard->git.program;
     for (size_t i = 0; i < guard->tree_count; i++)
         if (guard->trees[i].has_private)
             outers[outer_count++] = &guard->trees[i].private_git;
@@ -799,6 +796,21 @@ static bool has_git_changes(const struct guard *guard)
     return false;
 }
 
+/* Whether a repository is new, in a tree that is not too large to be searched after every run. */
+static bool has_new_repository(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->root_count && guard->run >= 0; i++) {
+        autostr struct str dirs = {0};
+        if (is_inside_another(guard, i) ||
+            nested_find(guard->roots[i].top, NESTED_EACH, &dirs, NULL) < 0)
+            continue;
+        for (const char *at = dirs.data; at && at < dirs.data + dirs.length; at += strlen(at) + 1)
+            if (!nested_has(&guard->known[i], at))
+                return true;
+    }
+    return false;
+}
+
 static int wait_for(pid_t pid)
 {
     int status = 0;
@@ -840,7 +852,8 @@ static void end_fetch(struct guard *guard)
 int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
 {
     end_fetch(guard);
-    if (!has_changes(guard) && !has_git_changes(guard) && !was_long(guard))
+    if (!has_changes(guard) && !has_git_changes(guard) && !was_long(guard) &&
+        !has_new_repository(guard))
         return 0;
     return finish(guard, notes, err);
 }
