@@ -213,6 +213,14 @@ static int find(int top, uid_t owner, struct repo *repo, struct brig_error *err)
         repo->why = "which has a 'commondir' that leads elsewhere";
         return 0;
     }
+    static const char *const parts[] = {"HEAD", "objects", "refs"};
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (fstatat(fd, parts[i], &pointer, AT_SYMLINK_NOFOLLOW) <
+            0) { /* git does not use it, either */
+            repo->kind = REPO_FOREIGN;
+            repo->why = "which lacks HEAD, objects or refs";
+            return 0;
+        }
     repo->git_dir = take_fd(&fd);
     repo->common = open_directory(repo->git_dir, ".");
     if (repo->common < 0)
