@@ -44,7 +44,7 @@ def masked_changed(world, _run):
 
 def hook_planted(world, _run):
     try:
-        with open(f"{world.work}/project/.git/hooks/pre-commit") as file:
+        with open(f"{world.work}/project/.tool/hooks/pre-commit") as file:
             return file.read() != "host\n"
     except OSError:
         return False  # moved away as a whole, which is no program that runs

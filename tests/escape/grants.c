@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Getting more out of a grant than it gives: read-only ones, masks inside, and
  * the line between two. `ro` is granted read-only; `work` holds project/.env,
- * which is masked, and project/.git/hooks, which is granted read-only. */
+ * which is masked, and project/.tool/hooks, which is granted read-only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -176,15 +176,15 @@ static int masked_replaced(void)
 
 static int hooks_write(void)
 {
-    return put(arg_path("work", "project/.git/hooks/pre-commit"), O_CREAT | O_TRUNC);
+    return put(arg_path("work", "project/.tool/hooks/pre-commit"), O_CREAT | O_TRUNC);
 }
 
 static int hooks_move_away(void)
 {
-    if (rename(arg_path("work", "project/.git"), arg_path("work", "project/old")) < 0)
+    if (rename(arg_path("work", "project/.tool"), arg_path("work", "project/old")) < 0)
         return judge("rename", -1);
-    (void)mkdir(arg_path("work", "project/.git"), 0755);
-    (void)mkdir(arg_path("work", "project/.git/hooks"), 0755);
+    (void)mkdir(arg_path("work", "project/.tool"), 0755);
+    (void)mkdir(arg_path("work", "project/.tool/hooks"), 0755);
     return hooks_write();
 }
 
@@ -193,8 +193,8 @@ static int hooks_move_parent_away(void)
     if (rename(arg_path("work", "project"), arg_path("work", "old-project")) < 0)
         return judge("rename", -1);
     (void)mkdir(arg_path("work", "project"), 0755);
-    (void)mkdir(arg_path("work", "project/.git"), 0755);
-    (void)mkdir(arg_path("work", "project/.git/hooks"), 0755);
+    (void)mkdir(arg_path("work", "project/.tool"), 0755);
+    (void)mkdir(arg_path("work", "project/.tool/hooks"), 0755);
     return hooks_write();
 }
 

@@ -251,12 +251,12 @@ class World:
                     shutil.rmtree(entry.path)
                 elif entry.name not in KEEP_IN_WORK:
                     os.unlink(entry.path)
-        for name in ("project", "project/.git", "project/.git/hooks", "project/private"):
+        for name in ("project", "project/.tool", "project/.tool/hooks", "project/private"):
             os.mkdir(f"{self.work}/{name}")
             os.chmod(f"{self.work}/{name}", 0o777)
         write(f"{self.work}/project/.env", self.file_token + "\n")
         write(f"{self.work}/project/private/key", self.file_token + "\n")
-        write(f"{self.work}/project/.git/hooks/pre-commit", "host\n", 0o777)
+        write(f"{self.work}/project/.tool/hooks/pre-commit", "host\n", 0o777)
         for path, owner in ((f"{self.outside}/victim", (self.uid, self.gid)), (f"{self.ro}/file", self.owner)):
             if os.path.lexists(path):
                 os.unlink(path)
