@@ -284,15 +284,10 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
 static const struct {
     const char *name, *value;
 } sealed_environment[] = {
-    {"GIT_PROTOCOL", "version=2"},
-    {"LC_ALL", "C.UTF-8"},
-    {"GIT_DIR", GIT_SEALED_DIR},
-    {"GIT_CONFIG_NOSYSTEM", "1"},
-    {"GIT_CONFIG_GLOBAL", "/dev/null"},
-    {"GIT_AUTHOR_NAME", "brig"},
-    {"GIT_AUTHOR_EMAIL", "brig@localhost"},
-    {"GIT_COMMITTER_NAME", "brig"},
-    {"GIT_COMMITTER_EMAIL", "brig@localhost"},
+    {"LC_ALL", "C.UTF-8"},          {"GIT_DIR", GIT_SEALED_DIR},
+    {"GIT_CONFIG_NOSYSTEM", "1"},   {"GIT_CONFIG_GLOBAL", "/dev/null"},
+    {"GIT_AUTHOR_NAME", "brig"},    {"GIT_AUTHOR_EMAIL", "brig@localhost"},
+    {"GIT_COMMITTER_NAME", "brig"}, {"GIT_COMMITTER_EMAIL", "brig@localhost"},
 };
 
 static struct brig_policy *
