@@ -48,16 +48,13 @@ static void show_hash(int fd, const char *path)
 {
     struct git git;
     autostr struct str out = {0};
-    char name[64];
     autoclose int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    const char *const words[] = {"hash-object", "--no-filters", name, NULL};
+    static const char *const words[] = {"hash-object", "--no-filters", "--stdin", NULL};
     if (git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, NULL) < 0)
         return;
     if (git.program && here >= 0 &&
         git_run(&git,
-                &(struct git_call){
-                    .words = words, .dir = here, .passed = (const int[]){fd, fd}, .out = &out},
+                &(struct git_call){.words = words, .dir = here, .input_fd = fd, .out = &out},
                 NULL) == 0 &&
         out.length > 0)
         (void)printf("%s: git object %.*s\n", str_shown(path).text, (int)strcspn(out.data, "\n"),

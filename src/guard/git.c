@@ -96,25 +96,7 @@ static const char *const settings[] = {
     "-c",
     "protocol.allow=never",
     "-c",
-    "protocol.fd.allow=always",
-    "-c",
     "submodule.recurse=false",
-    "-c",
-    "fetch.recurseSubmodules=no",
-    "-c",
-    "fetch.fsckObjects=true",
-    "-c",
-    "fetch.writeCommitGraph=false",
-    "-c",
-    "fetch.unpackLimit=1",
-    "-c",
-    "fetch.fsck.zeroPaddedFilemode=ignore",
-    "-c",
-    "fetch.fsck.missingSpaceBeforeDate=ignore",
-    "-c",
-    "fetch.fsck.badTimezone=ignore",
-    "-c",
-    "fetch.fsck.missingTaggerEntry=ignore",
     "--no-optional-locks",
 };
 
@@ -163,26 +145,29 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     bool ready = fchdir(call->dir) == 0;
     for (int i = 0; i < 3; i++)
         ready = ready && dup2(fds[i], i) >= 0;
-    for (int i = 0; call->passed && i < 2; i++)
-        ready = ready && fcntl(call->passed[i], F_SETFD, 0) == 0;
     if (ready && become(&git->user))
         (void)execve(git->program, argv, env);
     _exit(127);
 }
 
-static int open_input(const struct git_call *call, struct brig_error *err)
+static int make_input(const char *text, size_t length, struct brig_error *err)
 {
-    if (!call->input)
-        return open("/dev/null", O_RDONLY | O_CLOEXEC);
     int fd = memfd_create("git-input", MFD_CLOEXEC);
-    if (fd < 0 || write_all(fd, call->input, call->input_length) < 0 ||
-        lseek(fd, 0, SEEK_SET) < 0) {
+    if (fd < 0 || write_all(fd, text, length) < 0 || lseek(fd, 0, SEEK_SET) < 0) {
         int failed = errno;
         if (fd >= 0)
             (void)close(fd);
         return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot store the input of git");
     }
     return fd;
+}
+
+static int open_input(const struct git_call *call, struct brig_error *err)
+{
+    int fd = call->input_fd > 0 ? fcntl(call->input_fd, F_DUPFD_CLOEXEC, 3)
+             : call->input      ? make_input(call->input, call->input_length, err)
+                                : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the input of git") : fd;
 }
 
 /* Reads what is ready; false at the end of the stream, or if it is too long. */
@@ -284,10 +269,11 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
 static const struct {
     const char *name, *value;
 } sealed_environment[] = {
-    {"LC_ALL", "C.UTF-8"},          {"GIT_DIR", GIT_SEALED_DIR},
-    {"GIT_CONFIG_NOSYSTEM", "1"},   {"GIT_CONFIG_GLOBAL", "/dev/null"},
-    {"GIT_AUTHOR_NAME", "brig"},    {"GIT_AUTHOR_EMAIL", "brig@localhost"},
-    {"GIT_COMMITTER_NAME", "brig"}, {"GIT_COMMITTER_EMAIL", "brig@localhost"},
+    {"LC_ALL", "C.UTF-8"},           {"GIT_DIR", GIT_SEALED_DIR},
+    {"GIT_CONFIG_NOSYSTEM", "1"},    {"GIT_CONFIG_GLOBAL", "/dev/null"},
+    {"GIT_AUTHOR_NAME", "brig"},     {"GIT_AUTHOR_EMAIL", "brig@localhost"},
+    {"GIT_COMMITTER_NAME", "brig"},  {"GIT_COMMITTER_EMAIL", "brig@localhost"},
+    {"GIT_AUTHOR_DATE", "@0 +0000"}, {"GIT_COMMITTER_DATE", "@0 +0000"},
 };
 
 static struct brig_policy *
@@ -327,27 +313,20 @@ make_sealed_policy(const struct git *git, const struct git_sealed *sealed, struc
     return NULL;
 }
 
-int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
-                   struct str *out, struct brig_error *err)
+static int run_sealed(const struct git *git, const struct git_sealed *sealed,
+                      const struct brig_command *command, struct str *out, struct brig_error *err)
 {
     struct brig_policy *policy = make_sealed_policy(git, sealed, err);
     if (!policy)
         return err ? err->code : BRIG_E_SETUP;
-    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
-    const struct brig_command command = {
-        .argv = argv,
-        .stdio = {{.kind = BRIG_STDIO_NULL},
-                  {.kind = BRIG_STDIO_CAPTURE},
-                  {.kind = BRIG_STDIO_NULL}},
-    };
     struct brig_result result = {0};
-    int status = brig_run(policy, &command, &result, err);
+    int status = brig_run(policy, command, &result, err);
     if (status == 0 && result.outcome != BRIG_EXITED)
         status = brig_fail(err, BRIG_E_SYSTEM, 0,
                            "git on the jail's repository was ended by a limit or a signal");
     if (status == 0 && result.out.truncated)
         status = brig_fail(err, BRIG_E_SYSTEM, 0, "git on the jail's repository wrote too much");
-    if (status == 0)
+    if (status == 0 && out)
         str_append_bytes(out, result.out.data, result.out.length);
     int exit_code = result.exit_code;
     brig_result_done(&result);
@@ -355,33 +334,32 @@ int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const
     return status < 0 ? status : exit_code;
 }
 
-int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int ret_pipes[2],
-                     struct brig_job **ret_job, struct brig_error *err)
+int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
+                   struct str *out, struct brig_error *err)
 {
-    struct brig_policy *policy = make_sealed_policy(git, sealed, err);
-    if (!policy)
-        return err ? err->code : BRIG_E_SETUP;
-    /* Two pipes, not a socket: git's end of a pipe breaks when upload-pack is gone. */
-    int in[2] = {-1, -1}, out[2] = {-1, -1};
-    int status = pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0
-                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe for git")
-                     : 0;
-    const char *const argv[] = {"git", "upload-pack", GIT_SEALED_DIR, NULL};
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     const struct brig_command command = {
         .argv = argv,
-        .stdio = {{.kind = BRIG_STDIO_FD, .fd = in[0]},
-                  {.kind = BRIG_STDIO_FD, .fd = out[1]},
+        .stdio = {{.kind = BRIG_STDIO_NULL},
+                  {.kind = BRIG_STDIO_CAPTURE},
                   {.kind = BRIG_STDIO_NULL}},
     };
-    if (status == 0)
-        status = brig_start(policy, &command, ret_job, err);
-    brig_policy_free(policy);
-    ret_pipes[0] = take_fd(&out[0]);
-    ret_pipes[1] = take_fd(&in[1]);
-    const int rest[] = {in[0], out[1], status < 0 ? ret_pipes[0] : -1,
-                        status < 0 ? ret_pipes[1] : -1};
-    for (size_t i = 0; i < ARRAY_LENGTH(rest); i++)
-        if (rest[i] >= 0)
-            (void)close(rest[i]);
-    return status;
+    return run_sealed(git, sealed, &command, out, err);
+}
+
+int git_pack_sealed(const struct git *git, const struct git_sealed *sealed,
+                    const struct str *revisions, int output, struct brig_error *err)
+{
+    autoclose int input = make_input(revisions->data, revisions->length, err);
+    if (input < 0)
+        return input;
+    static const char *const argv[] = {"git",         "pack-objects",        "--revs", "--stdout",
+                                       "--non-empty", "--delta-base-offset", "-q",     NULL};
+    const struct brig_command command = {
+        .argv = argv,
+        .stdio = {{.kind = BRIG_STDIO_FD, .fd = input},
+                  {.kind = BRIG_STDIO_FD, .fd = output},
+                  {.kind = BRIG_STDIO_NULL}},
+    };
+    return run_sealed(git, sealed, &command, NULL, err);
 }

@@ -33,8 +33,8 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
              struct git_user user, struct brig_error *err);
 void git_done(struct git *git);
 
-/* One call of git outside the jail. Hooks, file system monitors, garbage collection and every transport
- * except `fd` are switched off, and no GIT_* variable of the caller is passed on. */
+/* One call of git outside the jail. Hooks, file system monitors, garbage collection and all transports are
+ * switched off, and no GIT_* variable of the caller is passed on. */
 struct git_call {
     const char *const *words; /* after "git"; ended by NULL */
     int dir;                  /* the working directory, an fd */
@@ -42,8 +42,8 @@ struct git_call {
     const char *index;        /* GIT_INDEX_FILE, or NULL */
     const char *input;        /* for standard input, or NULL */
     size_t input_length;
+    int input_fd;      /* standard input instead of `input`, or 0 */
     unsigned limit_ms; /* how long it may take; 0: ten minutes */
-    const int *passed; /* two fds that git inherits under the same numbers, or NULL */
     struct str *out;   /* standard output, or NULL */
     struct str *says;  /* standard error, or NULL */
 };
@@ -65,7 +65,7 @@ struct git_sealed {
 int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
                    struct str *out, struct brig_error *err);
 
-/* Starts `git upload-pack` in such a jail. `ret_pipes` are for the caller: one to read its output from, one
- * to write its input to. *ret_job is to be waited for and freed. */
-int git_serve_sealed(const struct git *git, const struct git_sealed *sealed, int ret_pipes[2],
-                     struct brig_job **ret_job, struct brig_error *err);
+/* Packs what is reachable from `revisions`, the input of `git pack-objects --revs`, in such a jail and writes
+ * the pack to `output`, nothing if it would be empty; the exit status of git or a negative code. */
+int git_pack_sealed(const struct git *git, const struct git_sealed *sealed,
+                    const struct str *revisions, int output, struct brig_error *err);

@@ -748,7 +748,8 @@ static bool transfer_all(struct guard *guard, struct str *notes)
         if (guard->cache >= 0)
             (void)write_list(guard->cache, name, &dirs, NULL);
     }
-    for (size_t i = guard->tree_count; i-- > 0 && !failed;) {
+    bool untreated = failed; /* git must not follow a gitlink into what a jail has made */
+    for (size_t i = guard->tree_count; i-- > 0 && !untreated;) {
         struct brig_error err = {0};
         if (guard->trees[i].has_private &&
             transfer_tree(guard, &guard->trees[i].private_git, notes, &err) < 0)
@@ -866,7 +867,11 @@ void guard_fetch(struct guard *guard)
             return;
         guard->fetching = 0;
     }
-    if (!has_git_changes(guard))
+    bool changed = false;
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private && private_is_to_fetch(&guard->trees[i].private_git))
+            changed = true;
+    if (!changed)
         return;
     guard->fetching = fork();
     if (guard->fetching != 0)

@@ -122,8 +122,8 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
     return status;
 }
 
-/* Moves the git directory out of the way, makes a new one and deletes the old one, also if this fails: git outside
- * must not find it. */
+/* Moves the git directory out of the way, makes a new one and deletes the old one. If not everything in it could be
+ * fetched, it stays under another name and without HEAD: git outside does not take it for a repository. */
 static int make_anew(const struct nested *nested, int dir, int folder, struct brig_error *err)
 {
     char aside[ASIDE_MAX];
@@ -136,9 +136,12 @@ static int make_anew(const struct nested *nested, int dir, int folder, struct br
     autoclose int old = openat(dir, aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int status = old < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '.git'")
                          : recreate(nested, dir, old, folder, err);
-    if (status == 0 && faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-        str_appendf(nested->notes,
-                    "git: a new repository that git cannot read was renamed to '%s'\n", aside);
+    if (old >= 0 && (status < 0 || faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)) {
+        if (renameat(old, "HEAD", old, "HEAD.jail") < 0 && errno != ENOENT)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'", aside);
+        str_appendf(
+            nested->notes, "git: a new repository that git cannot read%s%s was renamed to '%s'\n",
+            status < 0 ? " as a whole: " : "", status < 0 && err ? err->message : "", aside);
         return 1;
     }
     if (status == 0) { /* it was no repository: git outside does not look at it either */

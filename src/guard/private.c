@@ -436,6 +436,15 @@ bool private_has_changed(const struct private_git *private_git)
     return sign(private_git->sealed.dir) != private_git->signature;
 }
 
+bool private_is_to_fetch(struct private_git *private_git)
+{
+    uint64_t now = sign(private_git->sealed.dir);
+    if (now == private_git->signature || now == private_git->fetched)
+        return false;
+    private_git->fetched = now;
+    return true;
+}
+
 /* ---- work in progress ---- */
 
 #define KEPT_NAME_MAX 64

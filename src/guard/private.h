@@ -33,6 +33,7 @@ struct private_git {
     ino_t top_ino, git_ino;
     struct git_sealed sealed; /* its private directory and object directories */
     uint64_t signature;       /* of the private directory when it was built */
+    uint64_t fetched;         /* and when private_is_to_fetch() last said so */
 };
 
 /* Builds one for a working tree in `folder`, an empty directory; with an empty private directory if the
@@ -59,6 +60,9 @@ int private_keep(const struct private_git *private_git, int storage, struct brig
 
 /* Whether refs, HEAD, index or config of the private directory may have changed since it was built. */
 bool private_has_changed(const struct private_git *private_git);
+
+/* Whether they may have changed since it was built, and since this was last true. */
+bool private_is_to_fetch(struct private_git *private_git);
 
 /* Where the private directory began empty and is a repository now: makes a new repository in the working
  * tree, whose config and hooks are those of a fresh `git init`, so that the private one can be fetched into

@@ -19,17 +19,16 @@
 
 #define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */
 #define ENTRIES_MAX 2000000    /* files and directories of a tree */
-#define FETCHES_MAX 64         /* of one transfer, beyond those of FETCH_REFS_MAX refs each */
-#define FETCH_REFS_MAX 1000    /* git compares each ref it asks for with each that it is told */
-#define STAGED_REF "refs/brig/staged"
+#define PACKS_MAX 64           /* of one transfer */
 #define INDEX_LOCK "index.lock"
 
 /* What one side looks like. */
 struct side {
     struct str text; /* the list of refs is in it */
     struct refs refs;
-    char head[1100];            /* "refs/heads/NAME", the object of a detached HEAD, or "" */
-    char tree[REFS_ID_MAX + 1]; /* of the index, or "" if it has none, as while a merge goes on */
+    char head[1100];              /* "refs/heads/NAME", the object of a detached HEAD, or "" */
+    char tree[REFS_ID_MAX + 1];   /* of the index, or "" if it has none, as while a merge goes on */
+    char staged[REFS_ID_MAX + 1]; /* a commit with this tree; only inside */
 };
 
 struct transfer {
@@ -37,6 +36,7 @@ struct transfer {
     const struct private_git *p;
     char space[TRANSFER_SPACE_MAX];
     struct side inside, base, outside;
+    struct side kept;   /* what is below `space`, under the names that it has in the jail */
     bool unmerged;      /* inside */
     bool pending;       /* a rebase or merge goes on inside */
     bool same_index;    /* the entries of the index outside are as at the beginning */
@@ -45,6 +45,7 @@ struct transfer {
     size_t moved_count;
     struct str deletions; /* the same, for a second transaction */
     struct transfer_report *report;
+    bool lost; /* something could not be fetched */
 };
 
 static void side_done(struct side *side)
@@ -58,6 +59,7 @@ static void transfer_done(struct transfer *t)
     side_done(&t->inside);
     side_done(&t->base);
     side_done(&t->outside);
+    side_done(&t->kept);
     str_done(&t->updates);
     str_done(&t->deletions);
 }
@@ -75,7 +77,7 @@ void transfer_space(const char *jail, char ret_space[TRANSFER_SPACE_MAX])
 struct how {
     const char *index; /* GIT_INDEX_FILE, or NULL */
     const struct str *input;
-    const int *passed; /* two fds, or NULL */
+    int input_fd; /* instead of `input`, or 0 */
     const char *git_dir;
 };
 
@@ -89,7 +91,7 @@ static int run(const struct transfer *t, const struct how *how, struct str *out,
                                   .index = how ? how->index : NULL,
                                   .input = how && how->input ? how->input->data : NULL,
                                   .input_length = how && how->input ? how->input->length : 0,
-                                  .passed = how ? how->passed : NULL,
+                                  .input_fd = how ? how->input_fd : 0,
                                   .out = out};
     return git_run(t->git, &call, err);
 }
@@ -147,9 +149,7 @@ static const char look_script[] =
     "echo \"$h\"\n"
     "if [ -z \"$i\" ]; then echo\n"
     "elif t=$(git write-tree 2>/dev/null); then\n"
-    "    c=$(git commit-tree -m 'The index of the jail' \"$t\") &&\n"
-    "        git update-ref --no-deref " STAGED_REF " \"$c\" || t=\n"
-    "    echo \"$t\"\n"
+    "    echo \"$t $(git commit-tree -m 'The index of the jail' \"$t\")\"\n"
     "elif [ -n \"$(git ls-files -u | head -c 1)\" ]; then echo unmerged; else echo; fi\n"
     "for f in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG rebase-merge rebase-apply "
     "sequencer; do\n"
@@ -169,7 +169,9 @@ static int look_inside(struct transfer *t, struct brig_error *err)
                           : brig_fail(err, BRIG_E_SYSTEM, 0,
                                       "git cannot read the jail's private git directory");
     char *rest = side->text.data ? side->text.data : NULL;
-    const char *head = strsep(&rest, "\n"), *tree = strsep(&rest, "\n");
+    const char *head = strsep(&rest, "\n");
+    char *staged = strsep(&rest, "\n");
+    const char *tree = strsep(&staged, " ");
     const char *word = strsep(&rest, "\n");
     if (word && strcmp(word, "pending") == 0) {
         t->pending = true;
@@ -181,8 +183,10 @@ static int look_inside(struct transfer *t, struct brig_error *err)
                          "private git directory");
     if (refs_is_id(head) || (refs_is_safe(head) && str_starts_with(head, "refs/heads/")))
         (void)snprintf(side->head, sizeof side->head, "%s", head);
-    if (refs_is_id(tree))
+    if (refs_is_id(tree) && staged && refs_is_id(staged)) {
         (void)snprintf(side->tree, sizeof side->tree, "%s", tree);
+        (void)snprintf(side->staged, sizeof side->staged, "%s", staged);
+    }
     t->unmerged = strcmp(tree, "unmerged") == 0;
     return refs_read(rest, &side->refs, err);
 }
@@ -204,6 +208,51 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
         return status;
     /* Without an index this is the empty tree. */
     return LINE(t, &(struct how){.index = index}, t->base.tree, err, "write-tree");
+}
+
+static int look_at_kept(struct transfer *t, struct brig_error *err)
+{
+    side_done(&t->kept);
+    t->kept = (struct side){0};
+    int status = RUN(t, NULL, &t->kept.text, err, "for-each-ref",
+                     "--format=%(objectname) refs/%(refname:lstrip=3)", t->space);
+    if (status > 0)
+        return refuse(t, "for-each-ref", err);
+    return status < 0 || !t->kept.text.data ? status
+                                            : refs_read(t->kept.text.data, &t->kept.refs, err);
+}
+
+/* ---- changing refs ---- */
+
+static int update_once(const struct transfer *t, const struct str *updates, struct brig_error *err)
+{
+    return RUN(t, &(struct how){.input = updates}, NULL, err, "update-ref", "-m",
+               "brig: from the jail", "--stdin");
+}
+
+/* All at once; if git refuses, one by one, so that one bad ref does not keep the others. */
+static int update_refs(const struct transfer *t, const struct str *updates, struct brig_error *err)
+{
+    int status = updates->length == 0 ? 0 : update_once(t, updates, err);
+    if (status <= 0)
+        return status;
+    autofree char *text = strdup(updates->data);
+    if (!text)
+        return brig_fail_nomem(err);
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        autostr struct str one = {0};
+        if (!*line)
+            continue;
+        str_concat(&one, line, "\n");
+        status = one.failed ? brig_fail_nomem(err) : update_once(t, &one, err);
+        if (status < 0)
+            return status;
+        if (status > 0 && t->report)
+            str_appendf(&t->report->notes, "git: refused by git update-ref: %s\n",
+                        str_shown(line).text);
+    }
+    return 0;
 }
 
 /* ---- fetching ---- */
@@ -230,100 +279,108 @@ static bool has_staged(const struct transfer *t)
     return t->inside.tree[0] && strcmp(t->inside.tree, t->base.tree) != 0;
 }
 
-static void list_refspecs(const struct transfer *t, struct str *specs)
+static bool has_arrived(const struct transfer *t, const struct ref *ref)
 {
-    for (size_t i = 0; i < t->inside.refs.count; i++) {
-        const struct ref *ref = &t->inside.refs.items[i];
-        if (!is_new(t, ref))
-            continue;
-        str_concat(specs, "+", ref->name, ":");
-        append_kept(t, specs, ref->name);
-        str_append(specs, "\n");
-    }
-    if (has_new_head(t))
-        str_concat(specs, "+HEAD:", t->space, "/HEAD\n");
-    if (has_staged(t))
-        str_concat(specs, "+" STAGED_REF ":", t->space, "/staged\n");
+    return str_equal(refs_find(&t->kept.refs, ref->name), ref->id);
 }
 
-static int fetch(const struct transfer *t, const struct str *specs, struct brig_error *err)
+/* Has the objects of these refs packed in the sealed jail, without what it began with. 1, or 0 if git refuses. */
+static int pack(const struct transfer *t, const struct ref *wanted, size_t count, int file,
+                struct brig_error *err)
 {
-    int pipes[2];
-    struct brig_job *job = NULL;
-    char url[64];
-    int status = git_serve_sealed(t->git, &t->p->sealed, pipes, &job, err);
+    autostr struct str revisions = {0};
+    for (size_t i = 0; i < count; i++)
+        str_concat(&revisions, wanted[i].id, "\n");
+    str_append(&revisions, "--not\n");
+    for (size_t i = 0; i < t->base.refs.count; i++)
+        str_concat(&revisions, t->base.refs.items[i].id, "\n");
+    if (refs_is_id(t->base.head))
+        str_concat(&revisions, t->base.head, "\n");
+    if (revisions.failed)
+        return brig_fail_nomem(err);
+    int status = git_pack_sealed(t->git, &t->p->sealed, &revisions, file, err);
+    return status < 0 ? status : status == 0;
+}
+
+/* Stores the pack outside, where git checks each object and that none is missing. 1, or 0 if git refuses. */
+static int store(const struct transfer *t, const struct ref *wanted, size_t count, int file,
+                 struct brig_error *err)
+{
+    static const char strict[] =
+        "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,"
+        "missingTaggerEntry=ignore";
+    autostr struct str tips = {0};
+    off_t length = lseek(file, 0, SEEK_END);
+    if (length < 0 || lseek(file, 0, SEEK_SET) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the pack of the jail");
+    int status = length == 0 ? 0
+                             : RUN(t, &(struct how){.input_fd = file}, NULL, err, "index-pack",
+                                   "--stdin", strict);
+    for (size_t i = 0; i < count; i++)
+        str_concat(&tips, wanted[i].id, "\n");
+    if (tips.failed)
+        return brig_fail_nomem(err);
+    if (status == 0)
+        status = RUN(t, &(struct how){.input = &tips}, NULL, err, "rev-list", "--objects",
+                     "--quiet", "--stdin", "--not", "--all");
+    return status < 0 ? status : status == 0;
+}
+
+/* Brings these refs below refs/brig/JAIL/. If git refuses, each half by itself, so that one bad ref does not keep
+ * the others. What did not arrive is reported and not moved. `tries` bounds the number of packs. */
+static int fetch(struct transfer *t, const struct ref *wanted, size_t count, int *tries,
+                 struct brig_error *err)
+{
+    if (count == 0)
+        return 0;
+    autostr struct str updates = {0};
+    autoclose int file =
+        openat(t->p->folder, "pack", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
+    (void)unlinkat(t->p->folder, "pack", 0);
+    int status = --*tries < 0 ? 0 : pack(t, wanted, count, file, err);
+    if (status > 0)
+        status = store(t, wanted, count, file, err);
     if (status < 0)
         return status;
-    (void)snprintf(url, sizeof url, "fd::%d,%d", pipes[0], pipes[1]);
-    const struct how how = {.input = specs, .passed = pipes};
-    status =
-        RUN(t, &how, NULL, err, "fetch", "--quiet", "--no-write-fetch-head", "--no-auto-gc",
-            "--no-tags", "--no-recurse-submodules", "--no-show-forced-updates", "--stdin", url);
-    (void)close(pipes[0]);
-    (void)close(pipes[1]);
-    (void)brig_job_cancel(job, NULL);
-    (void)brig_job_wait(job, NULL);
-    brig_job_free(job);
-    return status;
-}
-
-/* Fetches these refspecs, one a line. If git refuses, each half by itself, so that one bad ref does not keep the others.
- * What could not be fetched is reported and not moved. `tries` bounds the number of fetches. */
-static int fetch_lines(const struct transfer *t, char *const *lines, size_t count, int *tries,
-                       struct brig_error *err)
-{
-    autostr struct str specs = {0};
-    for (size_t i = 0; i < count; i++)
-        str_concat(&specs, lines[i], "\n");
-    int status = specs.failed ? brig_fail_nomem(err) : --*tries >= 0 ? fetch(t, &specs, err) : 1;
-    if (status <= 0)
-        return status;
-    if (count > 1 && *tries > 0) {
-        status = fetch_lines(t, lines, count / 2, tries, err);
-        return status < 0 ? status
-                          : fetch_lines(t, lines + count / 2, count - count / 2, tries, err);
+    if (status == 0 && count > 1 && *tries > 0) {
+        status = fetch(t, wanted, count / 2, tries, err);
+        return status < 0 ? status : fetch(t, wanted + count / 2, count - count / 2, tries, err);
     }
-    if (t->report)
-        str_appendf(&t->report->notes, "git: '%s'%s could not be fetched from the jail\n",
-                    str_shown(lines[0]).text, count > 1 ? " and others" : "");
-    return 0;
+    if (status == 0) {
+        t->lost = true;
+        if (t->report)
+            str_appendf(&t->report->notes, "git: '%s'%s could not be fetched from the jail\n",
+                        str_shown(wanted[0].name).text, count > 1 ? " and others" : "");
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        str_append(&updates, "update ");
+        append_kept(t, &updates, wanted[i].name);
+        str_concat(&updates, " ", wanted[i].id, "\n");
+    }
+    return updates.failed ? brig_fail_nomem(err) : update_refs(t, &updates, err);
 }
 
-static int fetch_all(const struct transfer *t, struct brig_error *err)
+static int fetch_all(struct transfer *t, struct brig_error *err)
 {
-    autostr struct str specs = {0};
-    list_refspecs(t, &specs);
-    if (specs.failed)
-        return brig_fail_nomem(err);
-    if (specs.length == 0)
-        return 0;
     size_t count = 0;
-    int tries = FETCHES_MAX + (int)(t->inside.refs.count / FETCH_REFS_MAX);
-    autofree char **lines = calloc(t->inside.refs.count + 3, sizeof *lines);
-    if (!lines)
+    int tries = PACKS_MAX;
+    autofree struct ref *wanted = calloc(t->inside.refs.count + 2, sizeof *wanted);
+    if (!wanted)
         return brig_fail_nomem(err);
-    char *rest = specs.data;
-    for (char *line; (line = strsep(&rest, "\n"));)
-        if (*line)
-            lines[count++] = line;
-    int status = 0;
-    for (size_t i = 0; i < count && status == 0; i += FETCH_REFS_MAX)
-        status = fetch_lines(t, lines + i, count - i < FETCH_REFS_MAX ? count - i : FETCH_REFS_MAX,
-                             &tries, err);
-    return status;
+    for (size_t i = 0; i < t->inside.refs.count; i++)
+        if (is_new(t, &t->inside.refs.items[i]) && !has_arrived(t, &t->inside.refs.items[i]))
+            wanted[count++] = t->inside.refs.items[i];
+    if (has_new_head(t))
+        wanted[count++] = (struct ref){.id = t->inside.head, .name = "refs/HEAD"};
+    if (has_staged(t))
+        wanted[count++] = (struct ref){.id = t->inside.staged, .name = "refs/staged"};
+    return fetch(t, wanted, count, &tries, err);
 }
 
 /* ---- deciding ---- */
-
-/* What is kept below refs/brig/JAIL/, under the names that it has in the jail. */
-static int look_at_kept(const struct transfer *t, struct side *side, struct brig_error *err)
-{
-    int status = RUN(t, NULL, &side->text, err, "for-each-ref",
-                     "--format=%(objectname) refs/%(refname:lstrip=3)", t->space);
-    if (status > 0)
-        return refuse(t, "for-each-ref", err);
-    return status < 0 || !side->text.data ? status : refs_read(side->text.data, &side->refs, err);
-}
 
 /* Whether git outside would work for very long on a tree: a few objects can describe any number of files. */
 static bool is_too_large(const struct transfer *t, const char *commit)
@@ -403,19 +460,17 @@ static void decide_ref(struct transfer *t, const struct ref *ref, const struct s
 static int decide(struct transfer *t, struct brig_error *err)
 {
     autostr struct str worktrees = {0};
-    struct side arrived = {0};
     int status = RUN(t, NULL, &worktrees, err, "worktree", "list", "--porcelain");
     if (status >= 0)
-        status = look_at_kept(t, &arrived, err);
+        status = look_at_kept(t, err);
     if (status < 0)
         return status;
-    /* Only what has really arrived: git may exit with 0 and have refused a ref. */
+    /* Only what has really arrived. */
     for (size_t i = 0; i < t->inside.refs.count; i++) {
         const struct ref *ref = &t->inside.refs.items[i];
-        if (is_new(t, ref) && str_equal(refs_find(&arrived.refs, ref->name), ref->id))
+        if (is_new(t, ref) && has_arrived(t, ref))
             decide_ref(t, ref, &worktrees);
     }
-    side_done(&arrived);
     for (size_t i = 0; i < t->base.refs.count; i++) {
         const struct ref *ref = &t->base.refs.items[i];
         const char *now = refs_find(&t->outside.refs, ref->name);
@@ -553,37 +608,6 @@ static int switch_head(struct transfer *t, struct brig_error *err)
     return 0;
 }
 
-static int update_once(const struct transfer *t, const struct str *updates, struct brig_error *err)
-{
-    return RUN(t, &(struct how){.input = updates}, NULL, err, "update-ref", "-m",
-               "brig: from the jail", "--stdin");
-}
-
-/* All at once; if git refuses, one by one, so that one bad ref does not keep the others. */
-static int update_refs(const struct transfer *t, const struct str *updates, struct brig_error *err)
-{
-    int status = updates->length == 0 ? 0 : update_once(t, updates, err);
-    if (status <= 0)
-        return status;
-    autofree char *text = strdup(updates->data);
-    if (!text)
-        return brig_fail_nomem(err);
-    char *rest = text;
-    for (char *line; (line = strsep(&rest, "\n"));) {
-        autostr struct str one = {0};
-        if (!*line)
-            continue;
-        str_concat(&one, line, "\n");
-        status = one.failed ? brig_fail_nomem(err) : update_once(t, &one, err);
-        if (status < 0)
-            return status;
-        if (status > 0 && t->report)
-            str_appendf(&t->report->notes, "git: refused by git update-ref: %s\n",
-                        str_shown(line).text);
-    }
-    return 0;
-}
-
 /* "2 commits on NAME": how many the branch has that none of the old tips had. */
 static void summarise(struct transfer *t, struct brig_error *err)
 {
@@ -699,19 +723,18 @@ static int pin_base(const struct transfer *t, struct brig_error *err)
 static int drop_moved(struct transfer *t, struct brig_error *err)
 {
     autostr struct str deletions = {0};
-    struct side now = {0}, kept = {0};
+    struct side now = {0};
     int status = look_outside(t, &now, NULL, err);
     if (status == 0)
-        status = look_at_kept(t, &kept, err);
-    for (size_t i = 0; status == 0 && i < kept.refs.count; i++) {
-        const struct ref *ref = &kept.refs.items[i];
+        status = look_at_kept(t, err);
+    for (size_t i = 0; status == 0 && i < t->kept.refs.count; i++) {
+        const struct ref *ref = &t->kept.refs.items[i];
         if (!str_equal(refs_find(&now.refs, ref->name), ref->id))
             continue;
         str_append(&deletions, "delete ");
         append_kept(t, &deletions, ref->name);
         str_concat(&deletions, " ", ref->id, "\n");
     }
-    side_done(&kept);
     char base[TRANSFER_SPACE_MAX + 8], head[TRANSFER_SPACE_MAX + 8], staged[TRANSFER_SPACE_MAX + 8];
     (void)snprintf(base, sizeof base, "%s/base", t->space);
     (void)snprintf(head, sizeof head, "%s/HEAD", t->space);
@@ -736,6 +759,8 @@ static int begin(struct transfer *t, const struct git *git, const struct private
         status = look_inside(t, err);
     if (status == 0)
         status = pin_base(t, err);
+    if (status == 0)
+        status = look_at_kept(t, err);
     return status < 0 ? status : fetch_all(t, err);
 }
 
@@ -773,5 +798,11 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
     if (t.inside.refs.skipped > t.base.refs.skipped)
         str_append(&report->notes,
                    "git: refs with names that are not safe were left in the jail\n");
-    return status < 0 ? status : drop_moved(&t, err);
+    if (status == 0)
+        status = drop_moved(&t, err);
+    if (status == 0 && t.lost)
+        status =
+            brig_fail(err, BRIG_E_SYSTEM, 0, "not everything the jail did in '%s' could be fetched",
+                      str_shown(private_git->top_path).text);
+    return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Brings what a jail did in its private git directory into the user's repository, with git itself.
  *
- * The private directory is untrusted: git reads it in a sealed jail only, and `git fetch` outside treats
- * that jail as an untrusted server. Objects arrive below refs/brig/JAIL/ first. Branches, tags, HEAD and
+ * The private directory is untrusted: git reads it in a sealed jail only. New objects leave that jail as a pack,
+ * which `git index-pack --strict` checks outside, and arrive below refs/brig/JAIL/ first. Branches, tags, HEAD and
  * the index then move if they are outside as they were when the run began; everything else stays below
  * refs/brig/JAIL/ and is reported. */
 #pragma once

@@ -125,8 +125,9 @@ static int hide_in_home(struct masking *masking, const struct hide_place *place,
     int hidden = mounts_mask(masking->home.fd, path, err);
     if (hidden < 0 || !masking->live || (hidden && !mounts_has_copy(masking->changes, path)))
         return hidden < 0 ? hidden : 0;
-    masking->covered = true;
-    return mounts_cover(masking->home.fd, masking->changes, path, err);
+    int covered = mounts_cover(masking->home.fd, masking->changes, path, err);
+    masking->covered = masking->covered || covered > 0;
+    return covered < 0 ? covered : 0;
 }
 
 static int hide_place(void *context, const struct hide_place *place, struct brig_error *err)
@@ -332,9 +333,10 @@ static int cover_copy(void *context, const struct hide_place *place, struct brig
     const struct masking *masking = copies->masking;
     if (!names_may_have(&copies->top, place->path))
         return 0;
-    return mounts_has_copy(masking->changes, place->path)
-               ? mounts_cover(masking->home.fd, masking->changes, place->path, err)
-               : 0;
+    int covered = mounts_has_copy(masking->changes, place->path)
+                      ? mounts_cover(masking->home.fd, masking->changes, place->path, err)
+                      : 0;
+    return covered < 0 ? covered : 0;
 }
 
 /* What earlier runs have changed of the home's lies above the layer of masks. */

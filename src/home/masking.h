@@ -43,7 +43,7 @@ struct masking {
     void *context;
     bool looking;       /* once more: what fails is passed over */
     bool live;          /* which is mounted, */
-    bool covered;       /* perhaps with a mount on it, above which nothing is looked up again */
+    bool covered;       /* with a mount on it, above which nothing is looked up again */
     int changes;        /* with this upper directory */
     uint64_t looked;    /* when everything was looked at, in milliseconds, */
     uint64_t next_look; /* and when it may be again for the sake of new names */

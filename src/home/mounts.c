@@ -792,7 +792,7 @@ int mounts_cover(int home, int changes, const char *path, struct brig_error *err
     if (result >= 0)
         result =
             SYS(move_mount, owned, "", seen, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot hide '%s'", path) : 0;
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot hide '%s'", path) : 1;
 }
 
 /* ---- for runs ---- */

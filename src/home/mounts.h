@@ -62,7 +62,7 @@ bool mounts_has_copy(int changes, const char *path);
 
 /* Hides a path of the overlay in all runs that have a clone of it, at once, if the home has it, or a
  * copy is among the changes, and it can be seen. `changes` is the upper directory: what a run made
- * itself is left alone. */
+ * itself is left alone. 1, or 0 if there was nothing to hide. */
 int mounts_cover(int home, int changes, const char *path, struct brig_error *err);
 
 /* Has the kernel look again for what it has seen in the overlay, and nobody uses now: what the host

@@ -698,6 +698,20 @@ kill_brig() {
     nothing_left
 }
 
+@test "what cannot be stored outside is kept, and arrives with the next run" {
+    project user
+    chmod 0555 .git/objects .git/objects/pack
+    must inside user:sealed 'echo c >c; git add c; git commit -q -m later'
+    output_has "'refs/heads/main' could not be fetched"
+    output_has "tried again by the next run"
+    [ "$(out log -1 --format=%s)" = first ]
+    chmod 0755 .git/objects .git/objects/pack
+    must inside user:sealed true
+    output_has "1 commit on main"
+    [ "$(out log -1 --format=%s)" = later ]
+    nothing_left
+}
+
 @test "two runs at once in one project: both results arrive" {
     project user
     start user:sealed 'await_file go; git switch -q -c one; echo one >one; git add one; git commit -q -m one; git switch -q main; rm -f one'

@@ -226,15 +226,15 @@ def ask(message, patience=60):
         return b"", []
 def request(version, op, text):
     return struct.pack("<8IQQ", version, op, 0, 0, 0, 0, len(text), 0, 0, 0) + text
-READY, VERSION = 5, 6
+READY, PREPARER, VERSION = 4, 5, 6
 if sys.argv[2] == "reach":
     print(len(ask(request(VERSION, READY, b"no shape at all"))[0]))
 else:
     random.seed(7)
     for i in range(200):
         text = random.randbytes(random.choice([0, 1, 47, 48, 64, 200, 2000, 16384, 16385, 40000]))
-        op = random.choice([READY, READY, READY, 6, 99])
-        answer, fds = ask(request(random.choice([VERSION, VERSION, 5]), op, text), 0.01 if op == 6 else 60)
+        op = random.choice([READY, READY, READY, PREPARER, 99])
+        answer, fds = ask(request(random.choice([VERSION, VERSION, 5]), op, text), 0.01 if op == PREPARER else 60)
         assert not fds, fds
     print("asked")
 PYTHON
