@@ -136,7 +136,8 @@ static int make_anew(const struct nested *nested, int dir, int folder, struct br
     autoclose int old = openat(dir, aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int status = old < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '.git'")
                          : recreate(nested, dir, old, folder, err);
-    if (old >= 0 && (status < 0 || faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)) {
+    if (old >= 0 && status <= 0 &&
+        (status < 0 || faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)) {
         if (renameat(old, "HEAD", old, "HEAD.jail") < 0 && errno != ENOENT)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'", aside);
         str_appendf(
