@@ -53,8 +53,7 @@ static void show_hash(int fd, const char *path)
     if (git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, NULL) < 0)
         return;
     if (git.program && here >= 0 &&
-        git_run(&git,
-                &(struct git_call){.words = words, .dir = here, .input_fd = fd, .out = &out},
+        git_run(&git, &(struct git_call){.words = words, .dir = here, .input_fd = fd, .out = &out},
                 NULL) == 0 &&
         out.length > 0)
         (void)printf("%s: git object %.*s\n", str_shown(path).text, (int)strcspn(out.data, "\n"),

@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/rules.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "guard/names.h"
+#include "guard/outward.h"
+#include "policy/policy.h"
+
+#define MAKE_TRIES 16
+#define ABOVE_MAX 64  /* directories that are looked at for the top of a repository */
+#define NESTED_MAX 32 /* repositories below a granted directory that get a private directory each */
+#define ORIGIN "protected"
+#define ORIGIN_GIT "private git directory"
+
+/* What adding rules needs to know. */
+struct adding {
+    struct guard *guard;
+    struct brig_policy *policy;
+    const struct guard_options *options;
+    uid_t owner;
+    struct str *notes;
+    bool made_git; /* the working directory has a `.git` that brig made */
+};
+
+/* ---- rules ---- */
+
+/* Makes the last grant one of the guard's own: it may lie in brig's storage. */
+static void mark_own(struct brig_policy *policy)
+{
+    policy->grants[policy->grant_count - 1].own = true;
+}
+
+static int protect(struct adding *a, const char *source, const char *dest, const char *path,
+                   struct brig_error *err)
+{
+    autofree char *from = NULL;
+    autofree char *to = NULL;
+    if (asprintf(&from, "%s/%s", source, path) < 0)
+        from = NULL;
+    if (asprintf(&to, "%s/%s", dest, path) < 0)
+        to = NULL;
+    if (!from || !to)
+        return brig_fail_nomem(err);
+    return brig_policy_grant(a->policy, BRIG_PROTECT, from, to, BRIG_GRANT_OPTIONAL, err);
+}
+
+/* The same where a symbolic link leads to, if the jail could write there. */
+static int protect_everywhere(struct adding *a, const char *source, const char *dest,
+                              const char *path, struct brig_error *err)
+{
+    char whole[PATH_LENGTH_MAX + 1];
+    int status = protect(a, source, dest, path, err);
+    if (status < 0 || !str_fill(whole, sizeof whole, source, "/", path))
+        return status;
+    autofree char *real = realpath(whole, NULL);
+    if (!real || strcmp(real, whole) == 0)
+        return 0;
+    size_t count = a->policy->grant_count;
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const struct policy_grant *grant = &a->policy->grants[i];
+        if (grant->access != BRIG_READ_WRITE || grant->own || !grant->source ||
+            !path_is_beneath(grant->source, real) || strcmp(grant->source, real) == 0)
+            continue;
+        autofree char *from = strdup(grant->source);
+        autofree char *to = strdup(grant->dest); /* the array moves when rules are added */
+        status = from && to
+                     ? protect(a, from, to, real + strlen(from) + (strcmp(from, "/") != 0), err)
+                     : brig_fail_nomem(err);
+    }
+    return status;
+}
+
+/* A bare repository that was granted: git can fetch from it and push to it, and what git outside would execute is
+ * read-only. */
+static int protect_bare(struct adding *a, int top, const char *source, const char *dest,
+                        struct brig_error *err)
+{
+    static const char *const parts[] = {"HEAD", "objects", "refs"};
+    static const char *const files[] = {"config", "hooks", "commondir", "info"};
+    struct stat info;
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (fstatat(top, parts[i], &info, AT_SYMLINK_NOFOLLOW) < 0)
+            return 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(files) && status == 0; i++)
+        if (fstatat(top, files[i], &info, AT_SYMLINK_NOFOLLOW) == 0)
+            status = protect_everywhere(a, source, dest, files[i], err);
+    return status;
+}
+
+/* Existing files that execute something are read-only. */
+static int protect_names(struct adding *a, int top, const char *source, const char *dest,
+                         struct brig_error *err)
+{
+    int status = 0;
+    for (size_t i = 0; i < names_count && status == 0; i++) {
+        const char *path = names_rows[i].path;
+        struct stat info;
+        if (fstatat(top, path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            !names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, path))
+            status = protect_everywhere(a, source, dest, path, err);
+    }
+    return status < 0 ? status : protect_bare(a, top, source, dest, err);
+}
+
+/* ---- a working tree ---- */
+
+static int grant_own(struct adding *a, enum brig_access access, int fd, const char *dest,
+                     struct brig_error *err)
+{
+    int status = brig_policy_origin(a->policy, ORIGIN_GIT, err);
+    if (status == 0)
+        status = policy_grant_fd(a->policy, access, fd, dest, err);
+    if (status < 0)
+        return status;
+    mark_own(a->policy);
+    return brig_policy_origin(a->policy, ORIGIN, err);
+}
+
+/* Mounts the private directory on `.git`, or, where that is a file, at a fixed path that a file mounted on
+ * `.git` names. */
+static int grant_private(struct adding *a, struct tree *tree, struct brig_error *err)
+{
+    const struct private_git *p = &tree->private_git;
+    autofree char *dest = NULL;
+    char fixed[64];
+    if (asprintf(&dest, "%s/.git", tree->dest) < 0) {
+        dest = NULL;
+        return brig_fail_nomem(err);
+    }
+    int status = 0;
+    if (p->kind == REPO_FILE) {
+        (void)snprintf(fixed, sizeof fixed, PRIVATE_MOUNTS "/%u", p->number);
+        tree->link = openat(p->folder, "link", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        status = tree->link < 0
+                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the jail's '.git' file")
+                     : grant_own(a, BRIG_READ_ONLY, tree->link, dest, err);
+        if (status == 0)
+            status = grant_own(a, BRIG_READ_WRITE, p->sealed.dir, fixed, err);
+    } else {
+        status = grant_own(a, BRIG_READ_WRITE, p->sealed.dir, dest, err);
+    }
+    for (size_t i = 0; i < p->sealed.object_count && status == 0; i++)
+        status = grant_own(a, BRIG_READ_ONLY, p->sealed.objects[i], p->sealed.object_dests[i], err);
+    return status;
+}
+
+/* Go asks git about the version wherever there is a `.git`, and fails if it is empty. */
+static int stop_go_from_asking_git(struct adding *a, struct brig_error *err)
+{
+    static const char name[] = "GOFLAGS", flag[] = "-buildvcs=false";
+    const char *const *environment = a->options->environment;
+    autostr struct str flags = {0};
+    for (size_t i = 0; environment && environment[i]; i++)
+        if (strncmp(environment[i], name, sizeof name - 1) == 0 &&
+            environment[i][sizeof name - 1] == '=')
+            str_concat(&flags, environment[i] + sizeof name, " ");
+    str_append(&flags, flag);
+    return flags.failed ? brig_fail_nomem(err)
+                        : brig_policy_setenv(a->policy, name, flags.data, err);
+}
+
+/* Makes an empty `.git` and takes a shared lock on it, by which other runs know that it is in use and that the
+ * user did not make it; an fd or -1. Another run may remove it between both. */
+static int make_empty(int top, bool *ret_made)
+{
+    for (int i = 0; i < MAKE_TRIES; i++) {
+        struct stat named, opened;
+        bool made = mkdirat(top, ".git", 0755) == 0;
+        if (!made && errno != EEXIST)
+            return -1;
+        autoclose int fd = openat(top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        *ret_made = made || (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0);
+        if (fd >= 0 && flock(fd, LOCK_SH) == 0 && fstat(fd, &opened) == 0 &&
+            fstatat(top, ".git", &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == opened.st_ino)
+            return take_fd(&fd);
+    }
+    return -1;
+}
+
+static int make_private(struct adding *a, struct tree *tree, const struct repo *repo,
+                        struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    autoclose int folder = -1;
+    unsigned number = (unsigned)(tree - guard->trees);
+    int status = run_open(guard, err);
+    if (status == 0)
+        status = run_open_folder(guard->run, number, true, &folder, err);
+    if (status < 0)
+        return status;
+    if (repo->kind == REPO_NONE) {
+        tree->made = make_empty(tree->top, &tree->removes);
+        if (tree->made < 0)
+            return 0; /* it cannot be made in the jail either */
+        if (tree->removes && mkdirat(folder, MADE, 0700) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
+        a->made_git = true;
+        status = stop_go_from_asking_git(a, err);
+        if (status < 0)
+            return status;
+    }
+    status = private_build(&guard->git, folder, guard->storage, guard->cache, number, tree->top,
+                           repo, &tree->private_git, a->notes, err);
+    if (status < 0)
+        return status;
+    tree->has_private = true;
+    return grant_private(a, tree, err);
+}
+
+static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
+                    struct brig_error *err);
+static int add_root(struct adding *a, const char *source, struct brig_error *err);
+
+/* Whether a directory is granted by itself. */
+static bool is_granted(const struct brig_policy *policy, const char *path)
+{
+    for (size_t i = 0; i < policy->grant_count; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
+            str_equal(policy->grants[i].source, path))
+            return true;
+    return false;
+}
+
+/* Files in the tree that the configuration of git outside names: they are read-only, and one that is missing
+ * could be created by the jail and would be obeyed. */
+static int protect_outward(struct adding *a, int top, const char *source, const char *dest,
+                           const struct repo *repo, struct brig_error *err)
+{
+    autostr struct str paths = {0};
+    size_t length = strlen(source);
+    int status =
+        outward_find(&a->guard->git, a->guard->cache, top, source, repo->git_path, &paths, err);
+    for (const char *path = paths.data; status == 0 && path && path < paths.data + paths.length;
+         path += strlen(path) + 1) {
+        struct stat info;
+        if (!path_is_beneath(source, path) || path[length] != '/' ||
+            str_starts_with(path + length, "/.git/"))
+            continue;
+        if (fstatat(top, path + length + 1, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            status = protect(a, source, dest, path + length + 1, err);
+        else if (is_granted(a->policy, source)) /* else it may be that another run has written it */
+            status =
+                brig_fail(err, BRIG_E_INVALID, 0,
+                          "your git configuration names '%s', which does not exist and which the "
+                          "command could create. Create it, or remove the setting",
+                          str_shown(path).text);
+    }
+    return status;
+}
+
+/* A submodule that is not initialised: an empty directory of the jail's own is mounted on it. A repository made in
+ * the real one would be obeyed by `git status` in the directory above. */
+static int cover_link(struct adding *a, const char *dest, struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    char name[32];
+    int status = run_open(guard, err);
+    if (status < 0 || guard->empty_count == TREES_MAX)
+        return status;
+    (void)snprintf(name, sizeof name, "empty-%zu", guard->empty_count);
+    if (mkdirat(guard->run, name, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
+    int fd = openat(guard->run, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot open a directory in the jail's storage");
+    guard->empty[guard->empty_count++] = fd;
+    return grant_own(a, BRIG_READ_WRITE, fd, dest, err);
+}
+
+/* Submodules: each is a repository of its own. */
+static int add_links(struct adding *a, int top, const char *source, const char *dest,
+                     const struct repo *repo, struct brig_error *err)
+{
+    autostr struct str links = {0};
+    int status = private_list_links(&a->guard->git, a->guard->cache, top, repo, &links, err);
+    for (const char *link = links.data; status == 0 && link && link < links.data + links.length;
+         link += strlen(link) + 1) {
+        autoclose int fd = -1;
+        autofree char *from = NULL;
+        autofree char *to = NULL;
+        if (path_open_beneath(top, link, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
+            continue;
+        if (asprintf(&from, "%s/%s", source, link) < 0)
+            from = NULL;
+        if (asprintf(&to, "%s/%s", dest, link) < 0)
+            to = NULL;
+        if (!from || !to)
+            return brig_fail_nomem(err);
+        struct stat info;
+        if (fstatat(fd, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0) {
+            status = cover_link(a, to, err);
+            continue;
+        }
+        status = add_tree(a, from, to, false, err);
+        if (status == 0)
+            status = add_root(a, from, err);
+    }
+    return status;
+}
+
+/* Linked worktrees of the repository that lie in the same directory: their `.git` files lead to the private
+ * directories of the jail as well. */
+static int add_worktrees(struct adding *a, const char *source, const char *dest,
+                         const struct repo *repo, struct brig_error *err)
+{
+    size_t length = strlen(source);
+    autoclose int fd =
+        openat(repo->common, "worktrees", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *item;
+    int status = 0;
+    if (!dir || repo->kind != REPO_DIRECTORY)
+        return 0;
+    (void)take_fd(&fd);
+    while (status == 0 && (item = readdir(dir))) {
+        char path[REPO_POINTER_MAX], to[PATH_LENGTH_MAX + 1];
+        autoclose int entry =
+            openat(dirfd(dir), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (item->d_name[0] == '.' || entry < 0 || !repo_read_path(entry, "gitdir", a->owner, path))
+            continue;
+        char *slash = strrchr(path, '/');
+        if (!slash || slash == path || !path_is_beneath(source, path))
+            continue;
+        *slash = '\0';
+        if (strlen(path) > length && str_fill(to, sizeof to, dest, path + length))
+            status = add_tree(a, path, to, false, err);
+    }
+    return status;
+}
+
+/* For a policy that is only printed: a rule for the directory that a run would make. */
+static int foresee(struct adding *a, const char *source, const char *dest, struct brig_error *err)
+{
+    char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
+    if (!str_fill(from, sizeof from, source, "/.git") || !str_fill(to, sizeof to, dest, "/.git"))
+        return 0;
+    int status = brig_policy_origin(a->policy, ORIGIN_GIT, err);
+    if (status == 0)
+        status = brig_policy_grant(a->policy, BRIG_READ_WRITE, from, to, 0, err);
+    if (status < 0)
+        return status;
+    mark_own(a->policy);
+    return brig_policy_origin(a->policy, ORIGIN, err);
+}
+
+static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
+                    struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct repo repo = REPO_INIT;
+    if (top < 0 && errno == EACCES)
+        return brig_fail(err, BRIG_E_INVALID, EACCES,
+                         "'%s' cannot be read, so that what executes something in it cannot be "
+                         "protected. Change its mode, or use --no-protect",
+                         str_shown(source).text);
+    if (top < 0)
+        return 0; /* a file, or nothing yet */
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (str_equal(guard->trees[i].dest, dest))
+            return 0; /* as a submodule or worktree that was found before */
+    int status = repo_find(top, a->owner, &repo, err);
+    if (status < 0)
+        return status;
+    struct stat info;
+    bool own = fstat(top, &info) == 0 && info.st_uid == a->owner;
+    bool excepted =
+        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git");
+    bool can = guard->storage >= 0 && guard->git.program && !a->options->dry;
+    if (repo.kind == REPO_FOREIGN) {
+        str_appendf(a->notes, "git does not work in '%s': .git is or names a repository %s\n",
+                    str_shown(source).text, repo.why);
+        status = excepted ? 0 : protect_everywhere(a, source, dest, ".git", err);
+    } else if (excepted || (repo.kind == REPO_NONE && !(may_make && own))) {
+        status = 0;
+    } else if (a->options->dry && guard->git.program) {
+        status = repo.kind == REPO_NONE ? 0 : foresee(a, source, dest, err);
+    } else if (!can) {
+        if (repo.kind != REPO_NONE && !guard->git.program && guard->storage >= 0)
+            str_appendf(a->notes,
+                        "git is not installed here, so '%s/.git' is read-only in the jail\n",
+                        str_shown(source).text);
+        status = repo.kind == REPO_NONE ? 0 : protect(a, source, dest, ".git", err);
+    } else if (guard->tree_count == TREES_MAX) {
+        status =
+            brig_fail(err, BRIG_E_INVALID, 0,
+                      "there are more than %d repositories in '%s'. Use --unprotect .git to run "
+                      "without private git directories",
+                      TREES_MAX, str_shown(source).text);
+    } else {
+        struct tree *tree = &guard->trees[guard->tree_count++];
+        *tree = (struct tree){.top = take_fd(&top), .made = -1, .link = -1};
+        status = str_copy(dest, &tree->dest, err);
+        if (status == 0)
+            status = make_private(a, tree, &repo, err);
+        if (status == 0 && repo.kind != REPO_NONE)
+            status = add_links(a, tree->top, source, dest, &repo, err);
+        if (status == 0 && repo.kind != REPO_NONE)
+            status = add_worktrees(a, source, dest, &repo, err);
+        if (status == 0 && repo.kind != REPO_NONE)
+            status = protect_outward(a, tree->top, source, dest, &repo, err);
+        if (status == 0)
+            status = protect_names(a, tree->top, source, dest, err);
+    }
+    if (status == 0 && top >= 0)
+        status = protect_names(a, top, source, dest, err);
+    repo_done(&repo);
+    return status;
+}
+
+/* The top of the repository that a directory is in, for the caller to free; NULL if it is in none. Directories
+ * of other users end the search. */
+static int find_top(int from, uid_t owner, char **ret_path, struct brig_error *err)
+{
+    autoclose int at = openat(from, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int depth = 0; at >= 0 && depth < ABOVE_MAX; depth++) {
+        struct stat info;
+        if (fstat(at, &info) < 0 || info.st_uid != owner)
+            return 0;
+        if (fstatat(at, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0)
+            return repo_path_of(at, ret_path, err);
+        int above = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        (void)close(at);
+        at = above;
+    }
+    return 0;
+}
+
+/* In a subdirectory of a repository git finds the repository's own directory above: it is private too, and the
+ * other files are visible, but read-only. */
+static int add_repository_above(struct adding *a, const char *source, const char *dest,
+                                struct brig_error *err)
+{
+    const struct guard_options *options = a->options;
+    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofree char *path = NULL;
+    struct stat info;
+    if (top < 0 || !options->may_show || strcmp(source, dest) != 0 ||
+        names_is_excepted(options->unprotect, options->unprotect_count, source, ".git") ||
+        (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0 && !a->made_git))
+        return 0;
+    int status = find_top(top, a->owner, &path, err);
+    if (status < 0 || !path || !options->may_show(options->may_show_arg, path))
+        return status;
+    for (size_t i = 0; i < a->policy->grant_count; i++)
+        if (a->policy->grants[i].access != BRIG_MASK &&
+            path_is_beneath(a->policy->grants[i].dest, path) &&
+            strcmp(a->policy->grants[i].dest, "/") != 0)
+            return 0; /* it is granted, and has been looked at */
+    status = brig_policy_grant(a->policy, BRIG_READ_ONLY, path, NULL, 0, err);
+    return status < 0 ? status : add_tree(a, path, path, false, err);
+}
+
+static bool has_tree_at(const struct guard *guard, const char *dest)
+{
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (str_equal(guard->trees[i].dest, dest))
+            return true;
+    return false;
+}
+
+/* ---- repositories below a granted directory ---- */
+
+/* Searches it: all of it if it is small or was never searched, else what the last search found is used. */
+static int find_nested(struct guard *guard, int top, struct str *ret_dirs, struct brig_error *err)
+{
+    char name[64];
+    run_name_nested(top, name);
+    int status = nested_find(top, NESTED_EACH, ret_dirs, err);
+    if (status <= 0)
+        return status;
+    if (guard->cache >= 0 && run_read_list(guard->cache, name, ret_dirs))
+        return 0;
+    str_done(ret_dirs);
+    *ret_dirs = (struct str){0};
+    status = nested_find(top, NESTED_DIRS_MAX, ret_dirs, err);
+    return status < 0         ? status
+           : guard->cache < 0 ? 0
+                              : run_write_list(guard->cache, name, ret_dirs, err);
+}
+
+/* Each gets a private git directory, or a read-only one if there are many. */
+static int add_nested(struct adding *a, const char *source, const char *dest,
+                      struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    if (a->options->dry || guard->root_count == 0 ||
+        strcmp(guard->roots[guard->root_count - 1].path, source) != 0 ||
+        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git"))
+        return 0;
+    struct str *known = &guard->known[guard->root_count - 1];
+    int status = find_nested(guard, guard->roots[guard->root_count - 1].top, known, err);
+    size_t count = 0;
+    for (const char *at = known->data; status == 0 && at && at < known->data + known->length;
+         at += strlen(at) + 1) {
+        char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
+        if (!str_fill(from, sizeof from, source, "/", at) ||
+            !str_fill(to, sizeof to, dest, "/", at) || has_tree_at(guard, to) ||
+            is_granted(a->policy, from))
+            continue;
+        status = ++count <= NESTED_MAX && guard->tree_count < TREES_MAX
+                     ? add_tree(a, from, to, false, err)
+                     : protect_everywhere(a, from, to, ".git", err);
+    }
+    return status;
+}
+
+/* Remembers what is in a granted directory, once `.git` is there if it is to be. */
+static int add_root(struct adding *a, const char *source, struct brig_error *err)
+{
+    struct guard *guard = a->guard;
+    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (top < 0 || guard->root_count == ROOTS_MAX || a->options->dry)
+        return 0;
+    int status = held_look(top, source, &guard->roots[guard->root_count], err);
+    guard->root_count += status == 0;
+    return status;
+}
+
+/* Whether what was granted by descriptor is still at its path. */
+static int check_same(const struct policy_grant *grant, struct brig_error *err)
+{
+    struct stat info;
+    if (!grant->checked ||
+        (stat(grant->source, &info) == 0 && info.st_dev == grant->dev && info.st_ino == grant->ino))
+        return 0;
+    return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted [%s]",
+                     str_shown(grant->source).text, grant->origin);
+}
+
+/* Whether an earlier grant is for the same directory. */
+static bool is_granted_before(const struct brig_policy *policy, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
+            str_equal(policy->grants[i].source, policy->grants[index].source))
+            return true;
+    return false;
+}
+
+/* Mounts the private git directory of a tree at another place where the tree is visible; a tree without one has a
+ * read-only `.git` there. */
+static int add_view(struct adding *a, int top, const char *source, const char *dest,
+                    struct brig_error *err)
+{
+    struct stat info;
+    char git[PATH_LENGTH_MAX + 1];
+    if (fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0 || has_tree_at(a->guard, dest) ||
+        !str_fill(git, sizeof git, dest, "/.git") ||
+        names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git"))
+        return 0;
+    for (size_t i = 0; i < a->guard->tree_count; i++) {
+        const struct tree *tree = &a->guard->trees[i];
+        if (tree->has_private && str_equal(tree->private_git.top_path, source))
+            return tree->link >= 0
+                       ? grant_own(a, BRIG_READ_ONLY, tree->link, git, err)
+                       : grant_own(a, BRIG_READ_WRITE, tree->private_git.sealed.dir, git, err);
+    }
+    return protect_everywhere(a, source, dest, ".git", err);
+}
+
+/* A granted directory may be visible a second time, through a grant of a directory above it, or of the same. */
+static int add_views(struct adding *a, size_t index, size_t count, struct brig_error *err)
+{
+    const struct policy_grant *grant = &a->policy->grants[index];
+    if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+        return 0;
+    autofree char *source = strdup(grant->source);
+    autofree char *first = strdup(grant->dest); /* the array moves when rules are added */
+    autoclose int top = source ? open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    int status = source && first ? 0 : brig_fail_nomem(err);
+    for (size_t i = 0; i < count && status == 0 && top >= 0; i++) {
+        const struct policy_grant *other = &a->policy->grants[i];
+        char dest[PATH_LENGTH_MAX + 1];
+        if (i == index || other->access != BRIG_READ_WRITE || other->fd >= 0 || other->own ||
+            !path_is_beneath(other->source, source) ||
+            (strcmp(other->source, source) == 0 && i < index) ||
+            !str_fill(dest, sizeof dest, other->dest, source + strlen(other->source)) ||
+            str_equal(dest, first))
+            continue;
+        status = protect_names(a, top, source, dest, err);
+        if (status == 0)
+            status = add_view(a, top, source, dest, err);
+    }
+    return status;
+}
+
+static int add_all(struct adding *a, struct brig_error *err)
+{
+    struct brig_policy *policy = a->policy;
+    size_t count = policy->grant_count; /* not those that are added here */
+    int status = brig_policy_origin(policy, ORIGIN, err);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (grant->access != BRIG_READ_WRITE || grant->fd >= 0 || grant->own)
+            continue;
+        autofree char *source = NULL;
+        autofree char *dest = NULL; /* the array moves when rules are added */
+        status = str_copy(grant->source, &source, err);
+        if (status == 0)
+            status = str_copy(grant->dest, &dest, err);
+        if (status == 0)
+            status = check_same(grant, err);
+        bool workdir =
+            status == 0 && a->options->workdir && strcmp(source, a->options->workdir) == 0;
+        if (status == 0 && !is_granted_before(policy, i))
+            status = add_tree(a, source, dest, workdir, err);
+        if (status == 0 && workdir)
+            status = add_repository_above(a, source, dest, err);
+        if (status == 0)
+            status = add_root(a, source, err);
+        if (status == 0)
+            status = add_nested(a, source, dest, err);
+    }
+    for (size_t i = 0; i < count && status == 0; i++)
+        status = add_views(a, i, count, err);
+    return status < 0 ? status : run_write_roots(a->guard, err);
+}
+
+int rules_add(struct guard *guard, struct brig_policy *policy, const struct guard_options *options,
+              struct str *notes, struct brig_error *err)
+{
+    struct adding adding = {.guard = guard,
+                            .policy = policy,
+                            .options = options,
+                            .owner = options->user.uid != (uid_t)-1 ? options->user.uid : geteuid(),
+                            .notes = notes};
+    return add_all(&adding, err);
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "base/tree.h"
+#include "base/write.h"
+#include "guard/transfer.h"
+
+#define KNOWN "known-"
+#define ROOTS_FILE "roots"
+#define NESTED_AFTER_S 1 /* after shorter runs a large tree is not searched for new repositories */
+#define FETCH_END_MS 15000
+#define REPORT_MAX 65536
+#define KEPT_PREFIX "kept-" /* a run whose transfer has failed twice */
+
+/* ---- the storage ---- */
+
+int run_open(struct guard *guard, struct brig_error *err)
+{
+    uint64_t number = 0;
+    if (guard->run >= 0)
+        return 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
+    (void)snprintf(guard->name, sizeof guard->name, RUN_PREFIX "%016jx", (uintmax_t)number);
+    /* Under another name first: without its lock it would be taken for one that was left behind. */
+    char hidden[80];
+    (void)snprintf(hidden, sizeof hidden, "new-%s", guard->name);
+    if (mkdirat(guard->storage, hidden, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
+    autoclose int run = openat(guard->storage, hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int lock =
+        run < 0 ? -1 : openat(run, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0 ||
+        renameat(guard->storage, hidden, guard->storage, guard->name) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot lock a directory in the jail's storage");
+    guard->run = take_fd(&run);
+    guard->lock = take_fd(&lock);
+    return 0;
+}
+
+int run_open_folder(int run, unsigned number, bool make, int *ret_fd, struct brig_error *err)
+{
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", number);
+    if (make && mkdirat(run, name, 0700) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
+    *ret_fd = openat(run, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return *ret_fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno,
+                                   "cannot open a directory in the jail's storage")
+                       : 0;
+}
+
+/* Texts that are each ended by a NUL, in a file of the storage. */
+int run_write_list(int dir, const char *name, const struct str *list, struct brig_error *err)
+{
+    autoclose int fd =
+        openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int failed = list->failed ? -ENOMEM : fd < 0 ? -errno : write_all(fd, list->data, list->length);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
+                      : 0;
+}
+
+/* False if there is no such file. */
+bool run_read_list(int dir, const char *name, struct str *ret_list)
+{
+    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0 || info.st_size > (off_t)STR_LENGTH_MAX / 2)
+        return false;
+    str_done(ret_list);
+    *ret_list = (struct str){0};
+    char *to = info.st_size > 0 ? str_extend(ret_list, (size_t)info.st_size) : NULL;
+    return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size &&
+                                 to[info.st_size - 1] == '\0');
+}
+
+/* The file in the cache with the repositories below a directory. */
+void run_name_nested(int top, char ret_name[64])
+{
+    struct stat info = {0};
+    (void)fstat(top, &info);
+    (void)snprintf(ret_name, 64, "nested-%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
+}
+
+/* Removes the empty `.git` that brig made. Not while another run holds its lock: that run has a mount on it, which
+ * the kernel would detach. */
+void run_remove_made(int top, int made)
+{
+    if (flock(made, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(top, ".git", AT_REMOVEDIR); /* fails if it is not empty */
+}
+
+int run_lock_transfer(int run)
+{
+    autoclose int fd = openat(run, "transfer", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (fd >= 0 && flock(fd, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return -1;
+    return take_fd(&fd);
+}
+
+/* What was in the granted directories, for who completes this run: "PATH\0BITS\0" each. */
+int run_write_roots(struct guard *guard, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    int status = guard->root_count > 0 && guard->storage >= 0 ? run_open(guard, err) : 0;
+    if (status < 0 || guard->run < 0)
+        return status;
+    for (size_t i = 0; i < guard->root_count; i++) {
+        str_append_bytes(&text, guard->roots[i].path, strlen(guard->roots[i].path) + 1);
+        str_appendf(&text, "%jx", (uintmax_t)guard->roots[i].existed);
+        str_append_bytes(&text, "", 1);
+    }
+    for (size_t i = 0; i < guard->root_count && status == 0; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, KNOWN "%zu", i);
+        if (guard->known[i].length > 0)
+            status = run_write_list(guard->run, name, &guard->known[i], err);
+    }
+    return status < 0 ? status : run_write_list(guard->run, ROOTS_FILE, &text, err);
+}
+
+static void read_roots(struct guard *guard, int run)
+{
+    autostr struct str text = {0};
+    size_t index = 0;
+    (void)run_read_list(run, ROOTS_FILE, &text);
+    for (const char *at = text.data;
+         at && at < text.data + text.length && guard->root_count < ROOTS_MAX; index++) {
+        char name[32];
+        const char *bits = at + strlen(at) + 1;
+        autoclose int top = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct held_root *root = &guard->roots[guard->root_count];
+        if (bits >= text.data + text.length)
+            break;
+        (void)snprintf(name, sizeof name, KNOWN "%zu", index);
+        if (top >= 0 && held_look(top, at, root, NULL) == 0) {
+            (void)run_read_list(run, name, &guard->known[guard->root_count]);
+            root->existed = strtoumax(bits, NULL, 16);
+            guard->root_count++;
+        }
+        at = bits + strlen(bits) + 1;
+    }
+}
+
+/* ---- the end of a run ---- */
+
+static bool become(const struct git_user *user)
+{
+    if (user->uid == (uid_t)-1 || geteuid() == user->uid)
+        return true;
+    return setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
+           setresuid(user->uid, user->uid, user->uid) == 0 &&
+           prctl(PR_SET_DUMPABLE, 1) == 0; /* else /proc/self belongs to root, with the id maps */
+}
+
+static bool was_long(const struct guard *guard)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec - guard->began.tv_sec > NESTED_AFTER_S;
+}
+
+static int transfer_tree(struct guard *guard, struct private_git *p, struct str *notes,
+                         struct brig_error *err)
+{
+    struct transfer_report report = {0};
+    int status = p->kind == REPO_NONE ? private_recreate(&guard->git, p, err) : 1;
+    if (status > 0)
+        status = transfer_finish(&guard->git, p, guard->jail, &report, err);
+    if (status >= 0)
+        status = nested_worktrees(&guard->git, p, notes, err);
+    if (status >= 0 && report.pending)
+        status = private_keep(p, guard->storage, err);
+    if (report.summary.length > 0)
+        str_concat(notes, "git: ", report.summary.data, "\n");
+    if (report.notes.length > 0)
+        str_append(notes, report.notes.data);
+    str_done(&report.summary);
+    str_done(&report.notes);
+    return status;
+}
+
+/* Whether another granted directory, which is searched, contains this one. */
+static bool is_inside_another(const struct guard *guard, size_t index)
+{
+    for (size_t i = 0; i < guard->root_count; i++)
+        if (i != index && path_is_beneath(guard->roots[i].path, guard->roots[index].path) &&
+            (i < index || strcmp(guard->roots[i].path, guard->roots[index].path) != 0))
+            return true;
+    return false;
+}
+
+static void note_failure(struct str *notes, const struct brig_error *err, bool *failed)
+{
+    str_appendf(notes, "git: %s. It is tried again by the next run, or by brig sync\n",
+                err->message);
+    *failed = true;
+}
+
+/* New repositories come first: a branch with a gitlink must not arrive before them. Then submodules, which come after
+ * the tree they are in. */
+static bool transfer_all(struct guard *guard, struct str *notes)
+{
+    const struct private_git *outers[TREES_MAX];
+    struct str files[ROOTS_MAX] = {0};
+    struct nested all[ROOTS_MAX];
+    size_t outer_count = 0;
+    bool failed = false;
+    bool searches = guard->run >= 0 && guard->git.program;
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private)
+            outers[outer_count++] = &guard->trees[i].private_git;
+    for (size_t i = 0; i < guard->root_count; i++) {
+        struct brig_error err = {0};
+        all[i] = (struct nested){
+            &guard->git,      guard->jail,  guard->roots[i].top, guard->roots[i].path,
+            &guard->known[i], guard->began, guard->run,          outers,
+            outer_count,      notes};
+        autostr struct str dirs = {0};
+        char name[64];
+        if (!searches || is_inside_another(guard, i))
+            continue;
+        if (nested_treat(&all[i], &files[i], &dirs, &err) < 0)
+            note_failure(notes, &err, &failed);
+        run_name_nested(guard->roots[i].top, name);
+        if (guard->cache >= 0)
+            (void)run_write_list(guard->cache, name, &dirs, NULL);
+    }
+    bool untreated = failed; /* git must not follow a gitlink into what a jail has made */
+    for (size_t i = guard->tree_count; i-- > 0 && !untreated;) {
+        struct brig_error err = {0};
+        if (guard->trees[i].has_private &&
+            transfer_tree(guard, &guard->trees[i].private_git, notes, &err) < 0)
+            note_failure(notes, &err, &failed);
+    }
+    for (size_t i = 0; i < guard->root_count; i++) {
+        struct brig_error err = {0};
+        if (nested_check(&all[i], &files[i], geteuid(), &err) < 0)
+            note_failure(notes, &err, &failed);
+        str_done(&files[i]);
+    }
+    return failed;
+}
+
+/* Runs in a child process: all working trees of a run. Lines go to a memfd. */
+static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
+{
+    autostr struct str notes = {0};
+    if (!become(&guard->git.user))
+        _exit(1);
+    if (guard->lock >= 0) /* the next run need not wait for more than the transfer */
+        (void)close(guard->lock);
+    autoclose int lock = guard->run < 0 ? -1 : run_lock_transfer(guard->run);
+    bool failed = transfer_all(guard, &notes);
+    for (size_t i = 0; i < guard->root_count; i++) { /* whatever became of git */
+        struct brig_error err = {0};
+        if (held_take(&guard->roots[i], guard->held, &guard->rules, &notes, &err) < 0)
+            str_appendf(&notes, "%s\n", err.message);
+    }
+    (void)write_all(out, notes.data, notes.length);
+    _exit(failed ? 1 : 0);
+}
+
+/* Whether there is anything to do when the run is over. */
+static bool has_changes(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->root_count; i++)
+        if (held_has_new(&guard->roots[i]))
+            return true;
+    return false;
+}
+
+static bool has_git_changes(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private && private_has_changed(&guard->trees[i].private_git))
+            return true;
+    return false;
+}
+
+/* Whether a repository is new, in a tree that is not too large to be searched after every run. */
+static bool has_new_repository(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->root_count && guard->run >= 0; i++) {
+        autostr struct str dirs = {0};
+        if (is_inside_another(guard, i) ||
+            nested_find(guard->roots[i].top, NESTED_EACH, &dirs, NULL) < 0)
+            continue;
+        for (const char *at = dirs.data; at && at < dirs.data + dirs.length; at += strlen(at) + 1)
+            if (!nested_has(&guard->known[i], at))
+                return true;
+    }
+    return false;
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int run_finish(struct guard *guard, struct str *notes, struct brig_error *err)
+{
+    autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
+    pid_t pid = out < 0 ? -1 : fork();
+    if (pid == 0)
+        finish_in_child(guard, out);
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
+    guard->unfinished = wait_for(pid) != 0;
+    autofree char *text = malloc(REPORT_MAX + 1);
+    ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
+    if (length > 0)
+        str_append_bytes(notes, text, (size_t)length);
+    return 0;
+}
+
+/* The run may have kept git from reading its directory: the fetch is not waited for without a limit. */
+static void end_fetch(struct guard *guard)
+{
+    if (guard->fetching <= 0)
+        return;
+    autoclose int fd = (int)syscall(SYS_pidfd_open, guard->fetching, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    if (fd >= 0 && poll(&ended, 1, FETCH_END_MS) == 0)
+        (void)kill(guard->fetching, SIGKILL);
+    (void)wait_for(guard->fetching);
+    guard->fetching = 0;
+}
+
+int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
+{
+    end_fetch(guard);
+    if (!has_changes(guard) && !has_git_changes(guard) && !was_long(guard) &&
+        !has_new_repository(guard))
+        return 0;
+    return run_finish(guard, notes, err);
+}
+
+void guard_fetch(struct guard *guard)
+{
+    if (guard->fetching > 0) {
+        int status;
+        if (waitpid(guard->fetching, &status, WNOHANG) == 0)
+            return;
+        guard->fetching = 0;
+    }
+    bool changed = false;
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (guard->trees[i].has_private && private_is_to_fetch(&guard->trees[i].private_git))
+            changed = true;
+    if (!changed)
+        return;
+    guard->fetching = fork();
+    if (guard->fetching != 0)
+        return;
+    (void)close(guard->lock); /* if we are killed, the next run need not wait for this process */
+    for (size_t i = 0; i < guard->tree_count && become(&guard->git.user); i++)
+        if (guard->trees[i].has_private && guard->trees[i].private_git.kind != REPO_NONE)
+            (void)transfer_fetch(&guard->git, &guard->trees[i].private_git, guard->jail, NULL);
+    _exit(0);
+}
+
+/* ---- runs that were interrupted ---- */
+
+/* Completes the transfer of a run that was killed. 0 also if it cannot be done: the directory stays. */
+int run_complete(struct guard *guard, const char *name, struct str *notes, struct brig_error *err)
+{
+    autoclose int run =
+        openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
+        return 0;
+    struct guard *left = calloc(1, sizeof *left);
+    struct stat info;
+    if (!left || fstat(lock, &info) < 0) {
+        free(left);
+        return brig_fail_nomem(err);
+    }
+    *left = (struct guard){.git = guard->git,
+                           .began = info.st_mtim, /* nothing is ever written to it */
+                           .jail = guard->jail,
+                           .storage = guard->storage,
+                           .run = run,
+                           .lock = lock,
+                           .cache = -1,
+                           .held = guard->held,
+                           .rules = guard->rules};
+    int status = 0;
+    for (unsigned i = 0; i < TREES_MAX && status == 0; i++) {
+        autoclose int folder = -1;
+        struct tree *tree = &left->trees[left->tree_count];
+        if (run_open_folder(run, i, false, &folder, NULL) < 0)
+            break;
+        *tree = (struct tree){.top = -1, .made = -1, .link = -1};
+        status = private_open(folder, &tree->private_git, err);
+        tree->has_private = status == 0;
+        left->tree_count += status == 0;
+    }
+    if (status == 0) {
+        read_roots(left, run);
+        status = run_finish(left, notes, err);
+    }
+    for (size_t i = 0; i < left->root_count; i++) {
+        held_root_done(&left->roots[i]);
+        str_done(&left->known[i]);
+    }
+    for (size_t i = 0; i < left->tree_count; i++) {
+        struct private_git *p = &left->trees[i].private_git;
+        autoclose int made =
+            p->kind == REPO_NONE && faccessat(p->folder, MADE, F_OK, AT_SYMLINK_NOFOLLOW) == 0
+                ? openat(p->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                : -1;
+        if (made >= 0)
+            run_remove_made(p->top, made);
+        private_done(p);
+    }
+    bool failed = status < 0 || left->unfinished;
+    free(left);
+    if (!failed)
+        return tree_remove(guard->storage, name, err);
+    /* It would fail each time, as where the project is gone. */
+    char kept[80];
+    (void)snprintf(kept, sizeof kept, KEPT_PREFIX "%s", name + strlen(RUN_PREFIX));
+    autofree char *path = NULL;
+    if (renameat(guard->storage, name, guard->storage, kept) < 0 ||
+        repo_path_of(guard->storage, &path, NULL) < 0)
+        return status;
+    str_appendf(notes,
+                "git: what an interrupted run did could not be transferred%s%s. It is kept in "
+                "%s/%s; delete that if you do not need it\n",
+                status < 0 && err ? ": " : "", status < 0 && err ? err->message : "",
+                str_shown(path).text, kept);
+    return 0;
+}
+
+void run_complete_all(struct guard *guard, struct str *notes)
+{
+    autoclose int fd =
+        guard->storage < 0 ? -1 : openat(guard->storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *item;
+    if (!dir)
+        return;
+    (void)take_fd(&fd);
+    while ((item = readdir(dir))) {
+        struct brig_error err = {0};
+        if (str_starts_with(item->d_name, RUN_PREFIX) &&
+            run_complete(guard, item->d_name, notes, &err) < 0)
+            str_appendf(notes, "git: the changes of an interrupted run are kept: %s\n",
+                        err.message);
+    }
+}

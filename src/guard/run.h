@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* One run of a jail: what the guard knows about it, the directory it has in the storage, and what is done when it
+ * is over, or was interrupted.
+ *
+ * The directory of a run has two locks. `lock` is held by the process that started the run for as long as it
+ * lives; a directory without it belongs to a run that was killed. `transfer` is held by whoever transfers. */
+#pragma once
+
+#include <time.h>
+
+#include "guard/guard.h"
+#include "guard/held.h"
+#include "guard/nested.h"
+#include "guard/private.h"
+
+#define ROOTS_MAX 256
+#define NESTED_EACH                                                                                \
+    1000 /* directories that are searched before every run; more only if it was never done */
+#define TREES_MAX 256 /* working trees of one run: projects and their submodules */
+#define RUN_PREFIX "run-"
+#define MADE "made" /* in the directory of a tree: `.git` is to be removed */
+
+/* One working tree. */
+struct tree {
+    int top;
+    char *dest;   /* in the jail */
+    int made;     /* `.git`, an empty directory, with a shared lock; or -1 */
+    bool removes; /* brig made it */
+    bool has_private;
+    struct private_git private_git;
+    int link; /* the file that is mounted on `.git`, or -1 */
+};
+
+struct guard {
+    struct git git;
+    char *jail;
+    int storage, cache;
+    int run;       /* the run's directory, or -1 */
+    char name[64]; /* of it */
+    int lock;
+    struct tree trees[TREES_MAX];
+    size_t tree_count;
+    int empty[TREES_MAX]; /* directories that cover submodules without a repository */
+    size_t empty_count;
+    struct held_root roots[ROOTS_MAX];
+    struct str known[ROOTS_MAX]; /* of each, the directories that have a `.git`: see nested.h */
+    size_t root_count;
+    struct held_rules rules;
+    int held;
+    struct timespec began;
+    pid_t fetching;  /* or 0 */
+    bool unfinished; /* a transfer failed: its directory stays */
+};
+
+/* Transfers what a run did; guard->unfinished says whether that failed. */
+int run_finish(struct guard *guard, struct str *notes, struct brig_error *err);
+
+/* Completes the run in a directory of guard->storage, unless it goes on. */
+int run_complete(struct guard *guard, const char *name, struct str *notes, struct brig_error *err);
+/* The same for all. */
+void run_complete_all(struct guard *guard, struct str *notes);
+
+/* ---- the storage ---- */
+
+/* Makes the directory of the run and takes its lock, unless it has one. */
+int run_open(struct guard *guard, struct brig_error *err);
+
+/* The directory of a working tree in it. */
+int run_open_folder(int run, unsigned number, bool make, int *ret_fd, struct brig_error *err);
+
+/* Lists of texts, each ended by a NUL. */
+int run_write_list(int dir, const char *name, const struct str *list, struct brig_error *err);
+bool run_read_list(int dir, const char *name, struct str *ret_list);
+
+/* The name of the list of repositories below a directory. */
+void run_name_nested(int top, char ret_name[64]);
+
+/* Waits until nobody else transfers for this run: the fd of the lock, or -1 if it cannot be had. */
+int run_lock_transfer(int run);
+
+/* What was in the granted directories, for who completes this run. */
+int run_write_roots(struct guard *guard, struct brig_error *err);
+
+/* Removes the empty `.git` that brig made, unless another run holds its lock. */
+void run_remove_made(int top, int made);
