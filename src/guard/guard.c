@@ -61,49 +61,36 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
     return status;
 }
 
-/* A run that goes on: its commits are fetched, and nothing is moved. */
-static int fetch_running(struct guard *guard, int run, bool show, struct str *notes,
-                         struct brig_error *err)
+static void show_running(int run, struct str *notes)
 {
-    int status = 0;
-    for (unsigned i = 0; i < TREES_MAX && status == 0; i++) {
+    for (unsigned i = 0; i < TREES_MAX; i++) {
         autoclose int folder = -1;
         struct private_git p;
         if (run_open_folder(run, i, false, &folder, NULL) < 0)
-            break;
-        status = private_open(folder, &p, err);
-        if (status < 0)
+            return;
+        if (private_open(folder, &p, NULL) < 0)
             continue;
-        bool changed = private_has_changed(&p);
-        if (show)
-            str_appendf(notes, "%s: a run goes on; %s\n", str_shown(p.top_path).text,
-                        changed ? "its git directory has changes" : "nothing in git has changed");
-        else if (changed && p.kind != REPO_NONE)
-            status = transfer_fetch(&guard->git, &p, guard->jail, err);
+        str_appendf(notes, "%s: a run goes on; %s\n", str_shown(p.top_path).text,
+                    private_has_changed(&p) ? "its git directory has changes"
+                                            : "nothing in git has changed");
         private_done(&p);
     }
-    return status;
 }
 
-static int sync_one(struct guard *guard, const char *name, bool show, struct str *notes,
-                    struct brig_error *err)
+static void show_one(const struct guard *guard, const char *name, struct str *notes)
 {
-    if (show && str_starts_with(name, PRIVATE_PENDING))
+    if (str_starts_with(name, PRIVATE_PENDING))
         str_append(notes,
                    "a rebase or merge goes on; the next run in its directory continues it\n");
-    if (!str_starts_with(name, RUN_PREFIX))
-        return 0;
     autoclose int run =
-        openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        str_starts_with(name, RUN_PREFIX)
+            ? openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+            : -1;
     autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (lock < 0)
-        return 0;
-    if (flock(lock, LOCK_EX | LOCK_NB) < 0)
-        return fetch_running(guard, run, show, notes, err);
-    if (show)
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
+        show_running(run, notes);
+    else if (lock >= 0)
         str_append(notes, "a run was interrupted; brig sync completes it\n");
-    (void)close(take_fd(&lock));
-    return show ? 0 : run_complete(guard, name, notes, err);
 }
 
 int guard_sync(const struct guard_options *options, bool show, struct str *notes,
@@ -121,7 +108,10 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
     if (dir)
         (void)take_fd(&fd);
     while (status == 0 && dir && (item = readdir(dir)))
-        status = sync_one(guard, item->d_name, show, notes, err);
+        if (show)
+            show_one(guard, item->d_name, notes);
+        else if (str_starts_with(item->d_name, RUN_PREFIX))
+            status = run_sync(guard, item->d_name, notes, err);
     guard_free(guard);
     return status;
 }

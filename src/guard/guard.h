@@ -38,8 +38,8 @@ struct guard_options {
 int guard_begin(struct brig_policy *policy, const struct guard_options *options,
                 struct guard **ret_guard, struct str *notes, struct brig_error *err);
 
-/* `brig sync`: completes the transfers of runs that were killed, and fetches the commits of those that go on
- * below refs/brig/JAIL/. With `show` nothing is transferred: a line about each of them, and about each rebase
+/* `brig sync`: completes the transfers of runs that were killed, and transfers what those that go on have done so
+ * far. With `show` nothing is transferred: a line about each of them, and about each rebase
  * or merge that goes on, is appended to `notes`. */
 int guard_sync(const struct guard_options *options, bool show, struct str *notes,
                struct brig_error *err);

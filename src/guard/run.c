@@ -190,12 +190,15 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
                          struct brig_error *err)
 {
     struct transfer_report report = {0};
-    int status = p->kind == REPO_NONE ? private_recreate(&guard->git, p, err) : 1;
+    int status = p->kind != REPO_NONE ? 1
+                 : guard->running     ? 0
+                                      : private_recreate(&guard->git, p, err);
     if (status > 0)
-        status = transfer_finish(&guard->git, p, guard->jail, &report, err);
-    if (status >= 0)
+        status = guard->running ? transfer_now(&guard->git, p, guard->jail, &report, err)
+                                : transfer_finish(&guard->git, p, guard->jail, &report, err);
+    if (status >= 0 && !guard->running)
         status = nested_worktrees(&guard->git, p, notes, err);
-    if (status >= 0 && report.pending)
+    if (status >= 0 && report.pending && !guard->running)
         status = private_keep(p, guard->storage, err);
     if (report.summary.length > 0)
         str_concat(notes, "git: ", report.summary.data, "\n");
@@ -392,14 +395,10 @@ void guard_fetch(struct guard *guard)
 
 /* ---- runs that were interrupted ---- */
 
-/* Completes the transfer of a run that was killed. 0 also if it cannot be done: the directory stays. */
-int run_complete(struct guard *guard, const char *name, struct str *notes, struct brig_error *err)
+/* The guard of another run, from its directory. */
+static int load(const struct guard *guard, int run, int lock, bool running, struct guard **ret_left,
+                struct brig_error *err)
 {
-    autoclose int run =
-        openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
-        return 0;
     struct guard *left = calloc(1, sizeof *left);
     struct stat info;
     if (!left || fstat(lock, &info) < 0) {
@@ -412,55 +411,89 @@ int run_complete(struct guard *guard, const char *name, struct str *notes, struc
                            .storage = guard->storage,
                            .run = run,
                            .lock = lock,
+                           .running = running,
                            .cache = -1,
                            .held = guard->held,
                            .rules = guard->rules};
-    int status = 0;
-    for (unsigned i = 0; i < TREES_MAX && status == 0; i++) {
+    *ret_left = left;
+    for (unsigned i = 0; i < TREES_MAX; i++) {
         autoclose int folder = -1;
         struct tree *tree = &left->trees[left->tree_count];
         if (run_open_folder(run, i, false, &folder, NULL) < 0)
             break;
         *tree = (struct tree){.top = -1, .made = -1, .link = -1};
-        status = private_open(folder, &tree->private_git, err);
-        tree->has_private = status == 0;
-        left->tree_count += status == 0;
+        int status = private_open(folder, &tree->private_git, err);
+        if (status < 0)
+            return status;
+        tree->has_private = true;
+        left->tree_count++;
     }
-    if (status == 0) {
+    if (!running) /* then nothing is searched, and nothing is held back */
         read_roots(left, run);
-        status = run_finish(left, notes, err);
-    }
+    return 0;
+}
+
+static void unload(struct guard *left)
+{
     for (size_t i = 0; i < left->root_count; i++) {
         held_root_done(&left->roots[i]);
         str_done(&left->known[i]);
     }
     for (size_t i = 0; i < left->tree_count; i++) {
         struct private_git *p = &left->trees[i].private_git;
+        bool makes = !left->running && p->kind == REPO_NONE &&
+                     faccessat(p->folder, MADE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
         autoclose int made =
-            p->kind == REPO_NONE && faccessat(p->folder, MADE, F_OK, AT_SYMLINK_NOFOLLOW) == 0
-                ? openat(p->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                : -1;
+            makes ? openat(p->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
         if (made >= 0)
             run_remove_made(p->top, made);
         private_done(p);
     }
-    bool failed = status < 0 || left->unfinished;
     free(left);
-    if (!failed)
-        return tree_remove(guard->storage, name, err);
-    /* It would fail each time, as where the project is gone. */
+}
+
+/* Puts a run aside whose transfer has failed twice, as where the project is gone. */
+static int put_aside(const struct guard *guard, const char *name, int status, struct str *notes,
+                     const struct brig_error *err)
+{
     char kept[80];
-    (void)snprintf(kept, sizeof kept, KEPT_PREFIX "%s", name + strlen(RUN_PREFIX));
     autofree char *path = NULL;
+    (void)snprintf(kept, sizeof kept, KEPT_PREFIX "%s", name + strlen(RUN_PREFIX));
     if (renameat(guard->storage, name, guard->storage, kept) < 0 ||
         repo_path_of(guard->storage, &path, NULL) < 0)
         return status;
     str_appendf(notes,
                 "git: what an interrupted run did could not be transferred%s%s. It is kept in "
                 "%s/%s; delete that if you do not need it\n",
-                status < 0 && err ? ": " : "", status < 0 && err ? err->message : "",
-                str_shown(path).text, kept);
+                status < 0 ? ": " : "", status < 0 ? err->message : "", str_shown(path).text, kept);
     return 0;
+}
+
+static int complete(struct guard *guard, const char *name, bool now, struct str *notes,
+                    struct brig_error *err)
+{
+    autoclose int run =
+        openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    bool running = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0;
+    struct guard *left = NULL;
+    if (lock < 0 || (running && !now))
+        return 0;
+    int status = load(guard, run, lock, running, &left, err);
+    if (status == 0)
+        status = run_finish(left, notes, err);
+    bool failed = status < 0 || (left && left->unfinished);
+    if (left)
+        unload(left);
+    if (running)
+        return status;
+    return failed ? put_aside(guard, name, status, notes, err)
+                  : tree_remove(guard->storage, name, err);
+}
+
+int run_sync(struct guard *guard, const char *name, struct str *notes, struct brig_error *err)
+{
+    return complete(guard, name, true, notes, err);
 }
 
 void run_complete_all(struct guard *guard, struct str *notes)
@@ -475,7 +508,7 @@ void run_complete_all(struct guard *guard, struct str *notes)
     while ((item = readdir(dir))) {
         struct brig_error err = {0};
         if (str_starts_with(item->d_name, RUN_PREFIX) &&
-            run_complete(guard, item->d_name, notes, &err) < 0)
+            complete(guard, item->d_name, false, notes, &err) < 0)
             str_appendf(notes, "git: the changes of an interrupted run are kept: %s\n",
                         err.message);
     }

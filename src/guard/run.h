@@ -49,15 +49,17 @@ struct guard {
     int held;
     struct timespec began;
     pid_t fetching;  /* or 0 */
+    bool running;    /* the run goes on: only trees are transferred */
     bool unfinished; /* a transfer failed: its directory stays */
 };
 
 /* Transfers what a run did; guard->unfinished says whether that failed. */
 int run_finish(struct guard *guard, struct str *notes, struct brig_error *err);
 
-/* Completes the run in a directory of guard->storage, unless it goes on. */
-int run_complete(struct guard *guard, const char *name, struct str *notes, struct brig_error *err);
-/* The same for all. */
+/* Completes the run in a directory of guard->storage. If it goes on, transfers what it has done so far. */
+int run_sync(struct guard *guard, const char *name, struct str *notes, struct brig_error *err);
+
+/* Completes all runs that do not go on. */
 void run_complete_all(struct guard *guard, struct str *notes);
 
 /* ---- the storage ---- */

@@ -39,6 +39,7 @@ struct transfer {
     struct side kept;   /* what is below `space`, under the names that it has in the jail */
     bool unmerged;      /* inside */
     bool pending;       /* a rebase or merge goes on inside */
+    bool running;       /* the run goes on */
     bool same_index;    /* the entries of the index outside are as at the beginning */
     struct str updates; /* for git update-ref --stdin */
     const struct ref *moved[COUNTED_BRANCHES_MAX]; /* the first of them */
@@ -398,6 +399,33 @@ static bool is_too_large(const struct transfer *t, const char *commit)
     return count > ENTRIES_MAX;
 }
 
+/* The paths of the submodules in a list of entries, each ended by a NUL: "160000 …\tPATH". */
+static void list_links(const struct str *entries, struct str *ret_paths)
+{
+    for (const char *at = entries->data; at && at < entries->data + entries->length;
+         at += strlen(at) + 1) {
+        const char *path = strchr(at, '\t');
+        if (path && str_starts_with(at, "160000 "))
+            str_append_bytes(ret_paths, path, strlen(path) + 1);
+    }
+}
+
+/* Whether a tree has a submodule that the index outside does not have. Git would look into its directory, where a
+ * run that goes on can put any repository. */
+static bool has_new_link(const struct transfer *t, const char *tree)
+{
+    autostr struct str entries = {0}, known = {0}, old = {0}, new = {0};
+    if (RUN(t, NULL, &entries, NULL, "ls-tree", "-r", "-z", tree) != 0 ||
+        RUN(t, NULL, &known, NULL, "ls-files", "-s", "-z") != 0)
+        return true;
+    list_links(&entries, &new);
+    list_links(&known, &old);
+    for (const char *at = new.data; at &&at < new.data + new.length; at += strlen(at) + 1)
+        if (!old.data || !memmem(old.data, old.length, at, strlen(at) + 1))
+            return true;
+    return new.failed || old.failed;
+}
+
 static const char *short_name(const char *name)
 {
     const char *slash = strchr(name + strlen("refs/"), '/');
@@ -449,6 +477,8 @@ static void decide_ref(struct transfer *t, const struct ref *ref, const struct s
     else if ((moves_index(t, ref->name) || strcmp(ref->name, t->inside.head) == 0) &&
              is_too_large(t, ref->id))
         note_kept(t, ref->name, "its tree has too many entries or levels");
+    else if (t->running && moves_index(t, ref->name) && has_new_link(t, ref->id))
+        note_kept(t, ref->name, "it has a new submodule and the run goes on");
     else {
         str_concat(&t->updates, now ? "update " : "create ", ref->name, " ", ref->id,
                    now ? " " : "", now ? now : "", "\n");
@@ -642,6 +672,50 @@ static void summarise_staged(struct transfer *t, struct brig_error *err)
                     t->report->summary.length ? ", " : "", count, count == 1 ? "" : "s");
 }
 
+/* The index that the jail began with is now the one that has arrived. */
+static int note_staged(const struct transfer *t, struct brig_error *err)
+{
+    autofree char *path = NULL;
+    autofree char *index = NULL;
+    int status = repo_path_of(t->p->base, &path, err);
+    if (status == 0 && asprintf(&index, "%s/index", path) < 0) {
+        index = NULL;
+        status = brig_fail_nomem(err);
+    }
+    if (status == 0)
+        status = RUN(t, &(struct how){.index = index}, NULL, err, "read-tree", t->inside.tree);
+    return status > 0 ? refuse(t, "read-tree", err) : status;
+}
+
+/* And so are the refs that are the same inside and outside. */
+static int note_refs(const struct transfer *t, const struct side *now, struct brig_error *err)
+{
+    autofree char *path = NULL;
+    autostr struct str updates = {0};
+    int status = repo_path_of(t->p->base, &path, err);
+    for (size_t i = 0; i < t->inside.refs.count; i++) {
+        const struct ref *ref = &t->inside.refs.items[i];
+        if (is_new(t, ref) && str_equal(refs_find(&now->refs, ref->name), ref->id))
+            str_concat(&updates, "update ", ref->name, " ", ref->id, "\n");
+    }
+    for (size_t i = 0; i < t->base.refs.count; i++) {
+        const char *name = t->base.refs.items[i].name;
+        if (!refs_find(&t->inside.refs, name) && !refs_find(&now->refs, name))
+            str_concat(&updates, "delete ", name, "\n");
+    }
+    const char *head = t->inside.head;
+    if (strcmp(head, now->head) == 0 && strcmp(head, t->base.head) != 0 && refs_is_id(head))
+        str_concat(&updates, "option no-deref\nupdate HEAD ", head, "\n");
+    if (status == 0 && updates.failed)
+        status = brig_fail_nomem(err);
+    const struct how how = {.input = &updates, .git_dir = path};
+    if (status == 0 && updates.length > 0)
+        status = RUN(t, &how, NULL, err, "update-ref", "--stdin");
+    if (status == 0 && strcmp(head, now->head) == 0 && str_starts_with(head, "refs/"))
+        status = RUN(t, &(struct how){.git_dir = path}, NULL, err, "symbolic-ref", "HEAD", head);
+    return status > 0 ? refuse(t, "update-ref", err) : status;
+}
+
 /* With the lock of the index: no git outside switches branches or stages meanwhile. */
 static int move_locked(struct transfer *t, int git_dir, struct brig_error *err)
 {
@@ -649,7 +723,9 @@ static int move_locked(struct transfer *t, int git_dir, struct brig_error *err)
     autostr struct str staged = {0};
     str_concat(&staged, t->space, "/staged");
     bool large = has_staged(t) && may_switch && (staged.failed || is_too_large(t, staged.data));
-    bool stages = has_staged(t) && may_switch && !large;
+    bool linked = t->running && has_staged(t) && may_switch && has_new_link(t, t->inside.tree);
+    bool stages = has_staged(t) && may_switch && !large && !linked;
+    may_switch = may_switch && !linked;
     if (large)
         str_concat(&t->report->notes,
                    "git: the tree of the index has too many entries or levels; it is "
@@ -667,7 +743,11 @@ static int move_locked(struct transfer *t, int git_dir, struct brig_error *err)
     drop_own_lock(t, git_dir);
     if (status == 0 && stages)
         summarise_staged(t, err);
-    if (status == 0 && !may_switch && has_staged(t) && !t->pending)
+    if (status == 0 && stages && t->running)
+        status = note_staged(t, err);
+    if (status == 0 && linked)
+        str_append(&t->report->notes, "git: a new submodule arrives when the run ends\n");
+    else if (status == 0 && !may_switch && has_staged(t) && !t->pending)
         str_concat(&t->report->notes,
                    "git: HEAD or the index changed outside meanwhile: the index of "
                    "the jail is kept as ",
@@ -744,6 +824,8 @@ static int drop_moved(struct transfer *t, struct brig_error *err)
         status =
             RUN(t, NULL, &deletions, err, "for-each-ref",
                 "--format=delete %(refname) %(objectname)", base, head, mentioned ? NULL : staged);
+    if (status >= 0 && t->running)
+        status = note_refs(t, &now, err);
     side_done(&now);
     return status < 0 ? status : update_refs(t, &deletions, err);
 }
@@ -771,10 +853,10 @@ int transfer_fetch(const struct git *git, const struct private_git *private_git,
     return private_has_changed(private_git) ? begin(&t, git, private_git, jail, err) : 0;
 }
 
-int transfer_finish(const struct git *git, const struct private_git *private_git, const char *jail,
-                    struct transfer_report *report, struct brig_error *err)
+static int transfer(struct transfer *t, const struct git *git,
+                    const struct private_git *private_git, const char *jail, struct brig_error *err)
 {
-    __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report};
+    struct transfer_report *report = t->report;
     if (!private_has_changed(private_git))
         return 0;
     if (faccessat(private_git->sealed.dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -783,26 +865,36 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
                     str_shown(private_git->top_path).text);
         return 0;
     }
-    int status = begin(&t, git, private_git, jail, err);
+    int status = begin(t, git, private_git, jail, err);
     if (status == 0)
-        status = move(&t, err);
-    if (status == 0) {
-        const struct git_call call = {
-            .dir = private_git->top,
-            .git_dir = private_git->git_path,
-        };
+        status = move(t, err);
+    const struct git_call call = {.dir = private_git->top, .git_dir = private_git->git_path};
+    if (status == 0 && !t->running) /* the settings that arrived would be found again */
         status =
             config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
-    }
-    report->pending = t.pending || t.unmerged;
-    if (t.inside.refs.skipped > t.base.refs.skipped)
+    report->pending = t->pending || t->unmerged;
+    if (t->inside.refs.skipped > t->base.refs.skipped)
         str_append(&report->notes,
                    "git: refs with names that are not safe were left in the jail\n");
     if (status == 0)
-        status = drop_moved(&t, err);
-    if (status == 0 && t.lost)
+        status = drop_moved(t, err);
+    if (status == 0 && t->lost)
         status =
             brig_fail(err, BRIG_E_SYSTEM, 0, "not everything the jail did in '%s' could be fetched",
                       str_shown(private_git->top_path).text);
     return status;
+}
+
+int transfer_finish(const struct git *git, const struct private_git *private_git, const char *jail,
+                    struct transfer_report *report, struct brig_error *err)
+{
+    __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report};
+    return transfer(&t, git, private_git, jail, err);
+}
+
+int transfer_now(const struct git *git, const struct private_git *private_git, const char *jail,
+                 struct transfer_report *report, struct brig_error *err)
+{
+    __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report, .running = true};
+    return transfer(&t, git, private_git, jail, err);
 }

@@ -28,3 +28,8 @@ int transfer_fetch(const struct git *git, const struct private_git *private_git,
  * Can be repeated after an interruption at any point. */
 int transfer_finish(const struct git *git, const struct private_git *private_git, const char *jail,
                     struct transfer_report *report, struct brig_error *err);
+
+/* The same while the run goes on: what has arrived is what the jail began with from now on. Config is left for the
+ * end, and so is a branch or index with a new submodule. */
+int transfer_now(const struct git *git, const struct private_git *private_git, const char *jail,
+                 struct transfer_report *report, struct brig_error *err);

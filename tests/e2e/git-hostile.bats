@@ -263,3 +263,22 @@ LONG='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ];
     finish
     not_executed
 }
+
+@test "brig sync in the middle of a run does not let git into a repository that the run can change" {
+    hostile_project
+    start user:sealed "git init -q sub; git -C sub commit -q --allow-empty -m x; git add sub; git commit -q -m link
+        git config -f sub/.git/config core.fsmonitor '$MARK'; echo >ready; await_file go"
+    await_file ready
+    must by user sync
+    output_has "new submodule"
+    as user git status >/dev/null
+    [ ! -e "$RAN" ]
+    # The twin: git that has the gitlink does execute it.
+    as user git add sub
+    as user git status >/dev/null
+    [ -e "$RAN" ]
+    as user git rm -q --cached sub
+    rm "$RAN"
+    finish
+    not_executed
+}

@@ -744,6 +744,31 @@ kill_brig() {
     [ "$(out log -1 --format=%s main)" = killed ]
 }
 
+@test "brig sync transfers what a run has done so far, and the end of the run the rest" {
+    project user
+    start user:casual 'echo c >c; git add c; git commit -q -m early; git tag t; echo d >d; git add d; echo >ready
+        await_file go; git commit -q -m late; git tag -d t; git switch -q -c topic; echo e >e; git add e'
+    await_file ready
+    rm ready
+    must by user sync --show
+    output_has "its git directory has changes"
+    [ "$(out log -1 --format=%s)" = first ]
+    must by user sync
+    output_has "1 commit on main"
+    output_has "1 file staged"
+    [ "$(out log -1 --format=%s)" = early ]
+    [ "$(out tag)" = t ]
+    [ "$(out diff --cached --name-only)" = d ]
+    must by user sync # a second time there is nothing to do
+    output_lacks commit
+    finish
+    [ "$(out log -1 --format=%s main)" = late ]
+    [ "$(out symbolic-ref HEAD)" = refs/heads/topic ]
+    [ "$(out diff --cached --name-only)" = e ]
+    [ -z "$(out tag)" ]
+    nothing_left
+}
+
 # ---- Options -------------------------------------------------------------------------------------
 
 @test "--unprotect .git and --no-protect give the real git directory" {
