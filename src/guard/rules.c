@@ -356,7 +356,13 @@ static int foresee(struct adding *a, const char *source, const char *dest, struc
     if (status < 0)
         return status;
     mark_own(a->policy);
-    return brig_policy_origin(a->policy, ORIGIN, err);
+    struct guard *guard = a->guard;
+    if (guard->tree_count < TREES_MAX) {
+        struct tree *tree = &guard->trees[guard->tree_count++];
+        *tree = (struct tree){.top = -1, .made = -1, .link = -1};
+        status = str_copy(dest, &tree->dest, err);
+    }
+    return status < 0 ? status : brig_policy_origin(a->policy, ORIGIN, err);
 }
 
 static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
@@ -594,6 +600,10 @@ static int add_views(struct adding *a, size_t index, size_t count, struct brig_e
             !str_fill(dest, sizeof dest, other->dest, source + strlen(other->source)) ||
             str_equal(dest, first))
             continue;
+        if (a->options->dry) {
+            status = add_tree(a, source, dest, false, err);
+            continue;
+        }
         status = protect_names(a, top, source, dest, err);
         if (status == 0)
             status = add_view(a, top, source, dest, err);
