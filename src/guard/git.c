@@ -222,7 +222,7 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
     size_t count = 1;
     for (size_t i = 0; i < ARRAY_LENGTH(settings); i++)
         argv[count++] = settings[i];
-    for (size_t i = 0; call->words[i] && i < GIT_WORDS_MAX - 2; i++)
+    for (size_t i = 0; i < GIT_WORDS_MAX - 2 && call->words[i]; i++)
         argv[count++] = call->words[i];
     argv[count] = NULL;
     autoclose int in = open_input(call, err);

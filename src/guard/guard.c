@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "guard/guard.h"
+
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

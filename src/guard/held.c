@@ -57,7 +57,7 @@ static uint64_t look(int top)
 
 static bool has(uint64_t found, size_t git_row)
 {
-    return found & UINT64_C(1) << (names_count + git_row);
+    return found & UINT64_C(1) << ((names_count + git_row) & 63);
 }
 
 int held_look(int top, const char *path, struct held_root *ret_root, struct brig_error *err)

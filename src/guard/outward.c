@@ -54,15 +54,16 @@ static bool is_current(const char *text, size_t length, const char **ret_paths)
 static void append_path(struct str *paths, const char *value, const char *directory,
                         const char *home)
 {
-    autofree char *path = NULL;
-    autofree char *joined = NULL;
+    char *path = NULL;
+    char joined[PATH_LENGTH_MAX + 1];
     if (value[0] == '~' && value[1] == '/' && home) {
-        if (asprintf(&joined, "%s/%s", home, value + 2) < 0)
-            joined = NULL;
-        value = joined ? joined : value;
+        if (!str_fill(joined, sizeof joined, home, value + 1))
+            return;
+        value = joined;
     }
     if (path_make_absolute(directory, value, &path, NULL) == 0)
         str_append_bytes(paths, path, strlen(path) + 1);
+    free(path);
 }
 
 static bool is_include(const char *key)

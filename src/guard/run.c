@@ -279,7 +279,8 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
         _exit(1);
     if (guard->lock >= 0) /* the next run need not wait for more than the transfer */
         (void)close(guard->lock);
-    autoclose int lock = guard->run < 0 ? -1 : run_lock_transfer(guard->run);
+    if (guard->run >= 0)
+        (void)run_lock_transfer(guard->run); /* until this process ends */
     bool failed = transfer_all(guard, &notes);
     for (size_t i = 0; i < guard->root_count; i++) { /* whatever became of git */
         struct brig_error err = {0};

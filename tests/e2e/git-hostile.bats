@@ -277,7 +277,7 @@ LONG='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ];
     as user git add sub
     as user git status >/dev/null
     [ -e "$RAN" ]
-    as user git rm -q --cached sub
+    as user git update-index --force-remove sub
     rm "$RAN"
     finish
     not_executed
