@@ -119,6 +119,8 @@ def e2e_suites():
                     ("check", *groups) if name == "modes" else ("all", "e2e") if name == "git-served" else groups)
     for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
         yield Suite(f"e2e/{os.path.basename(path)}", [path], groups)
+    yield Suite("e2e/git-pairs", ["bats", "--tap", "tests/e2e/git.bats"], ("all", "e2e"),
+                variables={"BRIG_TEST_PAIRS": "all"}, seconds=2400)
     yield Suite("e2e/server_runs-cold", ["tests/e2e/server_runs"], ("all", "e2e"), variables={"BRIG_TEST_POOLS": "off"})
 
 

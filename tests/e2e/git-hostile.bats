@@ -13,7 +13,7 @@ load hostile
 # ---- Settings and hooks --------------------------------------------------------------------------
 
 @test "settings that execute something" {
-    PAIRS=$(pairs | sed 's/ *root:sealed//') plant 'git config core.fsmonitor "$MARK"'
+    PAIRS="user:casual user:sealed" plant 'git config core.fsmonitor "$MARK"'
     plant 'git config core.pager "$MARK"; git config core.editor "$MARK"'
     plant 'git config alias.st "!$MARK"'
     plant 'git config diff.external "$MARK"'

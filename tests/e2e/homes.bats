@@ -315,7 +315,7 @@ new" ]
 
 @test "two runs at once share the home; the death of one, or of the holder, does not hurt the other" {
     jail user two
-    run_as_user "$BRIG" -m casual -j two -- sh -c "$AWAIT"'; : >begun; await_file ~/.go; cat ~/.go >seen
+    run_as_user "$BRIG" -m casual -j two -- sh -c "$AWAIT"'; : >begun; await test -s ~/.go; cat ~/.go >seen
         await_file enough; echo alive >still' 3>&- &
     local first=$!
     await_file begun

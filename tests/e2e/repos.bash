@@ -25,10 +25,16 @@ repos_teardown() {
     jails_teardown
 }
 
-# pairs: who runs brig, and in which mode, for `for pair in $(pairs)`. Root's own home is no test's.
+# pairs: who runs brig, and in which mode, for `for pair in $(pairs)`: two of them, by turns from test to test; all with
+# BRIG_TEST_PAIRS=all. Root's own home is no test's.
 pairs() {
-    echo user:casual user:sealed
-    ! lib_is_root || echo sudo:sealed root:sealed
+    local user=(user:casual user:sealed) root=(root:sealed sudo:sealed) turn=$((BATS_TEST_NUMBER % 2))
+    lib_is_root || root=("${user[1]}" "${user[0]}")
+    if [ "${BRIG_TEST_PAIRS:-}" = all ]; then
+        printf '%s\n' "${user[@]}" "${root[@]}" | sort -u
+    else
+        echo "${user[turn]} ${root[turn]}"
+    fi
 }
 
 # enter_project WHO: a new directory of the owner of WHO's projects becomes the working directory; PROJECT
