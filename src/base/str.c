@@ -162,6 +162,14 @@ bool str_starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+bool str_list_has(const struct str *list, const char *text)
+{
+    for (size_t at = 0; at < list->length; at += strlen(list->data + at) + 1)
+        if (strcmp(list->data + at, text) == 0)
+            return true;
+    return false;
+}
+
 bool str_fill_all(char *to, size_t size, const char *const *texts)
 {
     size_t used = 0;

@@ -56,6 +56,9 @@ int str_join(const char *const *items, size_t count, const char *separator, char
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
 
+/* Whether a list of texts, each ended by a NUL, has this one. */
+bool str_list_has(const struct str *list, const char *text);
+
 /* The texts one after the other in an array of `size` bytes, as snprintf() with "%s%s" would; false if
  * they do not fit and are cut. */
 #define str_fill(to, size, ...) str_fill_all(to, size, (const char *const[]){__VA_ARGS__, NULL})

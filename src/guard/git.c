@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -124,12 +125,13 @@ static size_t fill_environment(const struct git *git, const struct git_call *cal
     return made;
 }
 
-static bool become(const struct git_user *user)
+bool git_become(const struct git_user *user)
 {
     if (user->uid == (uid_t)-1 || geteuid() == user->uid)
         return true;
     return setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
-           setresuid(user->uid, user->uid, user->uid) == 0;
+           setresuid(user->uid, user->uid, user->uid) == 0 &&
+           prctl(PR_SET_DUMPABLE, 1) == 0; /* else /proc/self belongs to root, with the id maps */
 }
 
 static __attribute__((noreturn)) void execute(const struct git *git, const struct git_call *call,
@@ -145,7 +147,7 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     bool ready = fchdir(call->dir) == 0;
     for (int i = 0; i < 3; i++)
         ready = ready && dup2(fds[i], i) >= 0;
-    if (ready && become(&git->user))
+    if (ready && git_become(&git->user))
         (void)execve(git->program, argv, env);
     _exit(127);
 }
@@ -262,6 +264,16 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
         return brig_fail(err, BRIG_E_SYSTEM, 0, "git %s took too long or wrote too much",
                          call->words[0]);
     return status;
+}
+
+void git_list_links(const struct str *entries, struct str *ret_paths)
+{
+    for (const char *at = entries->data; at && at < entries->data + entries->length;
+         at += strlen(at) + 1) {
+        const char *path = strchr(at, '\t');
+        if (path && str_starts_with(at, "160000 "))
+            str_append_bytes(ret_paths, path + 1, strlen(path + 1) + 1);
+    }
 }
 
 /* ---- in a sealed jail ---- */

@@ -33,6 +33,9 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
              struct git_user user, struct brig_error *err);
 void git_done(struct git *git);
 
+/* Gives this process the ids of the user; false if that fails. */
+bool git_become(const struct git_user *user);
+
 /* One call of git outside the jail. Hooks, file system monitors, garbage collection and all transports are
  * switched off, and no GIT_* variable of the caller is passed on. */
 struct git_call {
@@ -50,6 +53,9 @@ struct git_call {
 
 /* The exit status of git, or a negative code if it could not be run or wrote too much. */
 int git_run(const struct git *git, const struct git_call *call, struct brig_error *err);
+
+/* The paths of the submodules in what `git ls-files -s -z` or `git ls-tree -r -z` prints, each ended by a NUL. */
+void git_list_links(const struct str *entries, struct str *ret_paths);
 
 /* A directory that a jail has written, and the object directories its alternates name. */
 struct git_sealed {

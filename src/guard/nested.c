@@ -22,14 +22,6 @@
 
 /* ---- finding them ---- */
 
-bool nested_has(const struct str *dirs, const char *path)
-{
-    for (const char *at = dirs->data; at && at < dirs->data + dirs->length; at += strlen(at) + 1)
-        if (strcmp(at, path) == 0)
-            return true;
-    return false;
-}
-
 /* Appends the directories in one directory, except `.git`. Whether it has a `.git` of any type. */
 static bool list_one(int fd, const char *path, struct str *todo)
 {
@@ -112,7 +104,7 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
         return status;
     struct transfer_report report = {0};
     status = private_recreate(nested->git, &p, err);
-    if (status > 0 && transfer_finish(nested->git, &p, nested->jail, &report, err) < 0)
+    if (status > 0 && transfer_finish(nested->git, &p, nested->jail, false, &report, err) < 0)
         status = err ? err->code : BRIG_E_SYSTEM;
     if (report.notes.length > 0)
         str_append(nested->notes, report.notes.data);
@@ -221,7 +213,7 @@ int nested_treat(const struct nested *nested, struct str *ret_files, struct str 
     for (const char *at = dirs->data; status >= 0 && at && at < dirs->data + dirs->length;
          at += strlen(at) + 1) {
         char name[32];
-        if (nested_has(nested->known, at))
+        if (str_list_has(nested->known, at))
             continue;
         (void)snprintf(name, sizeof name, "nested-%zu", count);
         if (mkdirat(nested->folder, name, 0700) < 0 && errno != EEXIST)

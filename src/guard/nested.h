@@ -13,9 +13,6 @@
  * directories are searched: 1 if there are more. */
 int nested_find(int top, size_t limit, struct str *ret_dirs, struct brig_error *err);
 
-/* Whether a list that nested_find() made has this directory. */
-bool nested_has(const struct str *dirs, const char *path);
-
 /* A granted directory, and what was known of it when the run began. */
 struct nested {
     const struct git *git;

@@ -231,7 +231,6 @@ static void write_cached(int cache, const char *name, const struct str *text)
 int private_list_links(const struct git *git, int cache, int top, const struct repo *repo,
                        struct str *ret_links, struct brig_error *err)
 {
-    static const char mode[] = "160000 ";
     static const char *const words[] = {"ls-files", "-s", "-z", NULL};
     char name[CACHE_NAME_MAX];
     autostr struct str text = {0};
@@ -245,11 +244,7 @@ int private_list_links(const struct git *git, int cache, int top, const struct r
         return status < 0 ? status
                           : brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the index of '%s'",
                                       repo->git_path);
-    for (const char *at = text.data; at && at < text.data + text.length; at += strlen(at) + 1) {
-        const char *path = strchr(at, '\t');
-        if (path && strncmp(at, mode, sizeof mode - 1) == 0)
-            str_append_bytes(ret_links, path + 1, strlen(path + 1) + 1);
-    }
+    git_list_links(&text, ret_links);
     if (ret_links->failed)
         return brig_fail_nomem(err);
     write_cached(cache, name, ret_links);
@@ -467,8 +462,7 @@ int private_keep(const struct private_git *p, int storage, struct brig_error *er
 }
 
 /* HEAD, index, objects and the state of a rebase or merge; refs are those of the repository. Only regular
- * files are copied: the jail may have left anything there. */
-/* 1 if there was something. */
+ * files are copied: the jail may have left anything there. 1 if there was something. */
 static int resume(const struct private_git *p, int storage, struct brig_error *err)
 {
     static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};

@@ -225,10 +225,18 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
                     struct brig_error *err);
 static int add_root(struct adding *a, const char *source, struct brig_error *err);
 
-/* Whether a directory is granted by itself. */
-static bool is_granted(const struct brig_policy *policy, const char *path)
+static bool has_tree_at(const struct guard *guard, const char *dest)
 {
-    for (size_t i = 0; i < policy->grant_count; i++)
+    for (size_t i = 0; i < guard->tree_count; i++)
+        if (str_equal(guard->trees[i].dest, dest))
+            return true;
+    return false;
+}
+
+/* Whether one of the first grants is for this directory itself. */
+static bool is_granted(const struct brig_policy *policy, size_t count, const char *path)
+{
+    for (size_t i = 0; i < count; i++)
         if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
             str_equal(policy->grants[i].source, path))
             return true;
@@ -252,7 +260,8 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
             continue;
         if (fstatat(top, path + length + 1, &info, AT_SYMLINK_NOFOLLOW) == 0)
             status = protect(a, source, dest, path + length + 1, err);
-        else if (is_granted(a->policy, source)) /* else it may be that another run has written it */
+        else if (is_granted(a->policy, a->policy->grant_count,
+                            source)) /* else it may be that another run has written it */
             status =
                 brig_fail(err, BRIG_E_INVALID, 0,
                           "your git configuration names '%s', which does not exist and which the "
@@ -378,9 +387,8 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
                          str_shown(source).text);
     if (top < 0)
         return 0; /* a file, or nothing yet */
-    for (size_t i = 0; i < guard->tree_count; i++)
-        if (str_equal(guard->trees[i].dest, dest))
-            return 0; /* as a submodule or worktree that was found before */
+    if (has_tree_at(guard, dest))
+        return 0; /* as a submodule or worktree that was found before */
     int status = repo_find(top, a->owner, &repo, err);
     if (status < 0)
         return status;
@@ -473,14 +481,6 @@ static int add_repository_above(struct adding *a, const char *source, const char
     return status < 0 ? status : add_tree(a, path, path, false, err);
 }
 
-static bool has_tree_at(const struct guard *guard, const char *dest)
-{
-    for (size_t i = 0; i < guard->tree_count; i++)
-        if (str_equal(guard->trees[i].dest, dest))
-            return true;
-    return false;
-}
-
 /* ---- repositories below a granted directory ---- */
 
 /* Searches it: all of it if it is small or was never searched, else what the last search found is used. */
@@ -518,7 +518,7 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
         char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
         if (!str_fill(from, sizeof from, source, "/", at) ||
             !str_fill(to, sizeof to, dest, "/", at) || has_tree_at(guard, to) ||
-            is_granted(a->policy, from))
+            is_granted(a->policy, a->policy->grant_count, from))
             continue;
         status = ++count <= NESTED_MAX && guard->tree_count < TREES_MAX
                      ? add_tree(a, from, to, false, err)
@@ -548,16 +548,6 @@ static int check_same(const struct policy_grant *grant, struct brig_error *err)
         return 0;
     return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted [%s]",
                      str_shown(grant->source).text, grant->origin);
-}
-
-/* Whether an earlier grant is for the same directory. */
-static bool is_granted_before(const struct brig_policy *policy, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (policy->grants[i].access == BRIG_READ_WRITE && policy->grants[i].fd < 0 &&
-            str_equal(policy->grants[i].source, policy->grants[index].source))
-            return true;
-    return false;
 }
 
 /* Mounts the private git directory of a tree at another place where the tree is visible; a tree without one has a
@@ -629,7 +619,7 @@ static int add_all(struct adding *a, struct brig_error *err)
             status = check_same(grant, err);
         bool workdir =
             status == 0 && a->options->workdir && strcmp(source, a->options->workdir) == 0;
-        if (status == 0 && !is_granted_before(policy, i))
+        if (status == 0 && !is_granted(policy, i, source))
             status = add_tree(a, source, dest, workdir, err);
         if (status == 0 && workdir)
             status = add_repository_above(a, source, dest, err);

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +12,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -32,7 +30,7 @@
 #define NESTED_AFTER_S 1 /* after shorter runs a large tree is not searched for new repositories */
 #define FETCH_END_MS 15000
 #define REPORT_MAX 65536
-#define KEPT_PREFIX "kept-" /* a run whose transfer has failed twice */
+#define KEPT_PREFIX "kept-" /* the directory of a run after two failed transfers */
 
 /* ---- the storage ---- */
 
@@ -115,7 +113,8 @@ void run_remove_made(int top, int made)
         (void)unlinkat(top, ".git", AT_REMOVEDIR); /* fails if it is not empty */
 }
 
-int run_lock_transfer(int run)
+/* Waits until no other process transfers for this run: the fd of the lock, or -1 if it cannot be had. */
+static int lock_transfer(int run)
 {
     autoclose int fd = openat(run, "transfer", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     while (fd >= 0 && flock(fd, LOCK_EX) < 0)
@@ -124,7 +123,7 @@ int run_lock_transfer(int run)
     return take_fd(&fd);
 }
 
-/* What was in the granted directories, for who completes this run: "PATH\0BITS\0" each. */
+/* What was in the granted directories, for the process that completes this run: "PATH\0BITS\0" each. */
 int run_write_roots(struct guard *guard, struct brig_error *err)
 {
     autostr struct str text = {0};
@@ -170,15 +169,6 @@ static void read_roots(struct guard *guard, int run)
 
 /* ---- the end of a run ---- */
 
-static bool become(const struct git_user *user)
-{
-    if (user->uid == (uid_t)-1 || geteuid() == user->uid)
-        return true;
-    return setgroups(0, NULL) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
-           setresuid(user->uid, user->uid, user->uid) == 0 &&
-           prctl(PR_SET_DUMPABLE, 1) == 0; /* else /proc/self belongs to root, with the id maps */
-}
-
 static bool was_long(const struct guard *guard)
 {
     struct timespec now;
@@ -194,8 +184,7 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
                  : guard->running     ? 0
                                       : private_recreate(&guard->git, p, err);
     if (status > 0)
-        status = guard->running ? transfer_now(&guard->git, p, guard->jail, &report, err)
-                                : transfer_finish(&guard->git, p, guard->jail, &report, err);
+        status = transfer_finish(&guard->git, p, guard->jail, guard->running, &report, err);
     if (status >= 0 && !guard->running)
         status = nested_worktrees(&guard->git, p, notes, err);
     if (status >= 0 && report.pending && !guard->running)
@@ -275,12 +264,12 @@ static bool transfer_all(struct guard *guard, struct str *notes)
 static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int out)
 {
     autostr struct str notes = {0};
-    if (!become(&guard->git.user))
+    if (!git_become(&guard->git.user))
         _exit(1);
     if (guard->lock >= 0) /* the next run need not wait for more than the transfer */
         (void)close(guard->lock);
     if (guard->run >= 0)
-        (void)run_lock_transfer(guard->run); /* until this process ends */
+        (void)lock_transfer(guard->run); /* until this process ends */
     bool failed = transfer_all(guard, &notes);
     for (size_t i = 0; i < guard->root_count; i++) { /* whatever became of git */
         struct brig_error err = {0};
@@ -317,7 +306,7 @@ static bool has_new_repository(const struct guard *guard)
             nested_find(guard->roots[i].top, NESTED_EACH, &dirs, NULL) < 0)
             continue;
         for (const char *at = dirs.data; at && at < dirs.data + dirs.length; at += strlen(at) + 1)
-            if (!nested_has(&guard->known[i], at))
+            if (!str_list_has(&guard->known[i], at))
                 return true;
     }
     return false;
@@ -388,7 +377,10 @@ void guard_fetch(struct guard *guard)
     if (guard->fetching != 0)
         return;
     (void)close(guard->lock); /* if we are killed, the next run need not wait for this process */
-    for (size_t i = 0; i < guard->tree_count && become(&guard->git.user); i++)
+    if (!git_become(&guard->git.user))
+        _exit(1);
+    (void)lock_transfer(guard->run); /* until this process ends */
+    for (size_t i = 0; i < guard->tree_count; i++)
         if (guard->trees[i].has_private && guard->trees[i].private_git.kind != REPO_NONE)
             (void)transfer_fetch(&guard->git, &guard->trees[i].private_git, guard->jail, NULL);
     _exit(0);

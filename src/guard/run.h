@@ -77,10 +77,7 @@ bool run_read_list(int dir, const char *name, struct str *ret_list);
 /* The name of the list of repositories below a directory. */
 void run_name_nested(int top, char ret_name[64]);
 
-/* Waits until nobody else transfers for this run: the fd of the lock, or -1 if it cannot be had. */
-int run_lock_transfer(int run);
-
-/* What was in the granted directories, for who completes this run. */
+/* What was in the granted directories, for the process that completes this run. */
 int run_write_roots(struct guard *guard, struct brig_error *err);
 
 /* Removes the empty `.git` that brig made, unless another run holds its lock. */

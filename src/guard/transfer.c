@@ -35,6 +35,7 @@ struct transfer {
     const struct git *git;
     const struct private_git *p;
     char space[TRANSFER_SPACE_MAX];
+    char *base_path, *base_index; /* of p->base, and of the index in it */
     struct side inside, base, outside;
     struct side kept;   /* what is below `space`, under the names that it has in the jail */
     bool unmerged;      /* inside */
@@ -63,6 +64,8 @@ static void transfer_done(struct transfer *t)
     side_done(&t->kept);
     str_done(&t->updates);
     str_done(&t->deletions);
+    free(t->base_path);
+    free(t->base_index);
 }
 
 void transfer_space(const char *jail, char ret_space[TRANSFER_SPACE_MAX])
@@ -195,20 +198,18 @@ static int look_inside(struct transfer *t, struct brig_error *err)
 /* The base is a copy of ours, so git outside may read it. */
 static int look_at_base(struct transfer *t, struct brig_error *err)
 {
-    autofree char *path = NULL;
-    autofree char *index = NULL;
-    int status = repo_path_of(t->p->base, &path, err);
+    int status = repo_path_of(t->p->base, &t->base_path, err);
     if (status < 0)
         return status;
-    if (asprintf(&index, "%s/index", path) < 0) {
-        index = NULL;
+    if (asprintf(&t->base_index, "%s/index", t->base_path) < 0) {
+        t->base_index = NULL;
         return brig_fail_nomem(err);
     }
-    status = look_outside(t, &t->base, &(struct how){.git_dir = path}, err);
+    status = look_outside(t, &t->base, &(struct how){.git_dir = t->base_path}, err);
     if (status < 0)
         return status;
     /* Without an index this is the empty tree. */
-    return LINE(t, &(struct how){.index = index}, t->base.tree, err, "write-tree");
+    return LINE(t, &(struct how){.index = t->base_index}, t->base.tree, err, "write-tree");
 }
 
 static int look_at_kept(struct transfer *t, struct brig_error *err)
@@ -399,17 +400,6 @@ static bool is_too_large(const struct transfer *t, const char *commit)
     return count > ENTRIES_MAX;
 }
 
-/* The paths of the submodules in a list of entries, each ended by a NUL: "160000 …\tPATH". */
-static void list_links(const struct str *entries, struct str *ret_paths)
-{
-    for (const char *at = entries->data; at && at < entries->data + entries->length;
-         at += strlen(at) + 1) {
-        const char *path = strchr(at, '\t');
-        if (path && str_starts_with(at, "160000 "))
-            str_append_bytes(ret_paths, path, strlen(path) + 1);
-    }
-}
-
 /* Whether a tree has a submodule that the index outside does not have. Git would look into its directory, where a
  * run that goes on can put any repository. */
 static bool has_new_link(const struct transfer *t, const char *tree)
@@ -418,10 +408,10 @@ static bool has_new_link(const struct transfer *t, const char *tree)
     if (RUN(t, NULL, &entries, NULL, "ls-tree", "-r", "-z", tree) != 0 ||
         RUN(t, NULL, &known, NULL, "ls-files", "-s", "-z") != 0)
         return true;
-    list_links(&entries, &new);
-    list_links(&known, &old);
+    git_list_links(&entries, &new);
+    git_list_links(&known, &old);
     for (const char *at = new.data; at &&at < new.data + new.length; at += strlen(at) + 1)
-        if (!old.data || !memmem(old.data, old.length, at, strlen(at) + 1))
+        if (!str_list_has(&old, at))
             return true;
     return new.failed || old.failed;
 }
@@ -533,17 +523,9 @@ static bool is_outside_busy(int git_dir)
 /* Compares entries, not bytes: `git status` outside rewrites the index. */
 static int compare_index(struct transfer *t, struct brig_error *err)
 {
-    autofree char *path = NULL;
-    autofree char *index = NULL;
     autostr struct str base = {0};
     autostr struct str outside = {0};
-    int status = repo_path_of(t->p->base, &path, err);
-    if (status == 0 && asprintf(&index, "%s/index", path) < 0) {
-        index = NULL;
-        status = brig_fail_nomem(err);
-    }
-    if (status == 0)
-        status = RUN(t, &(struct how){.index = index}, &base, err, "ls-files", "-s", "-z");
+    int status = RUN(t, &(struct how){.index = t->base_index}, &base, err, "ls-files", "-s", "-z");
     if (status == 0)
         status = RUN(t, NULL, &outside, err, "ls-files", "-s", "-z");
     if (status != 0)
@@ -675,24 +657,16 @@ static void summarise_staged(struct transfer *t, struct brig_error *err)
 /* The index that the jail began with is now the one that has arrived. */
 static int note_staged(const struct transfer *t, struct brig_error *err)
 {
-    autofree char *path = NULL;
-    autofree char *index = NULL;
-    int status = repo_path_of(t->p->base, &path, err);
-    if (status == 0 && asprintf(&index, "%s/index", path) < 0) {
-        index = NULL;
-        status = brig_fail_nomem(err);
-    }
-    if (status == 0)
-        status = RUN(t, &(struct how){.index = index}, NULL, err, "read-tree", t->inside.tree);
+    int status =
+        RUN(t, &(struct how){.index = t->base_index}, NULL, err, "read-tree", t->inside.tree);
     return status > 0 ? refuse(t, "read-tree", err) : status;
 }
 
 /* And so are the refs that are the same inside and outside. */
 static int note_refs(const struct transfer *t, const struct side *now, struct brig_error *err)
 {
-    autofree char *path = NULL;
     autostr struct str updates = {0};
-    int status = repo_path_of(t->p->base, &path, err);
+    int status = 0;
     for (size_t i = 0; i < t->inside.refs.count; i++) {
         const struct ref *ref = &t->inside.refs.items[i];
         if (is_new(t, ref) && str_equal(refs_find(&now->refs, ref->name), ref->id))
@@ -706,13 +680,14 @@ static int note_refs(const struct transfer *t, const struct side *now, struct br
     const char *head = t->inside.head;
     if (strcmp(head, now->head) == 0 && strcmp(head, t->base.head) != 0 && refs_is_id(head))
         str_concat(&updates, "option no-deref\nupdate HEAD ", head, "\n");
-    if (status == 0 && updates.failed)
-        status = brig_fail_nomem(err);
-    const struct how how = {.input = &updates, .git_dir = path};
-    if (status == 0 && updates.length > 0)
+    if (updates.failed)
+        return brig_fail_nomem(err);
+    const struct how how = {.input = &updates, .git_dir = t->base_path};
+    if (updates.length > 0)
         status = RUN(t, &how, NULL, err, "update-ref", "--stdin");
     if (status == 0 && strcmp(head, now->head) == 0 && str_starts_with(head, "refs/"))
-        status = RUN(t, &(struct how){.git_dir = path}, NULL, err, "symbolic-ref", "HEAD", head);
+        status =
+            RUN(t, &(struct how){.git_dir = t->base_path}, NULL, err, "symbolic-ref", "HEAD", head);
     return status > 0 ? refuse(t, "update-ref", err) : status;
 }
 
@@ -853,10 +828,11 @@ int transfer_fetch(const struct git *git, const struct private_git *private_git,
     return private_has_changed(private_git) ? begin(&t, git, private_git, jail, err) : 0;
 }
 
-static int transfer(struct transfer *t, const struct git *git,
-                    const struct private_git *private_git, const char *jail, struct brig_error *err)
+int transfer_finish(const struct git *git, const struct private_git *private_git, const char *jail,
+                    bool running, struct transfer_report *report, struct brig_error *err)
 {
-    struct transfer_report *report = t->report;
+    __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report,
+                                                                 .running = running};
     if (!private_has_changed(private_git))
         return 0;
     if (faccessat(private_git->sealed.dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -865,36 +841,22 @@ static int transfer(struct transfer *t, const struct git *git,
                     str_shown(private_git->top_path).text);
         return 0;
     }
-    int status = begin(t, git, private_git, jail, err);
+    int status = begin(&t, git, private_git, jail, err);
     if (status == 0)
-        status = move(t, err);
+        status = move(&t, err);
     const struct git_call call = {.dir = private_git->top, .git_dir = private_git->git_path};
-    if (status == 0 && !t->running) /* the settings that arrived would be found again */
+    if (status == 0 && !t.running) /* the settings that arrived would be found again */
         status =
             config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
-    report->pending = t->pending || t->unmerged;
-    if (t->inside.refs.skipped > t->base.refs.skipped)
+    report->pending = t.pending || t.unmerged;
+    if (t.inside.refs.skipped > t.base.refs.skipped)
         str_append(&report->notes,
                    "git: refs with names that are not safe were left in the jail\n");
     if (status == 0)
-        status = drop_moved(t, err);
-    if (status == 0 && t->lost)
+        status = drop_moved(&t, err);
+    if (status == 0 && t.lost)
         status =
             brig_fail(err, BRIG_E_SYSTEM, 0, "not everything the jail did in '%s' could be fetched",
                       str_shown(private_git->top_path).text);
     return status;
-}
-
-int transfer_finish(const struct git *git, const struct private_git *private_git, const char *jail,
-                    struct transfer_report *report, struct brig_error *err)
-{
-    __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report};
-    return transfer(&t, git, private_git, jail, err);
-}
-
-int transfer_now(const struct git *git, const struct private_git *private_git, const char *jail,
-                 struct transfer_report *report, struct brig_error *err)
-{
-    __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report, .running = true};
-    return transfer(&t, git, private_git, jail, err);
 }

@@ -24,12 +24,8 @@ void transfer_space(const char *jail, char ret_space[TRANSFER_SPACE_MAX]);
 int transfer_fetch(const struct git *git, const struct private_git *private_git, const char *jail,
                    struct brig_error *err);
 
-/* Fetches, and moves branches, tags, HEAD and the index. To be called when no process of the run is left.
- * Can be repeated after an interruption at any point. */
+/* Fetches, and moves branches, tags, HEAD and the index. Can be repeated after an interruption at any point. If
+ * processes of the run are left, `running`: what has arrived is what the jail began with from now on, and config, and
+ * a branch or index with a new submodule, are left for the end. */
 int transfer_finish(const struct git *git, const struct private_git *private_git, const char *jail,
-                    struct transfer_report *report, struct brig_error *err);
-
-/* The same while the run goes on: what has arrived is what the jail began with from now on. Config is left for the
- * end, and so is a branch or index with a new submodule. */
-int transfer_now(const struct git *git, const struct private_git *private_git, const char *jail,
-                 struct transfer_report *report, struct brig_error *err);
+                    bool running, struct transfer_report *report, struct brig_error *err);

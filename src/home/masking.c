@@ -93,17 +93,9 @@ struct effect {
     struct masking_set *set;
 };
 
-static bool has_place(const struct str *places, const char *path)
-{
-    for (size_t at = 0; at < places->length; at += strlen(places->data + at) + 1)
-        if (strcmp(places->data + at, path) == 0)
-            return true;
-    return false;
-}
-
 static int note_place(struct masking_set *set, const char *path, struct brig_error *err)
 {
-    if (has_place(&set->places, path))
+    if (str_list_has(&set->places, path))
         return 0;
     size_t size = strlen(path) + 1;
     if (set->places.length + size > HOME_PLACES_MAX)
