@@ -116,7 +116,8 @@ def e2e_suites():
     groups = ("test", "all", "e2e")
     for name in stems("tests/e2e/*.bats"):
         yield Suite(f"e2e/{name}", ["bats", "--tap", f"tests/e2e/{name}.bats"],
-                    ("check", *groups) if name == "modes" else ("all", "e2e") if name == "git-served" else groups)
+                    ("check", *groups) if name == "modes" else ("all", "e2e") if name in ("git-served", "git-large") else groups,
+                    seconds=2400 if name == "git-large" else 1200)
     for path in sorted(filter(is_program, glob.glob("tests/e2e/*"))):
         yield Suite(f"e2e/{os.path.basename(path)}", [path], groups)
     yield Suite("e2e/git-pairs", ["bats", "--tap", "tests/e2e/git.bats"], ("all", "e2e"),

@@ -184,10 +184,30 @@ static bool take(int fd, struct str *out)
     return got > 0 && !(out && out->failed);
 }
 
-/* Collects both streams until they end or the time is over. */
-static bool collect(int streams[2], struct str *const into[2], unsigned limit_ms)
+/* Gives away what is ended by a NUL, and keeps the rest. */
+static bool give_texts(const struct git_call *call, struct str *s)
 {
-    uint64_t until_ms = clock_now_ms() + (limit_ms ? limit_ms : GIT_CALL_MS);
+    const char *at = s->data, *end;
+    size_t left = s->length;
+    while (left > 0 && (end = memchr(at, '\0', left))) {
+        size_t length = (size_t)(end - at);
+        if (!call->each(call->data, at, length))
+            return false;
+        at += length + 1;
+        left -= length + 1;
+    }
+    if (left > 0)
+        memmove(s->data, at, left);
+    s->length = left;
+    return true;
+}
+
+/* Collects both streams until they end or the time is over. */
+static bool collect(const struct git_call *call, int streams[2])
+{
+    autostr struct str rest = {0}; /* the beginning of a text for `each` */
+    struct str *const into[2] = {call->each ? &rest : call->out, call->says};
+    uint64_t until_ms = clock_now_ms() + (call->limit_ms ? call->limit_ms : GIT_CALL_MS);
     while (streams[0] >= 0 || streams[1] >= 0) {
         struct pollfd fds[2] = {{.fd = streams[0], .events = POLLIN},
                                 {.fd = streams[1], .events = POLLIN}};
@@ -203,6 +223,8 @@ static bool collect(int streams[2], struct str *const into[2], unsigned limit_ms
             if (into[i] && into[i]->failed)
                 return false;
         }
+        if (call->each && !give_texts(call, &rest))
+            return false;
     }
     return true;
 }
@@ -250,8 +272,7 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
     (void)close(out[1]);
     (void)close(says[1]);
     int streams[2] = {out[0], says[0]};
-    struct str *const into[2] = {call->out, call->says};
-    bool whole = pid > 0 && collect(streams, into, call->limit_ms);
+    bool whole = pid > 0 && collect(call, streams);
     for (int i = 0; i < 2; i++)
         if (streams[i] >= 0)
             (void)close(streams[i]);
@@ -266,14 +287,12 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
     return status;
 }
 
-void git_list_links(const struct str *entries, struct str *ret_paths)
+bool git_keep_link(void *paths, const char *text, size_t length)
 {
-    for (const char *at = entries->data; at && at < entries->data + entries->length;
-         at += strlen(at) + 1) {
-        const char *path = strchr(at, '\t');
-        if (path && str_starts_with(at, "160000 "))
-            str_append_bytes(ret_paths, path + 1, strlen(path + 1) + 1);
-    }
+    const char *tab = strchr(text, '\t');
+    if (tab && str_starts_with(text, "160000 "))
+        str_append_bytes(paths, tab + 1, (size_t)(text + length - tab));
+    return !((const struct str *)paths)->failed;
 }
 
 /* ---- in a sealed jail ---- */

@@ -48,14 +48,19 @@ struct git_call {
     int input_fd;      /* standard input instead of `input`, or 0 */
     unsigned limit_ms; /* how long it may take; 0: ten minutes */
     struct str *out;   /* standard output, or NULL */
-    struct str *says;  /* standard error, or NULL */
+    /* Instead of `out`, for lists of any length: is given each text that ends with a NUL; if it returns false, git
+     * is ended, and the call fails. */
+    bool (*each)(void *data, const char *text, size_t length);
+    void *data;
+    struct str *says; /* standard error, or NULL */
 };
 
 /* The exit status of git, or a negative code if it could not be run or wrote too much. */
 int git_run(const struct git *git, const struct git_call *call, struct brig_error *err);
 
-/* The paths of the submodules in what `git ls-files -s -z` or `git ls-tree -r -z` prints, each ended by a NUL. */
-void git_list_links(const struct str *entries, struct str *ret_paths);
+/* For `each` of `git ls-files -s -z` and `git ls-tree -r -z`: appends the paths of submodules to a struct str, each ended by a
+ * NUL. */
+bool git_keep_link(void *paths, const char *text, size_t length);
 
 /* A directory that a jail has written, and the object directories its alternates name. */
 struct git_sealed {

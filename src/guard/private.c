@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard/private.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include "base/write.h"
 #include "guard/config.h"
 #include "guard/copying.h"
+#include "guard/lfs.h"
 #include "guard/refs.h"
 
 #define ABOUT_MAX 65536
@@ -165,15 +167,24 @@ static int make_objects(int dir, const struct git_sealed *sealed, bool outside,
     return text.length > 0 ? write_file(info, "alternates", text.data, text.length, err) : 0;
 }
 
-static int find_objects(const struct repo *repo, unsigned number, struct git_sealed *sealed,
-                        struct brig_error *err)
+/* Where the jail sees an object directory. LFS objects are beside it. */
+static int name_objects(unsigned number, size_t i, char **ret_path, struct brig_error *err)
 {
+    if (asprintf(ret_path, PRIVATE_MOUNTS "/%u.%zu/objects", number, i) < 0) {
+        *ret_path = NULL;
+        return brig_fail_nomem(err);
+    }
+    return 0;
+}
+
+static int find_objects(const struct repo *repo, struct private_git *p, struct brig_error *err)
+{
+    struct git_sealed *sealed = &p->sealed;
     int status = repo_objects(repo, sealed->objects, &sealed->object_count, err);
+    for (size_t i = 0; i < sealed->object_count; i++)
+        p->lfs[i] = lfs_open_beside(sealed->objects[i]);
     for (size_t i = 0; i < sealed->object_count && status == 0; i++)
-        if (asprintf(&sealed->object_dests[i], PRIVATE_MOUNTS "/%u.objects/%zu", number, i) < 0) {
-            sealed->object_dests[i] = NULL;
-            status = brig_fail_nomem(err);
-        }
+        status = name_objects(p->number, i, &sealed->object_dests[i], err);
     return status;
 }
 
@@ -232,21 +243,25 @@ int private_list_links(const struct git *git, int cache, int top, const struct r
                        struct str *ret_links, struct brig_error *err)
 {
     static const char *const words[] = {"ls-files", "-s", "-z", NULL};
+    autostr struct str says = {0};
     char name[CACHE_NAME_MAX];
-    autostr struct str text = {0};
     if (!cache_name(repo->git_dir, "index", "links", name) || read_cached(cache, name, ret_links))
         return 0;
-    int status = git_run(
-        git,
-        &(struct git_call){.words = words, .dir = top, .git_dir = repo->git_path, .out = &text},
-        err);
+    int status = git_run(git,
+                         &(struct git_call){.words = words,
+                                            .dir = top,
+                                            .git_dir = repo->git_path,
+                                            .each = git_keep_link,
+                                            .data = ret_links,
+                                            .says = &says},
+                         err);
+    for (size_t i = 0; i < says.length; i++)
+        if (isspace((unsigned char)says.data[i]))
+            says.data[i] = ' ';
     if (status != 0)
         return status < 0 ? status
-                          : brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the index of '%s'",
-                                      repo->git_path);
-    git_list_links(&text, ret_links);
-    if (ret_links->failed)
-        return brig_fail_nomem(err);
+                          : brig_fail(err, BRIG_E_SETUP, 0, "git cannot read the index of '%s': %s",
+                                      repo->git_path, str_shown(says.data ? says.data : "").text);
     write_cached(cache, name, ret_links);
     return 0;
 }
@@ -351,12 +366,9 @@ static int read_about(struct private_git *p, const char *text, const char *end,
         if (fd < 0)
             return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", str_shown(word).text);
         p->sealed.objects[i] = fd;
+        p->lfs[i] = -1; /* only for the jail */
         p->sealed.object_count++;
-        if (asprintf(&p->sealed.object_dests[i], PRIVATE_MOUNTS "/%u.objects/%zu", p->number, i) <
-            0) {
-            p->sealed.object_dests[i] = NULL;
-            return brig_fail_nomem(err);
-        }
+        status = name_objects(p->number, i, &p->sealed.object_dests[i], err);
     }
     return status;
 }
@@ -486,7 +498,7 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
                 struct str *notes, struct brig_error *err)
 {
     static const char *const configs[] = {"config", "config.worktree"};
-    int status = find_objects(repo, p->number, &p->sealed, err);
+    int status = find_objects(repo, p, err);
     if (status == 0)
         status = copy_state(repo, p->sealed.dir, false, err);
     if (status == 0)
@@ -682,6 +694,8 @@ void private_done(struct private_git *p)
             (void)close(fds[i]);
     for (size_t i = 0; i < p->sealed.object_count; i++) {
         (void)close(p->sealed.objects[i]);
+        if (p->lfs[i] >= 0)
+            (void)close(p->lfs[i]);
         free(p->sealed.object_dests[i]);
     }
     free(p->top_path);

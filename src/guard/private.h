@@ -31,9 +31,10 @@ struct private_git {
     char *common_path;
     dev_t top_dev, git_dev; /* what these paths must still lead to later */
     ino_t top_ino, git_ino;
-    struct git_sealed sealed; /* its private directory and object directories */
-    uint64_t signature;       /* of the private directory when it was built */
-    uint64_t fetched;         /* and when private_is_to_fetch() last said so */
+    struct git_sealed sealed;     /* its private directory and object directories */
+    int lfs[GIT_OBJECT_DIRS_MAX]; /* beside each object directory the LFS objects, or -1 */
+    uint64_t signature;           /* of the private directory when it was built */
+    uint64_t fetched;             /* and when private_is_to_fetch() last said so */
 };
 
 /* Builds one for a working tree in `folder`, an empty directory; with an empty private directory if the

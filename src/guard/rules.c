@@ -153,8 +153,12 @@ static int grant_private(struct adding *a, struct tree *tree, struct brig_error 
     } else {
         status = grant_own(a, BRIG_READ_WRITE, p->sealed.dir, dest, err);
     }
-    for (size_t i = 0; i < p->sealed.object_count && status == 0; i++)
+    for (size_t i = 0; i < p->sealed.object_count && status == 0; i++) {
         status = grant_own(a, BRIG_READ_ONLY, p->sealed.objects[i], p->sealed.object_dests[i], err);
+        (void)snprintf(fixed, sizeof fixed, PRIVATE_MOUNTS "/%u.%zu/lfs/objects", p->number, i);
+        if (status == 0 && p->lfs[i] >= 0)
+            status = grant_own(a, BRIG_READ_ONLY, p->lfs[i], fixed, err);
+    }
     return status;
 }
 

@@ -13,8 +13,10 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "guard/config.h"
 #include "guard/copying.h"
+#include "guard/lfs.h"
 #include "guard/refs.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */
@@ -83,6 +85,8 @@ struct how {
     const struct str *input;
     int input_fd; /* instead of `input`, or 0 */
     const char *git_dir;
+    bool (*each)(void *data, const char *text, size_t length); /* see struct git_call */
+    void *data;
 };
 
 /* Runs git on the user's repository; its exit status or a negative code. */
@@ -96,6 +100,8 @@ static int run(const struct transfer *t, const struct how *how, struct str *out,
                                   .input = how && how->input ? how->input->data : NULL,
                                   .input_length = how && how->input ? how->input->length : 0,
                                   .input_fd = how ? how->input_fd : 0,
+                                  .each = how ? how->each : NULL,
+                                  .data = how ? how->data : NULL,
                                   .out = out};
     return git_run(t->git, &call, err);
 }
@@ -384,36 +390,34 @@ static int fetch_all(struct transfer *t, struct brig_error *err)
 
 /* ---- deciding ---- */
 
+static bool count_file(void *count, const char *name, size_t length)
+{
+    (void)name;
+    return length <= PATH_LENGTH_MAX && ++*(size_t *)count <= ENTRIES_MAX;
+}
+
 /* Whether git outside would work for very long on a tree: a few objects can describe any number of files. */
 static bool is_too_large(const struct transfer *t, const char *commit)
 {
-    autostr struct str names = {0};
     size_t count = 0;
-    if (RUN(t, NULL, &names, NULL, "ls-tree", "-r", "-t", "-z", "--name-only", commit) != 0)
-        return true;
-    for (const char *at = names.data; at && at < names.data + names.length; count++) {
-        size_t length = strlen(at);
-        if (length > PATH_LENGTH_MAX)
-            return true;
-        at += length + 1;
-    }
-    return count > ENTRIES_MAX;
+    const struct how how = {.each = count_file, .data = &count};
+    return RUN(t, &how, NULL, NULL, "ls-tree", "-r", "-t", "-z", "--name-only", commit) != 0;
 }
 
 /* Whether a tree has a submodule that the index outside does not have. Git would look into its directory, where a
  * run that goes on can put any repository. */
 static bool has_new_link(const struct transfer *t, const char *tree)
 {
-    autostr struct str entries = {0}, known = {0}, old = {0}, new = {0};
-    if (RUN(t, NULL, &entries, NULL, "ls-tree", "-r", "-z", tree) != 0 ||
-        RUN(t, NULL, &known, NULL, "ls-files", "-s", "-z") != 0)
+    autostr struct str old = {0}, new = {0};
+    const struct how tree_links = {.each = git_keep_link, .data = &new};
+    const struct how index_links = {.each = git_keep_link, .data = &old};
+    if (RUN(t, &tree_links, NULL, NULL, "ls-tree", "-r", "-z", tree) != 0 ||
+        RUN(t, &index_links, NULL, NULL, "ls-files", "-s", "-z") != 0)
         return true;
-    git_list_links(&entries, &new);
-    git_list_links(&known, &old);
     for (const char *at = new.data; at &&at < new.data + new.length; at += strlen(at) + 1)
         if (!str_list_has(&old, at))
             return true;
-    return new.failed || old.failed;
+    return false;
 }
 
 static const char *short_name(const char *name)
@@ -520,18 +524,27 @@ static bool is_outside_busy(int git_dir)
     return false;
 }
 
+static bool hash_entry(void *hash, const char *entry, size_t length)
+{
+    sha256_add(hash, entry, length + 1);
+    return true;
+}
+
 /* Compares entries, not bytes: `git status` outside rewrites the index. */
 static int compare_index(struct transfer *t, struct brig_error *err)
 {
-    autostr struct str base = {0};
-    autostr struct str outside = {0};
-    int status = RUN(t, &(struct how){.index = t->base_index}, &base, err, "ls-files", "-s", "-z");
-    if (status == 0)
-        status = RUN(t, NULL, &outside, err, "ls-files", "-s", "-z");
-    if (status != 0)
-        return status < 0 ? status : refuse(t, "ls-files", err);
-    t->same_index = base.length == outside.length &&
-                    (base.length == 0 || memcmp(base.data, outside.data, base.length) == 0);
+    const char *const indexes[] = {t->base_index, NULL};
+    char texts[2][SHA256_HEX_LENGTH + 1];
+    for (size_t i = 0; i < ARRAY_LENGTH(indexes); i++) {
+        struct sha256 hash;
+        sha256_begin(&hash);
+        const struct how how = {.index = indexes[i], .each = hash_entry, .data = &hash};
+        int status = RUN(t, &how, NULL, err, "ls-files", "-s", "-z");
+        if (status != 0)
+            return status < 0 ? status : refuse(t, "ls-files", err);
+        sha256_end(&hash, texts[i]);
+    }
+    t->same_index = strcmp(texts[0], texts[1]) == 0;
     return 0;
 }
 
@@ -842,6 +855,8 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
         return 0;
     }
     int status = begin(&t, git, private_git, jail, err);
+    if (status == 0)
+        status = lfs_transfer(private_git->sealed.dir, private_git->common_path, err);
     if (status == 0)
         status = move(&t, err);
     const struct git_call call = {.dir = private_git->top, .git_dir = private_git->git_path};

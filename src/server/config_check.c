@@ -13,7 +13,7 @@
 #include "server/config.h"
 #include "server/config_keys.h"
 #include "server/execution.h"
-#include "server/sha256.h"
+#include "base/sha256.h"
 
 #define LISTEN_FORM "an address is HOST:PORT, [IPv6]:PORT, :PORT or unix:/path"
 #define UNIX_PREFIX "unix:"

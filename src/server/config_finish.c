@@ -13,7 +13,7 @@
 #include "server/config.h"
 #include "server/config_keys.h"
 #include "server/config_parts.h"
-#include "server/sha256.h"
+#include "base/sha256.h"
 
 #define UID_LAST 4294967294u /* the one above it means "none" */
 

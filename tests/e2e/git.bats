@@ -297,6 +297,31 @@ with_submodule() {
     done
 }
 
+@test "objects of Git LFS are visible inside, and new ones arrive if their hash is right" {
+    local wrong
+    needs git-lfs
+    wrong=$(printf 'a%.0s' $(seq 64))
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        as "$OWNER" sh -ec '
+            git lfs install --local; git lfs track "*.bin"; seq 1000 >a.bin; git add .; git commit -q -m large
+            git switch -q -c other; seq 2000 >a.bin; git commit -q -a -m other; git switch -q main' >/dev/null
+        must inside "$pair" '
+            git switch -q other; [ "$(tail -n 1 a.bin)" = 2000 ]; git switch -q main; [ "$(tail -n 1 a.bin)" = 1000 ]
+            seq 3000 >b.bin; git add b.bin; git commit -q -m third; git show HEAD:b.bin | grep -q "oid sha256:"
+            mkdir -p .git/lfs/objects/aa/aa; echo wrong >.git/lfs/objects/aa/aa/'"$wrong"'
+            ln -s /etc/passwd .git/lfs/objects/aa/aa/'"${wrong/a/b}"'
+            ! touch /run/brig/git/0.0/lfs/objects/x 2>/dev/null; state'
+        arrived
+        must out lfs fsck
+        as "$OWNER" rm b.bin
+        must out checkout b.bin
+        [ "$(tail -n 1 b.bin)" = 3000 ]
+        [ -z "$(find .git/lfs -type f ! -name '[0-9a-f]*' -o -name 'aaa*' -o -name 'baa*')" ]
+        nothing_left
+    done
+}
+
 @test "in a subdirectory of a repository git reads the history" {
     for pair in $(pairs); do
         project "${pair%:*}"

@@ -10,7 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "server/config_keys.h"
-#include "server/sha256.h"
+#include "base/sha256.h"
 #include "tap.h"
 
 static const char *const no_env[] = {"HOME=/home/someone", NULL};

@@ -11,7 +11,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "server/pack.h"
-#include "server/sha256.h"
+#include "base/sha256.h"
 
 #define FORMAT 1 /* changes with the columns */
 #define TEXT_MAX ((size_t)1 << 20)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SHA-256, as FIPS 180-4 writes it down. */
-#include "server/sha256.h"
+#include "base/sha256.h"
 
-#include <stdint.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-#define BLOCK_BYTES 64
 #define ROUNDS 64
 
 static const uint32_t round_constants[ROUNDS] = {
@@ -60,42 +60,46 @@ static void add_block(uint32_t state[8], const unsigned char *block)
         state[i] += s[i];
 }
 
-/* What is left, a one bit, zeros, and the length in bits at the end of a block. */
-static void add_tail(uint32_t state[8], const unsigned char *rest, size_t left, size_t length)
+void sha256_begin(struct sha256 *hash)
 {
-    unsigned char tail[2 * BLOCK_BYTES] = {0};
-    size_t size = left + 9 <= BLOCK_BYTES ? BLOCK_BYTES : 2 * BLOCK_BYTES;
-    if (left > 0)
-        memcpy(tail, rest, left);
-    tail[left] = 0x80;
-    uint64_t bits = (uint64_t)length * 8;
-    for (size_t i = 0; i < 8; i++)
-        tail[size - 1 - i] = (unsigned char)(bits >> (8 * i));
-    for (size_t at = 0; at < size; at += BLOCK_BYTES)
-        add_block(state, tail + at);
+    *hash = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
+                                      0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
-void sha256(const void *bytes, size_t length, unsigned char ret_digest[SHA256_BYTES])
+void sha256_add(struct sha256 *hash, const void *bytes, size_t length)
 {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     const unsigned char *at = bytes;
-    size_t left = length;
-    for (; left >= BLOCK_BYTES; at += BLOCK_BYTES, left -= BLOCK_BYTES)
-        add_block(state, at);
-    add_tail(state, at, left, length);
-    for (size_t i = 0; i < SHA256_BYTES; i++)
-        ret_digest[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
+    while (length > 0) {
+        size_t used = hash->length % SHA256_BLOCK_BYTES, part = SHA256_BLOCK_BYTES - used;
+        if (part > length)
+            part = length;
+        memcpy(hash->rest + used, at, part);
+        hash->length += part;
+        at += part;
+        length -= part;
+        if (used + part == SHA256_BLOCK_BYTES)
+            add_block(hash->state, hash->rest);
+    }
+}
+
+/* A one bit, zeros, and the length in bits end the last block. */
+void sha256_end(struct sha256 *hash, char ret_text[SHA256_HEX_LENGTH + 1])
+{
+    static const unsigned char padding[SHA256_BLOCK_BYTES] = {0x80};
+    unsigned char bits[8];
+    size_t used = (hash->length + sizeof bits) % SHA256_BLOCK_BYTES;
+    for (size_t i = 0; i < sizeof bits; i++)
+        bits[i] = (unsigned char)(hash->length * 8 >> (56 - 8 * i));
+    sha256_add(hash, padding, SHA256_BLOCK_BYTES - used);
+    sha256_add(hash, bits, sizeof bits);
+    for (size_t i = 0; i < 8; i++)
+        (void)snprintf(ret_text + 8 * i, 9, "%08" PRIx32, hash->state[i]);
 }
 
 void sha256_hex(const void *bytes, size_t length, char ret_text[SHA256_HEX_LENGTH + 1])
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned char digest[SHA256_BYTES];
-    sha256(bytes, length, digest);
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        ret_text[2 * i] = digits[digest[i] >> 4];
-        ret_text[2 * i + 1] = digits[digest[i] & 15];
-    }
-    ret_text[SHA256_HEX_LENGTH] = '\0';
+    struct sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, bytes, length);
+    sha256_end(&hash, ret_text);
 }

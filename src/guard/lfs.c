@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/lfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "base/write.h"
+
+#define OBJECTS_MAX 1000000
+#define PART_BYTES 65536
+
+static int open_directory(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int lfs_open_beside(int objects)
+{
+    autoclose int git_dir = open_directory(objects, "..");
+    autoclose int lfs = git_dir < 0 ? -1 : open_directory(git_dir, "lfs");
+    return lfs < 0 ? -1 : open_directory(lfs, "objects");
+}
+
+/* Copies the bytes: 1, or 0 if their hash is not `name`. */
+static int copy_bytes(int from, int to, const char *name, struct brig_error *err)
+{
+    unsigned char part[PART_BYTES];
+    char text[SHA256_HEX_LENGTH + 1];
+    struct sha256 hash;
+    ssize_t got;
+    sha256_begin(&hash);
+    while ((got = read(from, part, sizeof part)) > 0) {
+        sha256_add(&hash, part, (size_t)got);
+        int failed = write_all(to, part, (size_t)got);
+        if (failed < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write the LFS object %s", name);
+    }
+    if (got < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the LFS object %s", name);
+    sha256_end(&hash, text);
+    return strcmp(text, name) == 0;
+}
+
+static int make_directories(int common, const char *name, struct brig_error *err)
+{
+    char path[64];
+    const char *const formats[] = {"lfs", "lfs/tmp", "lfs/objects", "lfs/objects/%.2s",
+                                   "lfs/objects/%.2s/%.2s"};
+    for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
+        (void)snprintf(path, sizeof path, formats[i], name, name + 2);
+        if (mkdirat(common, path, 0777) < 0 && errno != EEXIST)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s' in the git directory",
+                             path);
+    }
+    return 0;
+}
+
+/* No jail can write to the user's git directory, so paths in it may have several components. */
+static int copy_object(int common, int from, const char *name, struct brig_error *err)
+{
+    autoclose int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    autoclose int target = -1;
+    char path[128], temporary[128];
+    struct stat info;
+    (void)snprintf(path, sizeof path, "lfs/objects/%.2s/%.2s/%s", name, name + 2, name);
+    (void)snprintf(temporary, sizeof temporary, "lfs/tmp/%s", name);
+    if (source < 0 || fstat(source, &info) < 0 || !S_ISREG(info.st_mode) ||
+        faccessat(common, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    int status = make_directories(common, name, err);
+    if (status < 0)
+        return status;
+    target = openat(common, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (target < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create the LFS object %s", name);
+    status = copy_bytes(source, target, name, err);
+    if (status > 0 && (fsync(target) < 0 || renameat(common, temporary, common, path) < 0))
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot store the LFS object %s", name);
+    if (status <= 0)
+        (void)unlinkat(common, temporary, 0);
+    return status < 0 ? status : 0;
+}
+
+static bool is_hex(const char *text, size_t length)
+{
+    return strlen(text) == length && strspn(text, "0123456789abcdef") == length;
+}
+
+/* The objects in a directory, and those in the directories 01 and 01/23 of it. */
+static int copy_directory(int common, int at, const char *name, unsigned depth, size_t *count,
+                          struct brig_error *err)
+{
+    autoclose int fd = open_directory(at, name);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *item;
+    int status = 0;
+    if (!dir)
+        return 0;
+    (void)take_fd(&fd);
+    while (status == 0 && (item = readdir(dir))) {
+        if (depth < 2 && is_hex(item->d_name, 2))
+            status = copy_directory(common, dirfd(dir), item->d_name, depth + 1, count, err);
+        else if (++*count > OBJECTS_MAX)
+            status = brig_fail(err, BRIG_E_INVALID, 0, "the jail has more than %d LFS objects",
+                               OBJECTS_MAX);
+        else if (is_hex(item->d_name, SHA256_HEX_LENGTH))
+            status = copy_object(common, dirfd(dir), item->d_name, err);
+    }
+    return status;
+}
+
+int lfs_transfer(int private_dir, const char *common_path, struct brig_error *err)
+{
+    autoclose int from = open_directory(private_dir, "lfs");
+    autoclose int common = from < 0 ? -1 : open(common_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t count = 0;
+    if (from < 0)
+        return 0;
+    if (common < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'",
+                         str_shown(common_path).text);
+    return copy_directory(common, from, "objects", 0, &count, err);
+}
