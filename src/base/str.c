@@ -162,6 +162,12 @@ bool str_starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+bool str_ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), wanted = strlen(end);
+    return length >= wanted && strcmp(text + length - wanted, end) == 0;
+}
+
 bool str_list_has(const struct str *list, const char *text)
 {
     for (size_t at = 0; at < list->length; at += strlen(list->data + at) + 1)

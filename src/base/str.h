@@ -55,6 +55,7 @@ int str_join(const char *const *items, size_t count, const char *separator, char
 
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
+bool str_ends_with(const char *text, const char *end);
 
 /* Whether a list of texts, each ended by a NUL, has this one. */
 bool str_list_has(const struct str *list, const char *text);

@@ -2,8 +2,10 @@
 /* `brig sync`: transfers what jails did in git, where a run was interrupted or goes on. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -31,8 +33,16 @@ static int sync_jail(int storage, const char *name, bool show, struct brig_error
     autofree char *jail = strndup(name, strlen(name) - strlen(KIND));
     if (part < 0 || !jail)
         return 0;
+    autofree char *held_name = NULL;
+    if (asprintf(&held_name, "%s.held", jail) < 0)
+        held_name = NULL;
+    if (held_name)
+        (void)mkdirat(storage, held_name, 0700);
+    autoclose int held =
+        held_name ? openat(storage, held_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                  : -1;
     const struct guard_options options = {.storage = part,
-                                          .held = -1,
+                                          .held = held,
                                           .jail = jail,
                                           .user = {(uid_t)-1, (gid_t)-1},
                                           .environment = (const char *const *)environ};

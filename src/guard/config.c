@@ -246,20 +246,41 @@ static bool has_pair(const struct str *list, const char *key, const char *value)
     return false;
 }
 
-/* Whether the base has the remote of a key "remote.NAME.x" already. */
-static bool has_remote(const struct str *list, const char *key)
+/* Whether a list of settings has one whose name begins so. */
+static bool has_section(const struct str *list, const char *section, size_t length)
 {
-    size_t length = (size_t)(variable_of(key) - key);
     for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
-        if (strncmp(at, key, length) == 0)
+        if (strncmp(at, section, length) == 0)
             return true;
     return false;
 }
 
-static bool is_same_section(const char *key, const char *other)
+static bool has_key(const struct str *list, const char *key)
+{
+    size_t length = strlen(key);
+    for (const char *at = list->data; at && at < list->data + list->length; at += strlen(at) + 1)
+        if (strncmp(at, key, length) == 0 && (at[length] == '\n' || !at[length]))
+            return true;
+    return false;
+}
+
+/* Whether the rest of a section lets a setting cross: "remote.NAME.x" if the URL of a new remote crosses, "branch.NAME.x"
+ * if its remote exists outside or crosses. `taken` are the sections of URLs and remotes that cross. */
+static bool fits(const struct str *before, const struct str *taken, const char *key,
+                 const char *value)
 {
     size_t length = (size_t)(variable_of(key) - key);
-    return strncmp(key, other, length) == 0 && variable_of(other) == other + length;
+    if (begins(key, "remote."))
+        return !has_section(before, key, length) &&
+               (strcmp(variable_of(key), "url") == 0 || has_section(taken, key, length));
+    if (has_key(before, key)) /* an upstream that the user has set stays */
+        return false;
+    if (strcmp(variable_of(key), "remote") != 0)
+        return has_section(before, key, length) || has_section(taken, key, length);
+    autostr struct str remote = {0};
+    str_concat(&remote, "remote.", value, ".");
+    return strcmp(value, ".") == 0 || has_section(before, remote.data, remote.length) ||
+           has_section(taken, remote.data, remote.length);
 }
 
 static int take_over(const struct git *git, const struct git_call *call, const char *key,
@@ -284,7 +305,7 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
                                        "-z",     "--list", NULL};
     autostr struct str inside = {0};
     autostr struct str before = {0};
-    const char *taken = ""; /* the key of the last URL that was taken over */
+    autostr struct str taken = {0};
     size_t left = 0;
     int status = git_run_sealed(git, sealed, script, &inside, err);
     if (status != 0) /* a config that git cannot read has nothing to take over */
@@ -297,21 +318,19 @@ int config_cross(const struct git *git, const struct git_sealed *sealed, int bas
         char *next = at + strlen(at) + 1;
         const char *value = split(at);
         bool known = has_pair(&before, at, value);
-        bool remote = begins(at, "remote.");
-        bool url = remote && strcmp(variable_of(at), "url") == 0;
-        bool crosses = !known && config_may_cross(at, value) &&
-                       !(remote && has_remote(&before, at)) &&
-                       (!remote || url || is_same_section(at, taken));
+        bool crosses = !known && config_may_cross(at, value) && fits(&before, &taken, at, value);
         if (crosses)
             status = take_over(git, call, at, value, err);
-        if (crosses && url)
-            taken = at;
+        if (crosses)
+            str_append_bytes(&taken, at, strlen(at) + 1);
         left += !crosses && !known;
         at = next;
     }
+    if (status == 0 && taken.failed)
+        status = brig_fail_nomem(err);
     if (left > 0)
         str_appendf(notes,
-                    "git: %zu changed setting%s of the jail's git config stay%s in the jail\n",
-                    left, left == 1 ? "" : "s", left == 1 ? "s" : "");
+                    "git: %zu changed setting%s of the jail's git config %s not taken over\n", left,
+                    left == 1 ? "" : "s", left == 1 ? "was" : "were");
     return status;
 }

@@ -19,12 +19,6 @@
 #define COPYING_FILES_MAX 1000000
 #define COPYING_BYTES_MAX ((off_t)1 << 30)
 
-bool copying_ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), wanted = strlen(end);
-    return length >= wanted && strcmp(text + length - wanted, end) == 0;
-}
-
 /* A part of a file: copied by the kernel, or through a pipe of the kernel. */
 static int copy_range(int from, int to, off_t at, off_t end)
 {
@@ -140,7 +134,7 @@ int copying_tree(int from, const char *name, int to, const char *to_name, const 
             continue;
         }
         if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0 ||
-            (except && copying_ends_with(item->d_name, except)))
+            (except && str_ends_with(item->d_name, except)))
             continue;
         if (++files > COPYING_FILES_MAX)
             status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files", name,

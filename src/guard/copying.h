@@ -18,6 +18,3 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
  * directory, or a negative code. */
 int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
                  struct brig_error *err);
-
-/* Whether a text ends with another. */
-bool copying_ends_with(const char *text, const char *end);

@@ -95,8 +95,6 @@ static const char *const settings[] = {
     "-c",
     "maintenance.auto=false",
     "-c",
-    "protocol.allow=never",
-    "-c",
     "submodule.recurse=false",
     "--no-optional-locks",
 };
@@ -114,11 +112,15 @@ static size_t fill_environment(const struct git *git, const struct git_call *cal
             env[count++] = texts[made++];
     }
     env[count++] = "GIT_TERMINAL_PROMPT=0";
-    env[count++] = "GIT_PROTOCOL_FROM_USER=1";
-    if (call->git_dir && asprintf(&texts[made], "GIT_DIR=%s", call->git_dir) >= 0)
-        env[count++] = texts[made++];
-    if (call->git_dir)
+    /* No program of a transport is started, whatever the config of a repository says, also not to fetch what is
+     * missing. */
+    env[count++] = "GIT_ALLOW_PROTOCOL=";
+    env[count++] = "GIT_NO_LAZY_FETCH=1";
+    if (call->git_dir >
+        0) { /* it is the current directory; files of the working tree are never looked at */
+        env[count++] = "GIT_DIR=.";
         env[count++] = "GIT_WORK_TREE=.";
+    }
     if (call->index && asprintf(&texts[made], "GIT_INDEX_FILE=%s", call->index) >= 0)
         env[count++] = texts[made++];
     env[count] = NULL;
@@ -144,7 +146,7 @@ static __attribute__((noreturn)) void execute(const struct git *git, const struc
     /* Objects of a jail may describe trees of any size: git must fail, and not use up the memory. */
     (void)setrlimit(RLIMIT_AS, &(struct rlimit){GIT_MEMORY, GIT_MEMORY});
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    bool ready = fchdir(call->dir) == 0;
+    bool ready = fchdir(call->git_dir > 0 ? call->git_dir : call->dir) == 0;
     for (int i = 0; i < 3; i++)
         ready = ready && dup2(fds[i], i) >= 0;
     if (ready && git_become(&git->user))
@@ -368,7 +370,15 @@ static int run_sealed(const struct git *git, const struct git_sealed *sealed,
 int git_run_sealed(const struct git *git, const struct git_sealed *sealed, const char *script,
                    struct str *out, struct brig_error *err)
 {
-    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    /* Opening a FIFO would block git, and links lead out of the directory. Hooks are not read. */
+    static const char clean[] = "chmod -R u+rwX " GIT_SEALED_DIR " 2>/dev/null\n"
+                                "find " GIT_SEALED_DIR " -path " GIT_SEALED_DIR "/hooks -prune -o "
+                                "'(' -type p -o -type l ')' -exec rm -f {} + 2>/dev/null\n";
+    autostr struct str text = {0};
+    str_concat(&text, clean, script);
+    if (text.failed)
+        return brig_fail_nomem(err);
+    const char *const argv[] = {"/bin/sh", "-c", text.data, NULL};
     const struct brig_command command = {
         .argv = argv,
         .stdio = {{.kind = BRIG_STDIO_NULL},

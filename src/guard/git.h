@@ -40,8 +40,8 @@ bool git_become(const struct git_user *user);
  * switched off, and no GIT_* variable of the caller is passed on. */
 struct git_call {
     const char *const *words; /* after "git"; ended by NULL */
-    int dir;                  /* the working directory, an fd */
-    const char *git_dir;      /* or NULL: git finds it */
+    int dir;                  /* where git finds the repository, an fd; or 0, and: */
+    int git_dir;              /* the git directory, an fd, whatever its name is by now */
     const char *index;        /* GIT_INDEX_FILE, or NULL */
     const char *input;        /* for standard input, or NULL */
     size_t input_length;

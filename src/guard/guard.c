@@ -87,14 +87,14 @@ static void show_one(const struct guard *guard, const char *name, struct str *no
         str_append(notes,
                    "a rebase or merge goes on; the next run in its directory continues it\n");
     autoclose int run =
-        str_starts_with(name, RUN_PREFIX)
+        str_starts_with(name, RUN_PREFIX) || str_starts_with(name, RUN_KEPT_PREFIX)
             ? openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
             : -1;
     autoclose int lock = run < 0 ? -1 : openat(run, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
         show_running(run, notes);
     else if (lock >= 0)
-        str_append(notes, "a run was interrupted; brig sync completes it\n");
+        str_append(notes, "what a run did was not transferred; brig sync tries again\n");
 }
 
 int guard_sync(const struct guard_options *options, bool show, struct str *notes,
@@ -114,7 +114,8 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
     while (status == 0 && dir && (item = readdir(dir)))
         if (show)
             show_one(guard, item->d_name, notes);
-        else if (str_starts_with(item->d_name, RUN_PREFIX))
+        else if (str_starts_with(item->d_name, RUN_PREFIX) ||
+                 str_starts_with(item->d_name, RUN_KEPT_PREFIX))
             status = run_sync(guard, item->d_name, notes, err);
     guard_free(guard);
     return status;

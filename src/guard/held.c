@@ -18,6 +18,7 @@
 #include "base/write.h"
 #include "guard/copying.h"
 #include "guard/names.h"
+#include "guard/repo.h"
 
 #define ITEMS_MAX 4096
 #define ABOUT_MAX (3 * PATH_LENGTH_MAX)
@@ -29,7 +30,7 @@ static const struct names_row git_rows[] = {
     {".git", "git"},    {"HEAD", "git"}, {"config", "git"},    {"hooks", "git"},
     {"objects", "git"}, {"refs", "git"}, {"commondir", "git"},
 };
-enum { ROW_GIT, ROW_HEAD, ROW_CONFIG, ROW_HOOKS, ROW_OBJECTS, ROW_REFS };
+enum { ROW_GIT, ROW_HEAD, ROW_CONFIG, ROW_HOOKS, ROW_OBJECTS, ROW_REFS, ROW_COMMONDIR };
 
 static const struct names_row *row_of(size_t index)
 {
@@ -206,7 +207,11 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
               struct str *notes, struct brig_error *err)
 {
     uint64_t now = look(root->top), fresh = now & ~root->existed;
-    bool bare = has(now, ROW_HEAD) && has(now, ROW_OBJECTS) && has(now, ROW_REFS);
+    /* In a repository these are names like any other. */
+    autoclose int git = openat(root->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool in_repository = exists(root->top, ".git") && (git < 0 || !repo_is_empty(git));
+    bool bare = !in_repository && has(now, ROW_HEAD) &&
+                (has(now, ROW_COMMONDIR) || (has(now, ROW_OBJECTS) && has(now, ROW_REFS)));
     int status = 0;
     for (size_t i = 0; i < row_count(); i++) {
         const struct names_row *row = row_of(i);

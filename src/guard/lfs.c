@@ -53,15 +53,14 @@ static int copy_bytes(int from, int to, const char *name, struct brig_error *err
 
 static int make_directories(int common, const char *name, struct brig_error *err)
 {
-    char path[64];
-    const char *const formats[] = {"lfs", "lfs/tmp", "lfs/objects", "lfs/objects/%.2s",
-                                   "lfs/objects/%.2s/%.2s"};
-    for (size_t i = 0; i < ARRAY_LENGTH(formats); i++) {
-        (void)snprintf(path, sizeof path, formats[i], name, name + 2);
-        if (mkdirat(common, path, 0777) < 0 && errno != EEXIST)
+    char outer[32], inner[32];
+    (void)snprintf(outer, sizeof outer, "lfs/objects/%.2s", name);
+    (void)snprintf(inner, sizeof inner, "%s/%.2s", outer, name + 2);
+    const char *const paths[] = {"lfs", "lfs/tmp", "lfs/objects", outer, inner};
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++)
+        if (mkdirat(common, paths[i], 0777) < 0 && errno != EEXIST)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s' in the git directory",
-                             path);
-    }
+                             paths[i]);
     return 0;
 }
 

@@ -15,27 +15,53 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/tree.h"
+#include "guard/copying.h"
 #include "guard/refs.h"
 #include "guard/transfer.h"
 
 #define ASIDE_MAX 48
+#define TREATED_MAX 100 /* new repositories after one run */
 
 /* ---- finding them ---- */
 
-/* Appends the directories in one directory, except `.git`. Whether it has a `.git` of any type. */
-static bool list_one(int fd, const char *path, struct str *todo)
+enum {
+    HAS_GIT = 1, /* `.git` of any type */
+    HAS_HEAD = 2,
+    HAS_OBJECTS = 4,
+    HAS_REFS = 8,
+    HAS_COMMONDIR = 16,
+};
+
+static unsigned find_bit(const char *name)
 {
-    bool found = false;
+    static const struct {
+        const char *name;
+        unsigned bit;
+    } table[] = {{".git", HAS_GIT},
+                 {"HEAD", HAS_HEAD},
+                 {"objects", HAS_OBJECTS},
+                 {"refs", HAS_REFS},
+                 {"commondir", HAS_COMMONDIR}};
+    for (size_t i = 0; i < ARRAY_LENGTH(table); i++)
+        if (strcmp(name, table[i].name) == 0)
+            return table[i].bit;
+    return 0;
+}
+
+/* Appends the directories in one directory, except `.git`. What of a repository it has. */
+static unsigned list_one(int fd, const char *path, struct str *todo)
+{
+    unsigned found = 0;
     autodir DIR *dir = fdopendir(fd);
     const struct dirent *item;
     if (!dir)
         (void)close(fd);
     while (dir && (item = readdir(dir))) {
         const char *name = item->d_name;
-        if (strcmp(name, ".git") == 0) {
-            found = true;
-        } else if ((item->d_type == DT_DIR || item->d_type == DT_UNKNOWN) &&
-                   strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+        unsigned bit = find_bit(name);
+        found |= bit;
+        if (bit != HAS_GIT && (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN) &&
+            strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
             str_concat(todo, path, *path ? "/" : "", name);
             str_append_bytes(todo, "", 1);
         }
@@ -43,37 +69,97 @@ static bool list_one(int fd, const char *path, struct str *todo)
     return found;
 }
 
-int nested_find(int top, size_t limit, struct str *ret_dirs, struct brig_error *err)
+/* Whether git takes the directory itself for a git directory. */
+static bool is_bare(unsigned found)
+{
+    return found & HAS_HEAD && (found & HAS_COMMONDIR || (found & HAS_OBJECTS && found & HAS_REFS));
+}
+
+static bool is_since(const struct stat *info, struct timespec since)
+{
+    return info->st_ctim.tv_sec > since.tv_sec ||
+           (info->st_ctim.tv_sec == since.tv_sec && info->st_ctim.tv_nsec >= since.tv_nsec);
+}
+
+/* Opens a directory. One that a run has made unreadable is made readable: git needs only the right to enter it. */
+static int open_any(int top, const char *path, const struct timespec *since)
+{
+    int fd = -1;
+    struct brig_error err = {0};
+    autoclose int place = -1;
+    struct stat info;
+    char name[64];
+    if (path_open_beneath(top, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd,
+                          &err) == 0)
+        return fd;
+    if (err.sys_errno != EACCES || !since ||
+        path_open_beneath(top, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &place, NULL) < 0 ||
+        fstat(place, &info) < 0 || !is_since(&info, *since)) {
+        errno = err.sys_errno;
+        return -1;
+    }
+    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", place);
+    return chmod(name, (info.st_mode & 07777) | 0700) == 0
+               ? openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+               : -1;
+}
+
+int nested_find(int top, size_t limit, const struct timespec *since, struct str *ret_dirs,
+                struct brig_error *err)
 {
     autostr struct str todo = {0};
     size_t count = 0;
+    int incomplete = 0;
     str_append_bytes(&todo, "", 1);
     for (size_t at = 0; at < todo.length && !todo.failed; at += strlen(todo.data + at) + 1) {
-        int fd = -1;
         autofree char *path = strdup(todo.data + at); /* the text moves */
         if (!path)
             return brig_fail_nomem(err);
         if (++count > limit)
             return 1;
-        /* A directory that cannot be read, or whose path is too long, is one that git cannot enter either. */
-        if (path_open_beneath(top, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd,
-                              NULL) < 0)
+        int fd = open_any(top, path, since);
+        if (fd < 0) { /* a path that is too long is one that git cannot use, either */
+            incomplete |= errno != ENAMETOOLONG && errno != ENOENT;
             continue;
-        if (list_one(fd, path, &todo) && *path)
+        }
+        unsigned found = list_one(fd, path, &todo);
+        if (*path && found & HAS_GIT)
             str_append_bytes(ret_dirs, path, strlen(path) + 1);
+        if (*path && is_bare(found)) {
+            str_concat(ret_dirs, path, "/");
+            str_append_bytes(ret_dirs, "", 1);
+        }
     }
-    return todo.failed || ret_dirs->failed ? brig_fail_nomem(err) : 0;
+    return todo.failed || ret_dirs->failed ? brig_fail_nomem(err) : incomplete;
 }
 
-/* Whether `.git` was made or moved here after the run began. */
-static bool is_new(int dir, struct timespec since, mode_t *ret_mode)
+void nested_identify(int top, const char *path, struct str *list)
+{
+    char git[PATH_LENGTH_MAX + 1];
+    struct stat info = {0};
+    autoclose int fd = -1;
+    if (!str_fill(git, sizeof git, path, str_ends_with(path, "/") ? "." : "/.git") ||
+        path_open_beneath(top, git, O_PATH | O_NOFOLLOW, 0, &fd, NULL) < 0 || fstat(fd, &info) < 0)
+        return;
+    str_appendf(list, "%jx-%jx ", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
+    str_append_bytes(list, path, strlen(path) + 1);
+}
+
+bool nested_is_known(int top, const char *path, const struct str *list)
+{
+    autostr struct str one = {0};
+    nested_identify(top, path, &one);
+    return one.length > 0 && !one.failed && str_list_has(list, one.data);
+}
+
+/* Whether an entry was made, moved here or changed after the run began. */
+static bool is_new(int dir, const char *name, struct timespec since, mode_t *ret_mode)
 {
     struct stat info;
-    if (fstatat(dir, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(dir, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
         return false;
     *ret_mode = info.st_mode;
-    return info.st_ctim.tv_sec > since.tv_sec ||
-           (info.st_ctim.tv_sec == since.tv_sec && info.st_ctim.tv_nsec >= since.tv_nsec);
+    return is_since(&info, since);
 }
 
 /* The text of a small file that a jail has written; false if it is not a regular file. */
@@ -104,8 +190,12 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
         return status;
     struct transfer_report report = {0};
     status = private_recreate(nested->git, &p, err);
-    if (status > 0 && transfer_finish(nested->git, &p, nested->jail, false, &report, err) < 0)
-        status = err ? err->code : BRIG_E_SYSTEM;
+    int finished =
+        status > 0 ? transfer_finish(nested->git, &p, nested->space, 0, &report, err) : 0;
+    if (status > 0 && private_place(&p, finished < 0 ? NULL : err) < 0)
+        finished = finished < 0 ? finished : BRIG_E_SYSTEM;
+    if (finished < 0)
+        status = finished;
     if (report.notes.length > 0)
         str_append(nested->notes, report.notes.data);
     str_done(&report.notes);
@@ -120,9 +210,12 @@ static int make_anew(const struct nested *nested, int dir, int folder, struct br
 {
     char aside[ASIDE_MAX];
     uint64_t number = 0;
+    struct stat info;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
     (void)snprintf(aside, sizeof aside, ".git.brig-%016jx", (uintmax_t)number);
+    if (fstat(dir, &info) == 0 && (info.st_mode & 0700) != 0700)
+        (void)fchmod(dir, (info.st_mode & 07777) | 0700);
     if (renameat2(dir, ".git", dir, aside, RENAME_NOREPLACE) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '.git'");
     autoclose int old = openat(dir, aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -176,14 +269,41 @@ static int remove_pointer(const struct nested *nested, int dir, const char *path
     return 0;
 }
 
+/* Without HEAD git does not take a directory for a repository. */
+static int treat_bare(const struct nested *nested, const char *path, struct brig_error *err)
+{
+    static const char *const parts[] = {"HEAD", "config", "hooks", "commondir"};
+    char text[PATH_LENGTH_MAX + 1];
+    mode_t mode;
+    bool changed = false;
+    (void)snprintf(text, sizeof text, "%.*s", (int)strlen(path) - 1, path);
+    autoclose int dir = open_any(nested->top, text, &nested->since);
+    struct stat info;
+    if (dir < 0)
+        return 0;
+    if (fstat(dir, &info) == 0 && is_since(&info, nested->since) && (info.st_mode & 0700) != 0700)
+        (void)fchmod(dir, (info.st_mode & 07777) | 0700);
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        changed = changed || is_new(dir, parts[i], nested->since, &mode);
+    if (!changed)
+        return 0;
+    if (renameat(dir, "HEAD", dir, "HEAD.jail") < 0 && errno != ENOENT)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'",
+                         str_shown(text).text);
+    str_appendf(
+        nested->notes,
+        "git: '%s' is a new bare repository, whose config and hooks git would obey. Its HEAD "
+        "was renamed to HEAD.jail\n",
+        str_shown(text).text);
+    return 0;
+}
+
 static int treat(const struct nested *nested, const char *path, int folder, struct str *files,
                  struct brig_error *err)
 {
-    autoclose int dir = -1;
+    autoclose int dir = open_any(nested->top, path, &nested->since);
     mode_t mode;
-    if (path_open_beneath(nested->top, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &dir, NULL) <
-            0 ||
-        !is_new(dir, nested->since, &mode))
+    if (dir < 0 || !is_new(dir, ".git", nested->since, &mode))
         return 0;
     if (!S_ISDIR(mode) && !S_ISREG(mode)) /* a link, or what git does not read */
         return remove_pointer(nested, dir, path, err);
@@ -204,17 +324,28 @@ int nested_treat(const struct nested *nested, struct str *ret_files, struct str 
                  struct brig_error *err)
 {
     const struct str *dirs = ret_dirs;
-    int status = nested_find(nested->top, NESTED_DIRS_MAX, ret_dirs, err);
-    if (status > 0)
+    int status = nested_find(nested->top, NESTED_DIRS_MAX, &nested->since, ret_dirs, err);
+    bool incomplete = status > 0;
+    if (incomplete)
         str_appendf(nested->notes,
-                    "git: '%s' has too many directories to be searched for new repositories\n",
+                    "git: '%s' has too many directories, or some that cannot be read: not all were "
+                    "searched for new repositories\n",
                     str_shown(nested->top_path).text);
     size_t count = 0;
     for (const char *at = dirs->data; status >= 0 && at && at < dirs->data + dirs->length;
          at += strlen(at) + 1) {
         char name[32];
-        if (str_list_has(nested->known, at))
+        if (nested_is_known(nested->top, at, nested->known))
             continue;
+        if (str_ends_with(at, "/")) {
+            status = treat_bare(nested, at, err);
+            continue;
+        }
+        if (count == TREATED_MAX)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' has more than %d new repositories. Delete those that are not "
+                             "needed, and use brig sync",
+                             str_shown(nested->top_path).text, TREATED_MAX);
         (void)snprintf(name, sizeof name, "nested-%zu", count);
         if (mkdirat(nested->folder, name, 0700) < 0 && errno != EEXIST)
             return brig_fail(err, BRIG_E_SYSTEM, errno,
@@ -226,7 +357,7 @@ int nested_treat(const struct nested *nested, struct str *ret_files, struct str 
         if (own >= 0 && faccessat(own, "base", F_OK, 0) == 0)
             count++;
     }
-    return status < 0 ? status : 0;
+    return status < 0 ? status : incomplete;
 }
 
 /* Whether this is a worktree of one of the repositories that the run began with. */
@@ -264,42 +395,45 @@ int nested_check(const struct nested *nested, const struct str *files, uid_t own
 
 #define WORKTREES_MAX 64
 
-/* Makes a worktree beside the directory, gives its `.git` file to the directory and lets git put the links right.
- * The index then is that of the branch, and the files are as they are. */
+/* Makes a worktree in the storage, gives its `.git` file to the directory and lets git put the links right. The index then
+ * is that of the branch, and the files are as they are. */
 static int adopt(const struct git *git, const struct private_git *outer, int dir, const char *path,
                  const char *branch, struct brig_error *err)
 {
-    char beside[PATH_LENGTH_MAX + 1];
-    uint64_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
-    (void)snprintf(beside, sizeof beside, "%s.brig-%016jx", path, (uintmax_t)number);
-    const char *const add[] = {"worktree", "add", "-q", "--no-checkout", beside, branch, NULL};
-    const char *const repair[] = {"worktree", "repair", path, NULL};
-    const char *const reset[] = {"reset", "-q", NULL};
-    struct git_call call = {
-        .words = add,
-        .dir = outer->top,
-        .git_dir = outer->git_path,
-    };
-    int status = git_run(git, &call, err);
+    static const char name[] = "worktree";
+    autofree char *folder = NULL;
+    char made[PATH_LENGTH_MAX + 1], whole[PATH_LENGTH_MAX + 1];
+    int status = tree_remove(outer->folder, name, err);
+    if (status == 0)
+        status = repo_path_of(outer->folder, &folder, err);
+    if (status < 0)
+        return status;
+    if (!str_fill(made, sizeof made, folder, "/", name) ||
+        !str_fill(whole, sizeof whole, outer->top_path, "/", path))
+        return 1;
+    const char *const add[] = {"worktree", "add", "-q", "--no-checkout", "--", made, branch, NULL};
+    const char *const repair[] = {"worktree", "repair", whole, NULL};
+    static const char *const fill[] = {"read-tree", "HEAD", NULL};
+    struct repo repo = REPO_INIT;
+    struct git_call call = {.words = add, .git_dir = outer->git};
+    status = git_run(git, &call, err);
     if (status != 0)
         return status;
-    autoclose int made = -1;
-    if (path_open_beneath(outer->top, beside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &made, NULL) <
-            0 ||
-        renameat(made, ".git", dir, ".git") < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot move the '.git' file of a worktree");
-    (void)unlinkat(outer->top, beside, AT_REMOVEDIR);
+    autoclose int from = openat(outer->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (unlinkat(dir, ".git", 0) < 0 || from < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot replace '%s/.git'",
+                         str_shown(path).text);
+    status = copying_file(from, ".git", dir, ".git", err);
+    if (status > 0)
+        status = tree_remove(outer->folder, name, err);
     call.words = repair;
-    status = git_run(git, &call, err);
     if (status == 0)
-        status = git_run(git,
-                         &(struct git_call){
-                             .words = reset,
-                             .dir = dir,
-                         },
-                         err);
+        status = git_run(git, &call, err);
+    if (status == 0)
+        status = repo_find(dir, geteuid(), &repo, err);
+    if (status == 0 && repo.kind == REPO_FILE && str_equal(repo.common_path, outer->common_path))
+        status = git_run(git, &(struct git_call){.words = fill, .git_dir = repo.git_dir}, err);
+    repo_done(&repo);
     return status;
 }
 
@@ -343,7 +477,7 @@ int nested_worktrees(const struct git *git, const struct private_git *outer, str
         openat(outer->sealed.dir, "worktrees", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *item;
-    if (!dir || !outer->git_path)
+    if (!dir || outer->git < 0)
         return 0;
     (void)take_fd(&fd);
     int status = 0;

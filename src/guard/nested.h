@@ -9,17 +9,26 @@
 
 #define NESTED_DIRS_MAX 200000 /* directories that are searched */
 
-/* Appends the directories below `top` that have a `.git`, relative and each ended by a NUL. At most `limit`
- * directories are searched: 1 if there are more. */
-int nested_find(int top, size_t limit, struct str *ret_dirs, struct brig_error *err);
+/* Appends the directories below `top` that have a `.git`, relative and each ended by a NUL, and those that are bare
+ * repositories themselves, with a slash at their end. At most `limit`
+ * directories are searched: 1 if there are more, or some that cannot be read. Those that have become unreadable since a time, if
+ * it is not NULL, are made readable. */
+int nested_find(int top, size_t limit, const struct timespec *since, struct str *ret_dirs,
+                struct brig_error *err);
+
+/* Appends what nested_find() said of one directory, with the identity of its git directory: in the list of those to which a
+ * run cannot write. */
+void nested_identify(int top, const char *path, struct str *list);
+/* Whether it is in that list, and still the same. */
+bool nested_is_known(int top, const char *path, const struct str *list);
 
 /* A granted directory, and what was known of it when the run began. */
 struct nested {
     const struct git *git;
-    const char *jail;
+    const char *space; /* for refs of new repositories: see transfer.h */
     int top;
     const char *top_path;
-    const struct str *known; /* directories with a `.git`, to which the run could not write */
+    const struct str *known; /* of nested_identify() */
     struct timespec since;
     int folder;                              /* a directory of the storage for what this needs */
     const struct private_git *const *outers; /* the repositories of the run */
@@ -29,7 +38,7 @@ struct nested {
 
 /* Treats each repository that is new. To be called when no process of the run is left, and before the branches of
  * the repositories above are transferred. The directories where `.git` is a file are appended to `ret_files`, and all with a `.git` to
- * `ret_dirs`. */
+ * `ret_dirs`. 1 if not everything could be searched. */
 int nested_treat(const struct nested *nested, struct str *ret_files, struct str *ret_dirs,
                  struct brig_error *err);
 

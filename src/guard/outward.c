@@ -86,6 +86,52 @@ static bool is_path_setting(const char *key)
     return false;
 }
 
+/* Settings whose value is a command line; of a name with several parts the last one says so. */
+static bool is_command(const char *key, const char *value)
+{
+    static const char *const variables[] = {"clean",    "smudge",     "process",
+                                            "textconv", "command",    "cmd",
+                                            "driver",   "program",    "helper",
+                                            "pager",    "editor",     "external",
+                                            "browser",  "diffFilter", "packObjectsHook",
+                                            "gitProxy", "askPass",    "sshCommand",
+                                            "tool",     "fsmonitor",  "defaultKeyCommand",
+                                            "update"};
+    const char *dot = strrchr(key, '.');
+    if (strncasecmp(key, "alias.", 6) == 0)
+        return value[0] == '!';
+    if (strncasecmp(key, "pager.", 6) == 0)
+        return true;
+    for (size_t i = 0; dot && i < ARRAY_LENGTH(variables); i++)
+        if (strcasecmp(dot + 1, variables[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The words of a command line that are files. The first one is a program, and if it has no slash, it is looked for in
+ * PATH. */
+static void append_words(struct str *states, struct str *paths, const char *value, const char *top,
+                         const char *home)
+{
+    static const char separators[] = " \t\n;&|<>()'\"!`$={}";
+    autofree char *text = strdup(value);
+    char *rest = text;
+    bool first = true;
+    for (const char *word; text && (word = strsep(&rest, separators));) {
+        autofree char *path = NULL;
+        struct stat info;
+        if (!*word || path_make_absolute(top, word, &path, NULL) < 0)
+            continue;
+        bool program = first;
+        first = false;
+        if (program && !strchr(word, '/'))
+            continue;
+        append_state(states, path); /* it may appear */
+        if (program || (stat(path, &info) == 0 && S_ISREG(info.st_mode)))
+            append_path(paths, word, top, home);
+    }
+}
+
 static const char *home_of(const struct git *git)
 {
     for (size_t i = 0; git->environment && git->environment[i]; i++)
@@ -95,8 +141,8 @@ static const char *home_of(const struct git *git)
 }
 
 /* One "file:ORIGIN\0key\nvalue\0" of git's list. */
-static void read_setting(const char *origin, char *pair, const char *top, const char *home,
-                         struct str *states, struct str *paths)
+static void read_setting(const char *origin, char *pair, const char *git_path, const char *top,
+                         const char *home, struct str *states, struct str *paths)
 {
     char *value = strchr(pair, '\n');
     if (!value || strncmp(origin, "file:", 5) != 0)
@@ -104,7 +150,7 @@ static void read_setting(const char *origin, char *pair, const char *top, const 
     *value++ = '\0';
     const char *file = origin + 5;
     autofree char *whole = NULL;
-    if (path_make_absolute(top, file, &whole, NULL) < 0)
+    if (path_make_absolute(git_path, file, &whole, NULL) < 0)
         return;
     append_state(states, whole);
     if (is_include(pair)) {
@@ -116,10 +162,12 @@ static void read_setting(const char *origin, char *pair, const char *top, const 
         append_path(paths, value, top, home);
     } else if (strcasecmp(pair, "core.hookspath") == 0 && *value) {
         append_path(paths, value, top, home);
+    } else if (is_command(pair, value)) {
+        append_words(states, paths, value, top, home);
     }
 }
 
-static int ask(const struct git *git, int top, const char *top_path, const char *git_path,
+static int ask(const struct git *git, const char *top_path, const struct repo *repo,
                struct str *states, struct str *paths, struct brig_error *err)
 {
     static const char *const words[] = {"config", "--show-origin", "-z", "--list", NULL};
@@ -127,8 +175,7 @@ static int ask(const struct git *git, int top, const char *top_path, const char 
     const char *home = home_of(git);
     static const char *const usual[] = {"/.gitconfig", "/.config/git/config"};
     int status = git_run(
-        git, &(struct git_call){.words = words, .dir = top, .git_dir = git_path, .out = &list},
-        err);
+        git, &(struct git_call){.words = words, .git_dir = repo->git_dir, .out = &list}, err);
     if (status < 0)
         return status;
     append_state(states, "/etc/gitconfig");
@@ -142,14 +189,14 @@ static int ask(const struct git *git, int top, const char *top_path, const char 
         if (pair >= list.data + list.length)
             break;
         char *next = pair + strlen(pair) + 1;
-        read_setting(at, pair, top_path, home, states, paths);
+        read_setting(at, pair, repo->git_path, top_path, home, states, paths);
         at = next;
     }
     return states->failed || paths->failed ? brig_fail_nomem(err) : 0;
 }
 
 int outward_find(const struct git *git, int cache, int top, const char *top_path,
-                 const char *git_path, struct str *ret_paths, struct brig_error *err)
+                 const struct repo *repo, struct str *ret_paths, struct brig_error *err)
 {
     struct stat info;
     char name[80] = "";
@@ -167,7 +214,7 @@ int outward_find(const struct git *git, int cache, int top, const char *top_path
         return ret_paths->failed ? brig_fail_nomem(err) : 0;
     }
     autostr struct str states = {0};
-    int status = ask(git, top, top_path, git_path, &states, ret_paths, err);
+    int status = ask(git, top_path, repo, &states, ret_paths, err);
     if (status < 0 || cache < 0)
         return status;
     str_append_bytes(&states, "", 1);

@@ -24,6 +24,7 @@
 #define ABOUT_MAX 65536
 #define LOG_MAX ((off_t)1 << 20) /* longer reflogs are left out */
 #define CACHE_NAME_MAX 160
+#define NEW "new" /* in the folder: a repository that is made for the working tree */
 
 /* ---- copying ---- */
 
@@ -48,7 +49,7 @@ static bool is_left_out(const char *name, bool resumed)
     for (size_t i = 0; i < count; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return copying_ends_with(name, ".lock");
+    return str_ends_with(name, ".lock");
 }
 
 static int copy_top_files(int from, int to, bool resumed, struct brig_error *err)
@@ -67,8 +68,8 @@ static int copy_top_files(int from, int to, bool resumed, struct brig_error *err
     return status < 0 ? status : 0;
 }
 
-/* The reflogs of HEAD and of the stash: the others would have to be looked for ref by ref. */
-static int copy_logs(int git_dir, int common, int to, struct brig_error *err)
+/* The reflogs of HEAD, not for the base, and of the stash: the others would have to be looked for ref by ref. */
+static int copy_logs(int git_dir, int common, int to, bool base, struct brig_error *err)
 {
     const struct {
         int from;
@@ -76,7 +77,7 @@ static int copy_logs(int git_dir, int common, int to, struct brig_error *err)
     } logs[] = {{git_dir, "logs", "HEAD"}, {common, "logs/refs", "stash"}};
     int status = 0;
     (void)mkdirat(to, "logs", 0755);
-    for (size_t i = 0; i < ARRAY_LENGTH(logs) && status >= 0; i++) {
+    for (size_t i = base ? 1 : 0; i < ARRAY_LENGTH(logs) && status >= 0; i++) {
         struct stat info;
         autoclose int from =
             openat(logs[i].from, logs[i].path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -109,8 +110,8 @@ static int copy_state(const struct repo *repo, int to, bool base, struct brig_er
     }
     if (status >= 0 && linked) /* refs/bisect and the like */
         status = copying_tree(repo->git_dir, "refs", to, "refs", ".lock", err);
-    if (status >= 0 && !base)
-        status = copy_logs(repo->git_dir, repo->common, to, err);
+    if (status >= 0)
+        status = copy_logs(repo->git_dir, repo->common, to, base, err);
     return status < 0 ? status : 0;
 }
 
@@ -239,7 +240,7 @@ static void write_cached(int cache, const char *name, const struct str *text)
         (void)renameat(cache, temporary, cache, name);
 }
 
-int private_list_links(const struct git *git, int cache, int top, const struct repo *repo,
+int private_list_links(const struct git *git, int cache, const struct repo *repo,
                        struct str *ret_links, struct brig_error *err)
 {
     static const char *const words[] = {"ls-files", "-s", "-z", NULL};
@@ -249,8 +250,7 @@ int private_list_links(const struct git *git, int cache, int top, const struct r
         return 0;
     int status = git_run(git,
                          &(struct git_call){.words = words,
-                                            .dir = top,
-                                            .git_dir = repo->git_path,
+                                            .git_dir = repo->git_dir,
                                             .each = git_keep_link,
                                             .data = ret_links,
                                             .says = &says},
@@ -359,6 +359,8 @@ static int read_about(struct private_git *p, const char *text, const char *end,
         status = str_copy(common, &p->common_path, err);
     if (status == 0)
         status = open_checked(p->top_path, p->top_dev, p->top_ino, &p->top, err);
+    if (status == 0 && p->git_path)
+        status = open_checked(p->git_path, p->git_dev, p->git_ino, &p->git, err);
     while (status == 0 && p->sealed.object_count < REPO_OBJECTS_MAX &&
            (word = next_text(&at, end))) {
         size_t i = p->sealed.object_count;
@@ -475,7 +477,8 @@ int private_keep(const struct private_git *p, int storage, struct brig_error *er
 
 /* HEAD, index, objects and the state of a rebase or merge; refs are those of the repository. Only regular
  * files are copied: the jail may have left anything there. 1 if there was something. */
-static int resume(const struct private_git *p, int storage, struct brig_error *err)
+static int resume(const struct private_git *p, int storage, struct str *notes,
+                  struct brig_error *err)
 {
     static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};
     char name[KEPT_NAME_MAX];
@@ -484,11 +487,21 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
         storage < 0 ? -1 : openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (kept < 0)
         return 0;
-    int status = copy_top_files(kept, p->sealed.dir, true, err);
+    int status = copy_top_files(kept, p->sealed.dir, true, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(trees) && status >= 0; i++)
-        status = copying_tree(kept, trees[i], p->sealed.dir, trees[i], "alternates", err);
-    if (status >= 0)
-        status = tree_remove(storage, name, err);
+        status = copying_tree(kept, trees[i], p->sealed.dir, trees[i], "alternates", NULL);
+    if (status < 0) { /* the jail may have made it so, and the next run would fail like this one */
+        char aside[KEPT_NAME_MAX + 8];
+        (void)snprintf(aside, sizeof aside, "bad-%s", name);
+        status = tree_remove(storage, aside, err);
+        if (status == 0 && renameat(storage, name, storage, aside) < 0)
+            status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", name);
+        str_appendf(notes,
+                    "git: unfinished work of an earlier run cannot be continued: it is in %s\n",
+                    aside);
+        return status;
+    }
+    status = tree_remove(storage, name, err);
     return status < 0 ? status : 1;
 }
 
@@ -528,7 +541,7 @@ static int identify(struct private_git *p, const struct repo *repo, struct brig_
     p->top_ino = info.st_ino;
     if (repo->kind == REPO_NONE)
         return repo_path_of(p->top, &p->top_path, err);
-    if (fstat(repo->git_dir, &info) < 0)
+    if (fstat(repo->git_dir, &info) < 0 || (p->git = fcntl(repo->git_dir, F_DUPFD_CLOEXEC, 3)) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at the git directory");
     p->git_dev = info.st_dev;
     p->git_ino = info.st_ino;
@@ -546,6 +559,7 @@ int private_build(const struct git *git, int folder, int storage, int cache, uns
                             .kind = repo->kind,
                             .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
                             .base = -1,
+                            .git = -1,
                             .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
                             .sealed = {.dir = -1}};
     int status = p.folder < 0 || p.top < 0
@@ -559,7 +573,7 @@ int private_build(const struct git *git, int folder, int storage, int cache, uns
         status = fill(git, cache, repo, &p, notes, err);
     int resumed = 0;
     if (status == 0 && repo->kind != REPO_NONE)
-        status = (resumed = resume(&p, storage, err)) < 0 ? resumed : 0;
+        status = (resumed = resume(&p, storage, notes, err)) < 0 ? resumed : 0;
     if (status == 0 && repo->kind == REPO_FILE) {
         char link[128];
         int length = snprintf(link, sizeof link, "gitdir: " PRIVATE_MOUNTS "/%u\n", number);
@@ -597,32 +611,37 @@ static int ask_format(const struct git *git, const struct private_git *p, char r
     return 1;
 }
 
+/* A fresh repository in the storage, where no jail can write. */
+static int init(const struct git *git, const struct private_git *p, const char *format,
+                const char *branch, int *ret_dir, struct brig_error *err)
+{
+    char format_word[64], branch_word[300];
+    (void)snprintf(format_word, sizeof format_word, "--object-format=%s", format);
+    (void)snprintf(branch_word, sizeof branch_word, "--initial-branch=%s", branch);
+    const char *const words[] = {"init", "-q", format_word, branch_word, NULL};
+    int status = make_directory(p->folder, NEW, ret_dir, err);
+    if (status == 0)
+        status = git_run(git, &(struct git_call){.words = words, .dir = *ret_dir}, err);
+    return status <= 0 ? status
+                       : brig_fail(err, BRIG_E_SETUP, 0, "git init failed for '%s'",
+                                   str_shown(p->top_path).text);
+}
+
 int private_recreate(const struct git *git, struct private_git *p, struct brig_error *err)
 {
-    char format[16], branch[256], format_word[64], branch_word[300];
-    struct stat info;
-    if (fstatat(p->sealed.dir, "HEAD", &info, AT_SYMLINK_NOFOLLOW) < 0)
+    char format[16], branch[256];
+    autoclose int dir = -1;
+    struct repo repo = REPO_INIT;
+    if (faccessat(p->sealed.dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
     int status = ask_format(git, p, format, branch, err);
     if (status <= 0)
         return status;
-    (void)snprintf(format_word, sizeof format_word, "--object-format=%s", format);
-    (void)snprintf(branch_word, sizeof branch_word, "--initial-branch=%s", branch);
-    const char *const words[] = {"init", "-q", format_word, branch_word, NULL};
-    status = git_run(git,
-                     &(struct git_call){
-                         .words = words,
-                         .dir = p->top,
-                     },
-                     err);
-    if (status != 0)
-        return status < 0 ? status
-                          : brig_fail(err, BRIG_E_SETUP, 0, "git init failed in '%s'",
-                                      str_shown(p->top_path).text);
-    struct repo repo = REPO_INIT;
-    status = repo_find(p->top, info.st_uid, &repo, err);
+    status = init(git, p, format, branch, &dir, err);
+    if (status == 0)
+        status = repo_find(dir, geteuid(), &repo, err);
     if (status == 0 && repo.kind != REPO_DIRECTORY)
-        status = brig_fail(err, BRIG_E_SETUP, 0, "git init made no repository in '%s'",
+        status = brig_fail(err, BRIG_E_SETUP, 0, "git init made no repository for '%s'",
                            str_shown(p->top_path).text);
     if (status == 0)
         status = copy_state(&repo, p->base, true, err);
@@ -643,12 +662,71 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
     return status < 0 ? status : 1;
 }
 
+/* Moves what is in a directory into another, HEAD last: without it git does not take the other for a repository. */
+static int move_content(int from, int to, struct brig_error *err)
+{
+    autoclose int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *item;
+    if (!dir)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the new repository");
+    (void)take_fd(&fd);
+    int status = 0;
+    while (status >= 0) {
+        item = readdir(dir);
+        const char *name = item ? item->d_name : "HEAD";
+        if (item &&
+            (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "HEAD") == 0))
+            continue;
+        if (renameat(from, name, to, name) < 0) { /* on another filesystem, say */
+            status = copying_file(from, name, to, name, err);
+            if (status == 0)
+                status = copying_tree(from, name, to, name, NULL, err);
+        }
+        if (!item)
+            break;
+    }
+    return status < 0 ? status : 0;
+}
+
+int private_place(struct private_git *p, struct brig_error *err)
+{
+    autoclose int dir = openat(p->folder, NEW "/.git", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct repo repo = REPO_INIT;
+    if (dir < 0)
+        return 0;
+    (void)mkdirat(p->top, ".git", 0777);
+    autoclose int to = openat(p->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (to < 0 || !repo_is_empty(to))
+        return brig_fail(err, BRIG_E_SETUP, to < 0 ? errno : 0,
+                         "a repository that the run made cannot be put into '%s', where '.git' is "
+                         "not an empty directory",
+                         str_shown(p->top_path).text);
+    int status = move_content(dir, to, err);
+    if (status == 0)
+        status = tree_remove(p->folder, NEW, err);
+    if (status == 0)
+        status = repo_find(p->top, geteuid(), &repo, err);
+    if (status == 0 && repo.kind == REPO_DIRECTORY) {
+        (void)close(p->git);
+        p->git = -1;
+        free(p->git_path);
+        free(p->common_path);
+        free(p->top_path);
+        p->git_path = p->common_path = p->top_path = NULL;
+        status = identify(p, &repo, err);
+    }
+    repo_done(&repo);
+    return status;
+}
+
 int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
                  struct brig_error *err)
 {
     struct private_git p = {.kind = REPO_NONE,
                             .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
                             .base = -1,
+                            .git = -1,
                             .top = fcntl(top, F_DUPFD_CLOEXEC, 3),
                             .sealed = {.dir = fcntl(dir, F_DUPFD_CLOEXEC, 3)}};
     int status = p.folder < 0 || p.top < 0 || p.sealed.dir < 0
@@ -665,8 +743,11 @@ int private_wrap(int folder, int dir, int top, struct private_git *ret_private,
 
 int private_open(int folder, struct private_git *ret_private, struct brig_error *err)
 {
-    struct private_git p = {
-        .folder = fcntl(folder, F_DUPFD_CLOEXEC, 3), .base = -1, .top = -1, .sealed = {.dir = -1}};
+    struct private_git p = {.folder = fcntl(folder, F_DUPFD_CLOEXEC, 3),
+                            .base = -1,
+                            .top = -1,
+                            .git = -1,
+                            .sealed = {.dir = -1}};
     autofree char *text = malloc(ABOUT_MAX + 1);
     autoclose int fd = openat(folder, "about", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     int status = text ? 0 : brig_fail_nomem(err);
@@ -688,7 +769,7 @@ int private_open(int folder, struct private_git *ret_private, struct brig_error 
 
 void private_done(struct private_git *p)
 {
-    const int fds[] = {p->folder, p->top, p->sealed.dir, p->base};
+    const int fds[] = {p->folder, p->top, p->sealed.dir, p->base, p->git};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -701,5 +782,6 @@ void private_done(struct private_git *p)
     free(p->top_path);
     free(p->git_path);
     free(p->common_path);
-    *p = (struct private_git){.folder = -1, .base = -1, .top = -1, .sealed = {.dir = -1}};
+    *p =
+        (struct private_git){.folder = -1, .base = -1, .top = -1, .git = -1, .sealed = {.dir = -1}};
 }

@@ -26,6 +26,7 @@ struct private_git {
     int folder; /* of the storage: the directory with the parts above */
     int base;   /* in it */
     int top;    /* the working tree */
+    int git;    /* the git directory of the repository; -1 if there is none */
     char *top_path;
     char *git_path; /* the repository's, NULL if there is none */
     char *common_path;
@@ -65,12 +66,16 @@ bool private_has_changed(const struct private_git *private_git);
 /* Whether they may have changed since it was built, and since this was last true. */
 bool private_is_to_fetch(struct private_git *private_git);
 
-/* Where the private directory began empty and is a repository now: makes a new repository in the working
- * tree, whose config and hooks are those of a fresh `git init`, so that the private one can be fetched into
- * it. 1, or 0 if the private directory is not a repository. */
+/* Where the private directory began empty and is a repository now: makes a new repository in the storage, whose config and hooks are
+ * those of a fresh `git init`, so that the private one can be fetched into it. 1, or 0 if the private
+ * directory is not a repository. */
 int private_recreate(const struct git *git, struct private_git *private_git,
                      struct brig_error *err);
 
+/* Puts the repository that was made so into the working tree, where `.git` must be missing or an empty directory. Does nothing
+ * if none was made. */
+int private_place(struct private_git *private_git, struct brig_error *err);
+
 /* The paths in the index of a repository that are submodules, each ended by a NUL. */
-int private_list_links(const struct git *git, int cache, int top, const struct repo *repo,
+int private_list_links(const struct git *git, int cache, const struct repo *repo,
                        struct str *ret_links, struct brig_error *err);

@@ -9,6 +9,8 @@
 #include "base/own.h"
 #include "base/utf8.h"
 
+#define DEPTH_MAX 32 /* slashes in a name: refs are files, and are copied for each run */
+
 bool refs_is_id(const char *text)
 {
     size_t length = strspn(text, "0123456789abcdef");
@@ -30,9 +32,10 @@ static bool is_safe_part(const char *part, size_t length)
 bool refs_is_safe(const char *name)
 {
     size_t length = strlen(name);
-    const char *part = str_starts_with(name, "refs/heads/")  ? name + 11
-                       : str_starts_with(name, "refs/tags/") ? name + 10
-                                                             : NULL;
+    const char *part = str_starts_with(name, "refs/heads/")   ? name + 11
+                       : str_starts_with(name, "refs/notes/") ? name + 11
+                       : str_starts_with(name, "refs/tags/")  ? name + 10
+                                                              : NULL;
     if (!part || length > 1000 || strstr(name, "..") || strstr(name, "@{") ||
         !utf8_is_valid(name, length))
         return false;
@@ -40,14 +43,19 @@ bool refs_is_safe(const char *name)
         if (!is_safe_character((unsigned char)*c) ||
             ((unsigned char)c[0] == 0xc2 && (unsigned char)c[1] < 0xa0))
             return false;
-    for (;;) {
+    for (int depth = 0;; depth++) {
         size_t used = strcspn(part, "/");
-        if (!is_safe_part(part, used))
+        if (!is_safe_part(part, used) || depth == DEPTH_MAX)
             return false;
         if (!part[used])
             return true;
         part += used + 1;
     }
+}
+
+static bool is_stash(const char *name)
+{
+    return str_starts_with(name, REFS_STASHES) && refs_is_id(name + strlen(REFS_STASHES));
 }
 
 static int compare(const void *left, const void *right)
@@ -74,7 +82,7 @@ int refs_read(char *text, struct refs *ret_refs, struct brig_error *err)
         if (name)
             *name++ = '\0';
         if (!name || !refs_is_id(line) || refs.count == lines ||
-            !(refs_is_safe(name) || strcmp(name, "refs/stash") == 0)) {
+            !(refs_is_safe(name) || is_stash(name))) {
             refs.skipped++;
             continue;
         }
@@ -91,10 +99,15 @@ void refs_done(struct refs *refs)
     *refs = (struct refs){0};
 }
 
-const char *refs_find(const struct refs *refs, const char *name)
+const struct ref *refs_get(const struct refs *refs, const char *name)
 {
     struct ref key = {.name = name};
-    const struct ref *found =
-        refs->count ? bsearch(&key, refs->items, refs->count, sizeof *refs->items, compare) : NULL;
+    return refs->count ? bsearch(&key, refs->items, refs->count, sizeof *refs->items, compare)
+                       : NULL;
+}
+
+const char *refs_find(const struct refs *refs, const char *name)
+{
+    const struct ref *found = refs_get(refs, name);
     return found ? found->id : NULL;
 }

@@ -168,7 +168,7 @@ static int find_by_file(int top, uid_t owner, struct repo *repo, struct brig_err
 
 /* ---- finding it ---- */
 
-static bool is_empty(int dir)
+bool repo_is_empty(int dir)
 {
     autoclose int fd = open_directory(dir, ".");
     autodir DIR *list = fd >= 0 ? fdopendir(fd) : NULL;
@@ -199,7 +199,7 @@ static int find(int top, uid_t owner, struct repo *repo, struct brig_error *err)
         repo->why = "which is a symbolic link or cannot be opened";
         return 0;
     }
-    if (is_empty(fd))
+    if (repo_is_empty(fd))
         return 0;
     /* Git outside is told which directory to use, and then does not check itself to whom it belongs. */
     if (!is_owned(fd, owner)) {
@@ -264,6 +264,16 @@ static bool is_known(const int *fds, size_t count, int fd)
     return false;
 }
 
+/* Whether this is the object directory of a repository: no other directory is shown to a jail because a file says so. */
+static bool is_object_directory(int fd)
+{
+    autofree char *path = NULL;
+    autoclose int git_dir = open_directory(fd, "..");
+    return git_dir >= 0 && repo_path_of(fd, &path, NULL) == 0 && str_ends_with(path, "/objects") &&
+           faccessat(git_dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+           faccessat(git_dir, "refs", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* Adds the directories that info/alternates of one object directory names, one a line. */
 static int add_alternates(int objects, int fds[REPO_OBJECTS_MAX], size_t *count,
                           struct brig_error *err)
@@ -282,6 +292,12 @@ static int add_alternates(int objects, int fds[REPO_OBJECTS_MAX], size_t *count,
         autoclose int other = open_directory(objects, line);
         if (other < 0 || is_known(fds, *count, other))
             continue;
+        if (!is_object_directory(other))
+            return brig_fail(
+                err, BRIG_E_SETUP, 0,
+                "the repository's objects/info/alternates names '%s', which is not the "
+                "object directory of a repository. Remove that line",
+                str_shown(line).text);
         if (*count == REPO_OBJECTS_MAX)
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "the repository has more than %d object directories",
@@ -298,7 +314,13 @@ int repo_objects(const struct repo *repo, int ret_fds[REPO_OBJECTS_MAX], size_t 
     size_t count = 1;
     if (fds[0] < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s/objects'", repo->common_path);
-    int status = 0;
+    int status =
+        is_object_directory(fds[0])
+            ? 0
+            : brig_fail(err, BRIG_E_SETUP, 0,
+                        "'%s/objects' leads to a directory that is not the object directory "
+                        "of a repository",
+                        str_shown(repo->common_path).text);
     for (size_t i = 0; i < count && status == 0; i++)
         status = add_alternates(fds[i], fds, &count, err);
     if (status < 0) {

@@ -3,6 +3,7 @@
  * and `info/alternates`. No other file of git is read. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -40,6 +41,9 @@ struct repo {
 /* Looks at `.git` in a directory. Files that point must belong to the owner. Release with repo_done(). */
 int repo_find(int top, uid_t owner, struct repo *ret_repo, struct brig_error *err);
 void repo_done(struct repo *repo);
+
+/* Whether a directory has no entries. */
+bool repo_is_empty(int dir);
 
 /* The object directories: the repository's own and all that its alternates name. The caller closes
  * them. */

@@ -225,9 +225,9 @@ static int make_private(struct adding *a, struct tree *tree, const struct repo *
     return grant_private(a, tree, err);
 }
 
-static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
+static int add_tree(struct adding *a, int top, const char *source, const char *dest, bool may_make,
                     struct brig_error *err);
-static int add_root(struct adding *a, const char *source, struct brig_error *err);
+static int add_root(struct adding *a, int top, const char *source, struct brig_error *err);
 
 static bool has_tree_at(const struct guard *guard, const char *dest)
 {
@@ -254,8 +254,7 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
 {
     autostr struct str paths = {0};
     size_t length = strlen(source);
-    int status =
-        outward_find(&a->guard->git, a->guard->cache, top, source, repo->git_path, &paths, err);
+    int status = outward_find(&a->guard->git, a->guard->cache, top, source, repo, &paths, err);
     for (const char *path = paths.data; status == 0 && path && path < paths.data + paths.length;
          path += strlen(path) + 1) {
         struct stat info;
@@ -301,7 +300,7 @@ static int add_links(struct adding *a, int top, const char *source, const char *
                      const struct repo *repo, struct brig_error *err)
 {
     autostr struct str links = {0};
-    int status = private_list_links(&a->guard->git, a->guard->cache, top, repo, &links, err);
+    int status = private_list_links(&a->guard->git, a->guard->cache, repo, &links, err);
     for (const char *link = links.data; status == 0 && link && link < links.data + links.length;
          link += strlen(link) + 1) {
         autoclose int fd = -1;
@@ -320,16 +319,16 @@ static int add_links(struct adding *a, int top, const char *source, const char *
             status = cover_link(a, to, err);
             continue;
         }
-        status = add_tree(a, from, to, false, err);
-        if (status == 0)
-            status = add_root(a, from, err);
+        status = add_tree(a, fd, from, to, false, err);
+        if (status >= 0)
+            status = add_root(a, fd, from, err);
     }
     return status;
 }
 
 /* Linked worktrees of the repository that lie in the same directory: their `.git` files lead to the private
  * directories of the jail as well. */
-static int add_worktrees(struct adding *a, const char *source, const char *dest,
+static int add_worktrees(struct adding *a, int top, const char *source, const char *dest,
                          const struct repo *repo, struct brig_error *err)
 {
     size_t length = strlen(source);
@@ -341,7 +340,7 @@ static int add_worktrees(struct adding *a, const char *source, const char *dest,
     if (!dir || repo->kind != REPO_DIRECTORY)
         return 0;
     (void)take_fd(&fd);
-    while (status == 0 && (item = readdir(dir))) {
+    while (status >= 0 && (item = readdir(dir))) {
         char path[REPO_POINTER_MAX], to[PATH_LENGTH_MAX + 1];
         autoclose int entry =
             openat(dirfd(dir), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -351,10 +350,13 @@ static int add_worktrees(struct adding *a, const char *source, const char *dest,
         if (!slash || slash == path || !path_is_beneath(source, path))
             continue;
         *slash = '\0';
-        if (strlen(path) > length && str_fill(to, sizeof to, dest, path + length))
-            status = add_tree(a, path, to, false, err);
+        autoclose int tree = -1;
+        if (strlen(path) > length && str_fill(to, sizeof to, dest, path + length) &&
+            path_open_beneath(top, path + length + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &tree,
+                              NULL) == 0)
+            status = add_tree(a, tree, path, to, false, err);
     }
-    return status;
+    return status < 0 ? status : 0;
 }
 
 /* For a policy that is only printed: a rule for the directory that a run would make. */
@@ -378,21 +380,15 @@ static int foresee(struct adding *a, const char *source, const char *dest, struc
     return status < 0 ? status : brig_policy_origin(a->policy, ORIGIN, err);
 }
 
-static int add_tree(struct adding *a, const char *source, const char *dest, bool may_make,
+/* A working tree, of which `top` is an fd and `source` the name. 1 if git in the jail cannot write to its real git
+ * directory, 0 if it has none. */
+static int add_tree(struct adding *a, int top, const char *source, const char *dest, bool may_make,
                     struct brig_error *err)
 {
     struct guard *guard = a->guard;
-    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct repo repo = REPO_INIT;
-    if (top < 0 && errno == EACCES)
-        return brig_fail(err, BRIG_E_INVALID, EACCES,
-                         "'%s' cannot be read, so that what executes something in it cannot be "
-                         "protected. Change its mode, or use --no-protect",
-                         str_shown(source).text);
-    if (top < 0)
-        return 0; /* a file, or nothing yet */
     if (has_tree_at(guard, dest))
-        return 0; /* as a submodule or worktree that was found before */
+        return 1; /* as a submodule or worktree that was found before */
     int status = repo_find(top, a->owner, &repo, err);
     if (status < 0)
         return status;
@@ -405,8 +401,16 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
         str_appendf(a->notes, "git does not work in '%s': .git is or names a repository %s\n",
                     str_shown(source).text, repo.why);
         status = excepted ? 0 : protect_everywhere(a, source, dest, ".git", err);
-    } else if (excepted || (repo.kind == REPO_NONE && !(may_make && own))) {
+    } else if (excepted) {
         status = 0;
+    } else if (repo.kind == REPO_NONE && !(may_make && own)) {
+        /* An empty one must not be filled. */
+        bool empty = fstatat(top, ".git", &info, AT_SYMLINK_NOFOLLOW) == 0;
+        status = empty ? protect(a, source, dest, ".git", err) : 0;
+        if (status == 0)
+            status = protect_names(a, top, source, dest, err);
+        repo_done(&repo);
+        return status < 0 ? status : empty;
     } else if (a->options->dry && guard->git.program) {
         status = repo.kind == REPO_NONE ? 0 : foresee(a, source, dest, err);
     } else if (!can) {
@@ -423,23 +427,24 @@ static int add_tree(struct adding *a, const char *source, const char *dest, bool
                       TREES_MAX, str_shown(source).text);
     } else {
         struct tree *tree = &guard->trees[guard->tree_count++];
-        *tree = (struct tree){.top = take_fd(&top), .made = -1, .link = -1};
-        status = str_copy(dest, &tree->dest, err);
+        *tree = (struct tree){.top = fcntl(top, F_DUPFD_CLOEXEC, 3), .made = -1, .link = -1};
+        status = tree->top < 0
+                     ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a file descriptor")
+                     : str_copy(dest, &tree->dest, err);
         if (status == 0)
             status = make_private(a, tree, &repo, err);
         if (status == 0 && repo.kind != REPO_NONE)
             status = add_links(a, tree->top, source, dest, &repo, err);
         if (status == 0 && repo.kind != REPO_NONE)
-            status = add_worktrees(a, source, dest, &repo, err);
+            status = add_worktrees(a, top, source, dest, &repo, err);
         if (status == 0 && repo.kind != REPO_NONE)
             status = protect_outward(a, tree->top, source, dest, &repo, err);
-        if (status == 0)
-            status = protect_names(a, tree->top, source, dest, err);
     }
-    if (status == 0 && top >= 0)
+    if (status == 0)
         status = protect_names(a, top, source, dest, err);
+    bool covered = repo.kind != REPO_NONE && !excepted;
     repo_done(&repo);
-    return status;
+    return status < 0 ? status : covered;
 }
 
 /* The top of the repository that a directory is in, for the caller to free; NULL if it is in none. Directories
@@ -482,7 +487,10 @@ static int add_repository_above(struct adding *a, const char *source, const char
             strcmp(a->policy->grants[i].dest, "/") != 0)
             return 0; /* it is granted, and has been looked at */
     status = brig_policy_grant(a->policy, BRIG_READ_ONLY, path, NULL, 0, err);
-    return status < 0 ? status : add_tree(a, path, path, false, err);
+    autoclose int above = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (status == 0 && above >= 0)
+        status = add_tree(a, above, path, path, false, err);
+    return status < 0 ? status : 0;
 }
 
 /* ---- repositories below a granted directory ---- */
@@ -492,20 +500,20 @@ static int find_nested(struct guard *guard, int top, struct str *ret_dirs, struc
 {
     char name[64];
     run_name_nested(top, name);
-    int status = nested_find(top, NESTED_EACH, ret_dirs, err);
+    int status = nested_find(top, NESTED_EACH, NULL, ret_dirs, err);
     if (status <= 0)
         return status;
     if (guard->cache >= 0 && run_read_list(guard->cache, name, ret_dirs))
         return 0;
     str_done(ret_dirs);
     *ret_dirs = (struct str){0};
-    status = nested_find(top, NESTED_DIRS_MAX, ret_dirs, err);
+    status = nested_find(top, NESTED_DIRS_MAX, NULL, ret_dirs, err);
     return status < 0         ? status
            : guard->cache < 0 ? 0
                               : run_write_list(guard->cache, name, ret_dirs, err);
 }
 
-/* Each gets a private git directory, or a read-only one if there are many. */
+/* Each gets a private git directory, or a read-only one if there are many. Bare repositories are read-only. */
 static int add_nested(struct adding *a, const char *source, const char *dest,
                       struct brig_error *err)
 {
@@ -514,44 +522,70 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
         strcmp(guard->roots[guard->root_count - 1].path, source) != 0 ||
         names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, ".git"))
         return 0;
-    struct str *known = &guard->known[guard->root_count - 1];
-    int status = find_nested(guard, guard->roots[guard->root_count - 1].top, known, err);
+    int top = guard->roots[guard->root_count - 1].top;
+    struct str *known =
+        &guard->known[guard->root_count - 1]; /* those to which the jail cannot write */
+    autostr struct str found = {0};
+    int status = find_nested(guard, top, &found, err);
     size_t count = 0;
-    for (const char *at = known->data; status == 0 && at && at < known->data + known->length;
+    for (const char *at = found.data; status >= 0 && at && at < found.data + found.length;
          at += strlen(at) + 1) {
         char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];
-        if (!str_fill(from, sizeof from, source, "/", at) ||
-            !str_fill(to, sizeof to, dest, "/", at) || has_tree_at(guard, to) ||
-            is_granted(a->policy, a->policy->grant_count, from))
+        autoclose int dir = -1;
+        if (str_ends_with(at, "/")) {
+            (void)snprintf(from, sizeof from, "%.*s", (int)strlen(at) - 1, at);
+            bool excepted =
+                names_is_excepted(a->options->unprotect, a->options->unprotect_count, source, from);
+            status = excepted ? 0 : protect_everywhere(a, source, dest, from, err);
+            nested_identify(top, at, known);
             continue;
-        status = ++count <= NESTED_MAX && guard->tree_count < TREES_MAX
-                     ? add_tree(a, from, to, false, err)
-                     : protect_everywhere(a, from, to, ".git", err);
+        }
+        if (!str_fill(from, sizeof from, source, "/", at) ||
+            !str_fill(to, sizeof to, dest, "/", at) ||
+            path_open_beneath(top, at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &dir, NULL) < 0)
+            continue;
+        bool granted = is_granted(a->policy, a->policy->grant_count, from);
+        bool many = ++count > NESTED_MAX || guard->tree_count == TREES_MAX;
+        status = granted || has_tree_at(guard, to) ? 1
+                 : many                            ? protect_everywhere(a, from, to, ".git", err)
+                                                   : add_tree(a, dir, from, to, false, err);
+        if (status > 0 || (status == 0 && many))
+            nested_identify(top, at, known);
     }
-    return status;
+    return status < 0 ? status : known->failed ? brig_fail_nomem(err) : 0;
 }
 
 /* Remembers what is in a granted directory, once `.git` is there if it is to be. */
-static int add_root(struct adding *a, const char *source, struct brig_error *err)
+static int add_root(struct adding *a, int top, const char *source, struct brig_error *err)
 {
     struct guard *guard = a->guard;
-    autoclose int top = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (top < 0 || guard->root_count == ROOTS_MAX || a->options->dry)
+    if (guard->root_count == ROOTS_MAX || a->options->dry)
         return 0;
     int status = held_look(top, source, &guard->roots[guard->root_count], err);
     guard->root_count += status == 0;
     return status;
 }
 
-/* Whether what was granted by descriptor is still at its path. */
-static int check_same(const struct policy_grant *grant, struct brig_error *err)
+/* Opens what was granted, if it is a directory: 1, or 0 if it is a file, or nothing yet. If it was granted by descriptor,
+ * it must still be at its path. */
+static int open_granted(const struct policy_grant *grant, int *ret_fd, struct brig_error *err)
 {
     struct stat info;
-    if (!grant->checked ||
-        (stat(grant->source, &info) == 0 && info.st_dev == grant->dev && info.st_ino == grant->ino))
+    autoclose int fd = open(grant->source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == EACCES)
+        return brig_fail(err, BRIG_E_INVALID, EACCES,
+                         "'%s' cannot be read, so that what executes something in it cannot be "
+                         "protected. Change its mode, or use --no-protect",
+                         str_shown(grant->source).text);
+    if (grant->checked &&
+        (stat(grant->source, &info) < 0 || info.st_dev != grant->dev || info.st_ino != grant->ino ||
+         (fd >= 0 && (fstat(fd, &info) < 0 || info.st_ino != grant->ino))))
+        return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted [%s]",
+                         str_shown(grant->source).text, grant->origin);
+    if (fd < 0)
         return 0;
-    return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted [%s]",
-                     str_shown(grant->source).text, grant->origin);
+    *ret_fd = take_fd(&fd);
+    return 1;
 }
 
 /* Mounts the private git directory of a tree at another place where the tree is visible; a tree without one has a
@@ -595,7 +629,7 @@ static int add_views(struct adding *a, size_t index, size_t count, struct brig_e
             str_equal(dest, first))
             continue;
         if (a->options->dry) {
-            status = add_tree(a, source, dest, false, err);
+            status = add_tree(a, top, source, dest, false, err);
             continue;
         }
         status = protect_names(a, top, source, dest, err);
@@ -619,16 +653,18 @@ static int add_all(struct adding *a, struct brig_error *err)
         status = str_copy(grant->source, &source, err);
         if (status == 0)
             status = str_copy(grant->dest, &dest, err);
+        autoclose int top = -1;
         if (status == 0)
-            status = check_same(grant, err);
-        bool workdir =
-            status == 0 && a->options->workdir && strcmp(source, a->options->workdir) == 0;
-        if (status == 0 && !is_granted(policy, i, source))
-            status = add_tree(a, source, dest, workdir, err);
-        if (status == 0 && workdir)
+            status = open_granted(grant, &top, err);
+        if (status <= 0)
+            continue;
+        bool workdir = a->options->workdir && strcmp(source, a->options->workdir) == 0;
+        if (!is_granted(policy, i, source))
+            status = add_tree(a, top, source, dest, workdir, err);
+        if (status >= 0 && workdir)
             status = add_repository_above(a, source, dest, err);
-        if (status == 0)
-            status = add_root(a, source, err);
+        if (status >= 0)
+            status = add_root(a, top, source, err);
         if (status == 0)
             status = add_nested(a, source, dest, err);
     }

@@ -28,9 +28,9 @@
 #define KNOWN "known-"
 #define ROOTS_FILE "roots"
 #define NESTED_AFTER_S 1 /* after shorter runs a large tree is not searched for new repositories */
+#define RULES_FILE "rules"
 #define FETCH_END_MS 15000
 #define REPORT_MAX 65536
-#define KEPT_PREFIX "kept-" /* the directory of a run after two failed transfers */
 
 /* ---- the storage ---- */
 
@@ -105,6 +105,39 @@ void run_name_nested(int top, char ret_name[64])
     (void)snprintf(ret_name, 64, "nested-%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
 }
 
+/* The file in the cache that says since when a directory was not searched: its mtime is the begin of a run. */
+static void name_since(int top, char ret_name[64])
+{
+    struct stat info = {0};
+    (void)fstat(top, &info);
+    (void)snprintf(ret_name, 64, "since-%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
+}
+
+static struct timespec find_since(const struct guard *guard, int top)
+{
+    char name[64];
+    struct stat info;
+    name_since(top, name);
+    bool earlier = guard->cache >= 0 &&
+                   fstatat(guard->cache, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                   info.st_mtim.tv_sec < guard->began.tv_sec;
+    return earlier ? info.st_mtim : guard->began;
+}
+
+static void note_since(const struct guard *guard, int top, bool searched)
+{
+    char name[64];
+    name_since(top, name);
+    if (guard->cache < 0)
+        return;
+    if (searched)
+        (void)unlinkat(guard->cache, name, 0);
+    autoclose int fd =
+        searched ? -1 : openat(guard->cache, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        (void)futimens(fd, (struct timespec[]){guard->began, guard->began});
+}
+
 /* Removes the empty `.git` that brig made. Not while another run holds its lock: that run has a mount on it, which
  * the kernel would detach. */
 void run_remove_made(int top, int made)
@@ -123,7 +156,38 @@ static int lock_transfer(int run)
     return take_fd(&fd);
 }
 
-/* What was in the granted directories, for the process that completes this run: "PATH\0BITS\0" each. */
+/* What is held back: "hold" or "report", and the names that are not. */
+static int write_rules(const struct guard *guard, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    str_append(&text, guard->rules.report_only ? "report" : "hold");
+    str_append_bytes(&text, "", 1);
+    for (size_t i = 0; i < guard->rules.unprotect_count; i++)
+        str_append_bytes(&text, guard->rules.unprotect[i], strlen(guard->rules.unprotect[i]) + 1);
+    return run_write_list(guard->run, RULES_FILE, &text, err);
+}
+
+/* Without the file, as after a crash while the run was prepared, everything is held back. */
+static int read_rules(struct guard *guard, int run, struct brig_error *err)
+{
+    struct str *text = &guard->rules_text;
+    size_t count = 0;
+    guard->rules = (struct held_rules){0};
+    if (!run_read_list(run, RULES_FILE, text) || !text->data)
+        return 0;
+    guard->rule_names = calloc(text->length, sizeof *guard->rule_names);
+    if (!guard->rule_names)
+        return brig_fail_nomem(err);
+    const char *at = text->data + strlen(text->data) + 1;
+    for (; at < text->data + text->length; at += strlen(at) + 1)
+        guard->rule_names[count++] = at;
+    guard->rules = (struct held_rules){.unprotect = guard->rule_names,
+                                       .unprotect_count = count,
+                                       .report_only = strcmp(text->data, "report") == 0};
+    return 0;
+}
+
+/* What was in the granted directories, for the process that completes this run: "PATH\0BITS DEV INO\0" each. */
 int run_write_roots(struct guard *guard, struct brig_error *err)
 {
     autostr struct str text = {0};
@@ -132,7 +196,10 @@ int run_write_roots(struct guard *guard, struct brig_error *err)
         return status;
     for (size_t i = 0; i < guard->root_count; i++) {
         str_append_bytes(&text, guard->roots[i].path, strlen(guard->roots[i].path) + 1);
-        str_appendf(&text, "%jx", (uintmax_t)guard->roots[i].existed);
+        struct stat info = {0};
+        (void)fstat(guard->roots[i].top, &info);
+        str_appendf(&text, "%jx %jx %jx", (uintmax_t)guard->roots[i].existed,
+                    (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
         str_append_bytes(&text, "", 1);
     }
     for (size_t i = 0; i < guard->root_count && status == 0; i++) {
@@ -141,6 +208,8 @@ int run_write_roots(struct guard *guard, struct brig_error *err)
         if (guard->known[i].length > 0)
             status = run_write_list(guard->run, name, &guard->known[i], err);
     }
+    if (status == 0)
+        status = write_rules(guard, err);
     return status < 0 ? status : run_write_list(guard->run, ROOTS_FILE, &text, err);
 }
 
@@ -158,9 +227,15 @@ static void read_roots(struct guard *guard, int run)
         if (bits >= text.data + text.length)
             break;
         (void)snprintf(name, sizeof name, KNOWN "%zu", index);
-        if (top >= 0 && held_look(top, at, root, NULL) == 0) {
+        char *rest = NULL;
+        struct stat info;
+        uint64_t existed = strtoumax(bits, &rest, 16);
+        uintmax_t dev = strtoumax(rest, &rest, 16), ino = strtoumax(rest, &rest, 16);
+        /* Another jail may have put another directory in its place. */
+        if (top >= 0 && fstat(top, &info) == 0 && info.st_dev == dev && info.st_ino == ino &&
+            held_look(top, at, root, NULL) == 0) {
             (void)run_read_list(run, name, &guard->known[guard->root_count]);
-            root->existed = strtoumax(bits, NULL, 16);
+            root->existed = existed;
             guard->root_count++;
         }
         at = bits + strlen(bits) + 1;
@@ -176,21 +251,38 @@ static bool was_long(const struct guard *guard)
     return now.tv_sec - guard->began.tv_sec > NESTED_AFTER_S;
 }
 
+/* The part of the directory's name that no other run has. */
+static const char *id_of(const struct guard *guard)
+{
+    const char *dash = strchr(guard->name, '-');
+    return dash ? dash + 1 : "";
+}
+
 static int transfer_tree(struct guard *guard, struct private_git *p, struct str *notes,
                          struct brig_error *err)
 {
     struct transfer_report report = {0};
+    char space[TRANSFER_SPACE_MAX];
+    transfer_name_space(guard->jail, id_of(guard), p->number, space);
     int status = p->kind != REPO_NONE ? 1
                  : guard->running     ? 0
                                       : private_recreate(&guard->git, p, err);
     if (status > 0)
-        status = transfer_finish(&guard->git, p, guard->jail, guard->running, &report, err);
+        status = transfer_finish(&guard->git, p, space,
+                                 (guard->running ? TRANSFER_RUNNING : 0) |
+                                     (guard->unsearched ? TRANSFER_UNSEARCHED : 0),
+                                 &report, err);
+    if (status >= 0 && !guard->running)
+        status = private_place(p, err);
     if (status >= 0 && !guard->running)
         status = nested_worktrees(&guard->git, p, notes, err);
     if (status >= 0 && report.pending && !guard->running)
         status = private_keep(p, guard->storage, err);
+    /* Of several repositories, or of an earlier run, which may have been elsewhere, each is named. */
+    bool named = guard->tree_count > 1 || guard->earlier;
     if (report.summary.length > 0)
-        str_concat(notes, "git: ", report.summary.data, "\n");
+        str_concat(notes, "git: ", named ? str_shown(p->top_path).text : "", named ? ": " : "",
+                   report.summary.data, "\n");
     if (report.notes.length > 0)
         str_append(notes, report.notes.data);
     str_done(&report.summary);
@@ -220,26 +312,31 @@ static void note_failure(struct str *notes, const struct brig_error *err, bool *
 static bool transfer_all(struct guard *guard, struct str *notes)
 {
     const struct private_git *outers[TREES_MAX];
+    char space[TRANSFER_SPACE_MAX];
     struct str files[ROOTS_MAX] = {0};
     struct nested all[ROOTS_MAX];
     size_t outer_count = 0;
     bool failed = false;
     bool searches = guard->run >= 0 && guard->git.program;
+    transfer_name_space(guard->jail, id_of(guard), 0, space);
     for (size_t i = 0; i < guard->tree_count; i++)
         if (guard->trees[i].has_private)
             outers[outer_count++] = &guard->trees[i].private_git;
     for (size_t i = 0; i < guard->root_count; i++) {
         struct brig_error err = {0};
-        all[i] = (struct nested){
-            &guard->git,      guard->jail,  guard->roots[i].top, guard->roots[i].path,
-            &guard->known[i], guard->began, guard->run,          outers,
-            outer_count,      notes};
+        struct timespec since = find_since(guard, guard->roots[i].top);
+        all[i] = (struct nested){&guard->git,      space, guard->roots[i].top, guard->roots[i].path,
+                                 &guard->known[i], since, guard->run,          outers,
+                                 outer_count,      notes};
         autostr struct str dirs = {0};
         char name[64];
         if (!searches || is_inside_another(guard, i))
             continue;
-        if (nested_treat(&all[i], &files[i], &dirs, &err) < 0)
+        int treated = nested_treat(&all[i], &files[i], &dirs, &err);
+        if (treated < 0)
             note_failure(notes, &err, &failed);
+        guard->unsearched |= treated > 0;
+        note_since(guard, guard->roots[i].top, treated == 0);
         run_name_nested(guard->roots[i].top, name);
         if (guard->cache >= 0)
             (void)run_write_list(guard->cache, name, &dirs, NULL);
@@ -303,10 +400,12 @@ static bool has_new_repository(const struct guard *guard)
     for (size_t i = 0; i < guard->root_count && guard->run >= 0; i++) {
         autostr struct str dirs = {0};
         if (is_inside_another(guard, i) ||
-            nested_find(guard->roots[i].top, NESTED_EACH, &dirs, NULL) < 0)
+            nested_find(guard->roots[i].top, NESTED_EACH, NULL, &dirs, NULL) != 0) {
+            note_since(guard, guard->roots[i].top, false); /* a later run searches it */
             continue;
+        }
         for (const char *at = dirs.data; at && at < dirs.data + dirs.length; at += strlen(at) + 1)
-            if (!str_list_has(&guard->known[i], at))
+            if (!nested_is_known(guard->roots[i].top, at, &guard->known[i]))
                 return true;
     }
     return false;
@@ -380,17 +479,21 @@ void guard_fetch(struct guard *guard)
     if (!git_become(&guard->git.user))
         _exit(1);
     (void)lock_transfer(guard->run); /* until this process ends */
-    for (size_t i = 0; i < guard->tree_count; i++)
-        if (guard->trees[i].has_private && guard->trees[i].private_git.kind != REPO_NONE)
-            (void)transfer_fetch(&guard->git, &guard->trees[i].private_git, guard->jail, NULL);
+    for (size_t i = 0; i < guard->tree_count; i++) {
+        const struct private_git *p = &guard->trees[i].private_git;
+        char space[TRANSFER_SPACE_MAX];
+        transfer_name_space(guard->jail, id_of(guard), p->number, space);
+        if (guard->trees[i].has_private && p->kind != REPO_NONE)
+            (void)transfer_fetch(&guard->git, p, space, NULL);
+    }
     _exit(0);
 }
 
 /* ---- runs that were interrupted ---- */
 
 /* The guard of another run, from its directory. */
-static int load(const struct guard *guard, int run, int lock, bool running, struct guard **ret_left,
-                struct brig_error *err)
+static int load(const struct guard *guard, const char *name, int run, int lock, bool running,
+                struct guard **ret_left, struct brig_error *err)
 {
     struct guard *left = calloc(1, sizeof *left);
     struct stat info;
@@ -405,10 +508,14 @@ static int load(const struct guard *guard, int run, int lock, bool running, stru
                            .run = run,
                            .lock = lock,
                            .running = running,
-                           .cache = -1,
-                           .held = guard->held,
-                           .rules = guard->rules};
+                           .earlier = true,
+                           .cache = guard->cache,
+                           .held = guard->held};
+    (void)snprintf(left->name, sizeof left->name, "%s", name);
     *ret_left = left;
+    int read = read_rules(left, run, err);
+    if (read < 0)
+        return read;
     for (unsigned i = 0; i < TREES_MAX; i++) {
         autoclose int folder = -1;
         struct tree *tree = &left->trees[left->tree_count];
@@ -442,22 +549,24 @@ static void unload(struct guard *left)
             run_remove_made(p->top, made);
         private_done(p);
     }
+    str_done(&left->rules_text);
+    free(left->rule_names);
     free(left);
 }
 
-/* Puts a run aside whose transfer has failed twice, as where the project is gone. */
+/* A transfer has failed again, as where the project is gone: only brig sync tries it once more. */
 static int put_aside(const struct guard *guard, const char *name, int status, struct str *notes,
                      const struct brig_error *err)
 {
     char kept[80];
     autofree char *path = NULL;
-    (void)snprintf(kept, sizeof kept, KEPT_PREFIX "%s", name + strlen(RUN_PREFIX));
+    (void)snprintf(kept, sizeof kept, RUN_KEPT_PREFIX "%s", strchr(name, '-') + 1);
     if (renameat(guard->storage, name, guard->storage, kept) < 0 ||
         repo_path_of(guard->storage, &path, NULL) < 0)
         return status;
     str_appendf(notes,
-                "git: what an interrupted run did could not be transferred%s%s. It is kept in "
-                "%s/%s; delete that if you do not need it\n",
+                "git: what an earlier run did could not be transferred%s%s. It is kept in %s/%s: "
+                "remove the cause and use brig sync, or delete it\n",
                 status < 0 ? ": " : "", status < 0 ? err->message : "", str_shown(path).text, kept);
     return 0;
 }
@@ -472,7 +581,7 @@ static int complete(struct guard *guard, const char *name, bool now, struct str 
     struct guard *left = NULL;
     if (lock < 0 || (running && !now))
         return 0;
-    int status = load(guard, run, lock, running, &left, err);
+    int status = load(guard, name, run, lock, running, &left, err);
     if (status == 0)
         status = run_finish(left, notes, err);
     bool failed = status < 0 || (left && left->unfinished);

@@ -18,7 +18,8 @@
     1000 /* directories that are searched before every run; more only if it was never done */
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
-#define MADE "made" /* in the directory of a tree: `.git` is to be removed */
+#define RUN_KEPT_PREFIX "kept-" /* after two failed transfers */
+#define MADE "made"             /* in the directory of a tree: `.git` is to be removed */
 
 /* One working tree. */
 struct tree {
@@ -46,10 +47,14 @@ struct guard {
     struct str known[ROOTS_MAX]; /* of each, the directories that have a `.git`: see nested.h */
     size_t root_count;
     struct held_rules rules;
+    struct str rules_text;   /* of an earlier run: the names in `rules`, */
+    const char **rule_names; /* and pointers to them */
     int held;
     struct timespec began;
     pid_t fetching;  /* or 0 */
     bool running;    /* the run goes on: only trees are transferred */
+    bool unsearched; /* there may be repositories in a granted directory that were not treated */
+    bool earlier;    /* it is not the run of this process */
     bool unfinished; /* a transfer failed: its directory stays */
 };
 

@@ -2,6 +2,7 @@
 #include "guard/transfer.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,376 +17,23 @@
 #include "base/sha256.h"
 #include "guard/config.h"
 #include "guard/copying.h"
+#include "guard/fetch.h"
 #include "guard/lfs.h"
-#include "guard/refs.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */
 #define ENTRIES_MAX 2000000    /* files and directories of a tree */
-#define PACKS_MAX 64           /* of one transfer */
 #define INDEX_LOCK "index.lock"
 
-/* What one side looks like. */
-struct side {
-    struct str text; /* the list of refs is in it */
-    struct refs refs;
-    char head[1100];              /* "refs/heads/NAME", the object of a detached HEAD, or "" */
-    char tree[REFS_ID_MAX + 1];   /* of the index, or "" if it has none, as while a merge goes on */
-    char staged[REFS_ID_MAX + 1]; /* a commit with this tree; only inside */
-};
-
-struct transfer {
-    const struct git *git;
-    const struct private_git *p;
-    char space[TRANSFER_SPACE_MAX];
-    char *base_path, *base_index; /* of p->base, and of the index in it */
-    struct side inside, base, outside;
-    struct side kept;   /* what is below `space`, under the names that it has in the jail */
-    bool unmerged;      /* inside */
-    bool pending;       /* a rebase or merge goes on inside */
-    bool running;       /* the run goes on */
-    bool same_index;    /* the entries of the index outside are as at the beginning */
-    struct str updates; /* for git update-ref --stdin */
-    const struct ref *moved[COUNTED_BRANCHES_MAX]; /* the first of them */
-    size_t moved_count;
-    struct str deletions; /* the same, for a second transaction */
-    struct transfer_report *report;
-    bool lost; /* something could not be fetched */
-};
-
-static void side_done(struct side *side)
+void transfer_name_space(const char *jail, const char *run, unsigned number,
+                         char ret_space[TRANSFER_SPACE_MAX])
 {
-    refs_done(&side->refs);
-    str_done(&side->text);
-}
-
-static void transfer_done(struct transfer *t)
-{
-    side_done(&t->inside);
-    side_done(&t->base);
-    side_done(&t->outside);
-    side_done(&t->kept);
-    str_done(&t->updates);
-    str_done(&t->deletions);
-    free(t->base_path);
-    free(t->base_index);
-}
-
-void transfer_space(const char *jail, char ret_space[TRANSFER_SPACE_MAX])
-{
+    enum { RUN_LENGTH = 8, LEFT = 32 };
     size_t used = (size_t)snprintf(ret_space, TRANSFER_SPACE_MAX, "refs/brig/");
-    for (; *jail && used < TRANSFER_SPACE_MAX - 1; jail++)
+    for (; *jail && used < TRANSFER_SPACE_MAX - LEFT; jail++)
         ret_space[used++] = isalnum((unsigned char)*jail) || *jail == '-' ? *jail : '_';
-    ret_space[used] = '\0';
-}
-
-/* ---- calling git ---- */
-
-struct how {
-    const char *index; /* GIT_INDEX_FILE, or NULL */
-    const struct str *input;
-    int input_fd; /* instead of `input`, or 0 */
-    const char *git_dir;
-    bool (*each)(void *data, const char *text, size_t length); /* see struct git_call */
-    void *data;
-};
-
-/* Runs git on the user's repository; its exit status or a negative code. */
-static int run(const struct transfer *t, const struct how *how, struct str *out,
-               const char *const *words, struct brig_error *err)
-{
-    const struct git_call call = {.words = words,
-                                  .dir = t->p->top,
-                                  .git_dir = how && how->git_dir ? how->git_dir : t->p->git_path,
-                                  .index = how ? how->index : NULL,
-                                  .input = how && how->input ? how->input->data : NULL,
-                                  .input_length = how && how->input ? how->input->length : 0,
-                                  .input_fd = how ? how->input_fd : 0,
-                                  .each = how ? how->each : NULL,
-                                  .data = how ? how->data : NULL,
-                                  .out = out};
-    return git_run(t->git, &call, err);
-}
-#define RUN(t, how, out, err, ...)                                                                 \
-    run((t), (how), (out), (const char *const[]){__VA_ARGS__, NULL}, (err))
-
-/* The first line of what git prints, in an array; "" if it fails. */
-#define LINE(t, how, ret, err, ...)                                                                \
-    line_of((t), (how), (ret), sizeof(ret), (const char *const[]){__VA_ARGS__, NULL}, (err))
-static int line_of(const struct transfer *t, const struct how *how, char *ret_line, size_t size,
-                   const char *const *words, struct brig_error *err)
-{
-    autostr struct str out = {0};
-    int status = run(t, how, &out, words, err);
-    ret_line[0] = '\0';
-    if (status == 0 && out.length > 0)
-        (void)snprintf(ret_line, size, "%.*s", (int)strcspn(out.data, "\n"), out.data);
-    return status < 0 ? status : 0;
-}
-
-static int refuse(const struct transfer *t, const char *what, struct brig_error *err)
-{
-    return brig_fail(err, BRIG_E_SYSTEM, 0, "git %s failed in '%s'", what,
-                     str_shown(t->p->top_path).text);
-}
-
-/* ---- looking at the sides ---- */
-
-static const char refs_format[] = "--format=%(objectname) %(refname)";
-
-static int look_outside(struct transfer *t, struct side *side, const struct how *how,
-                        struct brig_error *err)
-{
-    int status = RUN(t, how, &side->text, err, "for-each-ref", refs_format, "refs/heads",
-                     "refs/tags", "refs/stash");
-    if (status > 0)
-        return refuse(t, "for-each-ref", err);
-    if (status == 0 && side->text.data)
-        status = refs_read(side->text.data, &side->refs, err);
-    if (status == 0)
-        status = LINE(t, how, side->head, err, "symbolic-ref", "-q", "HEAD");
-    if (status == 0 && !side->head[0])
-        status = LINE(t, how, side->head, err, "rev-parse", "-q", "--verify", "HEAD");
-    return status;
-}
-
-/* In the sealed jail: HEAD, the tree of the index as a commit that can be fetched, work in progress, and
- * the refs. Nothing it prints is believed without a check. */
-static const char look_script[] =
-    "[ -f " GIT_SEALED_DIR "/index ] && i=1\n"
-    /* Opening a FIFO would block git, and links lead out of the directory. Hooks are not read. */
-    "find " GIT_SEALED_DIR " -path " GIT_SEALED_DIR "/hooks -prune -o "
-    "'(' -type p -o -type l ')' -exec rm -f {} + 2>/dev/null\n"
-    "h=$(git symbolic-ref -q HEAD) || h=$(git rev-parse -q --verify HEAD)\n"
-    "echo \"$h\"\n"
-    "if [ -z \"$i\" ]; then echo\n"
-    "elif t=$(git write-tree 2>/dev/null); then\n"
-    "    echo \"$t $(git commit-tree -m 'The index of the jail' \"$t\")\"\n"
-    "elif [ -n \"$(git ls-files -u | head -c 1)\" ]; then echo unmerged; else echo; fi\n"
-    "for f in MERGE_HEAD CHERRY_PICK_HEAD REVERT_HEAD BISECT_LOG rebase-merge rebase-apply "
-    "sequencer; do\n"
-    "    [ ! -e " GIT_SEALED_DIR "/$f ] || { echo pending; break; }\n"
-    "done\n"
-    "echo refs\n"
-    "git for-each-ref --format='%(objecttype) %(objectname) %(refname)' refs/heads refs/tags "
-    "refs/stash"
-    " | sed -n -e '/ refs.tags./s/^[a-z]* //p' -e '/ refs.tags./!s/^commit //p'\n";
-
-static int look_inside(struct transfer *t, struct brig_error *err)
-{
-    struct side *side = &t->inside;
-    int status = git_run_sealed(t->git, &t->p->sealed, look_script, &side->text, err);
-    if (status != 0)
-        return status < 0 ? status
-                          : brig_fail(err, BRIG_E_SYSTEM, 0,
-                                      "git cannot read the jail's private git directory");
-    char *rest = side->text.data ? side->text.data : NULL;
-    const char *head = strsep(&rest, "\n");
-    char *staged = strsep(&rest, "\n");
-    const char *tree = strsep(&staged, " ");
-    const char *word = strsep(&rest, "\n");
-    if (word && strcmp(word, "pending") == 0) {
-        t->pending = true;
-        word = strsep(&rest, "\n");
-    }
-    if (!word || strcmp(word, "refs") != 0 || !rest)
-        return brig_fail(err, BRIG_E_SYSTEM, 0,
-                         "git printed something unexpected about the jail's "
-                         "private git directory");
-    if (refs_is_id(head) || (refs_is_safe(head) && str_starts_with(head, "refs/heads/")))
-        (void)snprintf(side->head, sizeof side->head, "%s", head);
-    if (refs_is_id(tree) && staged && refs_is_id(staged)) {
-        (void)snprintf(side->tree, sizeof side->tree, "%s", tree);
-        (void)snprintf(side->staged, sizeof side->staged, "%s", staged);
-    }
-    t->unmerged = strcmp(tree, "unmerged") == 0;
-    return refs_read(rest, &side->refs, err);
-}
-
-/* The base is a copy of ours, so git outside may read it. */
-static int look_at_base(struct transfer *t, struct brig_error *err)
-{
-    int status = repo_path_of(t->p->base, &t->base_path, err);
-    if (status < 0)
-        return status;
-    if (asprintf(&t->base_index, "%s/index", t->base_path) < 0) {
-        t->base_index = NULL;
-        return brig_fail_nomem(err);
-    }
-    status = look_outside(t, &t->base, &(struct how){.git_dir = t->base_path}, err);
-    if (status < 0)
-        return status;
-    /* Without an index this is the empty tree. */
-    return LINE(t, &(struct how){.index = t->base_index}, t->base.tree, err, "write-tree");
-}
-
-static int look_at_kept(struct transfer *t, struct brig_error *err)
-{
-    side_done(&t->kept);
-    t->kept = (struct side){0};
-    int status = RUN(t, NULL, &t->kept.text, err, "for-each-ref",
-                     "--format=%(objectname) refs/%(refname:lstrip=3)", t->space);
-    if (status > 0)
-        return refuse(t, "for-each-ref", err);
-    return status < 0 || !t->kept.text.data ? status
-                                            : refs_read(t->kept.text.data, &t->kept.refs, err);
-}
-
-/* ---- changing refs ---- */
-
-static int update_once(const struct transfer *t, const struct str *updates, struct brig_error *err)
-{
-    return RUN(t, &(struct how){.input = updates}, NULL, err, "update-ref", "-m",
-               "brig: from the jail", "--stdin");
-}
-
-/* All at once; if git refuses, one by one, so that one bad ref does not keep the others. */
-static int update_refs(const struct transfer *t, const struct str *updates, struct brig_error *err)
-{
-    int status = updates->length == 0 ? 0 : update_once(t, updates, err);
-    if (status <= 0)
-        return status;
-    autofree char *text = strdup(updates->data);
-    if (!text)
-        return brig_fail_nomem(err);
-    char *rest = text;
-    for (char *line; (line = strsep(&rest, "\n"));) {
-        autostr struct str one = {0};
-        if (!*line)
-            continue;
-        str_concat(&one, line, "\n");
-        status = one.failed ? brig_fail_nomem(err) : update_once(t, &one, err);
-        if (status < 0)
-            return status;
-        if (status > 0 && t->report)
-            str_appendf(&t->report->notes, "git: refused by git update-ref: %s\n",
-                        str_shown(line).text);
-    }
-    return 0;
-}
-
-/* ---- fetching ---- */
-
-static bool is_new(const struct transfer *t, const struct ref *ref)
-{
-    const char *before = refs_find(&t->base.refs, ref->name);
-    return !before || strcmp(before, ref->id) != 0;
-}
-
-/* Where a ref of the jail is kept outside: refs/heads/x as refs/brig/JAIL/heads/x. */
-static void append_kept(const struct transfer *t, struct str *text, const char *name)
-{
-    str_concat(text, t->space, "/", name + strlen("refs/"));
-}
-
-static bool has_new_head(const struct transfer *t)
-{
-    return refs_is_id(t->inside.head) && strcmp(t->inside.head, t->base.head) != 0;
-}
-
-static bool has_staged(const struct transfer *t)
-{
-    return t->inside.tree[0] && strcmp(t->inside.tree, t->base.tree) != 0;
-}
-
-static bool has_arrived(const struct transfer *t, const struct ref *ref)
-{
-    return str_equal(refs_find(&t->kept.refs, ref->name), ref->id);
-}
-
-/* Has the objects of these refs packed in the sealed jail, without what it began with. 1, or 0 if git refuses. */
-static int pack(const struct transfer *t, const struct ref *wanted, size_t count, int file,
-                struct brig_error *err)
-{
-    autostr struct str revisions = {0};
-    for (size_t i = 0; i < count; i++)
-        str_concat(&revisions, wanted[i].id, "\n");
-    str_append(&revisions, "--not\n");
-    for (size_t i = 0; i < t->base.refs.count; i++)
-        str_concat(&revisions, t->base.refs.items[i].id, "\n");
-    if (refs_is_id(t->base.head))
-        str_concat(&revisions, t->base.head, "\n");
-    if (revisions.failed)
-        return brig_fail_nomem(err);
-    int status = git_pack_sealed(t->git, &t->p->sealed, &revisions, file, err);
-    return status < 0 ? status : status == 0;
-}
-
-/* Stores the pack outside, where git checks each object and that none is missing. 1, or 0 if git refuses. */
-static int store(const struct transfer *t, const struct ref *wanted, size_t count, int file,
-                 struct brig_error *err)
-{
-    static const char strict[] =
-        "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,"
-        "missingTaggerEntry=ignore";
-    autostr struct str tips = {0};
-    off_t length = lseek(file, 0, SEEK_END);
-    if (length < 0 || lseek(file, 0, SEEK_SET) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the pack of the jail");
-    int status = length == 0 ? 0
-                             : RUN(t, &(struct how){.input_fd = file}, NULL, err, "index-pack",
-                                   "--stdin", strict);
-    for (size_t i = 0; i < count; i++)
-        str_concat(&tips, wanted[i].id, "\n");
-    if (tips.failed)
-        return brig_fail_nomem(err);
-    if (status == 0)
-        status = RUN(t, &(struct how){.input = &tips}, NULL, err, "rev-list", "--objects",
-                     "--quiet", "--stdin", "--not", "--all");
-    return status < 0 ? status : status == 0;
-}
-
-/* Brings these refs below refs/brig/JAIL/. If git refuses, each half by itself, so that one bad ref does not keep
- * the others. What did not arrive is reported and not moved. `tries` bounds the number of packs. */
-static int fetch(struct transfer *t, const struct ref *wanted, size_t count, int *tries,
-                 struct brig_error *err)
-{
-    if (count == 0)
-        return 0;
-    autostr struct str updates = {0};
-    autoclose int file =
-        openat(t->p->folder, "pack", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (file < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
-    (void)unlinkat(t->p->folder, "pack", 0);
-    int status = --*tries < 0 ? 0 : pack(t, wanted, count, file, err);
-    if (status > 0)
-        status = store(t, wanted, count, file, err);
-    if (status < 0)
-        return status;
-    if (status == 0 && count > 1 && *tries > 0) {
-        status = fetch(t, wanted, count / 2, tries, err);
-        return status < 0 ? status : fetch(t, wanted + count / 2, count - count / 2, tries, err);
-    }
-    if (status == 0) {
-        t->lost = true;
-        if (t->report)
-            str_appendf(&t->report->notes, "git: '%s'%s could not be fetched from the jail\n",
-                        str_shown(wanted[0].name).text, count > 1 ? " and others" : "");
-        return 0;
-    }
-    for (size_t i = 0; i < count; i++) {
-        str_append(&updates, "update ");
-        append_kept(t, &updates, wanted[i].name);
-        str_concat(&updates, " ", wanted[i].id, "\n");
-    }
-    return updates.failed ? brig_fail_nomem(err) : update_refs(t, &updates, err);
-}
-
-static int fetch_all(struct transfer *t, struct brig_error *err)
-{
-    size_t count = 0;
-    int tries = PACKS_MAX;
-    autofree struct ref *wanted = calloc(t->inside.refs.count + 2, sizeof *wanted);
-    if (!wanted)
-        return brig_fail_nomem(err);
-    for (size_t i = 0; i < t->inside.refs.count; i++)
-        if (is_new(t, &t->inside.refs.items[i]) && !has_arrived(t, &t->inside.refs.items[i]))
-            wanted[count++] = t->inside.refs.items[i];
-    if (has_new_head(t))
-        wanted[count++] = (struct ref){.id = t->inside.head, .name = "refs/HEAD"};
-    if (has_staged(t))
-        wanted[count++] = (struct ref){.id = t->inside.staged, .name = "refs/staged"};
-    return fetch(t, wanted, count, &tries, err);
+    used += (size_t)snprintf(ret_space + used, LEFT, "/%.*s", RUN_LENGTH, run);
+    if (number > 0)
+        (void)snprintf(ret_space + used, TRANSFER_SPACE_MAX - used, "-%u", number);
 }
 
 /* ---- deciding ---- */
@@ -420,94 +68,164 @@ static bool has_new_link(const struct transfer *t, const char *tree)
     return false;
 }
 
+/* The name for a message: a branch or tag without its folder. */
 static const char *short_name(const char *name)
 {
-    const char *slash = strchr(name + strlen("refs/"), '/');
-    return slash ? slash + 1 : name;
+    return str_starts_with(name, "refs/heads/") || str_starts_with(name, "refs/tags/")
+               ? strchr(name + strlen("refs/"), '/') + 1
+               : name;
 }
 
-static void note_kept(struct transfer *t, const char *name, const char *why)
+/* The files of the jail's commit are in the working tree already, so a merge needs them out of the way. */
+static void note_kept(struct transfer *t, const char *name, const char *why, bool elsewhere)
 {
     struct str *notes = &t->report->notes;
-    str_appendf(notes, "git: %s was not moved: %s. To merge it: git merge ", short_name(name), why);
-    append_kept(t, notes, name);
+    bool branch = str_starts_with(name, "refs/heads/");
+    bool current = strcmp(name, t->outside.head) == 0;
+    str_concat(notes, "git: ", short_name(name), " was not moved: ", why, ". ");
+    if (elsewhere)
+        str_append(notes, "To merge it there: git merge ");
+    else if (branch && current)
+        str_append(notes, "To merge it: git stash -u && git merge ");
+    else if (branch && refs_find(&t->outside.refs, name))
+        str_concat(notes, "To merge it: git switch ", short_name(name), " && git merge ");
+    else
+        str_append(notes, "It is kept as ");
+    fetch_append_kept(t, notes, name);
     str_append(notes, "\n");
 }
 
-/* The branches that other worktrees have checked out, or that are being rebased there. */
-static bool is_busy(const struct str *worktrees, const char *name)
+/* Appends the branches that are being rebased or bisected in a worktree, as `git worktree list` prints those that are checked
+ * out. */
+static void add_rebased_in(int git_dir, struct str *worktrees)
+{
+    static const struct {
+        const char *name, *prefix;
+    } files[] = {{"rebase-merge/head-name", ""},
+                 {"rebase-apply/head-name", ""},
+                 {"BISECT_START", "refs/heads/"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        char name[REPO_POINTER_MAX] = "";
+        autoclose int fd = openat(git_dir, files[i].name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && read(fd, name, sizeof name - 1) > 0)
+            str_appendf(worktrees, "\nbranch %s%.*s\n", files[i].prefix, (int)strcspn(name, "\n"),
+                        name);
+    }
+}
+
+static int add_rebased(const struct transfer *t, struct str *worktrees, struct brig_error *err)
+{
+    autoclose int common = open(t->p->common_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = common < 0 ? -1 : openat(common, "worktrees", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *item;
+    if (common >= 0)
+        add_rebased_in(common, worktrees);
+    while (dir && (item = readdir(dir))) {
+        autoclose int git_dir =
+            openat(dirfd(dir), item->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (git_dir >= 0 && item->d_name[0] != '.')
+            add_rebased_in(git_dir, worktrees);
+    }
+    return worktrees->failed ? brig_fail_nomem(err) : 0;
+}
+
+/* Whether a branch is checked out, rebased or bisected, in another worktree than this one. */
+static bool is_busy(const struct transfer *t, const struct str *worktrees, const char *name)
 {
     autostr struct str line = {0};
-    str_concat(&line, "branch ", name, "\n");
-    return !line.failed && worktrees->data && strstr(worktrees->data, line.data);
+    size_t count = 0;
+    str_concat(&line, "\nbranch ", name, "\n");
+    for (const char *at = line.failed ? NULL : worktrees->data; at && (at = strstr(at, line.data));
+         at++)
+        count++;
+    return count > (strcmp(t->outside.head, name) == 0 ? 1 : 0);
 }
 
-static bool moves_index(const struct transfer *t, const char *name)
+/* Whether git would take the short name of a new ref for another that exists, or the other for it. */
+static bool hides_another(const struct transfer *t, const char *name)
 {
-    return strcmp(t->outside.head, name) == 0;
+    static const char *const prefixes[] = {"refs/heads/", "refs/tags/"};
+    const char *rest = short_name(name);
+    for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++) {
+        autostr struct str other = {0};
+        str_concat(&other, prefixes[i], rest);
+        if (other.failed || refs_find(&t->remotes.refs, other.data) ||
+            (strcmp(other.data, name) != 0 && refs_find(&t->outside.refs, other.data)))
+            return true;
+    }
+    return false;
 }
 
-static void decide_ref(struct transfer *t, const struct ref *ref, const struct str *worktrees)
+/* Whether a ref may move; if not, why is said. */
+static bool may_move(struct transfer *t, const struct ref *ref, const struct str *worktrees)
 {
     bool tag = str_starts_with(ref->name, "refs/tags/");
-    const char *base = refs_find(&t->base.refs, ref->name);
+    bool current = strcmp(t->outside.head, ref->name) == 0;
+    bool elsewhere = is_busy(t, worktrees, ref->name);
     const char *now = refs_find(&t->outside.refs, ref->name);
-    if (now && strcmp(now, ref->id) == 0)
-        return;
-    if (strcmp(ref->name, "refs/stash") == 0) {
-        str_concat(&t->report->notes, "git: a stash of the jail is at ", t->space,
-                   "/stash: git stash apply ", t->space, "/stash\n");
-        return;
-    }
-    if (!str_equal(base, now))
-        note_kept(t, ref->name,
-                  tag ? "the tag exists with another object" : "it changed outside meanwhile");
-    else if (tag && now)
-        note_kept(t, ref->name, "tags that exist are not changed");
-    else if (moves_index(t, ref->name) && !t->same_index)
-        note_kept(t, ref->name, "the index changed outside meanwhile");
-    else if (!tag && !moves_index(t, ref->name) && is_busy(worktrees, ref->name))
-        note_kept(t, ref->name, "it is checked out in another worktree");
-    else if ((moves_index(t, ref->name) || strcmp(ref->name, t->inside.head) == 0) &&
-             is_too_large(t, ref->id))
-        note_kept(t, ref->name, "its tree has too many entries or levels");
-    else if (t->running && moves_index(t, ref->name) && has_new_link(t, ref->id))
-        note_kept(t, ref->name, "it has a new submodule and the run goes on");
-    else {
-        str_concat(&t->updates, now ? "update " : "create ", ref->name, " ", ref->id,
-                   now ? " " : "", now ? now : "", "\n");
-        if (t->moved_count < COUNTED_BRANCHES_MAX)
-            t->moved[t->moved_count++] = ref;
-    }
+    const char *why =
+        !str_equal(refs_find(&t->base.refs, ref->name), now)
+            ? tag ? "the tag exists with another object" : "it changed outside meanwhile"
+        : !now && hides_another(t, ref->name) ? "another ref has this name"
+        : tag && now                          ? "tags that exist are not changed"
+        : current && !t->same_index           ? "the index changed outside meanwhile"
+        : elsewhere                           ? "it is checked out in another worktree"
+        : (current || strcmp(ref->name, t->inside.head) == 0) && is_too_large(t, ref->id)
+            ? "its tree has too many entries or levels"
+        : t->running && current && has_new_link(t, ref->id)
+            ? "it has a new submodule and the run goes on"
+        : t->unsearched && has_new_link(t, ref->id)
+            ? "it has a new submodule, and its directory was not searched for repositories"
+            : NULL;
+    if (why)
+        note_kept(t, ref->name, why, elsewhere);
+    return !why;
 }
 
-static int decide(struct transfer *t, struct brig_error *err)
+static int decide(struct transfer *t, const struct str *worktrees, struct brig_error *err)
 {
-    autostr struct str worktrees = {0};
-    int status = RUN(t, NULL, &worktrees, err, "worktree", "list", "--porcelain");
-    if (status >= 0)
-        status = look_at_kept(t, err);
-    if (status < 0)
-        return status;
-    /* Only what has really arrived. */
+    int status = fetch_look_at_kept(t, err);
+    if (status == 0) /* under the names that branches would have */
+        status = RUN(t, NULL, &t->remotes.text, err, "for-each-ref",
+                     "--format=%(objectname) refs/heads/%(refname:lstrip=2)", "refs/remotes");
+    if (status == 0 && t->remotes.text.data)
+        status = refs_read(t->remotes.text.data, &t->remotes.refs, err);
+    if (status > 0)
+        status = fetch_refuse(t, "for-each-ref", err);
+    t->moves = calloc(t->inside.refs.count + 1, sizeof *t->moves);
+    if (status < 0 || !t->moves)
+        return status < 0 ? status : brig_fail_nomem(err);
     for (size_t i = 0; i < t->inside.refs.count; i++) {
         const struct ref *ref = &t->inside.refs.items[i];
-        if (is_new(t, ref) && has_arrived(t, ref))
-            decide_ref(t, ref, &worktrees);
-    }
-    for (size_t i = 0; i < t->base.refs.count; i++) {
-        const struct ref *ref = &t->base.refs.items[i];
-        const char *now = refs_find(&t->outside.refs, ref->name);
-        if (refs_find(&t->inside.refs, ref->name) || !now || strcmp(now, ref->id) != 0 ||
-            strcmp(ref->name, "refs/stash") == 0)
+        if (!fetch_is_new(t, ref) || str_equal(refs_find(&t->outside.refs, ref->name), ref->id))
             continue;
-        if (strcmp(t->outside.head, ref->name) == 0 || is_busy(&worktrees, ref->name))
-            continue;
-        str_concat(&t->deletions, "update ", t->space, "/before/", ref->name + strlen("refs/"), " ",
-                   ref->id, "\n");
-        str_appendf(&t->deletions, "delete %s %s\n", ref->name, ref->id);
+        if (fetch_has_arrived(t, ref))
+            t->moves[i] = may_move(t, ref, worktrees);
+        else
+            t->lost = true;
     }
-    return t->updates.failed || t->deletions.failed ? brig_fail_nomem(err) : 0;
+    return 0;
+}
+
+/* Why HEAD outside cannot become what it is in the jail, with the index of the jail; NULL if it can. */
+static const char *find_obstacle(const struct transfer *t, const struct str *worktrees)
+{
+    const char *head = t->inside.head;
+    const struct ref *ref = refs_get(&t->inside.refs, head);
+    const char *now = refs_find(&t->outside.refs, head);
+    if (!t->same_index ||
+        (strcmp(t->outside.head, t->base.head) != 0 && strcmp(t->outside.head, head) != 0))
+        return "HEAD or the index changed outside meanwhile";
+    if (!head[0])
+        return "the name of the jail's branch is not safe";
+    if (refs_is_id(head))
+        return t->lost ? "its commit could not be fetched" : NULL;
+    if (strcmp(head, t->outside.head) != 0 && is_busy(t, worktrees, head))
+        return "the jail's branch is checked out in another worktree";
+    if (ref ? str_equal(now, ref->id) || t->moves[ref - t->inside.refs.items] : !now)
+        return NULL;
+    return "the jail's branch was not moved";
 }
 
 /* ---- moving ---- */
@@ -530,7 +248,8 @@ static bool hash_entry(void *hash, const char *entry, size_t length)
     return true;
 }
 
-/* Compares entries, not bytes: `git status` outside rewrites the index. */
+/* Whether the index is as the jail found it, or has what the jail has, as after an interrupted transfer. Compares entries, not
+ * bytes: `git status` outside rewrites the index. */
 static int compare_index(struct transfer *t, struct brig_error *err)
 {
     const char *const indexes[] = {t->base_index, NULL};
@@ -541,11 +260,15 @@ static int compare_index(struct transfer *t, struct brig_error *err)
         const struct how how = {.index = indexes[i], .each = hash_entry, .data = &hash};
         int status = RUN(t, &how, NULL, err, "ls-files", "-s", "-z");
         if (status != 0)
-            return status < 0 ? status : refuse(t, "ls-files", err);
+            return status < 0 ? status : fetch_refuse(t, "ls-files", err);
         sha256_end(&hash, texts[i]);
     }
     t->same_index = strcmp(texts[0], texts[1]) == 0;
-    return 0;
+    if (t->same_index || !t->inside.tree[0])
+        return 0;
+    int status = RUN(t, NULL, NULL, err, "diff-index", "--cached", "--quiet", t->inside.tree, "--");
+    t->same_index = status == 0;
+    return status < 0 ? status : 0;
 }
 
 /* Says which lock is ours, for a run that finds it after we were killed. */
@@ -582,11 +305,14 @@ static int lock_index(const struct transfer *t, int git_dir, struct brig_error *
     drop_own_lock(t, git_dir);
     autoclose int fd =
         openat(git_dir, INDEX_LOCK, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == EEXIST)
+        return brig_fail(err, BRIG_E_SYSTEM, 0,
+                         "another git process works in '%s', or has left '%s/" INDEX_LOCK
+                         "' behind",
+                         str_shown(t->p->top_path).text, str_shown(t->p->git_path).text);
     if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
-                         "the index of '%s' is locked by another git process. Try again with brig "
-                         "sync",
-                         str_shown(t->p->top_path).text);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s/" INDEX_LOCK "'",
+                         str_shown(t->p->git_path).text);
     int status = note_lock(t, git_dir, err);
     if (status == 0 && faccessat(git_dir, "index", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         status = copying_file(git_dir, "index", git_dir, INDEX_LOCK, err);
@@ -595,70 +321,105 @@ static int lock_index(const struct transfer *t, int git_dir, struct brig_error *
     return status < 0 ? status : 0;
 }
 
-/* Puts the staged tree of the jail into the locked copy. Stat data, sparse and skip-worktree bits stay. */
-static int fill_lock(const struct transfer *t, int git_dir, struct brig_error *err)
+/* Brings the locked copy to a tree: from the tree `old` if it is given, so that what is staged stays. Stat data, sparse and
+ * skip-worktree bits stay. The exit status of git or a negative code. */
+static int fill_lock(const struct transfer *t, int git_dir, const char *old, const char *tree,
+                     struct brig_error *err)
 {
-    autofree char *path = NULL;
-    autostr struct str tree = {0};
     struct stat info;
-    if (asprintf(&path, "%s/" INDEX_LOCK, t->p->git_path) < 0) {
-        path = NULL;
-        return brig_fail_nomem(err);
-    }
-    str_concat(&tree, t->space, "/staged^{tree}");
-    const struct how how = {.index = path};
+    const struct how how = {.index = INDEX_LOCK};
     bool empty = fstatat(git_dir, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0 || info.st_size == 0;
     if (empty)
         (void)unlinkat(git_dir, INDEX_LOCK, 0);
-    int status = empty ? RUN(t, &how, NULL, err, "read-tree", tree.data)
-                       : RUN(t, &how, NULL, err, "read-tree", "-i", "-m", tree.data);
-    if (status != 0)
-        return status < 0 ? status : refuse(t, "read-tree", err);
-    return note_lock(t, git_dir, err);
+    int status = empty ? RUN(t, &how, NULL, err, "read-tree", tree)
+                 : old ? RUN(t, &how, NULL, err, "read-tree", "-i", "-m", old, tree)
+                       : RUN(t, &how, NULL, err, "read-tree", "-i", "-m", tree);
+    return status == 0 ? note_lock(t, git_dir, err) : status;
+}
+
+/* The current branch moves, but the index of the jail does not arrive, as while a merge goes on there: ours follows the
+ * branch. If that cannot be, the branch stays. */
+static int follow_branch(struct transfer *t, int git_dir, bool *ret_changed, struct brig_error *err)
+{
+    const struct ref *ref = refs_get(&t->inside.refs, t->outside.head);
+    bool *moves = ref ? &t->moves[ref - t->inside.refs.items] : NULL;
+    bool same = t->inside.tree[0] && !fetch_has_staged(t);
+    if (!moves || !*moves || same)
+        return 0;
+    int status = t->running
+                     ? 1
+                     : fill_lock(t, git_dir, refs_find(&t->outside.refs, ref->name), ref->id, err);
+    *ret_changed = status == 0;
+    if (status <= 0)
+        return status;
+    *moves = false;
+    if (!t->running) /* else it moves later */
+        note_kept(t, ref->name, "files are staged that it changes", false);
+    return 0;
 }
 
 static int switch_head(struct transfer *t, struct brig_error *err)
 {
     const char *head = t->inside.head;
-    if (!head[0] || strcmp(head, t->outside.head) == 0)
+    if (strcmp(head, t->outside.head) == 0)
         return 0;
     int status = refs_is_id(head) ? RUN(t, NULL, NULL, err, "update-ref", "--no-deref", "-m",
                                         "brig: checkout", "HEAD", head)
                                   : RUN(t, NULL, NULL, err, "symbolic-ref", "-m", "brig: checkout",
                                         "HEAD", head);
     if (status != 0)
-        return status < 0 ? status : refuse(t, "symbolic-ref", err);
+        return status < 0 ? status : fetch_refuse(t, "symbolic-ref", err);
     str_concat(&t->report->summary, t->report->summary.length ? ", " : "", "HEAD is now ",
                refs_is_id(head) ? head : short_name(head));
     return 0;
 }
 
 /* "2 commits on NAME": how many the branch has that none of the old tips had. */
-static void summarise(struct transfer *t, struct brig_error *err)
+static void summarise(struct transfer *t, const struct ref *ref, struct brig_error *err)
 {
-    for (size_t i = 0; i < t->moved_count; i++) {
-        const struct ref *ref = t->moved[i];
-        char count[32];
-        const char *old = refs_find(&t->base.refs, ref->name);
-        const char *since = old ? old : refs_find(&t->base.refs, t->base.head);
-        autostr struct str range = {0};
-        str_concat(&range, since ? since : "", since ? ".." : "", ref->id);
-        if (LINE(t, NULL, count, err, "rev-list", "--count", range.data) < 0)
-            return;
-        str_concat(&t->report->summary, t->report->summary.length ? ", " : "",
-                   strcmp(count, "0") == 0 ? "" : count,
-                   strcmp(count, "0") == 0   ? "new "
-                   : strcmp(count, "1") == 0 ? " commit on "
-                                             : " commits on ",
+    char count[32];
+    const char *old = refs_find(&t->base.refs, ref->name);
+    const char *since = old ? old : refs_find(&t->base.refs, t->base.head);
+    autostr struct str range = {0};
+    str_concat(&range, since ? since : "", since ? ".." : "", ref->id);
+    if (LINE(t, NULL, count, err, "rev-list", "--count", range.data) < 0)
+        return;
+    struct str *summary = &t->report->summary;
+    str_append(summary, summary->length ? ", " : "");
+    if (strcmp(count, "0") != 0)
+        str_concat(summary, count, strcmp(count, "1") == 0 ? " commit on " : " commits on ",
                    short_name(ref->name));
+    else if (old)
+        str_appendf(summary, "%s reset to %.7s", short_name(ref->name), ref->id);
+    else
+        str_concat(summary, "new ", short_name(ref->name));
+}
+
+static int move_refs(struct transfer *t, struct brig_error *err)
+{
+    autostr struct str updates = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < t->inside.refs.count; i++) {
+        const struct ref *ref = &t->inside.refs.items[i];
+        const char *now = refs_find(&t->outside.refs, ref->name);
+        if (t->moves[i])
+            str_concat(&updates, now ? "update " : "create ", ref->name, " ", ref->id,
+                       now ? " " : "", now ? now : "", "\n");
     }
+    int status = updates.failed ? brig_fail_nomem(err) : fetch_update_refs(t, &updates, err);
+    for (size_t i = 0; i < t->inside.refs.count && status == 0; i++)
+        if (t->moves[i] && ++count <= COUNTED_BRANCHES_MAX)
+            summarise(t, &t->inside.refs.items[i], err);
+    if (status == 0 && count > COUNTED_BRANCHES_MAX)
+        str_appendf(&t->report->summary, " and %zu more refs", count - COUNTED_BRANCHES_MAX);
+    return status;
 }
 
 static void summarise_staged(struct transfer *t, struct brig_error *err)
 {
     autostr struct str names = {0};
     size_t count = 0;
-    if (RUN(t, NULL, &names, err, "diff-index", "--cached", "--name-only", "-z", "HEAD") != 0)
+    if (RUN(t, NULL, &names, err, "diff-index", "--cached", "--name-only", "-z", "HEAD", "--") != 0)
         return;
     for (size_t i = 0; i < names.length; i++)
         count += names.data[i] == '\0';
@@ -672,7 +433,7 @@ static int note_staged(const struct transfer *t, struct brig_error *err)
 {
     int status =
         RUN(t, &(struct how){.index = t->base_index}, NULL, err, "read-tree", t->inside.tree);
-    return status > 0 ? refuse(t, "read-tree", err) : status;
+    return status > 0 ? fetch_refuse(t, "read-tree", err) : status;
 }
 
 /* And so are the refs that are the same inside and outside. */
@@ -682,7 +443,7 @@ static int note_refs(const struct transfer *t, const struct side *now, struct br
     int status = 0;
     for (size_t i = 0; i < t->inside.refs.count; i++) {
         const struct ref *ref = &t->inside.refs.items[i];
-        if (is_new(t, ref) && str_equal(refs_find(&now->refs, ref->name), ref->id))
+        if (fetch_is_new(t, ref) && str_equal(refs_find(&now->refs, ref->name), ref->id))
             str_concat(&updates, "update ", ref->name, " ", ref->id, "\n");
     }
     for (size_t i = 0; i < t->base.refs.count; i++) {
@@ -695,63 +456,143 @@ static int note_refs(const struct transfer *t, const struct side *now, struct br
         str_concat(&updates, "option no-deref\nupdate HEAD ", head, "\n");
     if (updates.failed)
         return brig_fail_nomem(err);
-    const struct how how = {.input = &updates, .git_dir = t->base_path};
+    const struct how how = {.input = &updates, .git_dir = t->p->base};
     if (updates.length > 0)
         status = RUN(t, &how, NULL, err, "update-ref", "--stdin");
     if (status == 0 && strcmp(head, now->head) == 0 && str_starts_with(head, "refs/"))
         status =
-            RUN(t, &(struct how){.git_dir = t->base_path}, NULL, err, "symbolic-ref", "HEAD", head);
-    return status > 0 ? refuse(t, "update-ref", err) : status;
+            RUN(t, &(struct how){.git_dir = t->p->base}, NULL, err, "symbolic-ref", "HEAD", head);
+    return status > 0 ? fetch_refuse(t, "update-ref", err) : status;
+}
+
+/* Deletes what the jail has deleted, except the branch that is checked out by now. */
+static int delete_refs(struct transfer *t, const char *head, const struct str *worktrees,
+                       struct brig_error *err)
+{
+    autostr struct str updates = {0};
+    size_t count = 0;
+    const char *name = NULL;
+    for (size_t i = 0; i < t->base.refs.count; i++) {
+        const struct ref *ref = &t->base.refs.items[i];
+        if (refs_find(&t->inside.refs, ref->name) || strcmp(head, ref->name) == 0 ||
+            !str_equal(refs_find(&t->outside.refs, ref->name), ref->id) ||
+            is_busy(t, worktrees, ref->name))
+            continue;
+        name = ref->name;
+        str_concat(&updates, "update ", t->space, "/before/", name + strlen("refs/"), " ", ref->id,
+                   "\ndelete ", name, " ", ref->id, "\n");
+        count++;
+    }
+    if (count == 1)
+        str_concat(&t->report->notes, "git: ", short_name(name), " was deleted; it is kept as ",
+                   t->space, "/before/", name + strlen("refs/"), "\n");
+    else if (count > 1)
+        str_appendf(&t->report->notes,
+                    "git: %zu refs were deleted; they are kept below %s/before/\n", count,
+                    t->space);
+    return updates.failed ? brig_fail_nomem(err) : fetch_update_refs(t, &updates, err);
+}
+
+/* New stashes of the jail come before the user's own. Those that the jail has used or dropped are dropped, and kept below
+ * `before`. */
+static int move_stashes(struct transfer *t, struct brig_error *err)
+{
+    size_t stored = 0, dropped = 0;
+    for (size_t i = t->inside.stash_count; i-- > 0;) {
+        const struct fetch_stash *stash = &t->inside.stashes[i];
+        char name[sizeof REFS_STASHES + REFS_ID_MAX];
+        (void)snprintf(name, sizeof name, REFS_STASHES "%s", stash->id);
+        if (fetch_find_stash(&t->base, stash->id) >= 0 ||
+            fetch_find_stash(&t->outside, stash->id) >= 0)
+            continue;
+        int status = fetch_has_arrived(t, &(struct ref){stash->id, name})
+                         ? RUN(t, NULL, NULL, err, "stash", "store", "-q", "-m",
+                               str_shown(stash->text).text, stash->id)
+                         : 1;
+        if (status < 0)
+            return status;
+        t->lost |= status > 0;
+        stored += status == 0;
+    }
+    for (size_t i = 0; i < t->base.stash_count && t->base.stash_count < FETCH_STASHES_MAX; i++) {
+        const char *id = t->base.stashes[i].id;
+        int at = fetch_find_stash(&t->outside, id);
+        autostr struct str before = {0};
+        char name[32];
+        if (at < 0 || fetch_find_stash(&t->inside, id) >= 0)
+            continue;
+        str_concat(&before, "update ", t->space, "/before/stash-", id, " ", id, "\n");
+        (void)snprintf(name, sizeof name, "stash@{%zu}", (size_t)at + stored - dropped);
+        int status = fetch_update_refs(t, &before, err);
+        if (status == 0)
+            status = RUN(t, NULL, NULL, err, "stash", "drop", "-q", name);
+        if (status < 0)
+            return status;
+        dropped += status == 0;
+    }
+    struct str *summary = &t->report->summary;
+    if (stored > 0)
+        str_appendf(summary, "%s%zu stash%s", summary->length ? ", " : "", stored,
+                    stored == 1 ? "" : "es");
+    if (dropped > 0)
+        str_appendf(summary, "%s%zu stash%s dropped", summary->length ? ", " : "", dropped,
+                    dropped == 1 ? "" : "es");
+    return 0;
 }
 
 /* With the lock of the index: no git outside switches branches or stages meanwhile. */
-static int move_locked(struct transfer *t, int git_dir, struct brig_error *err)
+static int move_locked(struct transfer *t, int git_dir, const struct str *worktrees,
+                       struct brig_error *err)
 {
-    bool may_switch = !t->pending && t->same_index && strcmp(t->outside.head, t->base.head) == 0;
-    autostr struct str staged = {0};
-    str_concat(&staged, t->space, "/staged");
-    bool large = has_staged(t) && may_switch && (staged.failed || is_too_large(t, staged.data));
-    bool linked = t->running && has_staged(t) && may_switch && has_new_link(t, t->inside.tree);
-    bool stages = has_staged(t) && may_switch && !large && !linked;
-    may_switch = may_switch && !linked;
-    if (large)
-        str_concat(&t->report->notes,
-                   "git: the tree of the index has too many entries or levels; it is "
-                   "kept as ",
-                   t->space, "/staged\n");
-    int status = stages ? fill_lock(t, git_dir, err) : 0;
+    struct str *notes = &t->report->notes;
+    bool goes_on = t->pending[0] || t->unmerged;
+    bool staged = fetch_has_staged(t);
+    bool links = (t->running || t->unsearched) && staged && has_new_link(t, t->inside.tree);
+    bool linked = t->running && links;
+    const char *obstacle = goes_on ? NULL : find_obstacle(t, worktrees);
+    if (!obstacle && links && t->unsearched)
+        obstacle = "the index has a new submodule, whose directory was not searched";
+    if (!obstacle && !goes_on && staged && t->lost)
+        obstacle = "not everything could be fetched";
+    if (!obstacle && !goes_on && staged && is_too_large(t, t->inside.staged))
+        obstacle = "the tree of the index has too many entries or levels";
+    bool switches = !goes_on && !linked && !obstacle;
+    bool stages = switches && staged;
+    bool changed = stages;
+    int status = stages ? fill_lock(t, git_dir, NULL, t->inside.tree, err)
+                        : follow_branch(t, git_dir, &changed, err);
+    if (status > 0)
+        status = fetch_refuse(t, "read-tree", err);
     if (status == 0)
-        status = update_refs(t, &t->updates, err);
-    if (status == 0)
-        summarise(t, err);
-    if (status == 0 && may_switch)
+        status = move_refs(t, err);
+    if (status == 0 && switches)
         status = switch_head(t, err);
-    if (status == 0 && stages && renameat(git_dir, INDEX_LOCK, git_dir, "index") < 0)
+    if (status == 0 && changed && renameat(git_dir, INDEX_LOCK, git_dir, "index") < 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot replace the index");
     drop_own_lock(t, git_dir);
     if (status == 0 && stages)
         summarise_staged(t, err);
     if (status == 0 && stages && t->running)
         status = note_staged(t, err);
-    if (status == 0 && linked)
-        str_append(&t->report->notes, "git: a new submodule arrives when the run ends\n");
-    else if (status == 0 && !may_switch && has_staged(t) && !t->pending)
-        str_concat(&t->report->notes,
-                   "git: HEAD or the index changed outside meanwhile: the index of "
-                   "the jail is kept as ",
-                   t->space, "/staged\n");
-    return status < 0 ? status : update_refs(t, &t->deletions, err);
+    if (linked)
+        str_append(notes, "git: a new submodule arrives when the run ends\n");
+    else if (obstacle && (staged || strcmp(t->inside.head, t->outside.head) != 0)) {
+        str_concat(notes, "git: HEAD and the index stay as they are: ", obstacle);
+        str_concat(notes, staged ? ". The index of the jail is kept as " : "",
+                   staged ? t->space : "", staged ? "/staged\n" : "\n");
+        t->keeps_staged = staged;
+    }
+    if (status == 0)
+        status = delete_refs(t, switches ? t->inside.head : t->outside.head, worktrees, err);
+    return status < 0 ? status : move_stashes(t, err);
 }
 
 static int move(struct transfer *t, struct brig_error *err)
 {
-    autoclose int git_dir = open(t->p->git_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat info;
-    if (git_dir < 0 || fstat(git_dir, &info) < 0 || info.st_dev != t->p->git_dev ||
-        info.st_ino != t->p->git_ino)
-        return brig_fail(err, BRIG_E_SETUP, git_dir < 0 ? errno : ESTALE,
-                         "'%s' is not the directory it was", str_shown(t->p->git_path).text);
+    int git_dir = t->p->git;
+    autostr struct str worktrees = {0};
     if (is_outside_busy(git_dir)) {
+        t->keeps_staged = true;
         str_concat(&t->report->notes,
                    "git: a rebase or merge goes on outside; what the jail did is kept below ",
                    t->space, "/\n");
@@ -762,90 +603,71 @@ static int move(struct transfer *t, struct brig_error *err)
         return status;
     status = compare_index(t, err);
     if (status == 0)
-        status = look_outside(t, &t->outside, NULL, err);
+        status = fetch_look_outside(t, &t->outside, NULL, err);
     if (status == 0)
-        status = decide(t, err);
-    if (status < 0) {
-        drop_own_lock(t, git_dir);
-        return status;
-    }
-    return move_locked(t, git_dir, err);
+        status = RUN(t, NULL, &worktrees, err, "worktree", "list", "--porcelain");
+    if (status >= 0)
+        status = add_rebased(t, &worktrees, err);
+    if (status == 0)
+        status = decide(t, &worktrees, err);
+    if (status == 0)
+        return move_locked(t, git_dir, &worktrees, err);
+    drop_own_lock(t, git_dir);
+    return status;
 }
 
 /* ---- the whole ---- */
-
-/* Keeps the old tips from garbage collection outside while the jail builds on them. */
-static int pin_base(const struct transfer *t, struct brig_error *err)
-{
-    autostr struct str updates = {0};
-    const char *tip = refs_find(&t->base.refs, t->base.head);
-    if (!tip && refs_is_id(t->base.head))
-        tip = t->base.head;
-    if (!tip)
-        return 0;
-    str_concat(&updates, "update ", t->space, "/base ", tip, "\n");
-    return updates.failed ? brig_fail_nomem(err) : update_refs(t, &updates, err);
-}
 
 /* Refs that are where they belong are not kept a second time. */
 static int drop_moved(struct transfer *t, struct brig_error *err)
 {
     autostr struct str deletions = {0};
     struct side now = {0};
-    int status = look_outside(t, &now, NULL, err);
+    int status = fetch_look_outside(t, &now, NULL, err);
     if (status == 0)
-        status = look_at_kept(t, err);
+        status = fetch_look_at_kept(t, err);
     for (size_t i = 0; status == 0 && i < t->kept.refs.count; i++) {
         const struct ref *ref = &t->kept.refs.items[i];
-        if (!str_equal(refs_find(&now.refs, ref->name), ref->id))
+        bool stash = str_starts_with(ref->name, REFS_STASHES);
+        if (stash ? fetch_find_stash(&now, ref->id) < 0
+                  : !str_equal(refs_find(&now.refs, ref->name), ref->id))
             continue;
         str_append(&deletions, "delete ");
-        append_kept(t, &deletions, ref->name);
+        fetch_append_kept(t, &deletions, ref->name);
         str_concat(&deletions, " ", ref->id, "\n");
     }
     char base[TRANSFER_SPACE_MAX + 8], head[TRANSFER_SPACE_MAX + 8], staged[TRANSFER_SPACE_MAX + 8];
     (void)snprintf(base, sizeof base, "%s/base", t->space);
     (void)snprintf(head, sizeof head, "%s/HEAD", t->space);
     (void)snprintf(staged, sizeof staged, "%s/staged", t->space);
-    bool mentioned = t->report->notes.data && strstr(t->report->notes.data, staged);
     if (status == 0)
-        status =
-            RUN(t, NULL, &deletions, err, "for-each-ref",
-                "--format=delete %(refname) %(objectname)", base, head, mentioned ? NULL : staged);
+        status = RUN(t, NULL, &deletions, err, "for-each-ref",
+                     "--format=delete %(refname) %(objectname)", base, head,
+                     t->keeps_staged ? NULL : staged);
     if (status >= 0 && t->running)
         status = note_refs(t, &now, err);
-    side_done(&now);
-    return status < 0 ? status : update_refs(t, &deletions, err);
+    fetch_side_done(&now);
+    return status < 0 ? status : fetch_update_refs(t, &deletions, err);
 }
 
-static int begin(struct transfer *t, const struct git *git, const struct private_git *private_git,
-                 const char *jail, struct brig_error *err)
-{
-    t->git = git;
-    t->p = private_git;
-    transfer_space(jail, t->space);
-    int status = look_at_base(t, err);
-    if (status == 0)
-        status = look_inside(t, err);
-    if (status == 0)
-        status = pin_base(t, err);
-    if (status == 0)
-        status = look_at_kept(t, err);
-    return status < 0 ? status : fetch_all(t, err);
-}
-
-int transfer_fetch(const struct git *git, const struct private_git *private_git, const char *jail,
+int transfer_fetch(const struct git *git, const struct private_git *private_git, const char *space,
                    struct brig_error *err)
 {
-    __attribute__((cleanup(transfer_done))) struct transfer t = {0};
-    return private_has_changed(private_git) ? begin(&t, git, private_git, jail, err) : 0;
+    __attribute__((cleanup(fetch_done))) struct transfer t = {
+        .git = git, .p = private_git, .space = space};
+    return private_has_changed(private_git) ? fetch_all(&t, err) : 0;
 }
 
-int transfer_finish(const struct git *git, const struct private_git *private_git, const char *jail,
-                    bool running, struct transfer_report *report, struct brig_error *err)
+int transfer_finish(const struct git *git, const struct private_git *private_git, const char *space,
+                    unsigned flags, struct transfer_report *report, struct brig_error *err)
 {
-    __attribute__((cleanup(transfer_done))) struct transfer t = {.report = report,
-                                                                 .running = running};
+    __attribute__((cleanup(fetch_done))) struct transfer t = {.git = git,
+                                                              .p = private_git,
+                                                              .space = space,
+                                                              .report = report,
+                                                              .running = flags & TRANSFER_RUNNING,
+                                                              .unsearched =
+                                                                  flags & TRANSFER_UNSEARCHED};
     if (!private_has_changed(private_git))
         return 0;
     if (faccessat(private_git->sealed.dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
@@ -854,16 +676,27 @@ int transfer_finish(const struct git *git, const struct private_git *private_git
                     str_shown(private_git->top_path).text);
         return 0;
     }
-    int status = begin(&t, git, private_git, jail, err);
+    int status = fetch_all(&t, err);
     if (status == 0)
         status = lfs_transfer(private_git->sealed.dir, private_git->common_path, err);
     if (status == 0)
         status = move(&t, err);
-    const struct git_call call = {.dir = private_git->top, .git_dir = private_git->git_path};
+    const struct git_call call = {.git_dir = private_git->git};
     if (status == 0 && !t.running) /* the settings that arrived would be found again */
         status =
             config_cross(git, &private_git->sealed, private_git->base, &call, &report->notes, err);
-    report->pending = t.pending || t.unmerged;
+    report->pending = t.pending[0] || t.unmerged;
+    if (strcmp(t.pending, "bisect") == 0)
+        str_append(&report->notes,
+                   "git: a bisect goes on in the jail; the next run continues it\n");
+    else if (t.pending[0])
+        str_concat(&report->notes, "git: a ", t.pending,
+                   " goes on in the jail; the next run continues it, as with: brig git ", t.pending,
+                   " --continue\n");
+    else if (t.unmerged)
+        str_append(
+            &report->notes,
+            "git: files with conflicts are left in the jail's index; the next run has them\n");
     if (t.inside.refs.skipped > t.base.refs.skipped)
         str_append(&report->notes,
                    "git: refs with names that are not safe were left in the jail\n");

@@ -8,12 +8,12 @@
 #include "base/own.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "policy/net_address.h"
 #include "server/config.h"
 #include "server/config_keys.h"
 #include "server/execution.h"
-#include "base/sha256.h"
 
 #define LISTEN_FORM "an address is HOST:PORT, [IPv6]:PORT, :PORT or unix:/path"
 #define UNIX_PREFIX "unix:"

@@ -9,11 +9,11 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/config_keys.h"
 #include "server/config_parts.h"
-#include "base/sha256.h"
 
 #define UID_LAST 4294967294u /* the one above it means "none" */
 

@@ -440,7 +440,8 @@ assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
     must_exit 125 timeout 20 "$BASH" -c '. "$1"; run_as_user "$BRIG" --result pipe touch made' \
         - "$LIB_DIR/lib.bash"
     output_has "no process reads from the pipe 'pipe'"
-    [ ! -e made ] && [ -p pipe ]
+    [ ! -e made ]
+    [ -p pipe ]
     # With a reader it is written to.
     exec 8<>pipe
     must brig --result pipe true 8>&-
@@ -518,14 +519,16 @@ ended() {
     await_file asked
     kill -s INT "$JOB"
     has_stopped
-    [ "$STATUS" -ne 0 ] && [ "$STATUS" -ne 125 ]
+    [ "$STATUS" -ne 0 ]
+    [ "$STATUS" -ne 125 ]
 
     start --grace 200ms sh -c "trap '>again' INT; trap '' TERM; >ready; while :; do sleep 0.05; done"
     kill -s INT "$JOB"
     await_file again
     kill -s INT "$JOB"
     has_stopped
-    [ "$STATUS" -ne 0 ] && [ "$STATUS" -ne 125 ]
+    [ "$STATUS" -ne 0 ]
+    [ "$STATUS" -ne 125 ]
 }
 
 @test "a hang-up ignored outside is not passed on, as nohup means it" {

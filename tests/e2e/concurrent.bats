@@ -73,7 +73,8 @@ attack() {
     output_lacks keep
     check_first 2
     wait "$FIRST"
-    [ -e keep ] && [ ! -e planted ]
+    [ -e keep ]
+    [ ! -e planted ]
 }
 
 # The same with its twin: when no other run has it, it can be removed, and it is the copy that is.

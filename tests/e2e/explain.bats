@@ -107,7 +107,9 @@ conf() {
     output_has "needs a path or a host"
     must_exit 125 brig why -m nothing x
     # Nothing was made for the sake of an answer.
-    [ ! -e "$CONFIG/default.jail" ] && [ ! -e "$CONFIG/default.changes" ] && [ ! -e .git ]
+    [ ! -e "$CONFIG/default.jail" ]
+    [ ! -e "$CONFIG/default.changes" ]
+    [ ! -e .git ]
 }
 
 @test "why answers at home, too" {

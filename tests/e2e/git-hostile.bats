@@ -210,7 +210,8 @@ LONG='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ];
             output_has "held back"
             as user sh -c 'git status; cd objects; git status' >/dev/null 2>&1 || true
             [ ! -e "$RAN" ]
-            [ -e a ] && [ -e b ]
+            [ -e a ]
+            [ -e b ]
         done
     }
     plant_without_fsck
@@ -218,8 +219,32 @@ LONG='now() { date +%s; }; from=$(now); over() { [ "$(now)" -ge $((from + 3)) ];
     # In a repository the layout means nothing, and is left: these are names of files like any other.
     hostile_project
     must inside user:sealed "MARK='$MARK'; $bare"
-    [ -e HEAD ] && [ -e config ]
+    [ -e HEAD ]
+    [ -e config ]
     not_executed
+}
+
+@test "a bare repository in a directory, also one whose parts are elsewhere" {
+    plant 'mkdir d; cd d; git init -q --bare .; git config core.bare false; git config core.worktree ..; git config core.fsmonitor "$MARK"'
+    # One whose config and objects are elsewhere, in a directory and at the top of one without a repository.
+    elsewhere='git init -q --bare "$1/e"; rm "$1/e/HEAD"; echo e >"$1/commondir"; echo "ref: refs/heads/main" >"$1/HEAD"'
+    hostile_project
+    must as user sh -ec "rm -rf .git; mkdir d; set -- d; $elsewhere"
+    [ "$(as user git -C d rev-parse --git-dir)" = . ]
+    hostile_project
+    must inside user:sealed "mkdir d; set -- d; $elsewhere"
+    output_has "'d' is a new bare repository"
+    must_fail as user env GIT_CEILING_DIRECTORIES="$PWD" git -C d rev-parse --git-dir
+    as user rm -rf .git d
+    must inside user:sealed "set -- .; $elsewhere"
+    must_fail as user git rev-parse --git-dir
+    # One of the user's own is read-only, and stays as it is.
+    project user
+    must as user git clone -q --bare . remote.git
+    must_fail inside user:sealed 'git config -f remote.git/config core.fsmonitor x'
+    must inside user:sealed 'git fetch -q "$PWD/remote.git" main'
+    must as user git --git-dir=remote.git log -1
+    must inside user:sealed 'git config -f remote.git/config x.y z' --unprotect "$PWD/remote.git"
 }
 
 # ---- While the run goes on -----------------------------------------------------------------------

@@ -216,13 +216,15 @@ PYTHON'; do
         hostile_project
         before=$(cat .git/config)
         run within 60 inside user:sealed "printf '$text' >.git/config; true"
-        [ "$status" -eq 0 ] && [ "$(cat .git/config)" = "$before" ]
+        [ "$status" -eq 0 ]
+        [ "$(cat .git/config)" = "$before" ]
         not_executed
     done
     hostile_project
     before=$(cat .git/config)
     run within 60 inside user:sealed 'yes "[a]b = c" | head -c 50000000 >.git/config; true'
-    [ "$status" -eq 0 ] && [ "$(cat .git/config)" = "$before" ]
+    [ "$status" -eq 0 ]
+    [ "$(cat .git/config)" = "$before" ]
 }
 
 @test "variables that redirect git never reach the transfer" {

@@ -126,9 +126,10 @@ teardown() {
             printf "#!/bin/sh\necho post-commit of the jail >>hooked\n" >.git/hooks/post-commit; chmod +x .git/hooks/post-commit
             echo c >c; git add c; git commit -q -m c'
         [ "$(cat hooked)" = $'pre-commit of the user\npost-commit of the jail' ]
-        output_has "settings of the jail's git config stay in the jail"
+        output_has "settings of the jail's git config were not taken over"
         [ "$(cat .git/config)" = "$before" ]
-        [ ! -e .git/hooks/post-commit ] && [ -x .git/hooks/pre-commit ]
+        [ ! -e .git/hooks/post-commit ]
+        [ -x .git/hooks/pre-commit ]
         [ "$(out log -1 --format=%s)" = c ]
     done
 }
@@ -344,7 +345,8 @@ with_submodule() {
     [ ! -e e ]
     must inside user:sealed 'echo c >d/c; git add d/c; git commit -q -m c; [ ! -e e ]; state'
     arrived
-    [ ! -e e ] && [ -z "$(out status --porcelain)" ]
+    [ ! -e e ]
+    [ -z "$(out status --porcelain)" ]
     [ "$(out ls-files e)" = e/y ]
 }
 
@@ -356,7 +358,8 @@ with_submodule() {
         must inside "$pair" 'echo 1 >a; git add a; echo 2 >a; git rm -q --cached b; chmod +x b; git add b; git rm -q --cached b; state'
         output_has staged
         arrived
-        [ "$(out show :a)" = 1 ] && [ "$(cat a)" = 2 ]
+        [ "$(out show :a)" = 1 ]
+        [ "$(cat a)" = 2 ]
     done
 }
 
@@ -370,7 +373,7 @@ with_submodule() {
         must_fail out symbolic-ref -q HEAD
         must_fail out rev-parse -q --verify refs/heads/gone
         # Its old value can be found.
-        [ "$(out rev-parse "refs/brig/$JAIL/before/heads/gone")" = "$gone" ]
+        [ "$(out rev-parse "$(kept before/heads/gone)")" = "$gone" ]
     done
 }
 
@@ -397,21 +400,30 @@ with_submodule() {
     done
 }
 
-@test "a stash is kept outside and reported" {
+@test "stashes arrive in the list of stashes, and those that the jail used are dropped" {
     for pair in $(pairs); do
         project "${pair%:*}"
-        as "$OWNER" sh -c 'echo precious >a'
-        must inside "$pair" 'git stash -q'
+        as "$OWNER" sh -ec 'echo own >b; git stash push -q -m own; echo precious >a'
+        must inside "$pair" 'git stash -q; echo second >a; git stash push -q -m "second one"'
+        output_has "git: 2 stashes"
         [ "$(cat a)" = a ]
-        output_has "refs/brig/$JAIL/stash"
-        must out stash apply -q "refs/brig/$JAIL/stash"
+        run out stash list --format=%gs
+        [ "${lines[0]}" = "On main: second one" ]
+        [ "${lines[2]}" = "On main: own" ]
+        [ "${#lines[@]}" = 3 ]
+        nothing_left
+        # The next run has them all. What it uses is dropped, and can still be found.
+        must inside "$pair" '[ "$(git stash list | wc -l)" = 3 ]; git stash drop -q; git stash pop -q'
+        output_has "2 stashes dropped"
         [ "$(cat a)" = precious ]
-        # The user's own stash is seen inside, and stays.
-        out stash -q
-        must inside "$pair" 'git stash list'
-        output_has 'stash@{0}'
-        must out stash pop -q
-        [ "$(cat a)" = precious ]
+        [ "$(out stash list --format=%gs)" = "On main: own" ]
+        [ "$(kept 'before/stash-*' | wc -l)" = 2 ]
+        # One that the user makes meanwhile stays.
+        start "$pair" 'await_file go; git stash -q'
+        out stash push -q -m meanwhile b || true
+        as "$OWNER" sh -ec 'echo x >b; git stash push -q -m meanwhile b'
+        finish
+        [ "$(out stash list | wc -l)" = 3 ]
     done
 }
 
@@ -427,7 +439,8 @@ with_submodule() {
         [ "$(out config remote.scp.url)" = git@example.com:x/y.git ]
         [ "$(out config remote.plain.url)" = http://example.com/x ]
         [ "$(out config remote.shell.url)" = ssh://git@example.com/x ]
-        [ "$(out config branch.main.remote)" = web ] && [ "$(out config branch.main.merge)" = refs/heads/main ]
+        [ "$(out config branch.main.remote)" = web ]
+        [ "$(out config branch.main.merge)" = refs/heads/main ]
         [ "$(out config branch.main.rebase)" = true ]
     done
 }
@@ -458,7 +471,7 @@ with_submodule() {
             git config branch.main.remote ../x
             git config include.path ../settings
             git config core.sshCommand "touch ran"'
-        output_has "stay in the jail"
+        output_has "not taken over"
         [ "$(out config --get-all remote.origin.url)" = https://example.com/mine.git ]
         must_fail out config remote.over.fetch
         out config --unset remote.over.url || true
@@ -503,13 +516,13 @@ with_submodule() {
         as "$OWNER" sh -ec 'echo d >d; git add d; git commit -q -m mine'
         mine=$(out rev-parse main)
         finish
-        output_has "git merge refs/brig/$JAIL/heads/main"
+        output_has "git merge $(kept heads/main)"
         [ "$(out rev-parse main)" = "$mine" ]
-        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/main")" = theirs ]
+        [ "$(out log -1 --format=%s "$(kept heads/main)")" = theirs ]
         out rev-parse -q --verify other
         [ "$(out ls-files)" = $'a\nb\nd' ]
-        rm -f c
-        must out merge -q -m merged "refs/brig/$JAIL/heads/main"
+        # The command that brig has printed works, although the files are in the working tree already.
+        must as "$OWNER" sh -ec "$(sed -n 's/.*To merge it: //p' <<<"$output") -m merged"
         [ "$(cat c)" = c ]
         must out fsck
     done
@@ -526,11 +539,13 @@ with_submodule() {
         out branch made
         mine=$(out rev-parse main)
         finish
-        [ "$(out rev-parse made)" = "$mine" ] && [ "$(out rev-parse renamed-now)" = "$mine" ]
+        [ "$(out rev-parse made)" = "$mine" ]
+        [ "$(out rev-parse renamed-now)" = "$mine" ]
         must_fail out rev-parse -q --verify refs/heads/gone
+        output=$(cat "$SCRATCH/out")
         for branch in gone renamed made; do
-            output_has "git merge refs/brig/$JAIL/heads/$branch" || run cat "$SCRATCH/out"
-            [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/$branch")" = "$branch" ]
+            output_has "$(kept heads/$branch)"
+            [ "$(out log -1 --format=%s "$(kept heads/$branch)")" = "$branch" ]
         done
     done
 }
@@ -544,8 +559,8 @@ with_submodule() {
         finish
         [ "$(out rev-parse main)" = "$mine" ]
         [ "$(out diff --cached --name-only)" = staged ]
-        output_has "git merge refs/brig/$JAIL/heads/main"
-        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/main")" = theirs ]
+        output_has "git merge $(kept heads/main)"
+        [ "$(out log -1 --format=%s "$(kept heads/main)")" = theirs ]
         # The twin: `git status` rewrites the index, but not its entries.
         project "${pair%:*}"
         start "$pair" 'await_file go; echo c >c; git add c; git commit -q -m theirs; state'
@@ -573,9 +588,9 @@ with_submodule() {
         out worktree add -q -b side ../side
         side=$(out rev-parse side)
         must inside "$pair" 'git update-ref refs/heads/side $(git commit-tree -m theirs -p side main^{tree})'
-        output_has "git merge refs/brig/$JAIL/heads/side"
+        output_has "git merge $(kept heads/side)"
         [ "$(out rev-parse side)" = "$side" ]
-        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/side")" = theirs ]
+        [ "$(out log -1 --format=%s "$(kept heads/side)")" = theirs ]
         [ -z "$(out -C ../side status --porcelain)" ]
         # Nor deleted.
         must inside "$pair" 'git update-ref -d refs/heads/side'
@@ -596,7 +611,7 @@ with_submodule() {
             [ "$status" -eq 0 ] || { echo "$output"; false; }
             output=$(cat "$SCRATCH/out")
             output_has "refs/brig/$JAIL"
-            [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/feature")" = theirs ]
+            [ "$(out log -1 --format=%s "$(kept heads/feature)")" = theirs ]
             out $work --abort
         done
     done
@@ -609,9 +624,91 @@ with_submodule() {
         tag=$(out rev-parse t)
         must inside "$pair" 'echo c >c; git add c; git commit -q -m c; git tag -f t >/dev/null; git tag new'
         [ "$(out rev-parse t)" = "$tag" ]
-        output_has "refs/brig/$JAIL/tags/t"
+        output_has "$(kept tags/t)"
         [ "$(out rev-parse new)" = "$(out rev-parse main)" ]
     done
+}
+
+@test "what could not be moved is never overwritten by a later run" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        for i in 1 2 3; do
+            start "$pair" "await_file go; echo $i >c; git add c; git commit -q -m theirs-$i"
+            out commit -q --allow-empty -m "mine-$i"
+            finish
+            output_has "main was not moved"
+            rm -f c
+        done
+        [ "$(kept heads/main | wc -l)" = 3 ]
+        for i in 1 2 3; do
+            must out log -1 --format=%s $(kept heads/main) --grep "theirs-$i"
+        done
+        # A branch that is deleted, made and deleted again: both are kept.
+        out branch work
+        must inside "$pair" 'git branch -D work'
+        output_has "work was deleted"
+        must inside "$pair" 'git branch work $(git commit-tree -m other HEAD^{tree})'
+        must inside "$pair" 'git branch -D work'
+        [ "$(kept before/heads/work | wc -l)" = 2 ]
+    done
+}
+
+@test "HEAD does not move to a branch of another worktree, nor to one that was not moved" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        out branch side
+        out worktree add -q ../side side
+        must inside "$pair" 'git symbolic-ref HEAD refs/heads/side'
+        output_has "another worktree"
+        [ "$(out symbolic-ref HEAD)" = refs/heads/main ]
+        # In both worktrees on the same branch, as with git checkout --ignore-other-worktrees: it is not moved.
+        out checkout -q --ignore-other-worktrees side
+        side=$(out rev-parse side)
+        must inside "$pair" 'echo c >c; git add c; git commit -q -m c'
+        output_has "checked out in another worktree"
+        [ "$(out rev-parse side)" = "$side" ]
+        # A branch that was deleted outside meanwhile.
+        project "${pair%:*}"
+        out branch f
+        start "$pair" 'await_file go; git switch -q f; echo c >c; git add c; git commit -q -m theirs'
+        out branch -q -D f
+        finish
+        [ "$(out symbolic-ref HEAD)" = refs/heads/main ]
+        [ "$(out ls-files)" = $'a\nb' ]
+        # The twin.
+        must inside "$pair" 'git switch -q -c g; state'
+        arrived
+    done
+}
+
+@test "a branch that is being rebased in another worktree is not moved" {
+    project user
+    as user sh -ec 'git worktree add -q -b side ../side; cd ../side; echo side >a; git commit -q -am side; git -C "$OLDPWD" commit -q --allow-empty -m x
+        echo main >"$OLDPWD/a"; git -C "$OLDPWD" commit -q -am main'
+    must_fail out -C ../side rebase main
+    side=$(out rev-parse side)
+    must inside user:sealed 'git update-ref refs/heads/side main'
+    output_has "another worktree"
+    [ "$(out rev-parse side)" = "$side" ]
+}
+
+@test "notes and a renamed branch arrive" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" 'git notes add -m text; git branch -m main renamed; state'
+        arrived
+        [ "$(out notes show)" = text ]
+        [ "$(out for-each-ref --format='%(refname)' refs/heads)" = refs/heads/renamed ]
+    done
+}
+
+@test "a tag or branch does not hide another ref of the same name" {
+    project user
+    as user sh -ec 'git update-ref refs/remotes/origin/main HEAD; git branch other'
+    must inside user:sealed 'echo c >c; git add c; git commit -q -m c; git tag origin/main; git branch origin/main; git tag other; git tag fine'
+    [ "$(out tag)" = fine ]
+    [ "$(out rev-parse origin/main)" = "$(out rev-parse main^)" ]
+    output_has "another ref has this name"
 }
 
 # ---- Interrupted work ----------------------------------------------------------------------------
@@ -641,11 +738,36 @@ with_submodule() {
         as "$OWNER" sh -ec 'git switch -q -c side; echo side >a; git commit -q -am side; git switch -q main; echo main >a; git commit -q -am main'
         main=$(out rev-parse main)
         must inside "$pair" '! git merge side >/dev/null 2>&1; git branch also; [ -e .git/MERGE_HEAD ]'
-        [ "$(out rev-parse main)" = "$main" ] && [ ! -e .git/MERGE_HEAD ]
+        [ "$(out rev-parse main)" = "$main" ]
+        [ ! -e .git/MERGE_HEAD ]
         out rev-parse -q --verify also
         must inside "$pair" '[ -e .git/MERGE_HEAD ]; echo both >a; git add a; git commit -q -m merged; state'
         arrived
         [ "$(out rev-list --count --merges main)" = 1 ]
+    done
+}
+
+@test "work that goes on in the jail is announced, and the index outside stays right" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        must inside "$pair" '
+            git switch -q -c side; echo side >a; git commit -q -am side
+            git switch -q main; echo main >a; git commit -q -am main; git switch -q side
+            ! git rebase main >/dev/null 2>&1'
+        output_has "a rebase goes on in the jail"
+        output_has "brig git rebase --continue"
+        [ "$(out symbolic-ref HEAD)" = refs/heads/main ]
+        [ "$(out log -1 --format=%s)" = main ]
+        [ -z "$(out diff --cached --name-only)" ]
+        # What the user has staged stays, or keeps the branch from moving.
+        project "${pair%:*}"
+        as "$OWNER" sh -ec 'echo mine >b; git add b'
+        must inside "$pair" '
+            git reset -q --hard; git switch -q -c side; echo side >a; git commit -q -am side
+            git switch -q main; echo main >a; echo other >b; git commit -q -am main; ! git merge side >/dev/null 2>&1'
+        output_has "main was not moved: files are staged that it changes"
+        [ "$(out log -1 --format=%s)" = first ]
+        [ "$(out show :b)" = mine ]
     done
 }
 
@@ -743,7 +865,8 @@ kill_brig() {
     must inside user:sealed 'git branch two; git update-ref refs/heads/two $(git commit-tree -m two -p main main^{tree})'
     output_has two
     finish
-    [ "$(out log -1 --format=%s one)" = one ] && [ "$(out log -1 --format=%s two)" = two ]
+    [ "$(out log -1 --format=%s one)" = one ]
+    [ "$(out log -1 --format=%s two)" = two ]
     must out fsck
 }
 
@@ -751,7 +874,7 @@ kill_brig() {
     project user
     start user:casual 'echo c >c; git add c; git commit -q -m early; await_file go'
     fetched() {
-        [ "$(out log -1 --format=%s "refs/brig/$JAIL/heads/main" 2>/dev/null)" = early ] ||
+        [ "$(out log -1 --format=%s "$(kept heads/main)" 2>/dev/null)" = early ] ||
             [ "$(out log -1 --format=%s main)" = early ]
     }
     await fetched
@@ -767,6 +890,21 @@ kill_brig() {
     kill_brig
     must by user sync
     [ "$(out log -1 --format=%s main)" = killed ]
+}
+
+@test "brig sync tries again what has failed twice" {
+    project user
+    as user touch .git/index.lock
+    must inside user:sealed 'echo c >c; git add c; git commit -q -m later'
+    output_has "index.lock"
+    must by user sync
+    output_has "remove the cause and use brig sync"
+    [ "$(out log -1 --format=%s)" = first ]
+    rm .git/index.lock
+    must by user sync
+    output_has "1 commit on main"
+    [ "$(out log -1 --format=%s)" = later ]
+    nothing_left
 }
 
 @test "brig sync transfers what a run has done so far, and the end of the run the rest" {

@@ -84,7 +84,8 @@ listing() {
         must inside "$pair" "echo x >.envrc; mkdir '$SCRATCH/more/.vscode'; echo x >'$SCRATCH/more/.vscode/tasks.json'; echo x >file" -d ../more
         output_has "held back: .envrc"
         output_has "held back: .vscode"
-        [ "$(ls -A)" = file ] && [ -z "$(ls -A ../more)" ]
+        [ "$(ls -A)" = file ]
+        [ -z "$(ls -A ../more)" ]
     done
 }
 
@@ -124,7 +125,8 @@ listing() {
     for pair in $(pairs); do
         project "${pair%:*}"
         must inside "$pair" 'echo x >.envrc; mkdir .vscode' --unprotect .envrc
-        [ -e .envrc ] && [ ! -e .vscode ]
+        [ -e .envrc ]
+        [ ! -e .vscode ]
         output_lacks "held back: .envrc"
         must inside "$pair" 'echo y >.envrc' --unprotect .envrc
         [ "$(cat .envrc)" = y ]
@@ -133,7 +135,8 @@ listing() {
         [ -e .mcp.json ]
         output_has .mcp.json
         must inside "$pair" 'echo x >opencode.json; echo z >.envrc' --no-protect
-        [ -e opencode.json ] && [ "$(cat .envrc)" = z ]
+        [ -e opencode.json ]
+        [ "$(cat .envrc)" = z ]
     done
 }
 
@@ -177,7 +180,8 @@ listing() {
         run grep -rqx changed "$(stored "${pair%:*}")"
         [ "$status" -ne 0 ]
         must by "${pair%:*}" keep .envrc
-        [ "$(cat .envrc)" = first ] && [ "$(stat -c %h .envrc)" = 1 ]
+        [ "$(cat .envrc)" = first ]
+        [ "$(stat -c %h .envrc)" = 1 ]
         must by "${pair%:*}" discard .vscode
     done
 }
@@ -199,7 +203,8 @@ listing() {
         begun=$SECONDS
         run inside "$pair" 'mkfifo .envrc; mkdir .idea; mkfifo .idea/f; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\".mcp.json\")"
             mkdir -p .vscode/d; ln -s / .vscode/d/root; echo kept >.vscode/d/file'
-        [ "$status" -ne 125 ] && [ $((SECONDS - begun)) -lt 60 ]
+        [ "$status" -ne 125 ]
+        [ $((SECONDS - begun)) -lt 60 ]
         for name in .envrc .idea .mcp.json .vscode; do
             [ ! -e "$name" ] || { echo "still there: $name: $output" >&2; false; }
         done
@@ -245,7 +250,8 @@ listing() {
         project "${pair%:*}"
         as "$OWNER" sh -c 'mkdir real; echo mine >real/tasks.json; ln -s real .vscode; echo mine >s; ln -s s .mcp.json'
         run inside "$pair" 'ln -sfn /tmp .vscode; rm -f .mcp.json; echo theirs >.mcp.json'
-        [ "$(readlink .vscode)" = real ] && [ "$(readlink .mcp.json)" = s ]
+        [ "$(readlink .vscode)" = real ]
+        [ "$(readlink .mcp.json)" = s ]
         run inside "$pair" 'echo theirs >real/tasks.json'
         [ "$(cat .vscode/tasks.json)" = mine ]
         run inside "$pair" 'echo theirs >s'
@@ -267,9 +273,33 @@ listing() {
         must inside "$pair" 'test ! -e .envrc; test ! -e .vscode; cat .idea/mine'
         output_has "held back: .envrc"
         output_has "held back: .vscode"
-        [ ! -e .envrc ] && [ ! -e .vscode ] && [ "$(cat .idea/mine)" = mine ]
+        [ ! -e .envrc ]
+        [ ! -e .vscode ]
+        [ "$(cat .idea/mine)" = mine ]
         has_stored "${pair%:*}" theirs
         by "${pair%:*}" discard .envrc .vscode
+    done
+}
+
+@test "after SIGKILL brig sync holds them back, by the rules of the run" {
+    project user
+    for rule in "--protect hold" "--protect report" "--unprotect .envrc"; do
+        # shellcheck disable=SC2086 # two words
+        start user:sealed 'echo theirs >.envrc; echo >ready; await_file go' $rule
+        await_file ready
+        kill -9 "$(find_brig "$JOB")"
+        wait "$JOB" || true
+        JOB=
+        rm -f up ready
+        must by user sync
+        if [ "$rule" = "--protect hold" ]; then
+            output_has "held back: .envrc"
+            [ ! -e .envrc ]
+            must by user discard .envrc
+        else
+            [ -e .envrc ]
+            rm .envrc
+        fi
     done
 }
 
@@ -371,7 +401,8 @@ end_input() {
     enter_project user
     as user mkdir .git
     must inside user:sealed 'echo x >file'
-    [ -d .git ] && [ -z "$(ls -A .git)" ]
+    [ -d .git ]
+    [ -z "$(ls -A .git)" ]
 }
 
 @test "in a directory that cannot be written nothing is created, and the run works" {

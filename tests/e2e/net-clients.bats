@@ -130,8 +130,12 @@ JSON
     kill "$REGISTRY"
     wait "$REGISTRY" || true
     echo "npm $npm_status: $npm_output; pip $pip_status: $pip_output" >&2
-    [ "$npm_status" -eq 0 ] && [ "${npm_output##*$'\n'}" = 42 ] && [ "$npm_denied" -ne 0 ]
-    [ "$pip_status" -eq 0 ] && [ "${pip_output##*$'\n'}" = 42 ] && [ "$pip_denied" -ne 0 ]
+    [ "$npm_status" -eq 0 ]
+    [ "${npm_output##*$'\n'}" = 42 ]
+    [ "$npm_denied" -ne 0 ]
+    [ "$pip_status" -eq 0 ]
+    [ "${pip_output##*$'\n'}" = 42 ]
+    [ "$pip_denied" -ne 0 ]
 }
 
 @test "ssh" {

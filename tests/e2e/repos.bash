@@ -120,6 +120,11 @@ arrived() {
     must out fsck --no-dangling
 }
 
+# kept NAME: the refs of that name, such as heads/main, that are kept for the user.
+kept() {
+    out for-each-ref --format='%(refname)' "refs/brig/$JAIL/*/$1"
+}
+
 # nothing_left: of a jail's refs and locks nothing is left in the repository.
 nothing_left() {
     must out for-each-ref refs/brig

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "server/config_keys.h"
-#include "base/sha256.h"
 #include "tap.h"
 
 static const char *const no_env[] = {"HOME=/home/someone", NULL};

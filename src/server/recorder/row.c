@@ -9,9 +9,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/own.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "server/pack.h"
-#include "base/sha256.h"
 
 #define FORMAT 1 /* changes with the columns */
 #define TEXT_MAX ((size_t)1 << 20)

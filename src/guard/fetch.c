@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: MIT */
+#include "guard/fetch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/own.h"
+#include "guard/transfer.h"
+
+#define PACKS_MAX 64        /* of one transfer */
+#define STASHES_WORD "1000" /* FETCH_STASHES_MAX */
+#define STASH_NAME_MAX (REFS_ID_MAX + sizeof REFS_STASHES)
+
+/* ---- calling git ---- */
+
+int fetch_run(const struct transfer *t, const struct how *how, struct str *out,
+              const char *const *words, struct brig_error *err)
+{
+    const struct git_call call = {.words = words,
+                                  .git_dir = how && how->git_dir ? how->git_dir : t->p->git,
+                                  .index = how ? how->index : NULL,
+                                  .input = how && how->input ? how->input->data : NULL,
+                                  .input_length = how && how->input ? how->input->length : 0,
+                                  .input_fd = how ? how->input_fd : 0,
+                                  .each = how ? how->each : NULL,
+                                  .data = how ? how->data : NULL,
+                                  .out = out};
+    return git_run(t->git, &call, err);
+}
+
+int fetch_line(const struct transfer *t, const struct how *how, char *ret_line, size_t size,
+               const char *const *words, struct brig_error *err)
+{
+    autostr struct str out = {0};
+    int status = fetch_run(t, how, &out, words, err);
+    ret_line[0] = '\0';
+    if (status == 0 && out.length > 0)
+        (void)snprintf(ret_line, size, "%.*s", (int)strcspn(out.data, "\n"), out.data);
+    return status < 0 ? status : 0;
+}
+
+int fetch_refuse(const struct transfer *t, const char *what, struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_SYSTEM, 0, "git %s failed in '%s'", what,
+                     str_shown(t->p->top_path).text);
+}
+
+/* ---- looking at the sides ---- */
+
+static const char refs_format[] = "--format=%(objectname) %(refname)";
+
+/* A line "stash ID TEXT"; false if it is not one. */
+static bool read_stash(struct side *side, char *line)
+{
+    if (!line || !str_starts_with(line, "stash ") || side->stash_count == FETCH_STASHES_MAX)
+        return false;
+    char *text = line + strlen("stash ");
+    const char *id = strsep(&text, " ");
+    if (refs_is_id(id))
+        side->stashes[side->stash_count++] = (struct fetch_stash){id, text ? text : ""};
+    return true;
+}
+
+int fetch_find_stash(const struct side *side, const char *id)
+{
+    for (size_t i = 0; i < side->stash_count; i++)
+        if (strcmp(side->stashes[i].id, id) == 0)
+            return (int)i;
+    return -1;
+}
+
+int fetch_look_outside(const struct transfer *t, struct side *side, const struct how *how,
+                       struct brig_error *err)
+{
+    int status = RUN(t, how, &side->text, err, "for-each-ref", refs_format, "refs/heads",
+                     "refs/tags", "refs/notes");
+    if (status > 0)
+        return fetch_refuse(t, "for-each-ref", err);
+    if (status == 0 && side->text.data)
+        status = refs_read(side->text.data, &side->refs, err);
+    if (status == 0) /* which fails if there is no stash */
+        status = RUN(t, how, &side->stash_text, err, "reflog", "show", "-n", STASHES_WORD,
+                     "--format=stash %H %gs", "refs/stash", "--");
+    if (status < 0)
+        return status;
+    char *rest = side->stash_text.data;
+    while (read_stash(side, strsep(&rest, "\n")))
+        ;
+    status = 0;
+    if (status == 0)
+        status = LINE(t, how, side->head, err, "symbolic-ref", "-q", "HEAD");
+    if (status == 0 && !side->head[0])
+        status = LINE(t, how, side->head, err, "rev-parse", "-q", "--verify", "HEAD");
+    return status;
+}
+
+/* In the sealed jail: HEAD, the tree of the index as a commit that can be fetched, work in progress, and
+ * the refs. Nothing it prints is believed without a check. */
+static const char look_script[] =
+    "[ -f " GIT_SEALED_DIR "/index ] && i=1\n"
+    "h=$(git symbolic-ref -q HEAD) || h=$(git rev-parse -q --verify HEAD)\n"
+    "echo \"$h\"\n"
+    "if [ -z \"$i\" ]; then echo\n"
+    "elif t=$(git write-tree 2>/dev/null); then\n"
+    "    echo \"$t $(git commit-tree -m 'The index of the jail' \"$t\")\"\n"
+    "elif [ -n \"$(git ls-files -u | head -c 1)\" ]; then echo unmerged; else echo; fi\n"
+    "for f in rebase-merge:rebase rebase-apply:rebase CHERRY_PICK_HEAD:cherry-pick "
+    "REVERT_HEAD:revert sequencer:cherry-pick MERGE_HEAD:merge BISECT_LOG:bisect; do\n"
+    "    [ ! -e " GIT_SEALED_DIR "/${f%:*} ] || { echo pending ${f#*:}; break; }\n"
+    "done\n"
+    "git reflog show -n " STASHES_WORD " --format='stash %H %gs' refs/stash 2>/dev/null\n"
+    "echo refs\n"
+    "git for-each-ref --format='%(objecttype) %(objectname) %(refname)' refs/heads refs/tags "
+    "refs/notes"
+    " | sed -n -e '/ refs.tags./s/^[a-z]* //p' -e '/ refs.tags./!s/^commit //p'\n";
+
+static int look_inside(struct transfer *t, struct brig_error *err)
+{
+    struct side *side = &t->inside;
+    int status = git_run_sealed(t->git, &t->p->sealed, look_script, &side->text, err);
+    if (status != 0)
+        return status < 0 ? status
+                          : brig_fail(err, BRIG_E_SYSTEM, 0,
+                                      "git cannot read the jail's private git directory");
+    char *rest = side->text.data ? side->text.data : NULL;
+    const char *head = strsep(&rest, "\n");
+    char *staged = strsep(&rest, "\n");
+    const char *tree = strsep(&staged, " ");
+    char *word = strsep(&rest, "\n");
+    if (word && str_starts_with(word, "pending ")) {
+        (void)snprintf(t->pending, sizeof t->pending, "%.*s",
+                       (int)strspn(word + 8, "abcdefghijklmnopqrstuvwxyz-"), word + 8);
+        word = strsep(&rest, "\n");
+    }
+    while (read_stash(side, word))
+        word = strsep(&rest, "\n");
+    if (!word || strcmp(word, "refs") != 0 || !rest)
+        return brig_fail(err, BRIG_E_SYSTEM, 0,
+                         "git printed something unexpected about the jail's "
+                         "private git directory");
+    if (refs_is_id(head) || (refs_is_safe(head) && str_starts_with(head, "refs/heads/")))
+        (void)snprintf(side->head, sizeof side->head, "%s", head);
+    if (refs_is_id(tree) && staged && refs_is_id(staged)) {
+        (void)snprintf(side->tree, sizeof side->tree, "%s", tree);
+        (void)snprintf(side->staged, sizeof side->staged, "%s", staged);
+    }
+    t->unmerged = strcmp(tree, "unmerged") == 0;
+    return refs_read(rest, &side->refs, err);
+}
+
+/* The base is a copy of ours, so git outside may read it. */
+static int look_at_base(struct transfer *t, struct brig_error *err)
+{
+    autofree char *path = NULL;
+    int status = repo_path_of(t->p->base, &path, err);
+    if (status < 0)
+        return status;
+    if (asprintf(&t->base_index, "%s/index", path) < 0) {
+        t->base_index = NULL;
+        return brig_fail_nomem(err);
+    }
+    status = fetch_look_outside(t, &t->base, &(struct how){.git_dir = t->p->base}, err);
+    if (status < 0)
+        return status;
+    /* Without an index this is the empty tree. */
+    return LINE(t, &(struct how){.index = t->base_index}, t->base.tree, err, "write-tree");
+}
+
+int fetch_look_at_kept(struct transfer *t, struct brig_error *err)
+{
+    fetch_side_done(&t->kept);
+    t->kept = (struct side){0};
+    int status = RUN(t, NULL, &t->kept.text, err, "for-each-ref",
+                     "--format=%(objectname) refs/%(refname:lstrip=4)", t->space);
+    if (status > 0)
+        return fetch_refuse(t, "for-each-ref", err);
+    return status < 0 || !t->kept.text.data ? status
+                                            : refs_read(t->kept.text.data, &t->kept.refs, err);
+}
+
+/* ---- changing refs ---- */
+
+/* If git refuses, each half by itself. */
+static int update_part(const struct transfer *t, const char *lines, size_t length,
+                       struct brig_error *err)
+{
+    autostr struct str input = {0};
+    str_append_bytes(&input, lines, length);
+    if (input.failed)
+        return brig_fail_nomem(err);
+    int status = RUN(t, &(struct how){.input = &input}, NULL, err, "update-ref", "-m",
+                     "brig: from the jail", "--stdin");
+    if (status <= 0)
+        return status;
+    const char *end = memchr(lines + length / 2, '\n', length - length / 2);
+    size_t first = end ? (size_t)(end + 1 - lines) : length;
+    if (first == length) { /* the middle is in the last line */
+        end = memrchr(lines, '\n', length / 2);
+        first = end ? (size_t)(end + 1 - lines) : length;
+    }
+    if (first < length) {
+        status = update_part(t, lines, first, err);
+        return status < 0 ? status : update_part(t, lines + first, length - first, err);
+    }
+    if (t->report) {
+        input.data[strcspn(input.data, "\n")] = '\0';
+        str_appendf(&t->report->notes, "git: refused by git update-ref: %s\n",
+                    str_shown(input.data).text);
+    }
+    return 0;
+}
+
+int fetch_update_refs(const struct transfer *t, const struct str *updates, struct brig_error *err)
+{
+    return updates->length == 0 ? 0 : update_part(t, updates->data, updates->length, err);
+}
+
+/* ---- fetching ---- */
+
+bool fetch_is_new(const struct transfer *t, const struct ref *ref)
+{
+    const char *before = refs_find(&t->base.refs, ref->name);
+    return !before || strcmp(before, ref->id) != 0;
+}
+
+/* Where a ref of the jail is kept outside: refs/heads/x as refs/brig/JAIL/heads/x. */
+void fetch_append_kept(const struct transfer *t, struct str *text, const char *name)
+{
+    str_concat(text, t->space, "/", name + strlen("refs/"));
+}
+
+static bool has_new_head(const struct transfer *t)
+{
+    return refs_is_id(t->inside.head) && strcmp(t->inside.head, t->base.head) != 0;
+}
+
+bool fetch_has_staged(const struct transfer *t)
+{
+    return t->inside.tree[0] && strcmp(t->inside.tree, t->base.tree) != 0;
+}
+
+bool fetch_has_arrived(const struct transfer *t, const struct ref *ref)
+{
+    return str_equal(refs_find(&t->kept.refs, ref->name), ref->id);
+}
+
+/* Has the objects of these refs packed in the sealed jail, without what it began with. 1, or 0 if git refuses. */
+static int pack(const struct transfer *t, const struct ref *wanted, size_t count, int file,
+                struct brig_error *err)
+{
+    autostr struct str revisions = {0};
+    for (size_t i = 0; i < count; i++)
+        str_concat(&revisions, wanted[i].id, "\n");
+    str_append(&revisions, "--not\n");
+    for (size_t i = 0; i < t->base.refs.count; i++)
+        str_concat(&revisions, t->base.refs.items[i].id, "\n");
+    if (refs_is_id(t->base.head))
+        str_concat(&revisions, t->base.head, "\n");
+    if (revisions.failed)
+        return brig_fail_nomem(err);
+    int status = git_pack_sealed(t->git, &t->p->sealed, &revisions, file, err);
+    return status < 0 ? status : status == 0;
+}
+
+/* Stores the pack outside, where git checks each object and that none is missing. 1, or 0 if git refuses. */
+static int store(const struct transfer *t, const struct ref *wanted, size_t count, int file,
+                 struct brig_error *err)
+{
+    static const char strict[] =
+        "--strict=zeroPaddedFilemode=ignore,missingSpaceBeforeDate=ignore,badTimezone=ignore,"
+        "missingTaggerEntry=ignore";
+    autostr struct str tips = {0};
+    off_t length = lseek(file, 0, SEEK_END);
+    if (length < 0 || lseek(file, 0, SEEK_SET) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the pack of the jail");
+    int status = length == 0 ? 0
+                             : RUN(t, &(struct how){.input_fd = file}, NULL, err, "index-pack",
+                                   "--stdin", strict);
+    for (size_t i = 0; i < count; i++)
+        str_concat(&tips, wanted[i].id, "\n");
+    if (tips.failed)
+        return brig_fail_nomem(err);
+    if (status == 0)
+        status = RUN(t, &(struct how){.input = &tips}, NULL, err, "rev-list", "--objects",
+                     "--quiet", "--stdin", "--not", "--all");
+    return status < 0 ? status : status == 0;
+}
+
+/* Brings these refs below refs/brig/JAIL/. If git refuses, each half by itself, so that one bad ref does not keep
+ * the others. What did not arrive is reported and not moved. `tries` bounds the number of packs. */
+static int fetch(struct transfer *t, const struct ref *wanted, size_t count, int *tries,
+                 struct brig_error *err)
+{
+    if (count == 0)
+        return 0;
+    autostr struct str updates = {0};
+    autoclose int file =
+        openat(t->p->folder, "pack", O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to the jail's storage");
+    (void)unlinkat(t->p->folder, "pack", 0);
+    int status = --*tries < 0 ? 0 : pack(t, wanted, count, file, err);
+    if (status > 0)
+        status = store(t, wanted, count, file, err);
+    if (status < 0)
+        return status;
+    if (status == 0 && count > 1 && *tries > 0) {
+        status = fetch(t, wanted, count / 2, tries, err);
+        return status < 0 ? status : fetch(t, wanted + count / 2, count - count / 2, tries, err);
+    }
+    if (status == 0) {
+        t->lost = true;
+        if (t->report)
+            str_appendf(&t->report->notes, "git: '%s'%s could not be fetched from the jail\n",
+                        str_shown(wanted[0].name).text, count > 1 ? " and others" : "");
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        str_append(&updates, "update ");
+        fetch_append_kept(t, &updates, wanted[i].name);
+        str_concat(&updates, " ", wanted[i].id, "\n");
+    }
+    return updates.failed ? brig_fail_nomem(err) : fetch_update_refs(t, &updates, err);
+}
+
+static int fetch_wanted(struct transfer *t, struct brig_error *err)
+{
+    size_t count = 0, stash_count = t->inside.stash_count;
+    int tries = PACKS_MAX;
+    autofree struct ref *wanted = calloc(t->inside.refs.count + stash_count + 2, sizeof *wanted);
+    autofree char(*names)[STASH_NAME_MAX] = calloc(stash_count + 1, sizeof *names);
+    if (!wanted || !names)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < t->inside.refs.count; i++)
+        if (fetch_is_new(t, &t->inside.refs.items[i]) &&
+            !fetch_has_arrived(t, &t->inside.refs.items[i]))
+            wanted[count++] = t->inside.refs.items[i];
+    for (size_t i = 0; i < stash_count; i++) {
+        (void)snprintf(names[i], STASH_NAME_MAX, REFS_STASHES "%s", t->inside.stashes[i].id);
+        wanted[count] = (struct ref){.id = t->inside.stashes[i].id, .name = names[i]};
+        if (fetch_find_stash(&t->base, wanted[count].id) < 0 &&
+            !fetch_has_arrived(t, &wanted[count]))
+            count++;
+    }
+    if (has_new_head(t))
+        wanted[count++] = (struct ref){.id = t->inside.head, .name = "refs/HEAD"};
+    if (fetch_has_staged(t))
+        wanted[count++] = (struct ref){.id = t->inside.staged, .name = "refs/staged"};
+    return fetch(t, wanted, count, &tries, err);
+}
+
+/* Keeps the old tips from garbage collection outside while the jail builds on them. */
+static int pin_base(const struct transfer *t, struct brig_error *err)
+{
+    autostr struct str updates = {0};
+    const char *tip = refs_find(&t->base.refs, t->base.head);
+    if (!tip && refs_is_id(t->base.head))
+        tip = t->base.head;
+    if (!tip)
+        return 0;
+    str_concat(&updates, "update ", t->space, "/base ", tip, "\n");
+    return updates.failed ? brig_fail_nomem(err) : fetch_update_refs(t, &updates, err);
+}
+
+int fetch_all(struct transfer *t, struct brig_error *err)
+{
+    int status = look_at_base(t, err);
+    if (status == 0)
+        status = look_inside(t, err);
+    if (status == 0)
+        status = pin_base(t, err);
+    if (status == 0)
+        status = fetch_look_at_kept(t, err);
+    return status < 0 ? status : fetch_wanted(t, err);
+}
+
+void fetch_side_done(struct side *side)
+{
+    refs_done(&side->refs);
+    str_done(&side->text);
+    str_done(&side->stash_text);
+}
+
+void fetch_done(struct transfer *t)
+{
+    fetch_side_done(&t->inside);
+    fetch_side_done(&t->base);
+    fetch_side_done(&t->outside);
+    fetch_side_done(&t->kept);
+    fetch_side_done(&t->remotes);
+    free(t->moves);
+    free(t->base_index);
+}
