@@ -86,6 +86,11 @@ static void show_one(const struct guard *guard, const char *name, struct str *no
     if (str_starts_with(name, PRIVATE_PENDING))
         str_append(notes,
                    "a rebase or merge goes on; the next run in its directory continues it\n");
+    if (str_starts_with(name, KEPT_PREFIX))
+        str_appendf(notes,
+                    "an interrupted run could not be transferred; it is kept in %s.git/%s in the "
+                    "directory of the jails\n",
+                    guard->jail, name);
     autoclose int run =
         str_starts_with(name, RUN_PREFIX)
             ? openat(guard->storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -118,6 +123,21 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
             status = run_sync(guard, item->d_name, notes, err);
     guard_free(guard);
     return status;
+}
+
+bool guard_has_left(int storage)
+{
+    static const char *const prefixes[] = {RUN_PREFIX, KEPT_PREFIX, PRIVATE_PENDING};
+    autoclose int fd = openat(storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir)
+        return false;
+    (void)take_fd(&fd);
+    for (const struct dirent *item; (item = readdir(dir));)
+        for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
+            if (str_starts_with(item->d_name, prefixes[i]))
+                return true;
+    return false;
 }
 
 void guard_free(struct guard *guard)

@@ -18,7 +18,8 @@
     1000 /* directories that are searched before every run; more only if it was never done */
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
-#define MADE "made" /* in the directory of a tree: `.git` is to be removed */
+#define KEPT_PREFIX "kept-" /* the directory of a run after two failed transfers */
+#define MADE "made"         /* in the directory of a tree: `.git` is to be removed */
 
 /* One working tree. */
 struct tree {
