@@ -288,6 +288,14 @@ _brig() {
             esac
             return
             ;;
+        sync | held | keep | discard)
+            ((i == 1)) || { _brig_command "$i"; return; }
+            case ${COMP_WORDS[COMP_CWORD - 1]} in
+            -j | --jail) _brig_ask -j ;;
+            *) compopt -o default ;;
+            esac
+            return
+            ;;
         run | explain | why) ((i == 1)) || { _brig_command "$i"; return; } ;;
         *)
             [[ $why ]] && break

@@ -38,7 +38,7 @@ function __brig_awaits_jail
         case enter
             test (count $words) = 2
             return
-        case mask unmask
+        case mask unmask sync held keep discard
             contains -- $words[-1] -j --jail
             return
     end
@@ -62,7 +62,7 @@ complete -c brig -n __fish_use_subcommand -f -a cp -d 'copy files into a jail or
 complete -c brig -n __fish_use_subcommand -f -a mask -d 'hide something of the home in a jail, at once'
 complete -c brig -n __fish_use_subcommand -f -a unmask -d 'no longer hide it, from the jail\'s next mount on'
 complete -c brig -n __fish_use_subcommand -f -a sync -d 'transfer what jails did in git'
-complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were held back'
+complete -c brig -n __fish_use_subcommand -f -a held -d 'list files that were held back, or print one'
 complete -c brig -n __fish_use_subcommand -f -a keep -d 'restore a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a discard -d 'delete a file that was held back'
 complete -c brig -n __fish_use_subcommand -f -a init -d 'write files to start a configuration from'

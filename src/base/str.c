@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/utf8.h"
 
 #define STR_CAPACITY_MIN ((size_t)64)
 
@@ -243,4 +244,24 @@ struct str_shown str_shown(const char *text)
     }
     shown.text[used] = '\0';
     return shown;
+}
+
+void str_append_shown(struct str *s, const char *bytes, size_t length, const char *plain)
+{
+    const unsigned char *p = (const unsigned char *)bytes;
+    for (size_t i = 0; i < length;) {
+        char piece[5];
+        size_t size = utf8_length(p + i, length - i);
+        bool control = size == 2 && p[i] == 0xc2 && p[i + 1] < 0xa0;
+        if ((size > 1 && !control) || (p[i] && strchr(plain, p[i]))) {
+            str_append_bytes(s, p + i, size);
+            i += size;
+            continue;
+        }
+        if (p[i] < 0x80)
+            str_append_bytes(s, piece, show_char(p[i], piece));
+        else
+            str_appendf(s, "\\x%02x", p[i]);
+        i++;
+    }
 }

@@ -78,3 +78,6 @@ struct str_shown {
     char text[STR_SHOWN_MAX];
 };
 struct str_shown str_shown(const char *text);
+/* Appends the same, never cut, and with everything escaped that a terminal could obey: also controls of UTF-8
+ * and bytes that are not UTF-8. The characters of `plain` stay as they are. */
+void str_append_shown(struct str *s, const char *bytes, size_t length, const char *plain);

@@ -1,141 +1,389 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig held`, `brig keep` and `brig discard`: files that a run has created, that a program outside would
  * execute, and that brig therefore keeps in the jail's storage. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/utf8.h"
+#include "base/write.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/message.h"
 #include "guard/git.h"
 #include "guard/held.h"
 
-#define KIND ".held"
+#define PART_BYTES 65536  /* of a file that is printed */
+#define CHARACTER_BYTES 4 /* at most, in UTF-8 */
 
 enum action { SHOW, KEEP, DISCARD };
 
 struct asking {
     enum action action;
-    const char *wanted; /* the path that was given, NULL for all */
-    char cwd[PATH_LENGTH_MAX + 1];
-    size_t found;
+    const char *jail; /* NULL: all */
+    int storage;
+    struct held_list list;
+    struct str out;
 };
 
-/* A path is relative to the working directory, or as `brig held` prints it. */
-static bool is_wanted(const struct asking *asking, const struct held_item *item)
+static int list_jail(void *context, int storage, const char *jail, struct brig_error *err)
 {
-    autofree char *whole = NULL;
-    autofree char *given = NULL;
-    if (!asking->wanted)
-        return true;
-    if (asprintf(&whole, "%s/%s", item->project, item->path) < 0)
-        whole = NULL;
-    if (path_make_absolute(asking->cwd, asking->wanted, &given, NULL) < 0)
-        given = NULL;
-    return whole && given && strcmp(whole, given) == 0;
+    return held_list(storage, jail, context, err);
+}
+
+static int compare_times(const struct held_item *a, const struct held_item *b)
+{
+    if (a->time.tv_sec != b->time.tv_sec)
+        return a->time.tv_sec < b->time.tv_sec ? -1 : 1;
+    return (a->time.tv_nsec > b->time.tv_nsec) - (a->time.tv_nsec < b->time.tv_nsec);
+}
+
+/* By project, then the oldest first. */
+static int compare_items(const void *left, const void *right)
+{
+    const struct held_item *a = left, *b = right;
+    int order = strcmp(a->project, b->project);
+    if (order == 0)
+        order = compare_times(a, b);
+    return order != 0 ? order : strcmp(a->path, b->path);
+}
+
+/* ---- which one ---- */
+
+static bool is_same_directory(const char *one, const char *other)
+{
+    struct stat a, b;
+    return strcmp(one, other) == 0 || (stat(one, &a) == 0 && stat(other, &b) == 0 &&
+                                       a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/* If an absolute path leads to an item, by whatever links: its rest below the item, "" for the item itself. Else
+ * NULL. */
+static const char *match(const struct held_item *item, char *path)
+{
+    size_t length = strlen(item->path);
+    for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
+        const char *rest = slash + 1;
+        if (strncmp(rest, item->path, length) != 0 || (rest[length] && rest[length] != '/'))
+            continue;
+        *slash = '\0';
+        bool same = is_same_directory(*path ? path : "/", item->project);
+        *slash = '/';
+        if (same)
+            return rest + length + (rest[length] == '/');
+    }
+    return NULL;
+}
+
+/* ---- printing ---- */
+
+static void append_path(struct str *out, const struct held_item *item, const char *below)
+{
+    const char *const texts[] = {item->project, "/", item->path, *below ? "/" : "", below};
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        str_append_shown(out, texts[i], strlen(texts[i]), "");
+}
+
+static void append_target(struct str *out, int dir, const char *name)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    ssize_t length = readlinkat(dir, name, target, sizeof target);
+    str_append_shown(out, target, length > 0 ? (size_t)length : 0, "");
+}
+
+static void append_count(struct str *out, uint64_t count, const char *noun)
+{
+    str_appendf(out, "%ju %s%s", (uintmax_t)count, noun, count == 1 ? "" : "s");
+}
+
+/* "12 bytes", "directory, 2 files, 40 bytes" or "link to a". */
+static void append_kind(struct str *out, int storage, const struct held_item *item)
+{
+    if (S_ISLNK(item->mode)) {
+        autoclose int fd = held_open(storage, item, "", NULL);
+        str_append(out, "link to ");
+        append_target(out, fd, "");
+        return;
+    }
+    if (S_ISDIR(item->mode)) {
+        str_append(out, "directory, ");
+        append_count(out, item->files, "file");
+        str_append(out, ", ");
+    }
+    append_count(out, item->bytes, "byte");
+    if (item->left_out > 0) {
+        str_append(out, ", ");
+        append_count(out, item->left_out, "special file");
+        str_append(out, " left out");
+    }
+}
+
+static void list_item(struct asking *asking, const struct held_item *item)
+{
+    struct str *out = &asking->out;
+    struct tm local;
+    char time[32] = "-";
+    if (localtime_r(&item->time.tv_sec, &local))
+        (void)strftime(time, sizeof time, "%Y-%m-%d %H:%M:%S", &local);
+    str_append_shown(out, item->jail, strlen(item->jail), "");
+    str_concat(out, " #", strrchr(item->place, '/') + 1, "  ", time, "  ");
+    append_path(out, item, "");
+    str_append(out, "  ");
+    append_kind(out, asking->storage, item);
+    str_concat(out, "  (", item->why, ")\n");
+}
+
+/* Files may have been made to be obeyed by a terminal: there, control characters are escaped. */
+static int print_content(int fd, struct brig_error *err)
+{
+    bool escape = isatty(STDOUT_FILENO);
+    char part[PART_BYTES];
+    size_t have = 0;
+    for (ssize_t got = 1; got > 0;) {
+        got = read(fd, part + have, sizeof part - have);
+        if (got < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the copy");
+        have += (size_t)got;
+        size_t used = have;
+        for (size_t i = 1; i < CHARACTER_BYTES && i <= have && got > 0; i++)
+            if (utf8_is_beginning((const unsigned char *)part + have - i, i))
+                used = have - i; /* the character ends in the next part */
+        autostr struct str out = {0};
+        if (escape)
+            str_append_shown(&out, part, used, "\n\t\\");
+        else
+            str_append_bytes(&out, part, used);
+        if (out.failed || write_all(STDOUT_FILENO, out.data, out.length) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to standard output");
+        memmove(part, part + used, have - used);
+        have -= used;
+    }
+    return 0;
+}
+
+struct directory {
+    struct asking *asking;
+    const struct held_item *item;
+    int fd;
+    const char *below;
+};
+
+static void list_file(void *context, const char *path, const struct stat *info)
+{
+    const struct directory *directory = context;
+    struct str *out = &directory->asking->out;
+    autostr struct str below = {0};
+    str_concat(&below, directory->below, *directory->below ? "/" : "", path);
+    append_path(out, directory->item, below.failed ? path : below.data);
+    str_append(out, "  ");
+    if (S_ISLNK(info->st_mode)) {
+        str_append(out, "link to ");
+        append_target(out, directory->fd, path);
+    } else {
+        append_count(out, (uint64_t)info->st_size, "byte");
+    }
+    str_append_char(out, '\n');
+}
+
+/* The content of a file, the files of a directory, the target of a link. */
+static int show(struct asking *asking, const struct held_item *item, const char *below,
+                struct brig_error *err)
+{
+    struct stat info;
+    char path[32];
+    autoclose int fd = held_open(asking->storage, item, below, NULL);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' in '%s/%s' is not held back. See brig held",
+                         str_shown(below).text, str_shown(item->project).text, item->path);
+    if (S_ISLNK(info.st_mode)) {
+        append_target(&asking->out, fd, "");
+        str_append_char(&asking->out, '\n');
+        return 0;
+    }
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    autoclose int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the copy of '%s'", item->path);
+    return S_ISDIR(info.st_mode)
+               ? held_walk(file, list_file, &(struct directory){asking, item, file, below}, err)
+               : print_content(file, err);
 }
 
 /* What git calls the content of a file, so that it can be compared with another. */
-static void show_hash(int fd, const char *path)
+static void append_hash(struct str *text, int storage, const struct held_item *item)
 {
     struct git git;
+    char path[32];
     autostr struct str out = {0};
     autoclose int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autoclose int content = held_open(storage, item, "", NULL);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", content);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
     static const char *const words[] = {"hash-object", "--no-filters", "--stdin", NULL};
     if (git_find(&git, (const char *const *)environ, NULL, (struct git_user){-1U, -1U}, NULL) < 0)
         return;
-    if (git.program && here >= 0 &&
+    if (git.program && here >= 0 && fd >= 0 &&
         git_run(&git, &(struct git_call){.words = words, .dir = here, .input_fd = fd, .out = &out},
                 NULL) == 0 &&
         out.length > 0)
-        (void)printf("%s: git object %.*s\n", str_shown(path).text, (int)strcspn(out.data, "\n"),
-                     out.data);
+        str_appendf(text, ", git object %.*s", (int)strcspn(out.data, "\n"), out.data);
     git_done(&git);
 }
 
-static int treat(struct asking *asking, int store, const char *jail, const struct held_item *item,
-                 struct brig_error *err)
+/* ---- the verbs ---- */
+
+static int keep(struct asking *asking, const struct held_item *item, struct brig_error *err)
 {
-    if (!is_wanted(asking, item))
-        return 0;
-    asking->found++;
-    if (asking->action == SHOW) {
-        (void)printf("%s  %s/%s  (%s)\n", jail, str_shown(item->project).text,
-                     str_shown(item->path).text, item->why);
-        return 0;
-    }
-    if (asking->action == DISCARD)
-        return held_discard(store, item, err);
-    autoclose int fd = held_open(store, item, NULL);
-    if (fd >= 0)
-        show_hash(fd, item->path);
-    return held_restore(store, item, err);
+    autostr struct str kind = {0}; /* known only as long as it is in the storage */
+    append_kind(&kind, asking->storage, item);
+    if (S_ISREG(item->mode))
+        append_hash(&kind, asking->storage, item);
+    int status = held_restore(asking->storage, item, err);
+    if (status < 0)
+        return status;
+    str_append(&asking->out, "restored ");
+    append_path(&asking->out, item, "");
+    str_concat(&asking->out, ": ", kind.failed ? "" : kind.data, "\n");
+    return 0;
 }
 
-static int treat_jail(struct asking *asking, int storage, const char *name, struct brig_error *err)
+/* The newest of the versions of a path, or, with `below`, of what a path is in. */
+static const struct held_item *find_newest(const struct asking *asking, char *path,
+                                           const char **below, size_t *ret_versions)
 {
-    struct held_list list = {0};
-    autoclose int store = openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    autofree char *jail = strndup(name, strlen(name) - strlen(KIND));
-    if (store < 0 || !jail)
-        return 0;
-    int status = held_list(store, &list, err);
-    for (size_t i = 0; i < list.count && status == 0; i++)
-        status = treat(asking, store, jail, &list.items[i], err);
-    held_list_done(&list);
+    const struct held_item *newest = NULL;
+    *ret_versions = 0;
+    for (size_t i = 0; i < asking->list.count; i++) {
+        const struct held_item *item = &asking->list.items[i];
+        const char *rest = match(item, path);
+        if (!rest || (*rest && !below))
+            continue;
+        ++*ret_versions;
+        if (newest && compare_times(newest, item) > 0)
+            continue;
+        newest = item;
+        if (below)
+            *below = rest;
+    }
+    return newest;
+}
+
+static int discard(struct asking *asking, char *path, const struct held_item *newest,
+                   size_t versions, struct brig_error *err)
+{
+    for (size_t i = 0; i < asking->list.count; i++) {
+        const struct held_item *item = &asking->list.items[i];
+        const char *rest = match(item, path);
+        int status = rest && !*rest ? held_discard(asking->storage, item, err) : 0;
+        if (status < 0)
+            return status;
+    }
+    str_append(&asking->out, "deleted ");
+    append_path(&asking->out, newest, "");
+    str_append(&asking->out, ": ");
+    append_count(&asking->out, versions, "version");
+    str_append_char(&asking->out, '\n');
+    return 0;
+}
+
+static int treat(struct asking *asking, const char *given, struct brig_error *err)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    autofree char *path = NULL;
+    const char *below = "";
+    size_t versions;
+    int status = path_make_absolute(getcwd(cwd, sizeof cwd) ? cwd : "/", given, &path, err);
+    if (status < 0)
+        return status;
+    const struct held_item *newest = find_newest(asking, path, NULL, &versions);
+    if (!newest && asking->action == SHOW)
+        newest = find_newest(asking, path, &below, &versions);
+    if (!newest)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not held back. See brig held",
+                         str_shown(given).text);
+    if (asking->action == DISCARD)
+        return discard(asking, path, newest, versions, err);
+    status = asking->action == SHOW ? show(asking, newest, below, err) : keep(asking, newest, err);
+    if (status == 0 && versions > 1 && asking->action == KEEP)
+        message_note("%zu older version%s held back; see brig held", versions - 1,
+                     versions == 2 ? " stays" : "s stay");
+    else if (status == 0 && versions > 1)
+        message_note("this is the newest of %zu versions; see brig held", versions);
     return status;
 }
 
-static int treat_all(struct asking *asking, struct brig_error *err)
+/* Prints what there is so far. After keep and discard have done their work this is not worth an error. */
+static int flush(struct asking *asking, struct brig_error *err)
+{
+    bool failed =
+        asking->out.failed || write_all(STDOUT_FILENO, asking->out.data, asking->out.length) < 0;
+    str_done(&asking->out);
+    asking->out = (struct str){0};
+    return failed && asking->action == SHOW
+               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to standard output")
+               : 0;
+}
+
+static int run_all(struct asking *asking, const struct command *command, int count, char **paths,
+                   struct brig_error *err)
 {
     struct jails_place place;
     int status = jails_place_find(&place, err);
     if (status == 0)
         status = jails_become_user(&place, err);
-    autodir DIR *dir = status == 0 ? opendir(place.storage) : NULL;
-    const struct dirent *item;
-    while (status == 0 && dir && (item = readdir(dir))) {
-        size_t length = strlen(item->d_name);
-        if (length > strlen(KIND) && strcmp(item->d_name + length - strlen(KIND), KIND) == 0)
-            status = treat_jail(asking, dirfd(dir), item->d_name, err);
+    if (status == 0)
+        status = jails_each_part(&place, command->name, asking->jail, HELD_PART, list_jail,
+                                 &asking->list, err);
+    if (status < 0)
+        return status;
+    asking->storage = open(place.storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    qsort(asking->list.items, asking->list.count, sizeof *asking->list.items, compare_items);
+    for (size_t i = 0; i < asking->list.count && count == 0; i++)
+        list_item(asking, &asking->list.items[i]);
+    if (count == 0 && asking->list.count == 0)
+        message_note("nothing is held back");
+    status = flush(asking, err);
+    for (int i = 0; i < count && status == 0; i++) {
+        status = treat(asking, paths[i], err);
+        if (status == 0)
+            status = flush(asking, err);
     }
-    if (status == 0 && asking->wanted && asking->found == 0)
-        status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not held back. See brig held",
-                           str_shown(asking->wanted).text);
     return status;
 }
 
 static int run(const struct command *command, enum action action, int argc, char **argv)
 {
     struct brig_error err = {0};
-    struct asking asking = {.action = action};
-    if (action == SHOW && argc > 1)
-        return command_refuse(command, argc, argv, 1);
-    if (action != SHOW && argc < 2) {
+    struct asking asking = {.action = action, .storage = -1};
+    int first = 1;
+    while (first < argc && jails_take_option(argc, argv, &first, &asking.jail))
+        ;
+    bool ended = first < argc && strcmp(argv[first], "--") == 0;
+    first += ended;
+    for (int i = first; i < argc && !ended; i++)
+        if (argv[i][0] == '-')
+            return command_refuse(command, argc, argv, i);
+    if (action != SHOW && first >= argc) {
         message_error("%s needs a path: brig %s PATH…. See brig held", command->name,
                       command->name);
         return APP_FAILED;
     }
-    if (!getcwd(asking.cwd, sizeof asking.cwd))
-        (void)snprintf(asking.cwd, sizeof asking.cwd, "/");
-    int status = 0;
-    if (action == SHOW)
-        status = treat_all(&asking, &err);
-    for (int i = 1; i < argc && status == 0; i++) {
-        asking.wanted = argv[i];
-        asking.found = 0;
-        status = treat_all(&asking, &err);
-    }
+    int status = run_all(&asking, command, argc - first, argv + first, &err);
     if (status < 0)
         message_error("%s", err.message);
+    held_list_done(&asking.list);
+    str_done(&asking.out);
+    if (asking.storage >= 0)
+        (void)close(asking.storage);
     return status < 0 ? APP_FAILED : 0;
 }
 
@@ -159,24 +407,24 @@ static int run_discard(const struct app *app, int argc, char **argv)
 
 const struct command cmd_held = {
     .name = "held",
-    .summary = "list files that were held back",
-    .usage = "",
-    .words = COMMAND_WORDS_NONE,
+    .summary = "list files that were held back, or print one",
+    .usage = "[-j NAME] [PATH...]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_held,
 };
 
 const struct command cmd_keep = {
     .name = "keep",
     .summary = "restore a file that was held back",
-    .usage = "PATH...",
-    .words = COMMAND_WORDS_NONE,
+    .usage = "[-j NAME] PATH...",
+    .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_keep,
 };
 
 const struct command cmd_discard = {
     .name = "discard",
     .summary = "delete a file that was held back",
-    .usage = "PATH...",
-    .words = COMMAND_WORDS_NONE,
+    .usage = "[-j NAME] PATH...",
+    .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_discard,
 };

@@ -119,17 +119,10 @@ static int find_paths(struct wanted *wanted, char **values, int count,
 static int parse_words(int argc, char **argv, const char **ret_jail, int *ret_bad)
 {
     int i = 1;
-    for (; i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
-        bool takes = strcmp(argv[i], "-j") == 0 || strcmp(argv[i], "--jail") == 0;
+    while (i < argc && argv[i][0] == '-' && argv[i][1]) {
         if (strcmp(argv[i], "--") == 0)
             return i + 1;
-        if (takes && i + 1 < argc)
-            *ret_jail = argv[++i];
-        else if (!takes && str_starts_with(argv[i], "--jail="))
-            *ret_jail = argv[i] + strlen("--jail=");
-        else if (!takes && str_starts_with(argv[i], "-j"))
-            *ret_jail = argv[i] + 2;
-        else
+        if (!jails_take_option(argc, argv, &i, ret_jail))
             break;
     }
     *ret_bad = i;

@@ -1,14 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig rm`: removes a jail with everything it keeps. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/own.h"
+#include "base/str.h"
 #include "cli/command.h"
 #include "cli/jails.h"
 #include "cli/message.h"
+#include "guard/guard.h"
+#include "guard/held.h"
 #include "home/jails.h"
 
-static int remove_jail(const struct jails_place *place, const char *name, struct brig_error *err)
+/* Fails if the jail has something that exists nowhere else and that the user has not decided about. */
+static int refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
+{
+    char part[PATH_COMPONENT_MAX + 1];
+    autostr struct str lost = {0};
+    struct held_list list = {0};
+    autoclose int storage = open(place->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)snprintf(part, sizeof part, "%s.git", name);
+    autoclose int git = openat(storage, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = held_list(storage, name, &list, err);
+    if (list.count > 0)
+        str_appendf(&lost, "files that were held back (%zu; see brig held -j %s)", list.count,
+                    name);
+    held_list_done(&list);
+    if (git >= 0 && guard_has_left(git))
+        str_appendf(&lost, "%sgit changes that were not transferred (see brig sync --show -j %s)",
+                    lost.length > 0 ? " and " : "", name);
+    if (status < 0 || lost.length == 0)
+        return status;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "the jail '%s' has %s. To delete it with these: brig rm -f %s", name,
+                     lost.data, name);
+}
+
+static int remove_jail(const struct jails_place *place, const char *name, bool force,
+                       struct brig_error *err)
 {
     int status = jails_check_name(name, err);
     if (status < 0)
@@ -17,7 +48,11 @@ static int remove_jail(const struct jails_place *place, const char *name, struct
     int found = jails_find(place->storage, name, place->uid, &jail, err);
     if (found <= 0)
         return found < 0 ? found : jails_fail_unknown(place, cmd_rm.name, name, err);
-    status = jails_remove(place->storage, name, place->uid, err);
+    status = jails_unuse(place->storage, name, place->uid, err);
+    if (status == 0 && !force)
+        status = refuse_loss(place, name, err);
+    if (status == 0)
+        status = jails_remove(place->storage, name, place->uid, err);
     return status == BRIG_E_STATE ? brig_advise(err, status, "End that first: brig stop %s", name)
                                   : status;
 }
@@ -27,18 +62,21 @@ static int run_rm(const struct app *app, int argc, char **argv)
     (void)app;
     struct brig_error err = {0};
     struct jails_place place;
-    if (argc < 2) {
+    int first = 1;
+    while (first < argc && (strcmp(argv[first], "-f") == 0 || strcmp(argv[first], "--force") == 0))
+        first++;
+    if (first >= argc) {
         message_error("rm needs the name of a jail: brig rm JAIL…. See brig list");
         return APP_FAILED;
     }
     struct home_state state;
     int status = jails_place_find(&place, &err);
-    for (int i = 1; i < argc && status == 0 && place.stranger != (uid_t)-1; i++)
+    for (int i = first; i < argc && status == 0 && place.stranger != (uid_t)-1; i++)
         status = home_stop(place.storage, argv[i], place.stranger, &state, &err);
     if (status == 0)
         status = jails_become_user(&place, &err);
-    for (int i = 1; i < argc && status == 0; i++)
-        status = remove_jail(&place, argv[i], &err);
+    for (int i = first; i < argc && status == 0; i++)
+        status = remove_jail(&place, argv[i], first > 1, &err);
     if (status < 0)
         message_error("%s", err.message);
     return status < 0 ? APP_FAILED : 0;
@@ -47,7 +85,7 @@ static int run_rm(const struct app *app, int argc, char **argv)
 const struct command cmd_rm = {
     .name = "rm",
     .summary = "remove a jail with all it keeps",
-    .usage = "JAIL...",
+    .usage = "[-f] JAIL...",
     .words = COMMAND_WORDS_JAILS,
     .run = run_rm,
 };

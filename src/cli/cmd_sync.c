@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig sync`: transfers what jails did in git, where a run was interrupted or goes on. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,39 +14,50 @@
 #include "cli/jails.h"
 #include "cli/message.h"
 #include "guard/guard.h"
+#include "guard/held.h"
 
-#define KIND ".git"
+#define PART ".git"
 
-static void print_lines(const char *jail, struct str *lines)
+struct syncing {
+    bool show;
+    size_t lines; /* that were printed */
+};
+
+static void print_lines(struct syncing *syncing, const char *jail, struct str *lines)
 {
     char *rest = lines->data;
     for (char *line; rest && (line = strsep(&rest, "\n"));)
-        if (*line)
+        if (*line) {
             message_note("%s: %s", jail, line);
+            syncing->lines++;
+        }
 }
 
-static int sync_jail(int storage, const char *name, bool show, struct brig_error *err)
+/* Opens NAME.PART, or makes it; -1 if it can be neither. */
+static int open_part(int storage, const char *jail, const char *part, bool make)
 {
+    char name[PATH_COMPONENT_MAX + 1];
+    (void)snprintf(name, sizeof name, "%s%s", jail, part);
+    if (make)
+        (void)mkdirat(storage, name, 0700);
+    return openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int sync_jail(void *context, int storage, const char *jail, struct brig_error *err)
+{
+    struct syncing *syncing = context;
     autostr struct str notes = {0};
-    autoclose int part = openat(storage, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autofree char *jail = strndup(name, strlen(name) - strlen(KIND));
-    if (part < 0 || !jail)
+    autoclose int part = open_part(storage, jail, PART, false);
+    if (part < 0)
         return 0;
-    autofree char *held_name = NULL;
-    if (asprintf(&held_name, "%s.held", jail) < 0)
-        held_name = NULL;
-    if (held_name)
-        (void)mkdirat(storage, held_name, 0700);
-    autoclose int held =
-        held_name ? openat(storage, held_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-                  : -1;
+    autoclose int held = syncing->show ? -1 : open_part(storage, jail, HELD_PART, true);
     const struct guard_options options = {.storage = part,
                                           .held = held,
                                           .jail = jail,
                                           .user = {(uid_t)-1, (gid_t)-1},
                                           .environment = (const char *const *)environ};
-    int status = guard_sync(&options, show, &notes, err);
-    print_lines(jail, &notes);
+    int status = guard_sync(&options, syncing->show, &notes, err);
+    print_lines(syncing, jail, &notes);
     return status;
 }
 
@@ -56,28 +66,32 @@ static int run_sync(const struct app *app, int argc, char **argv)
     (void)app;
     struct brig_error err = {0};
     struct jails_place place;
-    bool show = argc == 2 && strcmp(argv[1], "--show") == 0;
-    if (argc > 1 && !show)
-        return command_refuse(&cmd_sync, argc, argv, 1);
+    struct syncing syncing = {0};
+    const char *jail = NULL;
+    for (int i = 1; i < argc;) {
+        if (jails_take_option(argc, argv, &i, &jail))
+            continue;
+        if (strcmp(argv[i], "--show") != 0)
+            return command_refuse(&cmd_sync, argc, argv, i);
+        syncing.show = true;
+        i++;
+    }
     int status = jails_place_find(&place, &err);
     if (status == 0)
         status = jails_become_user(&place, &err);
-    autodir DIR *dir = status == 0 ? opendir(place.storage) : NULL;
-    const struct dirent *item;
-    while (status == 0 && dir && (item = readdir(dir))) {
-        size_t length = strlen(item->d_name);
-        if (length > strlen(KIND) && strcmp(item->d_name + length - strlen(KIND), KIND) == 0)
-            status = sync_jail(dirfd(dir), item->d_name, show, &err);
-    }
+    if (status == 0)
+        status = jails_each_part(&place, cmd_sync.name, jail, PART, sync_jail, &syncing, &err);
     if (status < 0)
         message_error("%s", err.message);
+    else if (syncing.lines == 0)
+        message_note("there is nothing to transfer");
     return status < 0 ? APP_FAILED : 0;
 }
 
 const struct command cmd_sync = {
     .name = "sync",
     .summary = "transfer what jails did in git",
-    .usage = "[--show]",
-    .words = COMMAND_WORDS_NONE,
+    .usage = "[-j NAME] [--show]",
+    .words = COMMAND_WORDS_JAIL_PATHS,
     .run = run_sync,
 };

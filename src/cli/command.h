@@ -29,6 +29,7 @@ enum command_words {
     COMMAND_WORDS_JAILS,        /* names of jails */
     COMMAND_WORDS_JAIL_COMMAND, /* the name of a jail, and a command */
     COMMAND_WORDS_MASKS,        /* -j NAME, and paths in the home directory */
+    COMMAND_WORDS_JAIL_PATHS,   /* -j NAME, and paths */
 };
 
 struct command {

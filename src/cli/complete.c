@@ -221,10 +221,11 @@ static bool complete_jail(struct completion *c, int count, char *const *words)
     return true;
 }
 
-/* Behind `mask` and `unmask`. */
-static bool complete_masks(struct completion *c, int count, char *const *words)
+/* Behind `mask`, `held` and others that take -j. */
+static bool complete_jail_paths(struct completion *c, int count, char *const *words)
 {
-    if (count < 2 || words_of(words[0]) != COMMAND_WORDS_MASKS)
+    enum command_words kind = count > 1 ? words_of(words[0]) : COMMAND_WORDS_NONE;
+    if (kind != COMMAND_WORDS_MASKS && kind != COMMAND_WORDS_JAIL_PATHS)
         return false;
     const char *before = words[count - 2];
     c->typed = words[count - 1];
@@ -233,14 +234,14 @@ static bool complete_masks(struct completion *c, int count, char *const *words)
     else if (c->typed[0] == '-')
         offer(c, "--jail", strlen("--jail"), " ");
     else
-        offer_files(c, c->files.home, false);
+        offer_files(c, kind == COMMAND_WORDS_MASKS ? c->files.home : ".", false);
     return true;
 }
 
 static void complete_words(struct completion *c, int count, char *const *words)
 {
     const struct option_row *row = NULL;
-    if (complete_jail(c, count, words) || complete_masks(c, count, words))
+    if (complete_jail(c, count, words) || complete_jail_paths(c, count, words))
         return;
     enum command_words kind = count > 1 ? words_of(words[0]) : COMMAND_WORDS_NONE;
     c->paths = kind == COMMAND_WORDS_PATHS;

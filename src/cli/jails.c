@@ -2,6 +2,7 @@
 /* What the verbs that deal with jails share. */
 #include "cli/jails.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -87,6 +88,58 @@ int jails_become_user(struct jails_place *place, struct brig_error *err)
     if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot act as uid %u", uid);
     return 0;
+}
+
+/* ---- -j ---- */
+
+bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail)
+{
+    const char *word = argv[*at];
+    if (strcmp(word, "-j") == 0 || strcmp(word, "--jail") == 0) {
+        if (*at + 1 >= argc)
+            return false;
+        *ret_jail = argv[++*at];
+    } else if (str_starts_with(word, "--jail=")) {
+        *ret_jail = word + strlen("--jail=");
+    } else if (str_starts_with(word, "-j")) {
+        *ret_jail = word + strlen("-j");
+    } else {
+        return false;
+    }
+    ++*at;
+    return true;
+}
+
+static int check_jail(const struct jails_place *place, const char *verb, const char *name,
+                      struct brig_error *err)
+{
+    struct jail_info jail;
+    int status = jails_check_name(name, err);
+    if (status == 0)
+        status = jails_find(place->storage, name, place->uid, &jail, err);
+    return status != 0 ? status : jails_fail_unknown(place, verb, name, err);
+}
+
+int jails_each_part(const struct jails_place *place, const char *verb, const char *jail,
+                    const char *part, jails_part_visit visit, void *context, struct brig_error *err)
+{
+    struct dirent **names = NULL;
+    int status = jail ? check_jail(place, verb, jail, err) : 0;
+    autoclose int storage =
+        status < 0 ? -1 : open(place->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (status < 0 || storage < 0 || jail)
+        return status < 0 || storage < 0 ? status : visit(context, storage, jail, err);
+    int count = scandirat(storage, ".", &names, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        char *end = strrchr(names[i]->d_name, '.');
+        if (status >= 0 && end && end > names[i]->d_name && strcmp(end, part) == 0) {
+            *end = '\0';
+            status = visit(context, storage, names[i]->d_name, err);
+        }
+        free(names[i]);
+    }
+    free(names);
+    return status;
 }
 
 /* ---- -u ---- */

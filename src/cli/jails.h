@@ -2,6 +2,7 @@
 /* What the verbs that deal with jails share: for whom, where, and which one. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/path.h"
@@ -24,6 +25,18 @@ int jails_become_user(struct jails_place *place, struct brig_error *err);
  * BRIG_E_INVALID. */
 int jails_fail_unknown(const struct jails_place *place, const char *verb, const char *name,
                        struct brig_error *err);
+
+/* Takes `-j NAME`, `-jNAME`, `--jail NAME` or `--jail=NAME` at argv[*at] and moves *at behind it; false if something
+ * else is there. */
+bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail);
+
+/* Calls back for each jail with a NAME.PART in the storage, in the order of their names, or for one jail, which must exist;
+ * `verb` is for the message otherwise. A negative result ends it. */
+typedef int (*jails_part_visit)(void *context, int storage, const char *jail,
+                                struct brig_error *err);
+int jails_each_part(const struct jails_place *place, const char *verb, const char *jail,
+                    const char *part, jails_part_visit visit, void *context,
+                    struct brig_error *err);
 
 /* Lets go of a jail's mounts and of its /tmp, or with NULL of all jails'. What is still in use stays,
  * and is said to be. */

@@ -493,9 +493,11 @@ static int unprotect_path(const struct settings *settings, const char *value, ch
     int status = str_join(parts, ARRAY_LENGTH(parts), "", &rooted, err);
     if (status < 0)
         return status;
-    status = path_normalise(rooted, 0, ret_path, err);
-    if (status < 0)
-        return status;
+    if (path_normalise(rooted, 0, ret_path, NULL) < 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' has '..' or a name in it that is too long; write a path "
+                         "from the top of a granted directory, such as .vscode",
+                         str_shown(value).text);
     memmove(*ret_path, *ret_path + 1, strlen(*ret_path));
     return 0;
 }

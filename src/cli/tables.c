@@ -30,6 +30,7 @@ static const char *name_of_words(enum command_words words)
         [COMMAND_WORDS_JAILS] = "JAILS",
         [COMMAND_WORDS_JAIL_COMMAND] = "JAIL_COMMAND",
         [COMMAND_WORDS_MASKS] = "MASKS",
+        [COMMAND_WORDS_JAIL_PATHS] = "JAIL_PATHS",
     };
     return names[words];
 }

@@ -13,11 +13,13 @@
 
 #include "base/error.h"
 #include "base/own.h"
+#include "base/path.h"
 #include "base/str.h"
 
 #define COPYING_DEPTH_MAX 64
 #define COPYING_FILES_MAX 1000000
-#define COPYING_BYTES_MAX ((off_t)1 << 30)
+#define COPYING_BYTES_MAX ((off_t)1 << 30) /* of a file */
+#define TREE_BYTES_MAX ((off_t)4 << 30)
 
 /* A part of a file: copied by the kernel, or through a pipe of the kernel. */
 static int copy_range(int from, int to, off_t at, off_t end)
@@ -119,11 +121,29 @@ static int enter(struct level *levels, size_t *depth, int from, const char *name
     return 1;
 }
 
-int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
-                 struct brig_error *err)
+/* 1, or 0 if it is not a link. */
+static int copy_link(int from, const char *name, int to, const char *to_name,
+                     struct brig_error *err)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    ssize_t length = readlinkat(from, name, target, sizeof target - 1);
+    if (length <= 0)
+        return 0;
+    target[length] = '\0';
+    return symlinkat(target, to, to_name) == 0
+               ? 1
+               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy the link '%s'",
+                           str_shown(name).text);
+}
+
+/* With `left_out` links are copied, and what is neither copied nor excepted is counted. */
+static int copy_tree(int from, const char *name, int to, const char *to_name, const char *except,
+                     size_t *left_out, struct brig_error *err)
 {
     struct level levels[COPYING_DEPTH_MAX];
     size_t depth = 0, files = 0;
+    off_t bytes = 0;
+    struct stat info;
     int status = enter(levels, &depth, from, name, to, to_name, err);
     int found = status;
     while (status >= 0 && depth > 0) {
@@ -136,15 +156,42 @@ int copying_tree(int from, const char *name, int to, const char *to_name, const 
         if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0 ||
             (except && str_ends_with(item->d_name, except)))
             continue;
-        if (++files > COPYING_FILES_MAX)
+        if (fstatat(dirfd(top->from), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode))
+            bytes += info.st_size;
+        if (bytes > TREE_BYTES_MAX)
+            status = brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", name);
+        else if (++files > COPYING_FILES_MAX)
             status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files", name,
                                COPYING_FILES_MAX);
-        else if (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN)
+        else
+            status = 0;
+        if (status == 0 && (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN))
             status =
                 enter(levels, &depth, dirfd(top->from), item->d_name, top->to, item->d_name, err);
-        if (status >= 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
+        if (status == 0 && (item->d_type == DT_REG || item->d_type == DT_UNKNOWN))
             status = copying_file(dirfd(top->from), item->d_name, top->to, item->d_name, err);
+        if (status == 0 && left_out) {
+            status = copy_link(dirfd(top->from), item->d_name, top->to, item->d_name, err);
+            *left_out += status == 0;
+        }
     }
     close_levels(levels, &depth, 0);
     return status < 0 ? status : found;
+}
+
+int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
+                 struct brig_error *err)
+{
+    return copy_tree(from, name, to, to_name, except, NULL, err);
+}
+
+int copying_all(int from, const char *name, int to, const char *to_name, size_t *ret_left_out,
+                struct brig_error *err)
+{
+    *ret_left_out = 0;
+    int status = copy_link(from, name, to, to_name, err);
+    if (status == 0)
+        status = copying_file(from, name, to, to_name, err);
+    return status != 0 ? status : copy_tree(from, name, to, to_name, NULL, ret_left_out, err);
 }

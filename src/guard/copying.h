@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies regular files. Symbolic links, FIFOs, sockets and devices are skipped: the source may have been
- * prepared by somebody who wants us to follow them or to wait. */
+/* Copies files without following a symbolic link or waiting for a FIFO, with which the source may have been
+ * prepared. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,8 +13,13 @@ struct brig_error;
  * no jail writes to: the caller says where to copy to. */
 int copying_file(int from, const char *name, int to, const char *to_name, struct brig_error *err);
 
-/* Copies the directory `name` with its regular files and directories, into one that may exist. Names that end with `except` are
+/* Copies the directory `name` with its regular files and directories alone, into one that may exist. Names that end with `except` are
  * left out (NULL: none). More than so many files or levels is an error. 1, 0 if there is no such
  * directory, or a negative code. */
 int copying_tree(int from, const char *name, int to, const char *to_name, const char *except,
                  struct brig_error *err);
+
+/* Copies the regular file, the symbolic link or the directory `name`; in a directory also its links, as links. What else is in
+ * it is counted and left out. 1, 0 if `name` is none of these, or a negative code. */
+int copying_all(int from, const char *name, int to, const char *to_name, size_t *ret_left_out,
+                struct brig_error *err);

@@ -121,6 +121,21 @@ int guard_sync(const struct guard_options *options, bool show, struct str *notes
     return status;
 }
 
+bool guard_has_left(int storage)
+{
+    static const char *const prefixes[] = {RUN_PREFIX, RUN_KEPT_PREFIX, PRIVATE_PENDING};
+    autoclose int fd = openat(storage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir)
+        return false;
+    (void)take_fd(&fd);
+    for (const struct dirent *item; (item = readdir(dir));)
+        for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
+            if (str_starts_with(item->d_name, prefixes[i]))
+                return true;
+    return false;
+}
+
 void guard_free(struct guard *guard)
 {
     if (!guard)

@@ -44,6 +44,10 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
 int guard_sync(const struct guard_options *options, bool show, struct str *notes,
                struct brig_error *err);
 
+/* Whether a jail's directory for private git directories has something that was not transferred: of a run that goes on, was
+ * killed or failed, or a rebase or merge. */
+bool guard_has_left(int storage);
+
 /* Starts a fetch of new commits in the background, if there are any and none is under way. */
 void guard_fetch(struct guard *guard);
 

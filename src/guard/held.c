@@ -4,10 +4,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,8 +24,7 @@
 
 #define ITEMS_MAX 4096
 #define ABOUT_MAX (3 * PATH_LENGTH_MAX)
-#define CONTENT "content"
-#define LINK "link"
+#define CONTENT "content" /* in the directory of an item, beside `about` */
 
 /* Beside the table of names: a repository, where none was, and the parts of a bare one. */
 static const struct names_row git_rows[] = {
@@ -121,28 +122,12 @@ static int make_item(int store, char ret_number[16], struct brig_error *err)
                      "cannot hold back more files: see brig held and brig discard");
 }
 
-/* Copies: a hard link that the jail kept could change the file after it was looked at. */
-static int copy_content(int from, const char *name, int to, struct brig_error *err)
-{
-    char target[PATH_LENGTH_MAX + 1];
-    ssize_t length = readlinkat(from, name, target, sizeof target - 1);
-    if (length > 0) {
-        target[length] = '\0';
-        return symlinkat(target, to, LINK) == 0
-                   ? 1
-                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot copy a link");
-    }
-    int status = copying_file(from, name, to, CONTENT, err);
-    if (status != 0)
-        return status;
-    return copying_tree(from, name, to, CONTENT, NULL, err);
-}
-
 static int write_about(int item, const struct held_root *root, const char *path, const char *why,
-                       struct brig_error *err)
+                       size_t left_out, struct brig_error *err)
 {
     autostr struct str text = {0};
-    const char *const texts[] = {root->path, path, why};
+    const struct str_number number = str_number(left_out);
+    const char *const texts[] = {root->path, path, why, number.text};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         str_append_bytes(&text, texts[i], strlen(texts[i]) + 1);
     autoclose int fd = openat(item, "about", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -151,61 +136,119 @@ static int write_about(int item, const struct held_root *root, const char *path,
                       : 0;
 }
 
-/* What cannot be copied, as it is too deep or too large: under another name nothing obeys it. */
-static int rename_in_place(const struct held_root *root, int parent, const char *name,
-                           const char *path, const char *why, struct str *notes,
+/* A name, and where it is unless that is the working directory; then true. */
+static bool note_name(struct str *notes, const char *kind, const struct held_root *root,
+                      const char *path, const char *why)
+{
+    char cwd[PATH_LENGTH_MAX + 1];
+    bool here = getcwd(cwd, sizeof cwd) && strcmp(cwd, root->path) == 0;
+    str_concat(notes, kind, ": ", path);
+    if (!here) {
+        str_append(notes, " in ");
+        str_append_shown(notes, root->path, strlen(root->path), "");
+    }
+    str_concat(notes, ", which ", why, " would obey");
+    return here;
+}
+
+/* Under another name nothing obeys it. That needs no space, but the right to write to the directory, which a jail may
+ * have taken away. */
+static int rename_in_place(int parent, const char *name, char ret_other[NAME_MAX + 1],
                            struct brig_error *err)
 {
-    for (int i = 1; i <= ITEMS_MAX; i++) {
-        char other[NAME_MAX + 1];
-        (void)snprintf(other, sizeof other, "%s.held-%d", name, i);
-        if (renameat2(parent, name, parent, other, RENAME_NOREPLACE) == 0) {
-            str_appendf(notes,
-                        "held back: %s, which %s would obey, is now %s: it could not be copied\n",
-                        path, why, other);
-            return 0;
-        }
-        if (errno != EEXIST)
-            break;
-    }
-    return brig_fail(err, BRIG_E_SYSTEM, errno,
-                     "'%s/%s', which %s would obey, can neither be copied nor renamed. Remove it",
-                     str_shown(root->path).text, path, why);
+    struct stat info;
+    uint32_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
+    (void)snprintf(ret_other, NAME_MAX + 1, "%s.held-%08x", name, number);
+    if (renameat2(parent, name, parent, ret_other, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno == EACCES && fstat(parent, &info) == 0 &&
+        fchmod(parent, (info.st_mode & 07777) | 0700) == 0 &&
+        renameat2(parent, name, parent, ret_other, RENAME_NOREPLACE) == 0)
+        return 0;
+    return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename it");
+}
+
+static void note_held(const struct held_root *root, const char *path, const char *why,
+                      size_t left_out, struct str *notes)
+{
+    bool here = note_name(notes, "held back", root, path, why);
+    if (left_out > 0)
+        str_appendf(notes, "; FIFOs, sockets and devices in it were deleted (%zu)", left_out);
+    if (here)
+        str_concat(notes, ". brig held shows it, brig keep ", path, " restores it\n");
+    else
+        str_append(notes, ". See brig held\n");
+}
+
+/* NULL for a file, a directory or a link, which have content. */
+static const char *kind_without_content(mode_t mode)
+{
+    return S_ISFIFO(mode)                   ? "a FIFO"
+           : S_ISSOCK(mode)                 ? "a socket"
+           : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+                                            : NULL;
+}
+
+/* Copies it, as a hard link that the jail kept could change the file after it was looked at, and removes it. */
+static int move_to_store(const struct held_root *root, int parent, const char *name,
+                         const char *path, const char *why, int store, size_t *ret_left_out,
+                         struct brig_error *err)
+{
+    char number[16];
+    autoclose int item = make_item(store, number, err);
+    if (item < 0)
+        return item;
+    int status = copying_all(parent, name, item, CONTENT, ret_left_out, err);
+    if (status == 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, 0, "'%s' was replaced", path);
+    if (status > 0)
+        status = write_about(item, root, path, why, *ret_left_out, err);
+    if (status == 0)
+        status = tree_remove(parent, name, err);
+    if (status < 0)
+        (void)tree_remove(store, number, NULL);
+    return status;
 }
 
 static int take_one(const struct held_root *root, int store, const struct names_row *row,
                     struct str *notes, struct brig_error *err)
 {
-    char number[16];
     const char *name;
-    char path[PATH_LENGTH_MAX + 1];
+    char path[PATH_LENGTH_MAX + 1], other[NAME_MAX + 1];
+    struct stat info;
+    struct brig_error copying = {0};
+    size_t left_out = 0;
     (void)snprintf(path, sizeof path, "%s", row->path);
     autoclose int parent = open_parent(root->top, path, &name);
     if (parent < 0) { /* the directory is a link that leads elsewhere: the link is held back */
         path[strcspn(path, "/")] = '\0';
         parent = open_parent(root->top, path, &name);
     }
-    autoclose int item = parent < 0 ? -1 : make_item(store, number, err);
-    if (item < 0)
-        return parent < 0 ? 0 : item;
-    int status = copy_content(parent, name, item, err);
-    if (status >= 0)
-        status = write_about(item, root, path, row->why, err);
-    if (status >= 0)
-        status = tree_remove(parent, name, err);
-    if (status < 0) {
-        (void)tree_remove(store, number, NULL);
-        return rename_in_place(root, parent, name, path, row->why, notes, err);
+    if (parent < 0 || fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0; /* it was reached by a link that is held back by now */
+    int status = rename_in_place(parent, name, other, err);
+    if (status < 0)
+        return status;
+    const char *kind = kind_without_content(info.st_mode);
+    if (kind && tree_remove(parent, other, NULL) == 0) {
+        (void)note_name(notes, "deleted", root, path, row->why);
+        str_concat(notes, ": it was ", kind, ", which has no content to hold back\n");
+    } else if (!kind && move_to_store(root, parent, other, path, row->why, store, &left_out,
+                                      &copying) == 0) {
+        note_held(root, path, row->why, left_out, notes);
+    } else {
+        (void)note_name(notes, "held back", root, path, row->why);
+        str_concat(notes, ", is now ", other, ": ", copying.message, "\n");
     }
-    str_appendf(
-        notes, "held back: %s, which %s would obey. brig held shows it, brig keep %s restores it\n",
-        path, row->why, path);
     return 0;
 }
 
 int held_take(const struct held_root *root, int store, const struct held_rules *rules,
-              struct str *notes, struct brig_error *err)
+              struct str *notes)
 {
+    struct brig_error failure = {0};
     uint64_t now = look(root->top), fresh = now & ~root->existed;
     /* In a repository these are names like any other. */
     autoclose int git = openat(root->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -221,75 +264,133 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
             continue;
         if (rules->report_only || store < 0)
             str_appendf(notes, "new: %s, which %s would obey\n", row->path, row->why);
-        else if (take_one(root, store, row, notes, err) < 0)
-            status = err ? err->code : BRIG_E_SYSTEM; /* and the others are held back */
+        else if (take_one(root, store, row, notes, &failure) <
+                 0) { /* and the others are held back */
+            status = failure.code;
+            str_appendf(notes,
+                        "'%s/%s', which %s would obey, could not be held back: %s. Remove it\n",
+                        str_shown(root->path).text, row->path, row->why, failure.message);
+        }
     }
     return status;
 }
 
 /* ---- the store ---- */
 
+static int compare_entries(const FTSENT **left, const FTSENT **right)
+{
+    return strcmp((*left)->fts_name, (*right)->fts_name);
+}
+
+int held_walk(int directory, held_visit visit, void *context, struct brig_error *err)
+{
+    char top[32];
+    char *const paths[] = {top, NULL};
+    (void)snprintf(top, sizeof top, "/proc/self/fd/%d", directory);
+    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, compare_entries);
+    if (!walk)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
+    for (const FTSENT *entry; (entry = fts_read(walk));)
+        if (entry->fts_info == FTS_F || entry->fts_info == FTS_SL)
+            visit(context, entry->fts_path + strlen(top) + 1, entry->fts_statp);
+    (void)fts_close(walk);
+    return 0;
+}
+
+static void count_file(void *context, const char *path, const struct stat *info)
+{
+    struct held_item *item = context;
+    (void)path;
+    item->files++;
+    item->bytes += S_ISREG(info->st_mode) ? (uint64_t)info->st_size : 0;
+}
+
 static void item_done(struct held_item *item)
 {
-    free(item->number);
+    free(item->jail);
+    free(item->place);
     free(item->project);
     free(item->path);
     free(item->why);
 }
 
-static int read_item(int store, const char *number, struct held_item *ret_item,
-                     struct brig_error *err)
+static bool measure(int storage, struct held_item *item)
 {
-    char text[ABOUT_MAX + 1], path[300];
-    (void)snprintf(path, sizeof path, "%s/about", number);
-    autoclose int fd = openat(store, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    autoclose int fd = held_open(storage, item, "", NULL);
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return false;
+    item->mode = info.st_mode;
+    if (S_ISDIR(info.st_mode))
+        return held_walk(fd, count_file, item, NULL) == 0;
+    item->bytes = (uint64_t)info.st_size;
+    return true;
+}
+
+/* Takes the next text off a list of texts that are each ended by a NUL; false after the last one. */
+static bool next_text(const char **at, const char *end, char **ret_text)
+{
+    if (*at >= end || !(*ret_text = strdup(*at)))
+        return false;
+    *at += strlen(*at) + 1;
+    return true;
+}
+
+/* 1, or 0 if it is not complete. */
+static int read_item(int storage, const char *jail, const char *number, struct held_item *ret_item)
+{
+    char text[ABOUT_MAX + 1];
+    struct stat info;
+    autofree char *left_out = NULL;
+    autofree char *about = NULL;
+    struct held_item item = {.jail = strdup(jail)};
+    if (asprintf(&item.place, "%s" HELD_PART "/%s", jail, number) < 0)
+        item.place = NULL;
+    if (asprintf(&about, "%s" HELD_PART "/%s/about", jail, number) < 0)
+        about = NULL;
+    autoclose int fd =
+        item.place && about ? openat(storage, about, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
     ssize_t length = fd < 0 ? -1 : read(fd, text, ABOUT_MAX);
-    if (length <= 0)
-        return 0;
-    text[length] = '\0';
-    const char *project = text;
-    const char *rest = project + strlen(project) + 1;
-    const char *why = rest < text + length ? rest + strlen(rest) + 1 : rest;
-    if (why >= text + length)
-        return 0;
-    struct held_item item = {0};
-    int status = str_copy(number, &item.number, err);
-    if (status == 0)
-        status = str_copy(project, &item.project, err);
-    if (status == 0)
-        status = str_copy(rest, &item.path, err);
-    if (status == 0)
-        status = str_copy(why, &item.why, err);
-    if (status < 0) {
+    text[length > 0 ? length : 0] = '\0';
+    const char *at = text, *end = text + length;
+    bool complete = length > 0 && item.jail && fstat(fd, &info) == 0 &&
+                    next_text(&at, end, &item.project) && next_text(&at, end, &item.path) &&
+                    next_text(&at, end, &item.why) && next_text(&at, end, &left_out) &&
+                    measure(storage, &item);
+    if (!complete) {
         item_done(&item);
-        return status;
+        return 0;
     }
+    item.time = info.st_mtim; /* nothing is ever written to it again */
+    item.left_out = strtoul(left_out, NULL, 10);
     *ret_item = item;
     return 1;
 }
 
-int held_list(int store, struct held_list *ret_list, struct brig_error *err)
+int held_list(int storage, const char *jail, struct held_list *list, struct brig_error *err)
 {
-    struct held_list list = {.items = calloc(ITEMS_MAX, sizeof *list.items)};
-    autoclose int fd = openat(store, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    int status = list.items && dir
-                     ? 0
-                     : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
-    const struct dirent *item;
-    if (dir)
-        (void)take_fd(&fd);
-    while (status >= 0 && list.count < ITEMS_MAX && (item = readdir(dir))) {
-        if (item->d_name[0] == '.')
-            continue;
-        status = read_item(store, item->d_name, &list.items[list.count], err);
-        list.count += status > 0;
+    autofree char *part = NULL;
+    if (asprintf(&part, "%s" HELD_PART, jail) < 0) {
+        part = NULL;
+        return brig_fail_nomem(err);
     }
-    if (status < 0)
-        held_list_done(&list);
-    else
-        *ret_list = list;
-    return status < 0 ? status : 0;
+    autoclose int fd = openat(storage, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage");
+    (void)take_fd(&fd);
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        struct held_item *grown = reallocarray(list->items, list->count + 1, sizeof *grown);
+        if (!grown)
+            return brig_fail_nomem(err);
+        list->items = grown;
+        list->count += (size_t)read_item(storage, jail, entry->d_name, &grown[list->count]);
+    }
+    return 0;
 }
 
 void held_list_done(struct held_list *list)
@@ -300,49 +401,60 @@ void held_list_done(struct held_list *list)
     *list = (struct held_list){0};
 }
 
-int held_open(int store, const struct held_item *item, struct brig_error *err)
+int held_open(int storage, const struct held_item *item, const char *below, struct brig_error *err)
 {
-    autoclose int at = openat(store, item->number, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int fd = at < 0 ? -1 : openat(at, CONTENT, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 ? fd
-                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the copy of '%s'",
-                               str_shown(item->path).text);
+    autofree char *path = NULL;
+    int fd = -1;
+    if (asprintf(&path, "%s/" CONTENT "%s%s", item->place, *below ? "/" : "", below) < 0) {
+        path = NULL;
+        return brig_fail_nomem(err);
+    }
+    int status = path_open_beneath(storage, path, O_PATH | O_NOFOLLOW, 0, &fd, err);
+    return status < 0 ? status : fd;
 }
 
-int held_restore(int store, const struct held_item *item, struct brig_error *err)
+/* Opens the directory that it was in, and makes it where that is below the top of the project: .claude */
+static int open_target(const struct held_item *item, const char **ret_name, struct brig_error *err)
 {
-    const char *name;
-    char target[PATH_LENGTH_MAX + 1];
     autoclose int top = open(item->project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclose int at = openat(store, item->number, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (top < 0 || at < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'",
-                         str_shown(item->project).text);
-    char above[PATH_LENGTH_MAX + 1];
     const char *slash = strchr(item->path, '/');
-    if (slash) { /* .claude */
+    if (top >= 0 && slash) {
+        char above[PATH_LENGTH_MAX + 1];
         (void)snprintf(above, sizeof above, "%.*s", (int)(slash - item->path), item->path);
         (void)mkdirat(top, above, 0755);
     }
-    autoclose int parent = open_parent(top, item->path, &name);
+    autoclose int parent = top < 0 ? -1 : open_parent(top, item->path, ret_name);
     if (parent < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the directory of '%s'",
-                         str_shown(item->path).text);
-    if (exists(parent, name))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the directory of '%s/%s'",
+                         str_shown(item->project).text, item->path);
+    if (exists(parent, *ret_name))
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s/%s' exists. Move it away first",
-                         str_shown(item->project).text, str_shown(item->path).text);
-    ssize_t length = readlinkat(at, LINK, target, sizeof target - 1);
-    int status;
-    if (length > 0) {
-        target[length] = '\0';
-        status = symlinkat(target, parent, name) == 0 ? 1 : BRIG_E_SYSTEM;
-    } else if ((status = copying_file(at, CONTENT, parent, name, err)) == 0) {
-        status = copying_tree(at, CONTENT, parent, name, NULL, err);
-    }
-    return status < 0 ? status : held_discard(store, item, err);
+                         str_shown(item->project).text, item->path);
+    return take_fd(&parent);
 }
 
-int held_discard(int store, const struct held_item *item, struct brig_error *err)
+int held_restore(int storage, const struct held_item *item, struct brig_error *err)
 {
-    return tree_remove(store, item->number, err);
+    const char *name;
+    size_t left_out;
+    autoclose int parent = open_target(item, &name, err);
+    if (parent < 0)
+        return parent;
+    autoclose int at =
+        openat(storage, item->place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int status = at < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage")
+                        : copying_all(at, CONTENT, parent, name, &left_out, err);
+    if (status == 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, 0, "the copy of '%s' is gone", item->path);
+    if (status < 0) {
+        (void)tree_remove(parent, name, NULL); /* what there is of it */
+        return status;
+    }
+    (void)held_discard(storage, item, NULL); /* it is restored even if the copy stays */
+    return 0;
+}
+
+int held_discard(int storage, const struct held_item *item, struct brig_error *err)
+{
+    return tree_remove(storage, item->place, err);
 }

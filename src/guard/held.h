@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include <brig/brig.h>
 
@@ -31,26 +32,42 @@ void held_root_done(struct held_root *root);
 bool held_has_new(const struct held_root *root);
 
 /* Holds back what is new in the directory. `store` is a directory of the storage, or -1: then nothing is moved.
- * A line about each file is appended to `notes`. */
+ * FIFOs, sockets and devices are deleted. A line about each file is appended to `notes`. */
 int held_take(const struct held_root *root, int store, const struct held_rules *rules,
-              struct str *notes, struct brig_error *err);
+              struct str *notes);
 
-/* One file that is held back; texts are owned. */
+#define HELD_PART ".held" /* of a jail: NAME.held in the storage directory */
+
+/* One file, directory or link that is held back; texts are owned. */
 struct held_item {
-    char *number;  /* its directory in the store */
+    char *jail;
+    char *place;   /* its directory in the storage: "NAME.held/NUMBER" */
     char *project; /* the directory it was in */
-    char *path;    /* relative to it */
+    char *path;    /* relative to it, as in the table of names */
     char *why;     /* what would execute it */
+    struct timespec time;
+    mode_t mode;
+    uint64_t bytes;
+    size_t files;    /* in a directory, with links */
+    size_t left_out; /* FIFOs, sockets and devices that were in it */
 };
 struct held_list {
     struct held_item *items;
     size_t count;
 };
-int held_list(int store, struct held_list *ret_list, struct brig_error *err);
+
+/* Adds the items of a jail to a list, which is zero in the beginning. `storage` is the directory with all jails. Release
+ * with held_list_done(), also after an error. */
+int held_list(int storage, const char *jail, struct held_list *list, struct brig_error *err);
 void held_list_done(struct held_list *list);
 
+/* Opens an item with O_PATH, or what is below it if it is a directory; "": the item itself. */
+int held_open(int storage, const struct held_item *item, const char *below, struct brig_error *err);
+
+/* Calls back for each file and link in a directory that is held back and below it, in the order of their names. */
+typedef void (*held_visit)(void *context, const char *path, const struct stat *info);
+int held_walk(int directory, held_visit visit, void *context, struct brig_error *err);
+
 /* Puts it back into its project, which must not have a file of this name by now, and forgets it. */
-int held_restore(int store, const struct held_item *item, struct brig_error *err);
-int held_discard(int store, const struct held_item *item, struct brig_error *err);
-/* Opens the copy: a file or a directory. */
-int held_open(int store, const struct held_item *item, struct brig_error *err);
+int held_restore(int storage, const struct held_item *item, struct brig_error *err);
+int held_discard(int storage, const struct held_item *item, struct brig_error *err);

@@ -11,7 +11,7 @@
 struct names_row {
     const char
         *path; /* from the top of a granted directory; '*' stands for any rest of the last part */
-    const char *why; /* what executes it, for messages */
+    const char *why; /* what executes it: "which WHY would obey" */
 };
 extern const struct names_row names_rows[];
 extern const size_t names_count;

@@ -368,11 +368,9 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
     if (guard->run >= 0)
         (void)lock_transfer(guard->run); /* until this process ends */
     bool failed = transfer_all(guard, &notes);
-    for (size_t i = 0; i < guard->root_count; i++) { /* whatever became of git */
-        struct brig_error err = {0};
-        if (held_take(&guard->roots[i], guard->held, &guard->rules, &notes, &err) < 0)
-            str_appendf(&notes, "%s\n", err.message);
-    }
+    for (size_t i = 0; i < guard->root_count; i++) /* whatever became of git */
+        if (held_take(&guard->roots[i], guard->held, &guard->rules, &notes) < 0)
+            failed = true;
     (void)write_all(out, notes.data, notes.length);
     _exit(failed ? 1 : 0);
 }

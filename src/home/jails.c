@@ -195,16 +195,21 @@ static int refuse_if_used(int storage, const char *name, struct brig_error *err)
                      name, name);
 }
 
-int jails_remove(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+int jails_unuse(const char *storage, const char *name, uid_t uid, struct brig_error *err)
 {
     struct home_state state;
     int status = home_stop(storage, name, uid, &state, err);
     if (status < 0)
         return status;
     autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", storage);
-    status = refuse_if_used(fd, name, err);
+    return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", storage)
+                  : refuse_if_used(fd, name, err);
+}
+
+int jails_remove(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+{
+    int status = jails_unuse(storage, name, uid, err);
+    autoclose int fd = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     for (size_t i = 0; i < ARRAY_LENGTH(parts) && status == 0; i++)
         status = remove_part(fd, name, parts[i], err);
     return status;

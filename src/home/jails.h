@@ -24,6 +24,9 @@ int jails_each(const char *storage, uid_t uid, bool sizes, jails_visit visit, vo
 int jails_find(const char *storage, const char *name, uid_t uid, struct jail_info *ret_jail,
                struct brig_error *err);
 
+/* Lets go of its mounts. Fails with BRIG_E_STATE while somebody is in it. */
+int jails_unuse(const char *storage, const char *name, uid_t uid, struct brig_error *err);
+
 /* Removes all that a jail keeps. What its parts link to is emptied, the links themselves go. Fails
  * with BRIG_E_STATE while somebody is in it. */
 int jails_remove(const char *storage, const char *name, uid_t uid, struct brig_error *err);

@@ -63,7 +63,7 @@ in_bash() {
     output_has enter
 }
 
-@test "bash: behind mask and unmask a jail for -j, and paths of the home" {
+@test "bash: a jail behind -j, and paths: of the home behind mask and unmask" {
     local home=$HOME
     ! lib_is_root || home=$(lib_user_home)
     run_as_user mkdir -p "$home/brigtest-mask/inner"
@@ -78,6 +78,12 @@ in_bash() {
     [ "$output" = 'beta ' ]
     must run_as_user "$BRIG" --complete unmask brigtest-ma
     [ "$output" = 'brigtest-mask/' ]
+    must in_bash brig keep -j al
+    [ "$output" = 'alpha ' ]
+    must run_as_user "$BRIG" --complete held --jail b
+    [ "$output" = 'beta ' ]
+    must run_as_user "$BRIG" --complete discard fo
+    [ "$output" = 'folder/' ]
     must run_as_user "$BRIG" --complete mask --j
     [ "$output" = '--jail ' ]
 }

@@ -170,6 +170,247 @@ listing() {
     done
 }
 
+@test "brig held: sorted by project and time, with jail, number, time, size, kind and program" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        project "$who"
+        as "$OWNER" mkdir ../a
+        must inside "$pair" 'mkdir -p .vscode/d; echo tasks >.vscode/d/t; echo x >.vscode/u'
+        must inside "$pair" 'ln -s /etc .mcp.json'
+        must inside "$pair" "echo 'use flake' >.envrc; echo x >'$SCRATCH/a/.envrc'" -d ../a
+        output_has "held back: .envrc, which direnv would obey. brig held shows it, brig keep .envrc restores it"
+        # Elsewhere than in the working directory the name alone would not do.
+        output_has "held back: .envrc in $SCRATCH/a, which direnv would obey. See brig held"
+        must by "$who" held
+        [ "$(sed "s/^$JAIL #[0-9]*  [-0-9]* [0-9:]*  //" <<<"$output")" = "$SCRATCH/a/.envrc  2 bytes  (direnv)
+$PROJECT/.vscode  directory, 2 files, 8 bytes  (Visual Studio Code)
+$PROJECT/.mcp.json  link to /etc  (agents that use MCP)
+$PROJECT/.envrc  10 bytes  (direnv)" ] || { echo "$output" >&2; false; }
+        # The number is where it is kept.
+        number=$(sed -n "s,^$JAIL #\([0-9]*\) .*$PROJECT/.envrc .*,\1,p" <<<"$output")
+        [ "$(cat "$(stored "$who")/$number/content")" = "use flake" ]
+        by "$who" discard .envrc .vscode .mcp.json ../a/.envrc
+    done
+}
+
+@test "brig held PATH prints a file, the files of a directory and the target of a link, and changes nothing" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        project "$who"
+        must inside "$pair" 'printf "one\ntwo\033]0;title\007\233" >.envrc; mkdir -p .vscode/d; echo tasks >.vscode/d/t
+            ln -s ../.. .vscode/d/up; ln -s "$(printf "a\nb")" .mcp.json'
+        must by "$who" held .vscode
+        [ "$output" = "$PROJECT/.vscode/d/t  6 bytes
+$PROJECT/.vscode/d/up  link to ../.." ]
+        must by "$who" held .vscode/d/t .vscode/d/up
+        [ "$output" = $'tasks\n../..' ]
+        # Nothing leads out of the copy by a link.
+        must_exit 125 by "$who" held .vscode/d/up/p
+        must by "$who" held .mcp.json
+        [ "$output" = 'a\nb' ]
+        # As it is, to a file or a pipe; harmless, to a terminal.
+        by "$who" held .envrc >"$SCRATCH/printed"
+        printf 'one\ntwo\033]0;title\007\233' | cmp - "$SCRATCH/printed"
+        must script -qec "$(declare -f by as run_as_user lib_is_root lib_user_home); $(declare -p BRIG LIB_USER HOME_OF_USER) ROOT_STORE=${ROOT_STORE:-}
+            by $who held .envrc" /dev/null
+        output_has 'two\x1b]0;title\x07\x9b'
+        output_lacks $'\033'
+        must_exit 125 by "$who" held .idea
+        output_has "'.idea' is not held back"
+        # A part of a directory can be looked at, but is not restored or deleted.
+        must_exit 125 by "$who" keep .vscode/d/t
+        must_exit 125 by "$who" discard .vscode/d/t
+        must by "$who" discard .vscode .envrc .mcp.json
+        must by "$who" held
+        [ "$output" = "brig: nothing is held back" ]
+    done
+}
+
+@test "brig held, keep and discard take a path by any name, however long or odd" {
+    for who in $(everyone); do
+        enter_project "$who"
+        long=$(printf '%0250d' 1)
+        odd=$SCRATCH/$long/$'o\td\nd \xc2\x9b\\x'
+        as "$OWNER" mkdir -p "$odd"
+        as "$OWNER" ln -s "$odd" "$SCRATCH/link"
+        for given in .envrc "$odd/.envrc" "$SCRATCH/link/.envrc" ../link/.envrc ./.envrc; do
+            cd "$odd"
+            must inside "$who:sealed" 'echo theirs >.envrc'
+            must by "$who" held
+            output_has "$SCRATCH/$long/"'o\td\nd \xc2\x9b\\x/.envrc  7 bytes'
+            [ "${#lines[@]}" -eq 1 ]
+            [ "$given" != ../link/.envrc ] || cd "$PROJECT"
+            must by "$who" held "$given"
+            [ "$output" = theirs ]
+            must by "$who" keep "$given"
+            [ "$(cat "$odd/.envrc")" = theirs ]
+            as "$OWNER" rm "$odd/.envrc"
+        done
+        cd "$PROJECT"
+    done
+}
+
+@test "of several versions keep restores the newest, and discard deletes all" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        project "$who"
+        for i in 1 2 3; do
+            must inside "$pair" "echo $i >.envrc; [ $i != 3 ] || { rm .envrc; mkdir .envrc; echo 3 >.envrc/f; }"
+        done
+        must by "$who" held .envrc
+        output_has "$PROJECT/.envrc/f  2 bytes"
+        output_has "the newest of 3 versions"
+        must by "$who" keep .envrc
+        output_has "restored $PROJECT/.envrc: directory, 1 file, 2 bytes"
+        output_has "2 older versions stay held back; see brig held"
+        [ "$(cat .envrc/f)" = 3 ]
+        as "$OWNER" rm -r .envrc
+        must by "$who" keep .envrc
+        output_has "restored $PROJECT/.envrc: 2 bytes, git object $(out hash-object .envrc)"
+        output_has "1 older version stays held back; see brig held"
+        [ "$(cat .envrc)" = 2 ]
+        as "$OWNER" rm .envrc
+        must inside "$pair" 'ln -s target .envrc'
+        must inside "$pair" 'ln -s newest .envrc'
+        must by "$who" keep .envrc
+        output_has "restored $PROJECT/.envrc: link to newest"
+        [ "$(readlink .envrc)" = newest ]
+        must by "$who" discard .envrc
+        [ "$output" = "deleted $PROJECT/.envrc: 2 versions" ]
+        [ -L .envrc ]
+        must by "$who" held
+        output_lacks "$PROJECT"
+        must_exit 125 by "$who" discard .envrc
+    done
+}
+
+@test "keep succeeds where nothing can be printed" {
+    project user
+    must inside user:sealed 'echo x >.envrc; echo x >.mcp.json'
+    by user keep .envrc >/dev/full
+    by user discard .mcp.json >/dev/full
+    [ -e .envrc ]
+}
+
+@test "-j names a jail; without it all are meant" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        project "$who"
+        first=$JAIL
+        must inside "$pair" 'echo first >.envrc'
+        JAIL=$first-b
+        jail "$who" "$JAIL"
+        must inside "$pair" 'echo second >.envrc'
+        JAIL=$first
+        must by "$who" held -j "$first"
+        output_has "$first #"
+        output_lacks "$first-b #"
+        must by "$who" held "--jail=$first-b" .envrc
+        [ "$output" = second ]
+        must by "$who" held
+        [ "${#lines[@]}" -eq 2 ]
+        must by "$who" keep "-j$first" .envrc
+        [ "$(cat .envrc)" = first ]
+        as "$OWNER" rm .envrc
+        must_exit 125 by "$who" discard --jail "$first" .envrc
+        must by "$who" held --jail "$first"
+        [ "$output" = "brig: nothing is held back" ]
+        # An option behind a path is not taken for a path.
+        must_exit 125 by "$who" discard .envrc -j "$first"
+        output_has "nothing was done"
+        must by "$who" discard -j "$first-b" -- .envrc
+        must by "$who" sync -j "$first"
+        for verb in 'held' 'keep x' 'discard x' 'sync' 'sync --show'; do
+            # shellcheck disable=SC2086 # words
+            must_exit 125 by "$who" ${verb%% *} -j "${first}x" ${verb#"${verb%% *}"}
+            output_has "there is no jail '${first}x'"
+        done
+        must_exit 125 by "$who" held -j
+    done
+}
+
+@test "brig sync says that there is nothing to do" {
+    project user
+    must inside user:sealed true
+    for option in '' --show; do
+        must by user sync -j "$JAIL" $option
+        [ "$output" = "brig: there is nothing to transfer" ]
+    done
+    start user:casual 'git commit -q --allow-empty -m new; echo >ready; await_file go'
+    await_file ready
+    must by user sync --show -j "$JAIL"
+    output_has "its git directory has changes"
+    must by user sync --jail "$JAIL"
+    output_has "1 commit on main"
+    finish
+}
+
+@test "after SIGKILL brig sync holds them back as well" {
+    project user
+    start user:sealed 'echo theirs >.envrc; echo >ready; await_file go'
+    await_file ready
+    kill -9 "$(find_brig "$JOB")"
+    wait "$JOB" || true
+    JOB=
+    must by user sync --show
+    [ -e .envrc ]
+    must by user sync
+    output_has "held back: .envrc"
+    [ ! -e .envrc ]
+    has_stored user theirs
+}
+
+@test "brig rm refuses to delete held-back files and git changes, unless it is forced" {
+    for pair in $(pairs); do
+        who=${pair%:*}
+        project "$who"
+        must inside "$pair" 'echo x >.envrc'
+        by "$who" stop "$JAIL"
+        must_exit 125 by "$who" rm "$JAIL"
+        output_has "files that were held back (1; see brig held -j $JAIL)"
+        output_has "brig rm -f $JAIL"
+        has_stored "$who" x
+        # A rebase that goes on is kept for the next run.
+        must inside "$pair" 'git switch -q -c topic; echo t >a; git commit -q -am t; git switch -q main; echo m >a
+            git commit -q -am m; git rebase topic || true; test -d .git/rebase-merge'
+        by "$who" stop "$JAIL"
+        must_exit 125 by "$who" rm "$JAIL"
+        output_has "git changes that were not transferred (see brig sync --show -j $JAIL)"
+        must by "$who" sync --show -j "$JAIL"
+        output_has rebase
+        must by "$who" discard .envrc
+        must_exit 125 by "$who" rm "$JAIL"
+        output_lacks "held back"
+        must by "$who" rm -f "$JAIL"
+        must_exit 125 by "$who" rm --force "$JAIL"
+        output_has "there is no jail"
+        # Without either it needs no force.
+        must inside "$pair" true
+        by "$who" stop "$JAIL"
+        must by "$who" rm "$JAIL"
+    done
+}
+
+@test "messages are sentences for every name of the table" {
+    project user
+    must inside user:sealed "$MAKE"
+    while read -r line; do
+        [[ $line =~ ^'brig: held back: '[^\ ,]+', which '[A-Za-z\ ]+' would obey. brig held shows it, brig keep '[^\ ]+' restores it'$ ]] || {
+            echo "$line" >&2
+            false
+        }
+    done <<<"$output"
+    [ "${#lines[@]}" -eq "$(wc -w <<<"$FILES $DIRECTORIES")" ]
+}
+
+@test "--unprotect names what it was given" {
+    project user
+    must_exit 125 inside user:sealed true --unprotect ../x
+    output_has "'../x'"
+    output_lacks "'/../x'"
+    must inside user:sealed true --unprotect ./.envrc
+}
+
 @test "a hard link that the jail kept does not change the copy" {
     for pair in $(pairs); do
         project "${pair%:*}"
@@ -202,13 +443,27 @@ listing() {
         must by "${pair%:*}" discard .envrc .vscode .mcp.json .codex opencode.json
         begun=$SECONDS
         run inside "$pair" 'mkfifo .envrc; mkdir .idea; mkfifo .idea/f; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\".mcp.json\")"
-            mkdir -p .vscode/d; ln -s / .vscode/d/root; echo kept >.vscode/d/file'
+            mkdir -p .vscode/d; ln -s / .vscode/d/root; echo kept >.vscode/d/file; mkfifo .vscode/f .vscode/d/g'
         [ "$status" -ne 125 ]
         [ $((SECONDS - begun)) -lt 60 ]
         for name in .envrc .idea .mcp.json .vscode; do
             [ ! -e "$name" ] || { echo "still there: $name: $output" >&2; false; }
         done
+        # What has no content is deleted, and is not in the store.
+        output_has "deleted: .envrc, which direnv would obey: it was a FIFO"
+        output_has "deleted: .mcp.json, which agents that use MCP would obey: it was a socket"
+        output_has "held back: .vscode, which Visual Studio Code would obey; FIFOs, sockets and devices in it were deleted (2)."
+        must by "${pair%:*}" held
+        [ "${#lines[@]}" -eq 2 ]
+        output_has ".idea  directory, 0 files, 0 bytes, 1 special file left out"
+        output_has ".vscode  directory, 2 files, 5 bytes, 2 special files left out"
+        [ -z "$(find "$(stored "${pair%:*}")" -type p -o -type s)" ]
         has_stored "${pair%:*}" kept
+        must by "${pair%:*}" keep .vscode
+        [ "$(readlink .vscode/d/root)" = / ]
+        [ "$(cat .vscode/d/file)" = kept ]
+        [ ! -e .vscode/f ]
+        must by "${pair%:*}" discard .idea
     done
 }
 

@@ -327,7 +327,7 @@ jails_teardown() {
     local pair
     for pair in $JAILS; do
         by "${pair%%:*}" stop "${pair#*:}" >/dev/null 2>&1 || true
-        by "${pair%%:*}" rm "${pair#*:}" >/dev/null 2>&1 || true
+        by "${pair%%:*}" rm -f "${pair#*:}" >/dev/null 2>&1 || true
     done
     if [ -n "${ROOT_STORE:-}" ]; then
         BRIG_CONFIG_DIR=$ROOT_STORE as root "$BRIG" -u >/dev/null 2>&1 || true

@@ -134,6 +134,14 @@ static void shows(void)
         memcpy(text + i, "é", 2);
     cut = str_shown(text);
     tap_ok(strstr(cut.text, "é…") != NULL, "no character is split by the cut");
+    static const char odd[] = "é\n\\\0\x1b\xc2\x9b\xff";
+    autostr struct str whole = {0};
+    str_append_shown(&whole, odd, sizeof odd - 1, "");
+    tap_is_str(whole.data, "é\\n\\\\\\x00\\x1b\\xc2\\x9b\\xff",
+               "controls of UTF-8 and other bytes can be escaped too");
+    autostr struct str lines = {0};
+    str_append_shown(&lines, odd, sizeof odd - 1, "\n\\");
+    tap_is_str(lines.data, "é\n\\\\x00\\x1b\\xc2\\x9b\\xff", "except some that are named");
 }
 
 int main(void)
