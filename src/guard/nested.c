@@ -162,6 +162,17 @@ static bool is_new(int dir, const char *name, struct timespec since, mode_t *ret
     return is_since(&info, since);
 }
 
+/* Whether what git obeys in a git directory has changed. */
+static bool has_new_part(int git_dir, struct timespec since)
+{
+    static const char *const parts[] = {"HEAD", "config", "config.worktree", "hooks", "commondir"};
+    mode_t mode;
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
+        if (is_new(git_dir, parts[i], since, &mode))
+            return true;
+    return false;
+}
+
 /* The text of a small file that a jail has written; false if it is not a regular file. */
 static bool read_text(int dir, const char *name, char text[REPO_POINTER_MAX])
 {
@@ -204,9 +215,17 @@ static int recreate(const struct nested *nested, int dir, int old, int folder,
     return status;
 }
 
+static void note_anew(const struct nested *nested, const char *path)
+{
+    str_appendf(nested->notes,
+                "git: the new repository '%s' was made anew, without its config and hooks\n",
+                str_shown(path).text);
+}
+
 /* Moves the git directory out of the way, makes a new one and deletes the old one. If not everything in it could be
  * fetched, it stays under another name and without HEAD: git outside does not take it for a repository. */
-static int make_anew(const struct nested *nested, int dir, int folder, struct brig_error *err)
+static int make_anew(const struct nested *nested, int dir, const char *path, int folder,
+                     struct brig_error *err)
 {
     char aside[ASIDE_MAX];
     uint64_t number = 0;
@@ -225,10 +244,12 @@ static int make_anew(const struct nested *nested, int dir, int folder, struct br
         (status < 0 || faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)) {
         if (renameat(old, "HEAD", old, "HEAD.jail") < 0 && errno != ENOENT)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'", aside);
-        str_appendf(
-            nested->notes, "git: a new repository that git cannot read%s%s was renamed to '%s'\n",
-            status < 0 ? " as a whole: " : "", status < 0 && err ? err->message : "", aside);
-        return 1;
+        str_appendf(nested->notes,
+                    "git: the new repository '%s' could not be made anew%s%s. What was its git "
+                    "directory is now '%s', with HEAD.jail instead of HEAD\n",
+                    str_shown(path).text, status < 0 ? ": " : "",
+                    status < 0 && err ? err->message : "", aside);
+        return 0;
     }
     if (status == 0) { /* it was no repository: git outside does not look at it either */
         if (renameat2(dir, aside, dir, ".git", RENAME_NOREPLACE) < 0)
@@ -236,12 +257,15 @@ static int make_anew(const struct nested *nested, int dir, int folder, struct br
         return status;
     }
     int removed = tree_remove(dir, aside, err);
-    return status < 0 ? status : removed < 0 ? removed : 1;
+    if (status > 0 && removed == 0)
+        note_anew(nested, path);
+    return status < 0 ? status : removed;
 }
 
 /* `.git` is a file that leads to a submodule's directory in a private git directory: what the file says is only
  * looked up there. 1, or 0 if there is none. */
-static int make_submodule(const struct nested *nested, int dir, int folder, struct brig_error *err)
+static int make_submodule(const struct nested *nested, int dir, const char *path, int folder,
+                          struct brig_error *err)
 {
     char text[REPO_POINTER_MAX];
     const char *modules = read_text(dir, ".git", text) ? strstr(text, "/modules/") : NULL;
@@ -253,6 +277,8 @@ static int make_submodule(const struct nested *nested, int dir, int folder, stru
         if (unlinkat(dir, ".git", 0) < 0)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot remove '.git'");
         int status = recreate(nested, dir, old, folder, err);
+        if (status > 0)
+            note_anew(nested, path);
         return status < 0 ? status : 1;
     }
     return 0;
@@ -272,10 +298,7 @@ static int remove_pointer(const struct nested *nested, int dir, const char *path
 /* Without HEAD git does not take a directory for a repository. */
 static int treat_bare(const struct nested *nested, const char *path, struct brig_error *err)
 {
-    static const char *const parts[] = {"HEAD", "config", "hooks", "commondir"};
     char text[PATH_LENGTH_MAX + 1];
-    mode_t mode;
-    bool changed = false;
     (void)snprintf(text, sizeof text, "%.*s", (int)strlen(path) - 1, path);
     autoclose int dir = open_any(nested->top, text, &nested->since);
     struct stat info;
@@ -283,9 +306,7 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
         return 0;
     if (fstat(dir, &info) == 0 && is_since(&info, nested->since) && (info.st_mode & 0700) != 0700)
         (void)fchmod(dir, (info.st_mode & 07777) | 0700);
-    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
-        changed = changed || is_new(dir, parts[i], nested->since, &mode);
-    if (!changed)
+    if (!has_new_part(dir, nested->since))
         return 0;
     if (renameat(dir, "HEAD", dir, "HEAD.jail") < 0 && errno != ENOENT)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'",
@@ -303,19 +324,19 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
 {
     autoclose int dir = open_any(nested->top, path, &nested->since);
     mode_t mode;
-    if (dir < 0 || !is_new(dir, ".git", nested->since, &mode))
+    if (dir < 0)
+        return 0;
+    bool new = is_new(dir, ".git", nested->since, &mode);
+    autoclose int git = openat(dir, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!new && (git < 0 || !has_new_part(git, nested->since)))
         return 0;
     if (!S_ISDIR(mode) && !S_ISREG(mode)) /* a link, or what git does not read */
         return remove_pointer(nested, dir, path, err);
-    int status = S_ISDIR(mode) ? make_anew(nested, dir, folder, err)
-                               : make_submodule(nested, dir, folder, err);
+    int status = S_ISDIR(mode) ? make_anew(nested, dir, path, folder, err)
+                               : make_submodule(nested, dir, path, folder, err);
     if (status < 0)
         return brig_wrap(err, status, "the new repository '%s'", str_shown(path).text);
-    if (status > 0)
-        str_appendf(nested->notes,
-                    "git: the new repository '%s' was made anew, without its config and hooks\n",
-                    str_shown(path).text);
-    else if (S_ISREG(mode))
+    if (status == 0 && S_ISREG(mode))
         str_append_bytes(files, path, strlen(path) + 1);
     return 0;
 }

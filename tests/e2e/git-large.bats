@@ -6,15 +6,7 @@
 # shellcheck disable=SC2154 # output is set by `run`
 
 load lib
-load repos
-
-setup() {
-    repos_setup
-}
-
-teardown() {
-    repos_teardown
-}
+load hostile
 
 @test "with 100,000 refs: a commit arrives, and a new branch is there in the next run" {
     local first
@@ -85,4 +77,16 @@ teardown() {
         must inside "$pair" 'echo ran >ran'
         [ -e ran ]
     done
+}
+
+@test "more directories than are searched: a new submodule does not arrive" {
+    hostile_project
+    run inside user:sealed "MARK='$MARK'; $EVIL"'evil z/z/e; git add z 2>/dev/null; git commit -q -m link; git branch other
+        mkdir a1 && cd a1 && seq 200001 | xargs mkdir'
+    output_has "too many directories"
+    output_has "main was not moved"
+    output_has "other was not moved"
+    use
+    [ ! -e "$RAN" ]
+    chmod -R u+rwx a1
 }

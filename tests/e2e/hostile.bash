@@ -8,6 +8,9 @@
 
 load repos
 
+# For the shell of a jail: `evil DIR` makes a repository whose settings execute MARK.
+EVIL='evil() { mkdir -p "$1"; git init -q "$1"; git -C "$1" commit -q --allow-empty -m x; git -C "$1" config core.fsmonitor "$MARK"; };'
+
 setup() {
     repos_setup
     needs python3 script

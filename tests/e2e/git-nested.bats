@@ -1,0 +1,188 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# Repositories below the top of a project, which a jail makes, hides or exchanges: nothing in them is executed outside,
+# by the user's git or by brig itself, and nothing outside the project is read or written.
+
+# shellcheck disable=SC2016 # scripts for the jail
+# shellcheck disable=SC2030,SC2031 # each test has its own JOB
+# shellcheck disable=SC2154 # status and output are set by `run`
+
+load lib
+load hostile
+
+# two_runs FIRST SECOND: two runs with the same files, then everything that a user does. The twin is the second script alone,
+# outside.
+two_runs() {
+    hostile_project
+    must as user sh -ec "MARK='$MARK'; $EVIL $1"
+    must as user sh -ec "MARK='$MARK'; $EVIL $2"
+    use
+    [ -e "$RAN" ]
+    hostile_project
+    must inside user:sealed "MARK='$MARK'; $EVIL $1"
+    run inside user:sealed "MARK='$MARK'; $EVIL $2"
+    not_executed
+    # And in a third run brig itself looks at it.
+    run inside user:sealed true
+    not_executed
+}
+
+@test "a git directory that an earlier run has left empty" {
+    two_runs 'mkdir -p e/.git' 'evil e; git add e 2>/dev/null; git commit -q -m link'
+}
+
+@test "a place of which the list of an earlier run says that it has one, in a large tree" {
+    two_runs 'mkdir m; cd m; seq 1100 | xargs mkdir; cd ..; mkdir e; ln -s nowhere e/.git; sleep 2.1' \
+        'rm -f e/.git; evil e; git add e 2>/dev/null; git commit -q -m link'
+}
+
+@test "a short run in a large tree" {
+    # It is not searched for new repositories after each short run, but a later run searches for what the short one has left.
+    hostile_project
+    must inside user:sealed 'mkdir m; cd m; seq 1100 | xargs mkdir'
+    must inside user:sealed "MARK='$MARK'; $EVIL evil e"
+    must inside user:sealed 'sleep 2.1'
+    not_executed
+}
+
+@test "a directory that can be entered and not read, or not written" {
+    plant "$EVIL"'evil e; git add e 2>/dev/null; git commit -q -m link; chmod 311 e'
+    plant "$EVIL"'mkdir d; evil d/e; git add d 2>/dev/null; git commit -q -m link; chmod 311 d'
+    plant "$EVIL"'evil e; git add e 2>/dev/null; git commit -q -m link; chmod 555 e'
+}
+
+@test "brig starts no transport, whatever the config of a repository says" {
+    # A partial clone lacks an object; git would fetch it with the program that the config names.
+    lacking='git init -q e; cd e; mkdir d; echo x >d/x; echo y >y; git add .; git commit -q -m x
+        git sparse-checkout init --cone --sparse-index; rm -f .git/objects/$(git rev-parse HEAD:d | sed "s,^..,&/,")
+        git config extensions.partialClone o; git config remote.o.promisor true; git config protocol.ext.allow always
+        git config remote.o.url "ext::sh -c $(echo "$MARK" | sed "s/ /% /g")"'
+    hostile_project
+    must as user sh -ec "MARK='touch $RAN'; $lacking"
+    run as user git -C e ls-files -s
+    [ -e "$RAN" ]
+    rm -f "$RAN"
+    # It is the user's own by now, as if from an archive.
+    run inside user:sealed true
+    [ ! -e "$RAN" ]
+    cd e
+    run inside user:sealed true
+    [ ! -e "$RAN" ]
+}
+
+@test "alternates that name another directory, and objects that lead elsewhere" {
+    hostile_project
+    as user sh -ec 'mkdir ../secret; echo secret >../secret/key; echo "$PWD/../secret" >.git/objects/info/alternates'
+    for mode in sealed strict casual; do
+        must_exit 125 by user -m "$mode" -j "$JAIL" -- sh -c 'cat /run/brig/git/*/*/key'
+        output_has "is not the object directory of a repository"
+    done
+    as user sh -ec 'rm .git/objects/info/alternates; mv .git/objects ../secret/o; ln -s ../../secret/o .git/objects'
+    must_exit 125 by user -m sealed -j "$JAIL" -- true
+    # The twin: those of another repository.
+    as user sh -ec 'rm .git/objects; mv ../secret/o .git/objects; git init -q ../other; echo "$PWD/../other/.git/objects" >.git/objects/info/alternates'
+    must by user -m sealed -j "$JAIL" -- git log -1
+}
+
+@test "names of worktrees and branches that are options or links" {
+    hostile_project
+    as user sh -ec 'mkdir -p ../outside/empty'
+    before=$(find ../outside | sort)
+    run inside user:sealed '
+        mkdir -- -bX; echo "gitdir: /x" >./-bX/.git; ln -s "$PWD/../outside" link; mkdir -p .git/worktrees/w
+        echo "$PWD/-bX/.git" >.git/worktrees/w/gitdir; echo "ref: refs/heads/link/empty" >.git/worktrees/w/HEAD
+        echo c >c; git add c; git commit -q -m c; git branch link/empty; git branch empty'
+    [ "$(find ../outside | sort)" = "$before" ]
+    # The twin: an honest worktree arrives.
+    must inside user:sealed 'git worktree add -q -b topic wt'
+    output_has "the worktree 'wt' was added"
+    [ "$(out -C wt symbolic-ref HEAD)" = refs/heads/topic ]
+    [ -z "$(out -C wt status --porcelain)" ]
+}
+
+@test "an upstream that is a path, and a program that the user's settings name" {
+    hostile_project
+    as user sh -ec 'git init -q --bare ../up; git remote add origin ../up; git push -q -u origin main'
+    must inside user:sealed 'git init -q --bare r; git config branch.main.remote r; git branch other; git config branch.other.remote r
+        git config branch.third.remote origin; git config branch.third.merge refs/heads/main'
+    [ "$(out config branch.main.remote)" = origin ]
+    must_fail out config branch.other.remote
+    [ "$(out config branch.third.remote)" = origin ]
+    # Existing programs in the project are read-only if the user's settings execute them.
+    PREPARE='echo cat >strip.sh; chmod +x strip.sh; git config filter.s.clean ./strip.sh; echo "*.txt filter=s" >.gitattributes; echo t >a.txt; git add .; git commit -q -m filter'
+    plant 'echo "$MARK; cat" >strip.sh; touch a.txt'
+    PREPARE='echo "cat \$1" >strip; git config diff.s.textconv "sh strip"; echo "*.txt diff=s" >.gitattributes; echo t >a.txt; git add .; git commit -q -m filter; echo u >a.txt'
+    plant 'echo "$MARK; cat \$1" >strip'
+}
+
+@test "many and deep things in a git directory neither hang brig nor keep it from working" {
+    project user
+    must within 60 inside user:sealed 'git init -q n; rm n/.git/config; mkfifo n/.git/config'
+    must within 60 inside user:sealed 'mkfifo .git/refs/heads/x; chmod 555 .git/refs/heads; true'
+    must within 60 inside user:sealed 'git branch $(printf "a/%.0s" $(seq 70))a; git branch fine'
+    out rev-parse -q --verify fine
+    must within 60 inside user:sealed 'git switch -q -c side; echo side >a; git commit -q -am side; git switch -q main; echo main >a; git commit -q -am main
+        ! git merge side >/dev/null 2>&1 || exit 1; cd .git/objects; mkdir -p $(printf "d/%.0s" $(seq 70)); chmod 111 .'
+    must within 60 inside user:sealed 'git status'
+    output_has "cannot be continued"
+    must within 60 inside user:sealed 'echo c >c; git add c; git commit -q -m works'
+    [ "$(out log -1 --format=%s)" = works ]
+}
+
+# ---- Races ---------------------------------------------------------------------------------------
+
+# For a jail: exchanges pairs of names until `stop` appears, at most for so many seconds.
+EXCHANGE='
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+end = time.time() + float(sys.argv[1])
+pairs = [p.split(":") for p in sys.argv[2:]]
+while time.time() < end and not os.path.exists("stop"):
+    for a, b in pairs:
+        libc.renameat2(-100, a.encode(), -100, b.encode(), 2)
+    time.sleep(0.0005)
+'
+
+@test "names that are exchanged with links to outside, for seconds, while other runs begin and end" {
+    hostile_project
+    as user sh -ec 'mkdir ../victim; cd ../victim; git init -q -b main; echo v >v; git add v; git commit -q -m victim
+        mkdir .claude .vscode; echo keep >.envrc; echo keep >.claude/settings.json'
+    before=$(cd ../victim && find . ! -path './.git/*' -printf '%p %i %s\n' | sort; out -C ../victim for-each-ref; cat ../victim/.git/config)
+    as user sh -ec 'for d in n1 n2; do git init -q $d; git -C $d commit -q --allow-empty -m x; ln -s ../victim $d.l; done
+        mkdir c; ln -s ../victim c.l'
+    inside user:sealed "mkdir -p .claude v; echo x >v/t; ln -s '$SCRATCH/victim' .vscode.l; echo >up
+        python3 -c '$EXCHANGE' 8 n1:n1.l n2:n2.l c:c.l v:.vscode.l" -j other >"$SCRATCH/out" 2>&1 3>&- &
+    JOB=$!
+    jail user other
+    await_file up
+    end=$((SECONDS + 6))
+    runs=0
+    while [ "$SECONDS" -lt "$end" ] && [ "$runs" -lt 200 ]; do
+        run inside user:sealed 'mkdir -p c/.claude; echo x >.envrc; echo x >c/.claude/settings.json; echo $$ >f; git add f; git commit -q -m f; git init -q new-$$; echo x >.vscode; true' -d c
+        run by user sync
+        runs=$((runs + 1))
+    done
+    [ "$runs" -gt 3 ]
+    as user touch stop
+    wait "$JOB" || true
+    JOB=
+    after=$(cd ../victim && find . ! -path './.git/*' -printf '%p %i %s\n' | sort; out -C ../victim for-each-ref; cat ../victim/.git/config)
+    diff <(echo "$before") <(echo "$after")
+    use
+    [ ! -e "$RAN" ]
+}
+
+@test "a link or a repository that is put where a new repository is being made" {
+    hostile_project
+    as user mkdir ../victim
+    jail user other
+    # While a run ends, another waits for the moment in which the git directory is out of the way.
+    start user:sealed "MARK='$MARK'; $EVIL"'evil hostile; ln -s "$PWD/../victim" trap; echo >ready
+        i=0; while [ $i -lt 20000 ] && [ ! -e go ]; do i=$((i + 1))
+            for y in 1 2 3 4 5 6; do [ -e y$y/.git ] || { mv -T trap y$y/.git || mv -T hostile/.git y$y/.git; } 2>/dev/null; done; done' -j other
+    await_file ready
+    run inside user:sealed 'for i in 1 2 3 4 5 6; do git init -q y$i; git -C y$i commit -q --allow-empty -m x; done'
+    finish
+    [ -z "$(find ../victim -mindepth 1)" ]
+    [ ! -e "$RAN" ]
+}
