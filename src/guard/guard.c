@@ -26,7 +26,7 @@ static int new_guard(const struct guard_options *options, const struct brig_poli
     guard->held = options->held >= 0 ? fcntl(options->held, F_DUPFD_CLOEXEC, 3) : -1;
     guard->rules =
         (struct held_rules){options->unprotect, options->unprotect_count, options->report_only};
-    (void)clock_gettime(CLOCK_REALTIME, &guard->began);
+    (void)clock_gettime(CLOCK_REALTIME_COARSE, &guard->began); /* as the times of files */
     int status = str_copy(options->jail, &guard->jail, err);
     if (status == 0)
         status = git_find(&guard->git, options->environment, policy, options->user, err);

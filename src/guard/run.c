@@ -120,7 +120,9 @@ static struct timespec find_since(const struct guard *guard, int top)
     name_since(top, name);
     bool earlier = guard->cache >= 0 &&
                    fstatat(guard->cache, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                   info.st_mtim.tv_sec < guard->began.tv_sec;
+                   (info.st_mtim.tv_sec < guard->began.tv_sec ||
+                    (info.st_mtim.tv_sec == guard->began.tv_sec &&
+                     info.st_mtim.tv_nsec < guard->began.tv_nsec));
     return earlier ? info.st_mtim : guard->began;
 }
 
