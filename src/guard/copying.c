@@ -18,8 +18,7 @@
 
 #define COPYING_DEPTH_MAX 64
 #define COPYING_FILES_MAX 1000000
-#define COPYING_BYTES_MAX ((off_t)1 << 30) /* of a file */
-#define TREE_BYTES_MAX ((off_t)4 << 30)
+#define ALL_BYTES_MAX ((off_t)1 << 30) /* of what copying_all() copies */
 
 /* A part of a file: copied by the kernel, or through a pipe of the kernel. */
 static int copy_range(int from, int to, off_t at, off_t end)
@@ -73,8 +72,6 @@ int copying_file(int from, const char *name, int to, const char *to_name, struct
                    : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(name).text);
     if (fstat(source, &info) < 0 || !S_ISREG(info.st_mode))
         return 0;
-    if (info.st_size > COPYING_BYTES_MAX)
-        return brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", str_shown(name).text);
     autoclose int target =
         openat(to, to_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                (info.st_mode & 0755) | 0600);
@@ -159,7 +156,7 @@ static int copy_tree(int from, const char *name, int to, const char *to_name, co
         if (fstatat(dirfd(top->from), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISREG(info.st_mode))
             bytes += info.st_size;
-        if (bytes > TREE_BYTES_MAX)
+        if (left_out && bytes > ALL_BYTES_MAX)
             status = brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", name);
         else if (++files > COPYING_FILES_MAX)
             status = brig_fail(err, BRIG_E_INVALID, 0, "'%s' has more than %d files", name,
@@ -189,7 +186,10 @@ int copying_tree(int from, const char *name, int to, const char *to_name, const 
 int copying_all(int from, const char *name, int to, const char *to_name, size_t *ret_left_out,
                 struct brig_error *err)
 {
+    struct stat info;
     *ret_left_out = 0;
+    if (fstatat(from, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size > ALL_BYTES_MAX)
+        return brig_fail(err, BRIG_E_INVALID, EFBIG, "'%s' is too large", str_shown(name).text);
     int status = copy_link(from, name, to, to_name, err);
     if (status == 0)
         status = copying_file(from, name, to, to_name, err);

@@ -186,8 +186,7 @@ int fetch_look_at_kept(struct transfer *t, struct brig_error *err)
 /* ---- changing refs ---- */
 
 /* If git refuses, each half by itself. */
-static int update_part(const struct transfer *t, const char *lines, size_t length,
-                       struct brig_error *err)
+static int update_part(struct transfer *t, const char *lines, size_t length, struct brig_error *err)
 {
     autostr struct str input = {0};
     str_append_bytes(&input, lines, length);
@@ -207,6 +206,7 @@ static int update_part(const struct transfer *t, const char *lines, size_t lengt
         status = update_part(t, lines, first, err);
         return status < 0 ? status : update_part(t, lines + first, length - first, err);
     }
+    t->refused = true;
     if (t->report) {
         input.data[strcspn(input.data, "\n")] = '\0';
         str_appendf(&t->report->notes, "git: refused by git update-ref: %s\n",
@@ -215,7 +215,7 @@ static int update_part(const struct transfer *t, const char *lines, size_t lengt
     return 0;
 }
 
-int fetch_update_refs(const struct transfer *t, const struct str *updates, struct brig_error *err)
+int fetch_update_refs(struct transfer *t, const struct str *updates, struct brig_error *err)
 {
     return updates->length == 0 ? 0 : update_part(t, updates->data, updates->length, err);
 }
@@ -355,7 +355,7 @@ static int fetch_wanted(struct transfer *t, struct brig_error *err)
 }
 
 /* Keeps the old tips from garbage collection outside while the jail builds on them. */
-static int pin_base(const struct transfer *t, struct brig_error *err)
+static int pin_base(struct transfer *t, struct brig_error *err)
 {
     autostr struct str updates = {0};
     const char *tip = refs_find(&t->base.refs, t->base.head);

@@ -39,6 +39,7 @@ struct transfer {
     bool same_index;     /* the index outside is as at the beginning, or as inside */
     bool *moves;         /* of inside.refs, those that are to move */
     bool keeps_staged;   /* the index of the jail is kept as a ref */
+    bool refused;        /* git has refused to change a ref */
     struct transfer_report *report;
     bool lost; /* something could not be fetched */
 };
@@ -70,7 +71,7 @@ int fetch_refuse(const struct transfer *t, const char *what, struct brig_error *
 
 /* Gives lines to git update-ref --stdin: all at once; if git refuses, each half by itself, so that one bad ref does not keep
  * the others. */
-int fetch_update_refs(const struct transfer *t, const struct str *updates, struct brig_error *err);
+int fetch_update_refs(struct transfer *t, const struct str *updates, struct brig_error *err);
 
 int fetch_look_outside(const struct transfer *t, struct side *side, const struct how *how,
                        struct brig_error *err);

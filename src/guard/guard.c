@@ -58,6 +58,10 @@ int guard_begin(struct brig_policy *policy, const struct guard_options *options,
         run_complete_all(guard, notes);
     if (!options->off)
         status = rules_add(guard, policy, options, notes, err);
+    for (size_t i = 0; status < 0 && i < guard->tree_count;
+         i++) /* work of an earlier run is in it */
+        if (guard->trees[i].has_private && guard->trees[i].private_git.resumed)
+            guard->unfinished = true;
     if (status < 0)
         guard_free(guard);
     else

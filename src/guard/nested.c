@@ -20,6 +20,8 @@
 #include "guard/transfer.h"
 
 #define ASIDE_MAX 48
+#define SUBMODULE_LINK ".git.brig-link"
+#define NESTED_DEPTH_MAX 256
 #define TREATED_MAX 100 /* new repositories after one run */
 
 /* ---- finding them ---- */
@@ -48,27 +50,6 @@ static unsigned find_bit(const char *name)
     return 0;
 }
 
-/* Appends the directories in one directory, except `.git`. What of a repository it has. */
-static unsigned list_one(int fd, const char *path, struct str *todo)
-{
-    unsigned found = 0;
-    autodir DIR *dir = fdopendir(fd);
-    const struct dirent *item;
-    if (!dir)
-        (void)close(fd);
-    while (dir && (item = readdir(dir))) {
-        const char *name = item->d_name;
-        unsigned bit = find_bit(name);
-        found |= bit;
-        if (bit != HAS_GIT && (item->d_type == DT_DIR || item->d_type == DT_UNKNOWN) &&
-            strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
-            str_concat(todo, path, *path ? "/" : "", name);
-            str_append_bytes(todo, "", 1);
-        }
-    }
-    return found;
-}
-
 /* Whether git takes the directory itself for a git directory. */
 static bool is_bare(unsigned found)
 {
@@ -81,56 +62,114 @@ static bool is_since(const struct stat *info, struct timespec since)
            (info->st_ctim.tv_sec == since.tv_sec && info->st_ctim.tv_nsec >= since.tv_nsec);
 }
 
-/* Opens a directory. One that a run has made unreadable is made readable: git needs only the right to enter it. */
-static int open_any(int top, const char *path, const struct timespec *since)
+/* Opens a directory. One that has become unreadable since a time, if it is not NULL, is made readable: git needs only the right
+ * to enter it. */
+static int open_any(int at, const char *name, const struct timespec *since)
 {
-    int fd = -1;
-    struct brig_error err = {0};
-    autoclose int place = -1;
+    enum { FLAGS = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
+    int fd = openat(at, name, O_RDONLY | FLAGS);
     struct stat info;
-    char name[64];
-    if (path_open_beneath(top, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd,
-                          &err) == 0)
+    char link[64];
+    if (fd >= 0 || errno != EACCES || !since)
         return fd;
-    if (err.sys_errno != EACCES || !since ||
-        path_open_beneath(top, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &place, NULL) < 0 ||
-        fstat(place, &info) < 0 || !is_since(&info, *since)) {
-        errno = err.sys_errno;
-        return -1;
-    }
-    (void)snprintf(name, sizeof name, "/proc/self/fd/%d", place);
-    return chmod(name, (info.st_mode & 07777) | 0700) == 0
-               ? openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    autoclose int place = openat(at, name, O_PATH | FLAGS);
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", place);
+    return place >= 0 && fstat(place, &info) == 0 && is_since(&info, *since) &&
+                   chmod(link, (info.st_mode & 07777) | 0700) == 0
+               ? openat(place, ".", O_RDONLY | FLAGS)
                : -1;
 }
 
-int nested_find(int top, size_t limit, const struct timespec *since, struct str *ret_dirs,
-                struct brig_error *err)
+/* The directories that are being searched, one in the other. */
+struct walk {
+    struct {
+        DIR *dir;
+        size_t path_length;
+        unsigned found;
+    } levels[NESTED_DEPTH_MAX];
+    size_t depth;
+    struct str path;
+};
+
+static bool enter(struct walk *walk, int at, const char *name, const struct timespec *since)
 {
-    autostr struct str todo = {0};
+    if (walk->depth == NESTED_DEPTH_MAX)
+        return false;
+    int fd = open_any(at, name, since);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir && fd >= 0)
+        (void)close(fd);
+    if (!dir)
+        return fd < 0 && errno == ENOENT;
+    if (walk->depth > 0)
+        str_concat(&walk->path, walk->depth > 1 ? "/" : "", name);
+    walk->levels[walk->depth].path_length = walk->path.length;
+    walk->levels[walk->depth].found = 0;
+    walk->levels[walk->depth++].dir = dir;
+    return true;
+}
+
+static void leave(struct walk *walk, struct str *dirs)
+{
+    unsigned found = walk->levels[--walk->depth].found;
+    (void)closedir(walk->levels[walk->depth].dir);
+    if (walk->depth > 0 && dirs && found & HAS_GIT)
+        str_append_bytes(dirs, walk->path.data, walk->path.length + 1);
+    if (walk->depth > 0 && dirs && is_bare(found)) {
+        str_concat(dirs, walk->path.data, "/");
+        str_append_bytes(dirs, "", 1);
+    }
+    walk->path.length = walk->depth > 0 ? walk->levels[walk->depth - 1].path_length : 0;
+    if (walk->path.data)
+        walk->path.data[walk->path.length] = '\0';
+}
+
+int nested_find(int top, const struct timespec *since, struct str *ret_dirs, struct brig_error *err)
+{
+    struct walk walk = {0};
     size_t count = 0;
-    int incomplete = 0;
-    str_append_bytes(&todo, "", 1);
-    for (size_t at = 0; at < todo.length && !todo.failed; at += strlen(todo.data + at) + 1) {
-        autofree char *path = strdup(todo.data + at); /* the text moves */
-        if (!path)
-            return brig_fail_nomem(err);
-        if (++count > limit)
-            return 1;
-        int fd = open_any(top, path, since);
-        if (fd < 0) { /* a path that is too long is one that git cannot use, either */
-            incomplete |= errno != ENAMETOOLONG && errno != ENOENT;
+    bool whole = enter(&walk, top, ".", since);
+    while (walk.depth > 0) {
+        DIR *dir = walk.levels[walk.depth - 1].dir;
+        const struct dirent *item = readdir(dir);
+        if (!item) {
+            leave(&walk, ret_dirs);
             continue;
         }
-        unsigned found = list_one(fd, path, &todo);
-        if (*path && found & HAS_GIT)
-            str_append_bytes(ret_dirs, path, strlen(path) + 1);
-        if (*path && is_bare(found)) {
-            str_concat(ret_dirs, path, "/");
-            str_append_bytes(ret_dirs, "", 1);
-        }
+        unsigned bit = find_bit(item->d_name);
+        walk.levels[walk.depth - 1].found |= bit;
+        if (bit == HAS_GIT || (item->d_type != DT_DIR && item->d_type != DT_UNKNOWN) ||
+            strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
+            continue;
+        if (++count > NESTED_DIRS_MAX || walk.path.failed)
+            break;
+        struct stat info;
+        if (item->d_type == DT_DIR ||
+            (fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+             S_ISDIR(info.st_mode)))
+            whole = enter(&walk, dirfd(dir), item->d_name, since) && whole;
     }
-    return todo.failed || ret_dirs->failed ? brig_fail_nomem(err) : incomplete;
+    whole = whole && walk.depth == 0;
+    while (walk.depth > 0)
+        leave(&walk, NULL);
+    bool failed = walk.path.failed || ret_dirs->failed;
+    str_done(&walk.path);
+    return failed ? brig_fail_nomem(err) : !whole;
+}
+
+/* Opens one of them again. */
+static int open_found(int top, const char *path, const struct timespec *since)
+{
+    int fd = -1;
+    struct brig_error err = {0};
+    autoclose int above = -1;
+    if (path_open_beneath(top, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, &err) == 0)
+        return fd;
+    errno = err.sys_errno;
+    if (errno != EACCES ||
+        path_open_beneath(top, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, &above, NULL) < 0)
+        return -1;
+    return open_any(above, ".", since);
 }
 
 void nested_identify(int top, const char *path, struct str *list)
@@ -237,11 +276,11 @@ static int make_anew(const struct nested *nested, int dir, const char *path, int
         (void)fchmod(dir, (info.st_mode & 07777) | 0700);
     if (renameat2(dir, ".git", dir, aside, RENAME_NOREPLACE) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '.git'");
-    autoclose int old = openat(dir, aside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    int status = old < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '.git'")
-                         : recreate(nested, dir, old, folder, err);
-    if (old >= 0 && status <= 0 &&
-        (status < 0 || faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)) {
+    autoclose int old = open_any(dir, aside, &nested->since);
+    if (old < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", aside);
+    int status = recreate(nested, dir, old, folder, err);
+    if (status < 0 || (status == 0 && faccessat(old, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0)) {
         if (renameat(old, "HEAD", old, "HEAD.jail") < 0 && errno != ENOENT)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s/HEAD'", aside);
         str_appendf(nested->notes,
@@ -256,10 +295,8 @@ static int make_anew(const struct nested *nested, int dir, const char *path, int
             status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", aside);
         return status;
     }
-    int removed = tree_remove(dir, aside, err);
-    if (status > 0 && removed == 0)
-        note_anew(nested, path);
-    return status < 0 ? status : removed;
+    note_anew(nested, path);
+    return tree_remove(dir, aside, err);
 }
 
 /* `.git` is a file that leads to a submodule's directory in a private git directory: what the file says is only
@@ -274,9 +311,13 @@ static int make_submodule(const struct nested *nested, int dir, const char *path
         if (path_open_beneath(nested->outers[i]->sealed.dir, modules + 1,
                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &old, NULL) < 0)
             continue;
-        if (unlinkat(dir, ".git", 0) < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot remove '.git'");
+        /* Under another name until it is done, so that it is found again if that fails. */
+        if (renameat(dir, ".git", dir, SUBMODULE_LINK) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '.git'");
         int status = recreate(nested, dir, old, folder, err);
+        if (status < 0 && renameat2(dir, SUBMODULE_LINK, dir, ".git", RENAME_NOREPLACE) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '.git'");
+        (void)unlinkat(dir, SUBMODULE_LINK, 0);
         if (status > 0)
             note_anew(nested, path);
         return status < 0 ? status : 1;
@@ -300,7 +341,7 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
 {
     char text[PATH_LENGTH_MAX + 1];
     (void)snprintf(text, sizeof text, "%.*s", (int)strlen(path) - 1, path);
-    autoclose int dir = open_any(nested->top, text, &nested->since);
+    autoclose int dir = open_found(nested->top, text, &nested->since);
     struct stat info;
     if (dir < 0)
         return 0;
@@ -322,10 +363,13 @@ static int treat_bare(const struct nested *nested, const char *path, struct brig
 static int treat(const struct nested *nested, const char *path, int folder, struct str *files,
                  struct brig_error *err)
 {
-    autoclose int dir = open_any(nested->top, path, &nested->since);
+    autoclose int dir = open_found(nested->top, path, &nested->since);
     mode_t mode;
+    mode = 0;
     if (dir < 0)
-        return 0;
+        return errno == ENOENT
+                   ? 0
+                   : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", str_shown(path).text);
     bool new = is_new(dir, ".git", nested->since, &mode);
     autoclose int git = openat(dir, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (!new && (git < 0 || !has_new_part(git, nested->since)))
@@ -341,11 +385,10 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
     return 0;
 }
 
-int nested_treat(const struct nested *nested, struct str *ret_files, struct str *ret_dirs,
-                 struct brig_error *err)
+int nested_treat(const struct nested *nested, struct str *ret_files, struct brig_error *err)
 {
-    const struct str *dirs = ret_dirs;
-    int status = nested_find(nested->top, NESTED_DIRS_MAX, &nested->since, ret_dirs, err);
+    autostr struct str dirs = {0};
+    int status = nested_find(nested->top, &nested->since, &dirs, err);
     bool incomplete = status > 0;
     if (incomplete)
         str_appendf(nested->notes,
@@ -353,7 +396,7 @@ int nested_treat(const struct nested *nested, struct str *ret_files, struct str 
                     "searched for new repositories\n",
                     str_shown(nested->top_path).text);
     size_t count = 0;
-    for (const char *at = dirs->data; status >= 0 && at && at < dirs->data + dirs->length;
+    for (const char *at = dirs.data; status >= 0 && at && at < dirs.data + dirs.length;
          at += strlen(at) + 1) {
         char name[32];
         if (nested_is_known(nested->top, at, nested->known))

@@ -10,10 +10,9 @@
 #define NESTED_DIRS_MAX 200000 /* directories that are searched */
 
 /* Appends the directories below `top` that have a `.git`, relative and each ended by a NUL, and those that are bare
- * repositories themselves, with a slash at their end. At most `limit`
- * directories are searched: 1 if there are more, or some that cannot be read. Those that have become unreadable since a time, if
- * it is not NULL, are made readable. */
-int nested_find(int top, size_t limit, const struct timespec *since, struct str *ret_dirs,
+ * repositories themselves, with a slash at their end. 1 if not all could be searched. Those that have become unreadable
+ * since a time, if it is not NULL, are made readable. */
+int nested_find(int top, const struct timespec *since, struct str *ret_dirs,
                 struct brig_error *err);
 
 /* Appends what nested_find() said of one directory, with the identity of its git directory: in the list of those to which a
@@ -36,11 +35,10 @@ struct nested {
     struct str *notes;
 };
 
-/* Treats each repository that is new. To be called when no process of the run is left, and before the branches of
- * the repositories above are transferred. The directories where `.git` is a file are appended to `ret_files`, and all with a `.git` to
- * `ret_dirs`. 1 if not everything could be searched. */
-int nested_treat(const struct nested *nested, struct str *ret_files, struct str *ret_dirs,
-                 struct brig_error *err);
+/* Treats each repository that is new. To be called when no process of the run is left, and before the branches of the
+ * repositories above are transferred. The directories where `.git` is a file are appended to `ret_files`. 1 if not
+ * everything could be searched. */
+int nested_treat(const struct nested *nested, struct str *ret_files, struct brig_error *err);
 
 /* Afterwards: removes the `.git` files of these directories that lead to no worktree of the user's. */
 int nested_check(const struct nested *nested, const struct str *files, uid_t owner,

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/own.h"
 #include "base/path.h"
-#include "base/write.h"
+#include "guard/files.h"
 
 #define ANSWER_MAX ((size_t)1 << 20)
 
@@ -75,11 +75,8 @@ static bool is_include(const char *key)
 
 static bool is_path_setting(const char *key)
 {
-    static const char *const keys[] = {"core.hookspath",   "core.attributesfile", "core.fsmonitor",
-                                       "init.templatedir", "commit.template",     "core.sshcommand",
-                                       "core.editor",      "sequence.editor",     "core.pager",
-                                       "gpg.program",      "credential.helper",   "diff.external",
-                                       "core.askpass"};
+    static const char *const keys[] = {"core.hookspath", "core.attributesfile", "init.templatedir",
+                                       "commit.template"};
     for (size_t i = 0; i < ARRAY_LENGTH(keys); i++)
         if (strcasecmp(key, keys[i]) == 0)
             return true;
@@ -120,7 +117,9 @@ static void append_words(struct str *states, struct str *paths, const char *valu
     for (const char *word; text && (word = strsep(&rest, separators));) {
         autofree char *path = NULL;
         struct stat info;
-        if (!*word || path_make_absolute(top, word, &path, NULL) < 0)
+        bool of_home = word[0] == '~' && word[1] == '/' && home;
+        if (!*word ||
+            path_make_absolute(of_home ? home : top, of_home ? word + 2 : word, &path, NULL) < 0)
             continue;
         bool program = first;
         first = false;
@@ -158,9 +157,7 @@ static void read_setting(const char *origin, char *pair, const char *git_path, c
         (void)snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(whole, '/') - whole),
                        whole);
         append_path(paths, value, directory[0] ? directory : "/", home);
-    } else if (is_path_setting(pair) && strchr(value, '/')) {
-        append_path(paths, value, top, home);
-    } else if (strcasecmp(pair, "core.hookspath") == 0 && *value) {
+    } else if (is_path_setting(pair) && *value) {
         append_path(paths, value, top, home);
     } else if (is_command(pair, value)) {
         append_words(states, paths, value, top, home);
@@ -219,9 +216,7 @@ int outward_find(const struct git *git, int cache, int top, const char *top_path
         return status;
     str_append_bytes(&states, "", 1);
     str_append_bytes(&states, ret_paths->data, ret_paths->length);
-    autoclose int fd = openat(cache, "new-outward", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd >= 0 && !states.failed && states.length < ANSWER_MAX &&
-        write_all(fd, states.data, states.length) == 0)
-        (void)renameat(cache, "new-outward", cache, name);
+    if (!states.failed && states.length < ANSWER_MAX)
+        (void)files_write(cache, name, states.data, states.length, NULL);
     return 0;
 }

@@ -18,6 +18,7 @@
 #include "base/write.h"
 #include "guard/config.h"
 #include "guard/copying.h"
+#include "guard/files.h"
 #include "guard/lfs.h"
 #include "guard/refs.h"
 
@@ -129,17 +130,6 @@ static int make_directory(int at, const char *name, int *ret_fd, struct brig_err
     return 0;
 }
 
-static int write_file(int at, const char *name, const void *bytes, size_t length,
-                      struct brig_error *err)
-{
-    autoclose int fd =
-        openat(at, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    int failed = fd < 0 ? -errno : write_all(fd, bytes, length);
-    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed,
-                                  "cannot write '%s' in the jail's storage", name)
-                      : 0;
-}
-
 /* An empty object directory whose alternates are the real ones: for the jail at their fixed paths, and for
  * git outside where they are. */
 static int make_objects(int dir, const struct git_sealed *sealed, bool outside,
@@ -165,7 +155,7 @@ static int make_objects(int dir, const struct git_sealed *sealed, bool outside,
         status = make_directory(objects, "pack", &pack, err);
     if (status < 0 || text.failed)
         return status < 0 ? status : brig_fail_nomem(err);
-    return text.length > 0 ? write_file(info, "alternates", text.data, text.length, err) : 0;
+    return text.length > 0 ? files_write(info, "alternates", text.data, text.length, err) : 0;
 }
 
 /* Where the jail sees an object directory. LFS objects are beside it. */
@@ -220,24 +210,12 @@ static void forget_older(int cache, const char *name)
             (void)unlinkat(cache, item->d_name, 0);
 }
 
-static bool read_cached(int cache, const char *name, struct str *text)
-{
-    autoclose int fd = cache < 0 ? -1 : openat(cache, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0 || info.st_size > (off_t)STR_LENGTH_MAX / 2)
-        return false;
-    char *to = str_extend(text, (size_t)info.st_size);
-    return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size);
-}
-
 static void write_cached(int cache, const char *name, const struct str *text)
 {
-    char temporary[] = "new-answer";
     if (cache < 0 || text->failed)
         return;
     forget_older(cache, name);
-    if (write_file(cache, temporary, text->data, text->length, NULL) == 0)
-        (void)renameat(cache, temporary, cache, name);
+    (void)files_write(cache, name, text->data, text->length, NULL);
 }
 
 int private_list_links(const struct git *git, int cache, const struct repo *repo,
@@ -246,7 +224,7 @@ int private_list_links(const struct git *git, int cache, const struct repo *repo
     static const char *const words[] = {"ls-files", "-s", "-z", NULL};
     autostr struct str says = {0};
     char name[CACHE_NAME_MAX];
-    if (!cache_name(repo->git_dir, "index", "links", name) || read_cached(cache, name, ret_links))
+    if (!cache_name(repo->git_dir, "index", "links", name) || files_read(cache, name, ret_links))
         return 0;
     int status = git_run(git,
                          &(struct git_call){.words = words,
@@ -274,7 +252,7 @@ static int find_config(const struct git *git, int cache, int folder, int dir, co
     autostr struct str answer = {0};
     if (!cache_name(dir, file, "config", name))
         return 0;
-    if (!read_cached(cache, name, &answer)) {
+    if (!files_read(cache, name, &answer)) {
         int status = config_sanitise(git, dir, file, folder, &answer, err);
         if (status < 0)
             return status;
@@ -310,7 +288,7 @@ static int write_about(const struct private_git *p, struct brig_error *err)
         str_append_bytes(&text, path, strlen(path) + 1);
     }
     return text.failed ? brig_fail_nomem(err)
-                       : write_file(p->folder, "about", text.data, text.length, err);
+                       : files_write(p->folder, "about", text.data, text.length, err);
 }
 
 /* The next text of `about`; NULL at its end. */
@@ -477,8 +455,7 @@ int private_keep(const struct private_git *p, int storage, struct brig_error *er
 
 /* HEAD, index, objects and the state of a rebase or merge; refs are those of the repository. Only regular
  * files are copied: the jail may have left anything there. 1 if there was something. */
-static int resume(const struct private_git *p, int storage, struct str *notes,
-                  struct brig_error *err)
+static int resume(const struct private_git *p, int storage, struct brig_error *err)
 {
     static const char *const trees[] = {"objects", "rebase-merge", "rebase-apply", "sequencer"};
     char name[KEPT_NAME_MAX];
@@ -496,10 +473,11 @@ static int resume(const struct private_git *p, int storage, struct str *notes,
         status = tree_remove(storage, aside, err);
         if (status == 0 && renameat(storage, name, storage, aside) < 0)
             status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", name);
-        str_appendf(notes,
-                    "git: unfinished work of an earlier run cannot be continued: it is in %s\n",
-                    aside);
-        return status;
+        return status < 0 ? status
+                          : brig_fail(err, BRIG_E_SETUP, 0,
+                                      "the rebase or merge that an earlier run has left cannot be "
+                                      "continued. It is put aside as '%s': start the command again",
+                                      aside);
     }
     status = tree_remove(storage, name, err);
     return status < 0 ? status : 1;
@@ -525,9 +503,9 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
         int from = i == 0 ? repo->common : repo->git_dir;
         status = find_config(git, cache, p->folder, from, configs[i], &config, notes, err);
         if (status == 0 && (i == 0 || config.length > 0))
-            status = write_file(p->sealed.dir, configs[i], config.data, config.length, err);
+            status = files_write(p->sealed.dir, configs[i], config.data, config.length, err);
         if (status == 0 && i == 0)
-            status = write_file(p->base, configs[i], config.data, config.length, err);
+            status = files_write(p->base, configs[i], config.data, config.length, err);
     }
     return status;
 }
@@ -572,13 +550,16 @@ int private_build(const struct git *git, int folder, int storage, int cache, uns
     if (status == 0 && repo->kind != REPO_NONE)
         status = fill(git, cache, repo, &p, notes, err);
     int resumed = 0;
+    if (status == 0) /* from here on another run can complete it */
+        status = write_about(&p, err);
     if (status == 0 && repo->kind != REPO_NONE)
-        status = (resumed = resume(&p, storage, notes, err)) < 0 ? resumed : 0;
+        status = (resumed = resume(&p, storage, err)) < 0 ? resumed : 0;
     if (status == 0 && repo->kind == REPO_FILE) {
         char link[128];
         int length = snprintf(link, sizeof link, "gitdir: " PRIVATE_MOUNTS "/%u\n", number);
-        status = write_file(folder, "link", link, (size_t)length, err);
+        status = files_write(folder, "link", link, (size_t)length, err);
     }
+    p.resumed = resumed > 0;
     /* What was resumed has to be kept again, also if this run does nothing. */
     p.signature = status == 0 && resumed == 0 ? sign(p.sealed.dir) : 0;
     if (status == 0)
@@ -756,15 +737,26 @@ int private_open(int folder, struct private_git *ret_private, struct brig_error 
         text[length > 0 ? length : 0] = '\0';
         status = read_about(&p, text, text + (length > 0 ? length : 0), err);
     }
-    if (status == 0)
-        status = make_directory(folder, "private", &p.sealed.dir, err);
-    if (status == 0)
-        status = make_directory(folder, "base", &p.base, err);
+    p.sealed.dir = openat(folder, "private", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    p.base = openat(folder, "base", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (status == 0 && (p.sealed.dir < 0 || p.base < 0))
+        status =
+            brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open a directory in the jail's storage");
     if (status < 0)
         private_done(&p);
     else
         *ret_private = p;
     return status;
+}
+
+void private_close(const struct private_git *p)
+{
+    (void)unlinkat(p->folder, "about", 0);
+}
+
+bool private_is_open(int folder)
+{
+    return faccessat(folder, "about", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 void private_done(struct private_git *p)

@@ -35,6 +35,7 @@ struct private_git {
     struct git_sealed sealed;     /* its private directory and object directories */
     int lfs[GIT_OBJECT_DIRS_MAX]; /* beside each object directory the LFS objects, or -1 */
     uint64_t signature;           /* of the private directory when it was built */
+    bool resumed;                 /* an earlier run's rebase or merge goes on in it */
     uint64_t fetched;             /* and when private_is_to_fetch() last said so */
 };
 
@@ -50,6 +51,10 @@ int private_build(const struct git *git, int folder, int storage, int cache, uns
 /* Opens one that an earlier run has left behind. */
 int private_open(int folder, struct private_git *ret_private, struct brig_error *err);
 void private_done(struct private_git *private_git);
+
+/* Says that everything was transferred, so that no later run opens it again; and whether it is still to be. */
+void private_close(const struct private_git *private_git);
+bool private_is_open(int folder);
 
 /* One around a git directory that a jail has made in a working tree: as if it had been the private directory of
  * a tree without a repository. */

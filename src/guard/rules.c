@@ -495,24 +495,6 @@ static int add_repository_above(struct adding *a, const char *source, const char
 
 /* ---- repositories below a granted directory ---- */
 
-/* Searches it: all of it if it is small or was never searched, else what the last search found is used. */
-static int find_nested(struct guard *guard, int top, struct str *ret_dirs, struct brig_error *err)
-{
-    char name[64];
-    run_name_nested(top, name);
-    int status = nested_find(top, NESTED_EACH, NULL, ret_dirs, err);
-    if (status <= 0)
-        return status;
-    if (guard->cache >= 0 && run_read_list(guard->cache, name, ret_dirs))
-        return 0;
-    str_done(ret_dirs);
-    *ret_dirs = (struct str){0};
-    status = nested_find(top, NESTED_DIRS_MAX, NULL, ret_dirs, err);
-    return status < 0         ? status
-           : guard->cache < 0 ? 0
-                              : run_write_list(guard->cache, name, ret_dirs, err);
-}
-
 /* Each gets a private git directory, or a read-only one if there are many. Bare repositories are read-only. */
 static int add_nested(struct adding *a, const char *source, const char *dest,
                       struct brig_error *err)
@@ -526,7 +508,7 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
     struct str *known =
         &guard->known[guard->root_count - 1]; /* those to which the jail cannot write */
     autostr struct str found = {0};
-    int status = find_nested(guard, top, &found, err);
+    int status = nested_find(top, NULL, &found, err);
     size_t count = 0;
     for (const char *at = found.data; status >= 0 && at && at < found.data + found.length;
          at += strlen(at) + 1) {

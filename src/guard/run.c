@@ -23,11 +23,11 @@
 #include "base/path.h"
 #include "base/tree.h"
 #include "base/write.h"
+#include "guard/files.h"
 #include "guard/transfer.h"
 
 #define KNOWN "known-"
 #define ROOTS_FILE "roots"
-#define NESTED_AFTER_S 1 /* after shorter runs a large tree is not searched for new repositories */
 #define RULES_FILE "rules"
 #define FETCH_END_MS 15000
 #define REPORT_MAX 65536
@@ -73,73 +73,6 @@ int run_open_folder(int run, unsigned number, bool make, int *ret_fd, struct bri
                        : 0;
 }
 
-/* Texts that are each ended by a NUL, in a file of the storage. */
-int run_write_list(int dir, const char *name, const struct str *list, struct brig_error *err)
-{
-    autoclose int fd =
-        openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int failed = list->failed ? -ENOMEM : fd < 0 ? -errno : write_all(fd, list->data, list->length);
-    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to the jail's storage")
-                      : 0;
-}
-
-/* False if there is no such file. */
-bool run_read_list(int dir, const char *name, struct str *ret_list)
-{
-    autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) < 0 || info.st_size > (off_t)STR_LENGTH_MAX / 2)
-        return false;
-    str_done(ret_list);
-    *ret_list = (struct str){0};
-    char *to = info.st_size > 0 ? str_extend(ret_list, (size_t)info.st_size) : NULL;
-    return info.st_size == 0 || (to && pread(fd, to, (size_t)info.st_size, 0) == info.st_size &&
-                                 to[info.st_size - 1] == '\0');
-}
-
-/* The file in the cache with the repositories below a directory. */
-void run_name_nested(int top, char ret_name[64])
-{
-    struct stat info = {0};
-    (void)fstat(top, &info);
-    (void)snprintf(ret_name, 64, "nested-%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
-}
-
-/* The file in the cache that says since when a directory was not searched: its mtime is the begin of a run. */
-static void name_since(int top, char ret_name[64])
-{
-    struct stat info = {0};
-    (void)fstat(top, &info);
-    (void)snprintf(ret_name, 64, "since-%jx-%jx", (uintmax_t)info.st_dev, (uintmax_t)info.st_ino);
-}
-
-static struct timespec find_since(const struct guard *guard, int top)
-{
-    char name[64];
-    struct stat info;
-    name_since(top, name);
-    bool earlier = guard->cache >= 0 &&
-                   fstatat(guard->cache, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                   (info.st_mtim.tv_sec < guard->began.tv_sec ||
-                    (info.st_mtim.tv_sec == guard->began.tv_sec &&
-                     info.st_mtim.tv_nsec < guard->began.tv_nsec));
-    return earlier ? info.st_mtim : guard->began;
-}
-
-static void note_since(const struct guard *guard, int top, bool searched)
-{
-    char name[64];
-    name_since(top, name);
-    if (guard->cache < 0)
-        return;
-    if (searched)
-        (void)unlinkat(guard->cache, name, 0);
-    autoclose int fd =
-        searched ? -1 : openat(guard->cache, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        (void)futimens(fd, (struct timespec[]){guard->began, guard->began});
-}
-
 /* Removes the empty `.git` that brig made. Not while another run holds its lock: that run has a mount on it, which
  * the kernel would detach. */
 void run_remove_made(int top, int made)
@@ -158,6 +91,19 @@ static int lock_transfer(int run)
     return take_fd(&fd);
 }
 
+/* Texts that are each ended by a NUL. */
+static int write_list(int dir, const char *name, const struct str *list, struct brig_error *err)
+{
+    return list->failed ? brig_fail_nomem(err)
+                        : files_write(dir, name, list->data, list->length, err);
+}
+
+/* False if there is no such file. */
+static bool read_list(int dir, const char *name, struct str *list)
+{
+    return files_read(dir, name, list) && (list->length == 0 || !list->data[list->length - 1]);
+}
+
 /* What is held back: "hold" or "report", and the names that are not. */
 static int write_rules(const struct guard *guard, struct brig_error *err)
 {
@@ -166,7 +112,7 @@ static int write_rules(const struct guard *guard, struct brig_error *err)
     str_append_bytes(&text, "", 1);
     for (size_t i = 0; i < guard->rules.unprotect_count; i++)
         str_append_bytes(&text, guard->rules.unprotect[i], strlen(guard->rules.unprotect[i]) + 1);
-    return run_write_list(guard->run, RULES_FILE, &text, err);
+    return write_list(guard->run, RULES_FILE, &text, err);
 }
 
 /* Without the file, as after a crash while the run was prepared, everything is held back. */
@@ -175,7 +121,7 @@ static int read_rules(struct guard *guard, int run, struct brig_error *err)
     struct str *text = &guard->rules_text;
     size_t count = 0;
     guard->rules = (struct held_rules){0};
-    if (!run_read_list(run, RULES_FILE, text) || !text->data)
+    if (!read_list(run, RULES_FILE, text) || !text->data)
         return 0;
     guard->rule_names = calloc(text->length, sizeof *guard->rule_names);
     if (!guard->rule_names)
@@ -208,18 +154,18 @@ int run_write_roots(struct guard *guard, struct brig_error *err)
         char name[32];
         (void)snprintf(name, sizeof name, KNOWN "%zu", i);
         if (guard->known[i].length > 0)
-            status = run_write_list(guard->run, name, &guard->known[i], err);
+            status = write_list(guard->run, name, &guard->known[i], err);
     }
     if (status == 0)
         status = write_rules(guard, err);
-    return status < 0 ? status : run_write_list(guard->run, ROOTS_FILE, &text, err);
+    return status < 0 ? status : write_list(guard->run, ROOTS_FILE, &text, err);
 }
 
 static void read_roots(struct guard *guard, int run)
 {
     autostr struct str text = {0};
     size_t index = 0;
-    (void)run_read_list(run, ROOTS_FILE, &text);
+    (void)read_list(run, ROOTS_FILE, &text);
     for (const char *at = text.data;
          at && at < text.data + text.length && guard->root_count < ROOTS_MAX; index++) {
         char name[32];
@@ -236,7 +182,7 @@ static void read_roots(struct guard *guard, int run)
         /* Another jail may have put another directory in its place. */
         if (top >= 0 && fstat(top, &info) == 0 && info.st_dev == dev && info.st_ino == ino &&
             held_look(top, at, root, NULL) == 0) {
-            (void)run_read_list(run, name, &guard->known[guard->root_count]);
+            (void)read_list(run, name, &guard->known[guard->root_count]);
             root->existed = existed;
             guard->root_count++;
         }
@@ -245,13 +191,6 @@ static void read_roots(struct guard *guard, int run)
 }
 
 /* ---- the end of a run ---- */
-
-static bool was_long(const struct guard *guard)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec - guard->began.tv_sec > NESTED_AFTER_S;
-}
 
 /* The part of the directory's name that no other run has. */
 static const char *id_of(const struct guard *guard)
@@ -280,6 +219,8 @@ static int transfer_tree(struct guard *guard, struct private_git *p, struct str 
         status = nested_worktrees(&guard->git, p, notes, err);
     if (status >= 0 && report.pending && !guard->running)
         status = private_keep(p, guard->storage, err);
+    if (status >= 0 && !guard->running)
+        private_close(p);
     /* Of several repositories, or of an earlier run, which may have been elsewhere, each is named. */
     bool named = guard->tree_count > 1 || guard->earlier;
     if (report.summary.length > 0)
@@ -326,22 +267,16 @@ static bool transfer_all(struct guard *guard, struct str *notes)
             outers[outer_count++] = &guard->trees[i].private_git;
     for (size_t i = 0; i < guard->root_count; i++) {
         struct brig_error err = {0};
-        struct timespec since = find_since(guard, guard->roots[i].top);
-        all[i] = (struct nested){&guard->git,      space, guard->roots[i].top, guard->roots[i].path,
-                                 &guard->known[i], since, guard->run,          outers,
-                                 outer_count,      notes};
-        autostr struct str dirs = {0};
-        char name[64];
+        all[i] = (struct nested){
+            &guard->git,      space,        guard->roots[i].top, guard->roots[i].path,
+            &guard->known[i], guard->began, guard->run,          outers,
+            outer_count,      notes};
         if (!searches || is_inside_another(guard, i))
             continue;
-        int treated = nested_treat(&all[i], &files[i], &dirs, &err);
+        int treated = nested_treat(&all[i], &files[i], &err);
         if (treated < 0)
             note_failure(notes, &err, &failed);
         guard->unsearched |= treated > 0;
-        note_since(guard, guard->roots[i].top, treated == 0);
-        run_name_nested(guard->roots[i].top, name);
-        if (guard->cache >= 0)
-            (void)run_write_list(guard->cache, name, &dirs, NULL);
     }
     bool untreated = failed; /* git must not follow a gitlink into what a jail has made */
     for (size_t i = guard->tree_count; i-- > 0 && !untreated;) {
@@ -394,16 +329,15 @@ static bool has_git_changes(const struct guard *guard)
     return false;
 }
 
-/* Whether a repository is new, in a tree that is not too large to be searched after every run. */
+/* Whether a repository is new, or may be. */
 static bool has_new_repository(const struct guard *guard)
 {
     for (size_t i = 0; i < guard->root_count && guard->run >= 0; i++) {
         autostr struct str dirs = {0};
-        if (is_inside_another(guard, i) ||
-            nested_find(guard->roots[i].top, NESTED_EACH, NULL, &dirs, NULL) != 0) {
-            note_since(guard, guard->roots[i].top, false); /* a later run searches it */
+        if (is_inside_another(guard, i))
             continue;
-        }
+        if (nested_find(guard->roots[i].top, NULL, &dirs, NULL) != 0)
+            return true;
         for (const char *at = dirs.data; at && at < dirs.data + dirs.length; at += strlen(at) + 1)
             if (!nested_is_known(guard->roots[i].top, at, &guard->known[i]))
                 return true;
@@ -452,8 +386,7 @@ static void end_fetch(struct guard *guard)
 int guard_finish(struct guard *guard, struct str *notes, struct brig_error *err)
 {
     end_fetch(guard);
-    if (!has_changes(guard) && !has_git_changes(guard) && !was_long(guard) &&
-        !has_new_repository(guard))
+    if (!has_changes(guard) && !has_git_changes(guard) && !has_new_repository(guard))
         return 0;
     return run_finish(guard, notes, err);
 }
@@ -521,6 +454,8 @@ static int load(const struct guard *guard, const char *name, int run, int lock, 
         struct tree *tree = &left->trees[left->tree_count];
         if (run_open_folder(run, i, false, &folder, NULL) < 0)
             break;
+        if (!private_is_open(folder))
+            continue;
         *tree = (struct tree){.top = -1, .made = -1, .link = -1};
         int status = private_open(folder, &tree->private_git, err);
         if (status < 0)

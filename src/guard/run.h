@@ -14,8 +14,6 @@
 #include "guard/private.h"
 
 #define ROOTS_MAX 256
-#define NESTED_EACH                                                                                \
-    1000 /* directories that are searched before every run; more only if it was never done */
 #define TREES_MAX 256 /* working trees of one run: projects and their submodules */
 #define RUN_PREFIX "run-"
 #define RUN_KEPT_PREFIX "kept-" /* after two failed transfers */
@@ -74,13 +72,6 @@ int run_open(struct guard *guard, struct brig_error *err);
 
 /* The directory of a working tree in it. */
 int run_open_folder(int run, unsigned number, bool make, int *ret_fd, struct brig_error *err);
-
-/* Lists of texts, each ended by a NUL. */
-int run_write_list(int dir, const char *name, const struct str *list, struct brig_error *err);
-bool run_read_list(int dir, const char *name, struct str *ret_list);
-
-/* The name of the list of repositories below a directory. */
-void run_name_nested(int top, char ret_name[64]);
 
 /* What was in the granted directories, for the process that completes this run. */
 int run_write_roots(struct guard *guard, struct brig_error *err);

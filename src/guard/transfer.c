@@ -483,14 +483,22 @@ static int delete_refs(struct transfer *t, const char *head, const struct str *w
                    "\ndelete ", name, " ", ref->id, "\n");
         count++;
     }
-    if (count == 1)
-        str_concat(&t->report->notes, "git: ", short_name(name), " was deleted; it is kept as ",
-                   t->space, "/before/", name + strlen("refs/"), "\n");
-    else if (count > 1)
-        str_appendf(&t->report->notes,
-                    "git: %zu refs were deleted; they are kept below %s/before/\n", count,
+    if (updates.failed)
+        return brig_fail_nomem(err);
+    /* All or nothing: no ref is deleted whose value is not kept. */
+    int status = count == 0 ? 0
+                            : RUN(t, &(struct how){.input = &updates}, NULL, err, "update-ref",
+                                  "-m", "brig: from the jail", "--stdin");
+    struct str *notes = &t->report->notes;
+    if (status > 0)
+        str_appendf(notes, "git: %zu refs that the jail deleted could not be deleted\n", count);
+    else if (status == 0 && count == 1)
+        str_concat(notes, "git: ", short_name(name), " was deleted; it is kept as ", t->space,
+                   "/before/", name + strlen("refs/"), "\n");
+    else if (status == 0 && count > 1)
+        str_appendf(notes, "git: %zu refs were deleted; they are kept below %s/before/\n", count,
                     t->space);
-    return updates.failed ? brig_fail_nomem(err) : fetch_update_refs(t, &updates, err);
+    return status < 0 ? status : 0;
 }
 
 /* New stashes of the jail come before the user's own. Those that the jail has used or dropped are dropped, and kept below
@@ -514,18 +522,24 @@ static int move_stashes(struct transfer *t, struct brig_error *err)
         t->lost |= status > 0;
         stored += status == 0;
     }
-    for (size_t i = 0; i < t->base.stash_count && t->base.stash_count < FETCH_STASHES_MAX; i++) {
+    bool whole =
+        t->base.stash_count < FETCH_STASHES_MAX && t->inside.stash_count < FETCH_STASHES_MAX;
+    for (size_t i = 0; i < t->base.stash_count && whole; i++) {
         const char *id = t->base.stashes[i].id;
         int at = fetch_find_stash(&t->outside, id);
         autostr struct str before = {0};
-        char name[32];
+        char name[32], now[REFS_ID_MAX + 1];
         if (at < 0 || fetch_find_stash(&t->inside, id) >= 0)
             continue;
         str_concat(&before, "update ", t->space, "/before/stash-", id, " ", id, "\n");
         (void)snprintf(name, sizeof name, "stash@{%zu}", (size_t)at + stored - dropped);
-        int status = fetch_update_refs(t, &before, err);
+        int status = LINE(t, NULL, now, err, "rev-parse", "-q", "--verify", name);
+        if (status == 0 && strcmp(now, id) != 0) /* the user has changed the list meanwhile */
+            continue;
         if (status == 0)
-            status = RUN(t, NULL, NULL, err, "stash", "drop", "-q", name);
+            status = fetch_update_refs(t, &before, err);
+        if (status == 0)
+            status = t->refused ? 1 : RUN(t, NULL, NULL, err, "stash", "drop", "-q", name);
         if (status < 0)
             return status;
         dropped += status == 0;
@@ -563,10 +577,19 @@ static int move_locked(struct transfer *t, int git_dir, const struct str *worktr
                         : follow_branch(t, git_dir, &changed, err);
     if (status > 0)
         status = fetch_refuse(t, "read-tree", err);
+    t->refused = false;
     if (status == 0)
         status = move_refs(t, err);
+    if (status == 0 && t->refused && (switches || changed)) {
+        obstacle = "git refused to move a ref";
+        switches = stages = changed = false;
+    }
     if (status == 0 && switches)
         status = switch_head(t, err);
+    if (status == 0)
+        status = delete_refs(t, switches ? t->inside.head : t->outside.head, worktrees, err);
+    if (status == 0)
+        status = move_stashes(t, err);
     if (status == 0 && changed && renameat(git_dir, INDEX_LOCK, git_dir, "index") < 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot replace the index");
     drop_own_lock(t, git_dir);
@@ -582,9 +605,7 @@ static int move_locked(struct transfer *t, int git_dir, const struct str *worktr
                    staged ? t->space : "", staged ? "/staged\n" : "\n");
         t->keeps_staged = staged;
     }
-    if (status == 0)
-        status = delete_refs(t, switches ? t->inside.head : t->outside.head, worktrees, err);
-    return status < 0 ? status : move_stashes(t, err);
+    return status;
 }
 
 static int move(struct transfer *t, struct brig_error *err)
@@ -640,9 +661,15 @@ static int drop_moved(struct transfer *t, struct brig_error *err)
     (void)snprintf(base, sizeof base, "%s/base", t->space);
     (void)snprintf(head, sizeof head, "%s/HEAD", t->space);
     (void)snprintf(staged, sizeof staged, "%s/staged", t->space);
+    /* Commits of a detached HEAD have no other ref. */
+    bool keeps_head = refs_is_id(t->inside.head) && !t->pending[0] &&
+                      strcmp(t->inside.head, t->base.head) != 0 &&
+                      strcmp(t->inside.head, now.head) != 0;
+    if (keeps_head)
+        str_concat(&t->report->notes, "git: the jail's detached HEAD is kept as ", head, "\n");
     if (status == 0)
         status = RUN(t, NULL, &deletions, err, "for-each-ref",
-                     "--format=delete %(refname) %(objectname)", base, head,
+                     "--format=delete %(refname) %(objectname)", base, keeps_head ? base : head,
                      t->keeps_staged ? NULL : staged);
     if (status >= 0 && t->running)
         status = note_refs(t, &now, err);

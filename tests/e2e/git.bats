@@ -681,6 +681,30 @@ with_submodule() {
     done
 }
 
+@test "commits of a detached HEAD that does not arrive are kept" {
+    for pair in $(pairs); do
+        project "${pair%:*}"
+        start "$pair" 'await_file go; git checkout -q --detach; git commit -q --allow-empty -m lonely'
+        out switch -q -c mine
+        finish
+        [ "$(out symbolic-ref HEAD)" = refs/heads/mine ]
+        output_has "detached HEAD is kept as $(kept HEAD)"
+        [ "$(out log -1 --format=%s "$(kept HEAD)")" = lonely ]
+        # The twin.
+        must inside "$pair" 'git checkout -q --detach; git commit -q --allow-empty -m moved'
+        [ "$(out log -1 --format=%s HEAD)" = moved ]
+        [ "$(kept HEAD | wc -l)" = 1 ]
+    done
+}
+
+@test "settings with commands and paths do not keep a command from running" {
+    project user
+    as user sh -ec 'git config core.sshCommand "ssh -i ~/.ssh/key -o X=y/z"; git config credential.helper "store --file ~/.creds"
+        git config core.editor "vim -u /dev/null"; git config alias.x "!sh -c \"ls a/b\""; git config filter.x.clean "sed s/a/b/"; git config diff.external /no/such/program'
+    must inside user:sealed 'git log -1 --format=%s'
+    output_has first
+}
+
 @test "a branch that is being rebased in another worktree is not moved" {
     project user
     as user sh -ec 'git worktree add -q -b side ../side; cd ../side; echo side >a; git commit -q -am side; git -C "$OLDPWD" commit -q --allow-empty -m x
