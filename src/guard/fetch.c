@@ -18,22 +18,18 @@
 
 /* ---- calling git ---- */
 
-int fetch_run(const struct transfer *t, const struct how *how, struct str *out,
+int fetch_run(const struct transfer *t, const struct git_call *how, struct str *out,
               const char *const *words, struct brig_error *err)
 {
-    const struct git_call call = {.words = words,
-                                  .git_dir = how && how->git_dir ? how->git_dir : t->p->git,
-                                  .index = how ? how->index : NULL,
-                                  .input = how && how->input ? how->input->data : NULL,
-                                  .input_length = how && how->input ? how->input->length : 0,
-                                  .input_fd = how ? how->input_fd : 0,
-                                  .each = how ? how->each : NULL,
-                                  .data = how ? how->data : NULL,
-                                  .out = out};
+    struct git_call call = how ? *how : (struct git_call){0};
+    call.words = words;
+    call.out = out;
+    if (call.git_dir == 0)
+        call.git_dir = t->p->git;
     return git_run(t->git, &call, err);
 }
 
-int fetch_line(const struct transfer *t, const struct how *how, char *ret_line, size_t size,
+int fetch_line(const struct transfer *t, const struct git_call *how, char *ret_line, size_t size,
                const char *const *words, struct brig_error *err)
 {
     autostr struct str out = {0};
@@ -74,7 +70,7 @@ int fetch_find_stash(const struct side *side, const char *id)
     return -1;
 }
 
-int fetch_look_outside(const struct transfer *t, struct side *side, const struct how *how,
+int fetch_look_outside(const struct transfer *t, struct side *side, const struct git_call *how,
                        struct brig_error *err)
 {
     int status = RUN(t, how, &side->text, err, "for-each-ref", refs_format, "refs/heads",
@@ -164,11 +160,11 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
         t->base_index = NULL;
         return brig_fail_nomem(err);
     }
-    status = fetch_look_outside(t, &t->base, &(struct how){.git_dir = t->p->base}, err);
+    status = fetch_look_outside(t, &t->base, &(struct git_call){.git_dir = t->p->base}, err);
     if (status < 0)
         return status;
     /* Without an index this is the empty tree. */
-    return LINE(t, &(struct how){.index = t->base_index}, t->base.tree, err, "write-tree");
+    return LINE(t, &(struct git_call){.index = t->base_index}, t->base.tree, err, "write-tree");
 }
 
 int fetch_look_at_kept(struct transfer *t, struct brig_error *err)
@@ -192,7 +188,7 @@ static int update_part(struct transfer *t, const char *lines, size_t length, str
     str_append_bytes(&input, lines, length);
     if (input.failed)
         return brig_fail_nomem(err);
-    int status = RUN(t, &(struct how){.input = &input}, NULL, err, "update-ref", "-m",
+    int status = RUN(t, &(struct git_call){.input = &input}, NULL, err, "update-ref", "-m",
                      "brig: from the jail", "--stdin");
     if (status <= 0)
         return status;
@@ -228,7 +224,6 @@ bool fetch_is_new(const struct transfer *t, const struct ref *ref)
     return !before || strcmp(before, ref->id) != 0;
 }
 
-/* Where a ref of the jail is kept outside: refs/heads/x as refs/brig/JAIL/heads/x. */
 void fetch_append_kept(const struct transfer *t, struct str *text, const char *name)
 {
     str_concat(text, t->space, "/", name + strlen("refs/"));
@@ -279,19 +274,19 @@ static int store(const struct transfer *t, const struct ref *wanted, size_t coun
     if (length < 0 || lseek(file, 0, SEEK_SET) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the pack of the jail");
     int status = length == 0 ? 0
-                             : RUN(t, &(struct how){.input_fd = file}, NULL, err, "index-pack",
+                             : RUN(t, &(struct git_call){.input_fd = file}, NULL, err, "index-pack",
                                    "--stdin", strict);
     for (size_t i = 0; i < count; i++)
         str_concat(&tips, wanted[i].id, "\n");
     if (tips.failed)
         return brig_fail_nomem(err);
     if (status == 0)
-        status = RUN(t, &(struct how){.input = &tips}, NULL, err, "rev-list", "--objects",
+        status = RUN(t, &(struct git_call){.input = &tips}, NULL, err, "rev-list", "--objects",
                      "--quiet", "--stdin", "--not", "--all");
     return status < 0 ? status : status == 0;
 }
 
-/* Brings these refs below refs/brig/JAIL/. If git refuses, each half by itself, so that one bad ref does not keep
+/* Brings these refs into the namespace. If git refuses, each half by itself, so that one bad ref does not keep
  * the others. What did not arrive is reported and not moved. `tries` bounds the number of packs. */
 static int fetch(struct transfer *t, const struct ref *wanted, size_t count, int *tries,
                  struct brig_error *err)

@@ -44,24 +44,14 @@ struct transfer {
     bool lost; /* something could not be fetched */
 };
 
-/* How git is called. */
-struct how {
-    const char *index; /* GIT_INDEX_FILE, or NULL */
-    const struct str *input;
-    int input_fd;                                              /* instead of `input`, or 0 */
-    int git_dir;                                               /* another than the user's, or 0 */
-    bool (*each)(void *data, const char *text, size_t length); /* see struct git_call */
-    void *data;
-};
-
-/* Runs git on the user's repository; its exit status or a negative code. */
-int fetch_run(const struct transfer *t, const struct how *how, struct str *out,
+/* Runs git, on the user's repository if `how`, which may be NULL, names no other; its exit status or a negative code. */
+int fetch_run(const struct transfer *t, const struct git_call *how, struct str *out,
               const char *const *words, struct brig_error *err);
 #define RUN(t, how, out, err, ...)                                                                 \
     fetch_run((t), (how), (out), (const char *const[]){__VA_ARGS__, NULL}, (err))
 
 /* The first line of what git prints, in an array; "" if it fails. */
-int fetch_line(const struct transfer *t, const struct how *how, char *ret_line, size_t size,
+int fetch_line(const struct transfer *t, const struct git_call *how, char *ret_line, size_t size,
                const char *const *words, struct brig_error *err);
 #define LINE(t, how, ret, err, ...)                                                                \
     fetch_line((t), (how), (ret), sizeof(ret), (const char *const[]){__VA_ARGS__, NULL}, (err))
@@ -73,7 +63,7 @@ int fetch_refuse(const struct transfer *t, const char *what, struct brig_error *
  * the others. */
 int fetch_update_refs(struct transfer *t, const struct str *updates, struct brig_error *err);
 
-int fetch_look_outside(const struct transfer *t, struct side *side, const struct how *how,
+int fetch_look_outside(const struct transfer *t, struct side *side, const struct git_call *how,
                        struct brig_error *err);
 int fetch_look_at_kept(struct transfer *t, struct brig_error *err);
 void fetch_side_done(struct side *side);

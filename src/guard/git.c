@@ -169,7 +169,7 @@ static int make_input(const char *text, size_t length, struct brig_error *err)
 static int open_input(const struct git_call *call, struct brig_error *err)
 {
     int fd = call->input_fd > 0 ? fcntl(call->input_fd, F_DUPFD_CLOEXEC, 3)
-             : call->input      ? make_input(call->input, call->input_length, err)
+             : call->input      ? make_input(call->input->data, call->input->length, err)
                                 : open("/dev/null", O_RDONLY | O_CLOEXEC);
     return fd < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the input of git") : fd;
 }
@@ -209,7 +209,7 @@ static bool collect(const struct git_call *call, int streams[2])
 {
     autostr struct str rest = {0}; /* the beginning of a text for `each` */
     struct str *const into[2] = {call->each ? &rest : call->out, call->says};
-    uint64_t until_ms = clock_now_ms() + (call->limit_ms ? call->limit_ms : GIT_CALL_MS);
+    uint64_t until_ms = clock_now_ms() + GIT_CALL_MS;
     while (streams[0] >= 0 || streams[1] >= 0) {
         struct pollfd fds[2] = {{.fd = streams[0], .events = POLLIN},
                                 {.fd = streams[1], .events = POLLIN}};
@@ -231,7 +231,7 @@ static bool collect(const struct git_call *call, int streams[2])
     return true;
 }
 
-static int wait_for(pid_t pid)
+int git_wait(pid_t pid)
 {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0)
@@ -282,7 +282,7 @@ int git_run(const struct git *git, const struct git_call *call, struct brig_erro
         return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot start git");
     if (!whole)
         (void)kill(pid, SIGKILL);
-    int status = wait_for(pid);
+    int status = git_wait(pid);
     if (!whole)
         return brig_fail(err, BRIG_E_SYSTEM, 0, "git %s took too long or wrote too much",
                          call->words[0]);

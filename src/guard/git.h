@@ -36,6 +36,9 @@ void git_done(struct git *git);
 /* Gives this process the ids of the user; false if that fails. */
 bool git_become(const struct git_user *user);
 
+/* Waits for a child: its exit status, 128 and a signal, or -1. */
+int git_wait(pid_t pid);
+
 /* One call of git outside the jail. Hooks, file system monitors, garbage collection and all transports are
  * switched off, and no GIT_* variable of the caller is passed on. */
 struct git_call {
@@ -43,11 +46,9 @@ struct git_call {
     int dir;                  /* where git finds the repository, an fd; or 0, and: */
     int git_dir;              /* the git directory, an fd, whatever its name is by now */
     const char *index;        /* GIT_INDEX_FILE, or NULL */
-    const char *input;        /* for standard input, or NULL */
-    size_t input_length;
-    int input_fd;      /* standard input instead of `input`, or 0 */
-    unsigned limit_ms; /* how long it may take; 0: ten minutes */
-    struct str *out;   /* standard output, or NULL */
+    const struct str *input;  /* for standard input, or NULL */
+    int input_fd;             /* standard input instead of `input`, or 0 */
+    struct str *out;          /* standard output, or NULL */
     /* Instead of `out`, for lists of any length: is given each text that ends with a NUL; if it returns false, git
      * is ended, and the call fails. */
     bool (*each)(void *data, const char *text, size_t length);

@@ -19,7 +19,7 @@ struct guard_options {
     int storage;          /* a directory for private git directories; -1: `.git` is read-only */
     int held;             /* a directory for files that are held back; -1: they are only reported */
     bool report_only;     /* files that execute something stay where they are, and are reported */
-    const char *jail;     /* refs of the run are kept below refs/brig/JAIL */
+    const char *jail;     /* refs of the run are kept below refs/brig/JAIL/RUN */
     struct git_user user; /* the owner of the project, if the caller is root */
     const char *const *environment; /* in which git is looked for and run */
     const char *workdir; /* the granted directory in which an empty `.git` may be made, or NULL */

@@ -350,8 +350,9 @@ static int read_item(int storage, const char *jail, const char *number, struct h
         about = NULL;
     autoclose int fd =
         item.place && about ? openat(storage, about, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    ssize_t length = fd < 0 ? -1 : read(fd, text, ABOUT_MAX);
-    text[length > 0 ? length : 0] = '\0';
+    ssize_t got = fd < 0 ? 0 : read(fd, text, ABOUT_MAX);
+    size_t length = got > 0 ? (size_t)got : 0;
+    text[length] = '\0';
     const char *at = text, *end = text + length;
     bool complete = length > 0 && item.jail && fstat(fd, &info) == 0 &&
                     next_text(&at, end, &item.project) && next_text(&at, end, &item.path) &&

@@ -9,9 +9,8 @@
 #include <brig/brig.h>
 
 struct names_row {
-    const char
-        *path; /* from the top of a granted directory; '*' stands for any rest of the last part */
-    const char *why; /* what executes it: "which WHY would obey" */
+    const char *path; /* from the top of a granted directory */
+    const char *why;  /* what executes it: "which WHY would obey" */
 };
 extern const struct names_row names_rows[];
 extern const size_t names_count;

@@ -66,17 +66,16 @@ static bool is_since(const struct stat *info, struct timespec since)
  * to enter it. */
 static int open_any(int at, const char *name, const struct timespec *since)
 {
-    enum { FLAGS = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
-    int fd = openat(at, name, O_RDONLY | FLAGS);
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat info;
     char link[64];
     if (fd >= 0 || errno != EACCES || !since)
         return fd;
-    autoclose int place = openat(at, name, O_PATH | FLAGS);
+    autoclose int place = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", place);
     return place >= 0 && fstat(place, &info) == 0 && is_since(&info, *since) &&
                    chmod(link, (info.st_mode & 07777) | 0700) == 0
-               ? openat(place, ".", O_RDONLY | FLAGS)
+               ? openat(place, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
                : -1;
 }
 

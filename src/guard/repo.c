@@ -267,10 +267,11 @@ static bool is_known(const int *fds, size_t count, int fd)
 /* Whether this is the object directory of a repository: no other directory is shown to a jail because a file says so. */
 static bool is_object_directory(int fd)
 {
-    autofree char *path = NULL;
+    char *path = NULL;
+    bool named = repo_path_of(fd, &path, NULL) == 0 && str_ends_with(path, "/objects");
+    free(path);
     autoclose int git_dir = open_directory(fd, "..");
-    return git_dir >= 0 && repo_path_of(fd, &path, NULL) == 0 && str_ends_with(path, "/objects") &&
-           faccessat(git_dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
+    return named && git_dir >= 0 && faccessat(git_dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0 &&
            faccessat(git_dir, "refs", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 

@@ -9,8 +9,10 @@
 
 #include <brig/brig.h>
 
+#include "guard/git.h"
+
 #define REPO_POINTER_MAX 4096 /* bytes of a file that contains one path */
-#define REPO_OBJECTS_MAX 16   /* object directories: the repository's and its alternates */
+#define REPO_OBJECTS_MAX GIT_OBJECT_DIRS_MAX
 
 /* Of a `.git` file, "gitdir: PATH": 1 and the path, or 0 if it is not as git writes it. Pure. */
 int repo_parse_gitdir(const char *text, size_t length, char ret_path[REPO_POINTER_MAX]);

@@ -638,7 +638,7 @@ static int add_all(struct adding *a, struct brig_error *err)
         autoclose int top = -1;
         if (status == 0)
             status = open_granted(grant, &top, err);
-        if (status <= 0)
+        if (status <= 0 || !source || !dest)
             continue;
         bool workdir = a->options->workdir && strcmp(source, a->options->workdir) == 0;
         if (!is_granted(policy, i, source))

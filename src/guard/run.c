@@ -345,15 +345,6 @@ static bool has_new_repository(const struct guard *guard)
     return false;
 }
 
-static int wait_for(pid_t pid)
-{
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 int run_finish(struct guard *guard, struct str *notes, struct brig_error *err)
 {
     autoclose int out = memfd_create("guard-report", MFD_CLOEXEC);
@@ -362,7 +353,7 @@ int run_finish(struct guard *guard, struct str *notes, struct brig_error *err)
         finish_in_child(guard, out);
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the transfer of git's changes");
-    guard->unfinished = wait_for(pid) != 0;
+    guard->unfinished = git_wait(pid) != 0;
     autofree char *text = malloc(REPORT_MAX + 1);
     ssize_t length = text ? pread(out, text, REPORT_MAX, 0) : 0;
     if (length > 0)
@@ -379,7 +370,7 @@ static void end_fetch(struct guard *guard)
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     if (fd >= 0 && poll(&ended, 1, FETCH_END_MS) == 0)
         (void)kill(guard->fetching, SIGKILL);
-    (void)wait_for(guard->fetching);
+    (void)git_wait(guard->fetching);
     guard->fetching = 0;
 }
 

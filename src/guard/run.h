@@ -42,7 +42,8 @@ struct guard {
     int empty[TREES_MAX]; /* directories that cover submodules without a repository */
     size_t empty_count;
     struct held_root roots[ROOTS_MAX];
-    struct str known[ROOTS_MAX]; /* of each, the directories that have a `.git`: see nested.h */
+    struct str
+        known[ROOTS_MAX]; /* in each, the repositories that the run cannot write to: see nested.h */
     size_t root_count;
     struct held_rules rules;
     struct str rules_text;   /* of an earlier run: the names in `rules`, */

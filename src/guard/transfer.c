@@ -48,7 +48,7 @@ static bool count_file(void *count, const char *name, size_t length)
 static bool is_too_large(const struct transfer *t, const char *commit)
 {
     size_t count = 0;
-    const struct how how = {.each = count_file, .data = &count};
+    const struct git_call how = {.each = count_file, .data = &count};
     return RUN(t, &how, NULL, NULL, "ls-tree", "-r", "-t", "-z", "--name-only", commit) != 0;
 }
 
@@ -57,8 +57,8 @@ static bool is_too_large(const struct transfer *t, const char *commit)
 static bool has_new_link(const struct transfer *t, const char *tree)
 {
     autostr struct str old = {0}, new = {0};
-    const struct how tree_links = {.each = git_keep_link, .data = &new};
-    const struct how index_links = {.each = git_keep_link, .data = &old};
+    const struct git_call tree_links = {.each = git_keep_link, .data = &new};
+    const struct git_call index_links = {.each = git_keep_link, .data = &old};
     if (RUN(t, &tree_links, NULL, NULL, "ls-tree", "-r", "-z", tree) != 0 ||
         RUN(t, &index_links, NULL, NULL, "ls-files", "-s", "-z") != 0)
         return true;
@@ -257,7 +257,7 @@ static int compare_index(struct transfer *t, struct brig_error *err)
     for (size_t i = 0; i < ARRAY_LENGTH(indexes); i++) {
         struct sha256 hash;
         sha256_begin(&hash);
-        const struct how how = {.index = indexes[i], .each = hash_entry, .data = &hash};
+        const struct git_call how = {.index = indexes[i], .each = hash_entry, .data = &hash};
         int status = RUN(t, &how, NULL, err, "ls-files", "-s", "-z");
         if (status != 0)
             return status < 0 ? status : fetch_refuse(t, "ls-files", err);
@@ -272,11 +272,11 @@ static int compare_index(struct transfer *t, struct brig_error *err)
 }
 
 /* Says which lock is ours, for a run that finds it after we were killed. */
-static int note_lock(const struct transfer *t, int git_dir, struct brig_error *err)
+static int note_lock(const struct transfer *t, struct brig_error *err)
 {
     struct stat info;
     char text[64];
-    if (fstatat(git_dir, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0)
+    if (fstatat(t->p->git, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock the index");
     int length = snprintf(text, sizeof text, "%jx", (uintmax_t)info.st_ino);
     autoclose int fd =
@@ -286,25 +286,25 @@ static int note_lock(const struct transfer *t, int git_dir, struct brig_error *e
     return 0;
 }
 
-static void drop_own_lock(const struct transfer *t, int git_dir)
+static void drop_own_lock(const struct transfer *t)
 {
     char text[64] = "";
     struct stat info;
     autoclose int fd = openat(t->p->folder, "locked", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
         return;
-    if (fstatat(git_dir, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (fstatat(t->p->git, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         (uintmax_t)info.st_ino == strtoumax(text, NULL, 16))
-        (void)unlinkat(git_dir, INDEX_LOCK, 0);
+        (void)unlinkat(t->p->git, INDEX_LOCK, 0);
     (void)unlinkat(t->p->folder, "locked", 0);
 }
 
 /* Takes the lock of the index as git does, with a copy of the index in it. */
-static int lock_index(const struct transfer *t, int git_dir, struct brig_error *err)
+static int lock_index(const struct transfer *t, struct brig_error *err)
 {
-    drop_own_lock(t, git_dir);
+    drop_own_lock(t);
     autoclose int fd =
-        openat(git_dir, INDEX_LOCK, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        openat(t->p->git, INDEX_LOCK, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (fd < 0 && errno == EEXIST)
         return brig_fail(err, BRIG_E_SYSTEM, 0,
                          "another git process works in '%s', or has left '%s/" INDEX_LOCK
@@ -313,42 +313,42 @@ static int lock_index(const struct transfer *t, int git_dir, struct brig_error *
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s/" INDEX_LOCK "'",
                          str_shown(t->p->git_path).text);
-    int status = note_lock(t, git_dir, err);
-    if (status == 0 && faccessat(git_dir, "index", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        status = copying_file(git_dir, "index", git_dir, INDEX_LOCK, err);
+    int status = note_lock(t, err);
+    if (status == 0 && faccessat(t->p->git, "index", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        status = copying_file(t->p->git, "index", t->p->git, INDEX_LOCK, err);
     if (status < 0)
-        drop_own_lock(t, git_dir);
+        drop_own_lock(t);
     return status < 0 ? status : 0;
 }
 
 /* Brings the locked copy to a tree: from the tree `old` if it is given, so that what is staged stays. Stat data, sparse and
  * skip-worktree bits stay. The exit status of git or a negative code. */
-static int fill_lock(const struct transfer *t, int git_dir, const char *old, const char *tree,
+static int fill_lock(const struct transfer *t, const char *old, const char *tree,
                      struct brig_error *err)
 {
     struct stat info;
-    const struct how how = {.index = INDEX_LOCK};
-    bool empty = fstatat(git_dir, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0 || info.st_size == 0;
+    const struct git_call how = {.index = INDEX_LOCK};
+    bool empty =
+        fstatat(t->p->git, INDEX_LOCK, &info, AT_SYMLINK_NOFOLLOW) < 0 || info.st_size == 0;
     if (empty)
-        (void)unlinkat(git_dir, INDEX_LOCK, 0);
+        (void)unlinkat(t->p->git, INDEX_LOCK, 0);
     int status = empty ? RUN(t, &how, NULL, err, "read-tree", tree)
                  : old ? RUN(t, &how, NULL, err, "read-tree", "-i", "-m", old, tree)
                        : RUN(t, &how, NULL, err, "read-tree", "-i", "-m", tree);
-    return status == 0 ? note_lock(t, git_dir, err) : status;
+    return status == 0 ? note_lock(t, err) : status;
 }
 
 /* The current branch moves, but the index of the jail does not arrive, as while a merge goes on there: ours follows the
  * branch. If that cannot be, the branch stays. */
-static int follow_branch(struct transfer *t, int git_dir, bool *ret_changed, struct brig_error *err)
+static int follow_branch(struct transfer *t, bool *ret_changed, struct brig_error *err)
 {
     const struct ref *ref = refs_get(&t->inside.refs, t->outside.head);
     bool *moves = ref ? &t->moves[ref - t->inside.refs.items] : NULL;
     bool same = t->inside.tree[0] && !fetch_has_staged(t);
     if (!moves || !*moves || same)
         return 0;
-    int status = t->running
-                     ? 1
-                     : fill_lock(t, git_dir, refs_find(&t->outside.refs, ref->name), ref->id, err);
+    int status =
+        t->running ? 1 : fill_lock(t, refs_find(&t->outside.refs, ref->name), ref->id, err);
     *ret_changed = status == 0;
     if (status <= 0)
         return status;
@@ -432,7 +432,7 @@ static void summarise_staged(struct transfer *t, struct brig_error *err)
 static int note_staged(const struct transfer *t, struct brig_error *err)
 {
     int status =
-        RUN(t, &(struct how){.index = t->base_index}, NULL, err, "read-tree", t->inside.tree);
+        RUN(t, &(struct git_call){.index = t->base_index}, NULL, err, "read-tree", t->inside.tree);
     return status > 0 ? fetch_refuse(t, "read-tree", err) : status;
 }
 
@@ -456,12 +456,12 @@ static int note_refs(const struct transfer *t, const struct side *now, struct br
         str_concat(&updates, "option no-deref\nupdate HEAD ", head, "\n");
     if (updates.failed)
         return brig_fail_nomem(err);
-    const struct how how = {.input = &updates, .git_dir = t->p->base};
+    const struct git_call how = {.input = &updates, .git_dir = t->p->base};
     if (updates.length > 0)
         status = RUN(t, &how, NULL, err, "update-ref", "--stdin");
     if (status == 0 && strcmp(head, now->head) == 0 && str_starts_with(head, "refs/"))
-        status =
-            RUN(t, &(struct how){.git_dir = t->p->base}, NULL, err, "symbolic-ref", "HEAD", head);
+        status = RUN(t, &(struct git_call){.git_dir = t->p->base}, NULL, err, "symbolic-ref",
+                     "HEAD", head);
     return status > 0 ? fetch_refuse(t, "update-ref", err) : status;
 }
 
@@ -487,7 +487,7 @@ static int delete_refs(struct transfer *t, const char *head, const struct str *w
         return brig_fail_nomem(err);
     /* All or nothing: no ref is deleted whose value is not kept. */
     int status = count == 0 ? 0
-                            : RUN(t, &(struct how){.input = &updates}, NULL, err, "update-ref",
+                            : RUN(t, &(struct git_call){.input = &updates}, NULL, err, "update-ref",
                                   "-m", "brig: from the jail", "--stdin");
     struct str *notes = &t->report->notes;
     if (status > 0)
@@ -555,8 +555,7 @@ static int move_stashes(struct transfer *t, struct brig_error *err)
 }
 
 /* With the lock of the index: no git outside switches branches or stages meanwhile. */
-static int move_locked(struct transfer *t, int git_dir, const struct str *worktrees,
-                       struct brig_error *err)
+static int move_locked(struct transfer *t, const struct str *worktrees, struct brig_error *err)
 {
     struct str *notes = &t->report->notes;
     bool goes_on = t->pending[0] || t->unmerged;
@@ -573,8 +572,7 @@ static int move_locked(struct transfer *t, int git_dir, const struct str *worktr
     bool switches = !goes_on && !linked && !obstacle;
     bool stages = switches && staged;
     bool changed = stages;
-    int status = stages ? fill_lock(t, git_dir, NULL, t->inside.tree, err)
-                        : follow_branch(t, git_dir, &changed, err);
+    int status = stages ? fill_lock(t, NULL, t->inside.tree, err) : follow_branch(t, &changed, err);
     if (status > 0)
         status = fetch_refuse(t, "read-tree", err);
     t->refused = false;
@@ -590,9 +588,9 @@ static int move_locked(struct transfer *t, int git_dir, const struct str *worktr
         status = delete_refs(t, switches ? t->inside.head : t->outside.head, worktrees, err);
     if (status == 0)
         status = move_stashes(t, err);
-    if (status == 0 && changed && renameat(git_dir, INDEX_LOCK, git_dir, "index") < 0)
+    if (status == 0 && changed && renameat(t->p->git, INDEX_LOCK, t->p->git, "index") < 0)
         status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot replace the index");
-    drop_own_lock(t, git_dir);
+    drop_own_lock(t);
     if (status == 0 && stages)
         summarise_staged(t, err);
     if (status == 0 && stages && t->running)
@@ -610,16 +608,15 @@ static int move_locked(struct transfer *t, int git_dir, const struct str *worktr
 
 static int move(struct transfer *t, struct brig_error *err)
 {
-    int git_dir = t->p->git;
     autostr struct str worktrees = {0};
-    if (is_outside_busy(git_dir)) {
+    if (is_outside_busy(t->p->git)) {
         t->keeps_staged = true;
         str_concat(&t->report->notes,
                    "git: a rebase or merge goes on outside; what the jail did is kept below ",
                    t->space, "/\n");
         return 0;
     }
-    int status = lock_index(t, git_dir, err);
+    int status = lock_index(t, err);
     if (status < 0)
         return status;
     status = compare_index(t, err);
@@ -632,8 +629,8 @@ static int move(struct transfer *t, struct brig_error *err)
     if (status == 0)
         status = decide(t, &worktrees, err);
     if (status == 0)
-        return move_locked(t, git_dir, &worktrees, err);
-    drop_own_lock(t, git_dir);
+        return move_locked(t, &worktrees, err);
+    drop_own_lock(t);
     return status;
 }
 

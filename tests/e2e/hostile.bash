@@ -30,19 +30,22 @@ hostile_project() {
     MARK="touch $RAN; false"
 }
 
-# use: everything that a user does with git in the project, also with a terminal, and from a shell prompt.
+# use: everything that a user does with git in the project, also with a terminal, and from a shell prompt, until the marker is
+# there.
 use() {
     as user timeout 120 sh -c '
         export HOME="$1" TERM=dumb PAGER=cat
+        ran() { [ ! -e "$1" ] || exit 0; }
         touch a b
-        git status; git log -1; git diff; git diff --cached; git st; git branch -a; git stash list
+        git status; ran "$2"
+        git log -1; git diff; git diff --cached; git st; git branch -a; git stash list; ran "$2"
+        for d in */; do [ ! -d "$d" ] || (cd "$d" && git status); done; ran "$2"
         script -qec "git log -1; git diff; git branch" /dev/null </dev/null
         GIT_EDITOR=true git commit -q --allow-empty -m used
-        git checkout -q -b used-$$; git checkout -q main
+        git checkout -q -b used-$$; git checkout -q main; ran "$2"
         echo changed >>b; git diff; git add b; git commit -q -m used
         git submodule status; git gc --auto; git gc -q
-        for d in */; do [ ! -d "$d" ] || (cd "$d" && git status); done
-        exit 0' - "$SCRATCH" >"$SCRATCH/used" 2>&1 </dev/null
+        exit 0' - "$SCRATCH" "$RAN" >"$SCRATCH/used" 2>&1 </dev/null
 }
 
 # not_executed: after everything that a user does, the marker is not there.
