@@ -42,7 +42,7 @@ static bool is_writable_inside(const struct brig_policy *policy, const char *pat
     return false;
 }
 
-static const char *value_of(const char *const *environment, const char *name)
+const char *git_variable(const char *const *environment, const char *name)
 {
     size_t length = strlen(name);
     for (size_t i = 0; environment && environment[i]; i++)
@@ -55,7 +55,7 @@ int git_find(struct git *git, const char *const *environment, const struct brig_
              struct git_user user, struct brig_error *err)
 {
     *git = (struct git){.user = user, .environment = environment};
-    for (const char *at = value_of(environment, "PATH"); at && *at;) {
+    for (const char *at = git_variable(environment, "PATH"); at && *at;) {
         size_t length = strcspn(at, ":");
         autofree char *file = NULL;
         if (at[0] == '/' && asprintf(&file, "%.*s/git", (int)length, at) < 0) {
@@ -107,7 +107,7 @@ static size_t fill_environment(const struct git *git, const struct git_call *cal
                                          "TMPDIR", "USER", "LOGNAME", "XDG_CONFIG_HOME"};
     size_t count = 0, made = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(passed); i++) {
-        const char *value = value_of(git->environment, passed[i]);
+        const char *value = git_variable(git->environment, passed[i]);
         if (value && asprintf(&texts[made], "%s=%s", passed[i], value) >= 0)
             env[count++] = texts[made++];
     }
@@ -123,6 +123,8 @@ static size_t fill_environment(const struct git *git, const struct git_call *cal
     }
     if (call->index && asprintf(&texts[made], "GIT_INDEX_FILE=%s", call->index) >= 0)
         env[count++] = texts[made++];
+    else if (call->index) /* never the user's instead */
+        env[count++] = "GIT_INDEX_FILE=/dev/null/index";
     env[count] = NULL;
     return made;
 }

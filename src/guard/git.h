@@ -36,6 +36,9 @@ void git_done(struct git *git);
 /* Gives this process the ids of the user; false if that fails. */
 bool git_become(const struct git_user *user);
 
+/* The value of a variable in an environment; NULL if it has none. */
+const char *git_variable(const char *const *environment, const char *name);
+
 /* Waits for a child: its exit status, 128 and a signal, or -1. */
 int git_wait(pid_t pid);
 

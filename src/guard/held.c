@@ -151,16 +151,25 @@ static bool note_name(struct str *notes, const char *kind, const struct held_roo
     return here;
 }
 
+/* A name that no file has, and that nothing obeys. */
+static int name_other(const char *name, char ret_other[NAME_MAX + 1], struct brig_error *err)
+{
+    uint32_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
+    (void)snprintf(ret_other, NAME_MAX + 1, "%s.held-%08x", name, number);
+    return 0;
+}
+
 /* Under another name nothing obeys it. That needs no space, but the right to write to the directory, which a jail may
  * have taken away. */
 static int rename_in_place(int parent, const char *name, char ret_other[NAME_MAX + 1],
                            struct brig_error *err)
 {
     struct stat info;
-    uint32_t number = 0;
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "getrandom");
-    (void)snprintf(ret_other, NAME_MAX + 1, "%s.held-%08x", name, number);
+    int status = name_other(name, ret_other, err);
+    if (status < 0)
+        return status;
     if (renameat2(parent, name, parent, ret_other, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno == EACCES && fstat(parent, &info) == 0 &&
@@ -437,6 +446,7 @@ static int open_target(const struct held_item *item, const char **ret_name, stru
 int held_restore(int storage, const struct held_item *item, struct brig_error *err)
 {
     const char *name;
+    char other[NAME_MAX + 1];
     size_t left_out;
     autoclose int parent = open_target(item, &name, err);
     if (parent < 0)
@@ -444,11 +454,16 @@ int held_restore(int storage, const struct held_item *item, struct brig_error *e
     autoclose int at =
         openat(storage, item->place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int status = at < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the jail's storage")
-                        : copying_all(at, CONTENT, parent, name, &left_out, err);
+                        : name_other(name, other, err);
+    if (status < 0)
+        return status;
+    status = copying_all(at, CONTENT, parent, other, &left_out, err);
     if (status == 0)
         status = brig_fail(err, BRIG_E_SYSTEM, 0, "the copy of '%s' is gone", item->path);
+    if (status > 0 && renameat2(parent, other, parent, name, RENAME_NOREPLACE) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot restore '%s'", item->path);
     if (status < 0) {
-        (void)tree_remove(parent, name, NULL); /* what there is of it */
+        (void)tree_remove(parent, other, NULL);
         return status;
     }
     (void)held_discard(storage, item, NULL); /* it is restored even if the copy stays */

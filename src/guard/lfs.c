@@ -73,6 +73,8 @@ static int copy_object(int common, int from, const char *name, struct brig_error
     struct stat info;
     (void)snprintf(path, sizeof path, "lfs/objects/%.2s/%.2s/%s", name, name + 2, name);
     (void)snprintf(temporary, sizeof temporary, "lfs/tmp/%s", name);
+    if (source < 0 && errno != ENOENT && errno != ELOOP && errno != ENXIO)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the LFS object %s", name);
     if (source < 0 || fstat(source, &info) < 0 || !S_ISREG(info.st_mode) ||
         faccessat(common, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;

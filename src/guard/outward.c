@@ -50,20 +50,26 @@ static bool is_current(const char *text, size_t length, const char **ret_paths)
     return at < end && at > text;
 }
 
-/* A value as a path: relative to a directory, "~/" to the home. */
-static void append_path(struct str *paths, const char *value, const char *directory,
-                        const char *home)
+/* A value as a path, for the caller to free: relative to a directory, "~/" to the home; NULL if it is none. */
+static char *find_path(const char *value, const char *directory, const char *home)
 {
     char *path = NULL;
-    char joined[PATH_LENGTH_MAX + 1];
-    if (value[0] == '~' && value[1] == '/' && home) {
-        if (!str_fill(joined, sizeof joined, home, value + 1))
-            return;
-        value = joined;
-    }
-    if (path_make_absolute(directory, value, &path, NULL) == 0)
-        str_append_bytes(paths, path, strlen(path) + 1);
-    free(path);
+    bool of_home = value[0] == '~' && value[1] == '/' && home;
+    return path_make_absolute(of_home ? home : directory, of_home ? value + 2 : value, &path,
+                              NULL) == 0
+               ? path
+               : NULL;
+}
+
+/* The file of a setting, which may also appear or change later. */
+static void append_path(struct str *states, struct str *paths, const char *value,
+                        const char *directory, const char *home)
+{
+    autofree char *path = find_path(value, directory, home);
+    if (!path)
+        return;
+    append_state(states, path);
+    str_append_bytes(paths, path, strlen(path) + 1);
 }
 
 static bool is_include(const char *key)
@@ -115,28 +121,19 @@ static void append_words(struct str *states, struct str *paths, const char *valu
     char *rest = text;
     bool first = true;
     for (const char *word; text && (word = strsep(&rest, separators));) {
-        autofree char *path = NULL;
         struct stat info;
-        bool of_home = word[0] == '~' && word[1] == '/' && home;
-        if (!*word ||
-            path_make_absolute(of_home ? home : top, of_home ? word + 2 : word, &path, NULL) < 0)
-            continue;
         bool program = first;
+        if (!*word)
+            continue;
         first = false;
         if (program && !strchr(word, '/'))
             continue;
-        append_state(states, path); /* it may appear */
-        if (program || (stat(path, &info) == 0 && S_ISREG(info.st_mode)))
-            append_path(paths, word, top, home);
+        autofree char *path = find_path(word, top, home);
+        if (path && (program || (stat(path, &info) == 0 && S_ISREG(info.st_mode))))
+            append_path(states, paths, word, top, home);
+        else if (path)
+            append_state(states, path); /* it may appear */
     }
-}
-
-static const char *home_of(const struct git *git)
-{
-    for (size_t i = 0; git->environment && git->environment[i]; i++)
-        if (strncmp(git->environment[i], "HOME=/", 6) == 0)
-            return git->environment[i] + 5;
-    return NULL;
 }
 
 /* One "file:ORIGIN\0key\nvalue\0" of git's list. */
@@ -156,9 +153,9 @@ static void read_setting(const char *origin, char *pair, const char *git_path, c
         char directory[PATH_LENGTH_MAX + 1];
         (void)snprintf(directory, sizeof directory, "%.*s", (int)(strrchr(whole, '/') - whole),
                        whole);
-        append_path(paths, value, directory[0] ? directory : "/", home);
+        append_path(states, paths, value, directory[0] ? directory : "/", home);
     } else if (is_path_setting(pair) && *value) {
-        append_path(paths, value, top, home);
+        append_path(states, paths, value, top, home);
     } else if (is_command(pair, value)) {
         append_words(states, paths, value, top, home);
     }
@@ -169,16 +166,20 @@ static int ask(const struct git *git, const char *top_path, const struct repo *r
 {
     static const char *const words[] = {"config", "--show-origin", "-z", "--list", NULL};
     autostr struct str list = {0};
-    const char *home = home_of(git);
-    static const char *const usual[] = {"/.gitconfig", "/.config/git/config"};
+    const char *home = git_variable(git->environment, "HOME");
+    const struct {
+        const char *directory, *name;
+    } usual[] = {{home, "/.gitconfig"},
+                 {home, "/.config/git/config"},
+                 {git_variable(git->environment, "XDG_CONFIG_HOME"), "/git/config"}};
     int status = git_run(
         git, &(struct git_call){.words = words, .git_dir = repo->git_dir, .out = &list}, err);
     if (status < 0)
         return status;
     append_state(states, "/etc/gitconfig");
-    for (size_t i = 0; i < ARRAY_LENGTH(usual) && home; i++) {
+    for (size_t i = 0; i < ARRAY_LENGTH(usual); i++) {
         char path[PATH_LENGTH_MAX + 1];
-        if (str_fill(path, sizeof path, home, usual[i]))
+        if (usual[i].directory && str_fill(path, sizeof path, usual[i].directory, usual[i].name))
             append_state(states, path);
     }
     for (char *at = list.data; at && at < list.data + list.length;) {
@@ -195,13 +196,16 @@ static int ask(const struct git *git, const char *top_path, const struct repo *r
 int outward_find(const struct git *git, int cache, int top, const char *top_path,
                  const struct repo *repo, struct str *ret_paths, struct brig_error *err)
 {
-    struct stat info;
+    struct stat info, home_info = {0};
     char name[80] = "";
+    const char *home = git_variable(git->environment, "HOME");
     autofree char *text = malloc(ANSWER_MAX);
     if (!text || fstat(top, &info) < 0)
         return brig_fail_nomem(err);
-    (void)snprintf(name, sizeof name, "outward-%jx-%jx", (uintmax_t)info.st_dev,
-                   (uintmax_t)info.st_ino);
+    if (home)
+        (void)stat(home, &home_info);
+    (void)snprintf(name, sizeof name, "outward-%jx-%jx-%jx", (uintmax_t)info.st_dev,
+                   (uintmax_t)info.st_ino, (uintmax_t)home_info.st_ino);
     autoclose int old = cache < 0 ? -1 : openat(cache, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     ssize_t length = old < 0 ? 0 : read(old, text, ANSWER_MAX);
     const char *paths;

@@ -166,13 +166,9 @@ static int grant_private(struct adding *a, struct tree *tree, struct brig_error 
 static int stop_go_from_asking_git(struct adding *a, struct brig_error *err)
 {
     static const char name[] = "GOFLAGS", flag[] = "-buildvcs=false";
-    const char *const *environment = a->options->environment;
+    const char *value = git_variable(a->options->environment, name);
     autostr struct str flags = {0};
-    for (size_t i = 0; environment && environment[i]; i++)
-        if (strncmp(environment[i], name, sizeof name - 1) == 0 &&
-            environment[i][sizeof name - 1] == '=')
-            str_concat(&flags, environment[i] + sizeof name, " ");
-    str_append(&flags, flag);
+    str_concat(&flags, value ? value : "", value ? " " : "", flag);
     return flags.failed ? brig_fail_nomem(err)
                         : brig_policy_setenv(a->policy, name, flags.data, err);
 }
@@ -281,7 +277,10 @@ static int cover_link(struct adding *a, const char *dest, struct brig_error *err
     struct guard *guard = a->guard;
     char name[32];
     int status = run_open(guard, err);
-    if (status < 0 || guard->empty_count == TREES_MAX)
+    if (status == 0 && guard->empty_count == TREES_MAX)
+        status = brig_fail(err, BRIG_E_INVALID, 0,
+                           "there are more than %d submodules without a repository", TREES_MAX);
+    if (status < 0)
         return status;
     (void)snprintf(name, sizeof name, "empty-%zu", guard->empty_count);
     if (mkdirat(guard->run, name, 0700) < 0)
@@ -541,8 +540,11 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
 static int add_root(struct adding *a, int top, const char *source, struct brig_error *err)
 {
     struct guard *guard = a->guard;
-    if (guard->root_count == ROOTS_MAX || a->options->dry)
+    if (a->options->dry)
         return 0;
+    if (guard->root_count == ROOTS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "more than %d directories and submodules can be written", ROOTS_MAX);
     int status = held_look(top, source, &guard->roots[guard->root_count], err);
     guard->root_count += status == 0;
     return status;
