@@ -160,7 +160,12 @@ static int look_at_base(struct transfer *t, struct brig_error *err)
         t->base_index = NULL;
         return brig_fail_nomem(err);
     }
-    status = fetch_look_outside(t, &t->base, &(struct git_call){.git_dir = t->p->base}, err);
+    if (asprintf(&t->objects, "%s/objects", t->p->common_path) < 0) {
+        t->objects = NULL;
+        return brig_fail_nomem(err);
+    }
+    t->base_git = (struct git_call){.git_dir = t->p->base, .objects = t->objects};
+    status = fetch_look_outside(t, &t->base, &t->base_git, err);
     if (status < 0)
         return status;
     /* Without an index this is the empty tree. */
@@ -390,4 +395,5 @@ void fetch_done(struct transfer *t)
     fetch_side_done(&t->remotes);
     free(t->moves);
     free(t->base_index);
+    free(t->objects);
 }

@@ -27,8 +27,10 @@ struct side {
 struct transfer {
     const struct git *git;
     const struct private_git *p;
-    const char *space; /* where refs of this run arrive: "refs/brig/JAIL/RUN" */
-    char *base_index;  /* the path of the index in p->base */
+    const char *space;        /* where refs of this run arrive: "refs/brig/JAIL/RUN" */
+    char *base_index;         /* the path of the index in p->base */
+    struct git_call base_git; /* calls git on p->base, which has refs and no objects */
+    char *objects;            /* the path of the repository's */
     struct side inside, base, outside;
     struct side kept;    /* what is below `space`, under the names that it has in the jail */
     struct side remotes; /* only refs: those below refs/remotes */

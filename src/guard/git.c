@@ -121,6 +121,8 @@ static size_t fill_environment(const struct git *git, const struct git_call *cal
         env[count++] = "GIT_DIR=.";
         env[count++] = "GIT_WORK_TREE=.";
     }
+    if (call->objects && asprintf(&texts[made], "GIT_OBJECT_DIRECTORY=%s", call->objects) >= 0)
+        env[count++] = texts[made++];
     if (call->index && asprintf(&texts[made], "GIT_INDEX_FILE=%s", call->index) >= 0)
         env[count++] = texts[made++];
     else if (call->index) /* never the user's instead */

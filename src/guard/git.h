@@ -48,6 +48,7 @@ struct git_call {
     const char *const *words; /* after "git"; ended by NULL */
     int dir;                  /* where git finds the repository, an fd; or 0, and: */
     int git_dir;              /* the git directory, an fd, whatever its name is by now */
+    const char *objects;      /* GIT_OBJECT_DIRECTORY, or NULL */
     const char *index;        /* GIT_INDEX_FILE, or NULL */
     const struct str *input;  /* for standard input, or NULL */
     int input_fd;             /* standard input instead of `input`, or 0 */

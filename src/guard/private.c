@@ -41,19 +41,31 @@ static const struct {
     {"sequencer", ".lock", true},
 };
 
-/* Files right in a git directory that are not copied: config is handled apart, others point elsewhere. */
-static bool is_left_out(const char *name, bool resumed)
+enum copied {
+    FOR_JAIL,
+    FOR_BASE,   /* refs and index, and nothing else */
+    FOR_RESUME, /* work in progress; refs are those of the repository */
+};
+
+/* Whether a file right in a git directory is copied: config is handled apart, others point elsewhere. */
+static bool is_copied(const char *name, enum copied copied)
 {
-    static const char *const names[] = {"config", "config.worktree", "commondir",   "gitdir",
-                                        "gc.pid", "locked",          "packed-refs", "shallow"};
-    size_t count = ARRAY_LENGTH(names) - (resumed ? 0 : 2);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return str_ends_with(name, ".lock");
+    static const char *const pointers[] = {"config", "config.worktree", "commondir",
+                                           "gitdir", "gc.pid",          "locked"};
+    static const char *const refs[] = {"packed-refs", "shallow"};
+    for (size_t i = 0; i < ARRAY_LENGTH(pointers); i++)
+        if (strcmp(name, pointers[i]) == 0)
+            return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(refs); i++)
+        if (strcmp(name, refs[i]) == 0)
+            return copied != FOR_RESUME;
+    if (copied == FOR_BASE)
+        return strcmp(name, "HEAD") == 0 || strcmp(name, "index") == 0 ||
+               str_starts_with(name, "sharedindex.");
+    return !str_ends_with(name, ".lock");
 }
 
-static int copy_top_files(int from, int to, bool resumed, struct brig_error *err)
+static int copy_top_files(int from, int to, enum copied copied, struct brig_error *err)
 {
     autoclose int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autodir DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -64,7 +76,7 @@ static int copy_top_files(int from, int to, bool resumed, struct brig_error *err
     const struct dirent *item;
     while (status >= 0 && (item = readdir(dir)))
         if ((item->d_type == DT_REG || item->d_type == DT_UNKNOWN) &&
-            !is_left_out(item->d_name, resumed))
+            is_copied(item->d_name, copied))
             status = copying_file(from, item->d_name, to, item->d_name, err);
     return status < 0 ? status : 0;
 }
@@ -77,7 +89,6 @@ static int copy_logs(int git_dir, int common, int to, bool base, struct brig_err
         const char *path, *name;
     } logs[] = {{git_dir, "logs", "HEAD"}, {common, "logs/refs", "stash"}};
     int status = 0;
-    (void)mkdirat(to, "logs", 0755);
     for (size_t i = base ? 1 : 0; i < ARRAY_LENGTH(logs) && status >= 0; i++) {
         struct stat info;
         autoclose int from =
@@ -85,10 +96,12 @@ static int copy_logs(int git_dir, int common, int to, bool base, struct brig_err
         if (from < 0 || fstatat(from, logs[i].name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
             info.st_size > LOG_MAX)
             continue;
-        if ((mkdirat(to, logs[i].path, 0755) < 0 && errno != EEXIST))
+        (void)mkdirat(to, "logs", 0755);
+        if (mkdirat(to, logs[i].path, 0755) < 0 && errno != EEXIST)
             return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot create '%s'", logs[i].path);
         autoclose int made = openat(to, logs[i].path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        status = made < 0 ? -1 : copying_file(from, logs[i].name, made, logs[i].name, err);
+        status = made < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '%s'", logs[i].path)
+                          : copying_file(from, logs[i].name, made, logs[i].name, err);
     }
     return status < 0 ? status : 0;
 }
@@ -98,9 +111,9 @@ static int copy_logs(int git_dir, int common, int to, bool base, struct brig_err
 static int copy_state(const struct repo *repo, int to, bool base, struct brig_error *err)
 {
     bool linked = repo->kind == REPO_FILE && strcmp(repo->git_path, repo->common_path) != 0;
-    int status = linked ? copy_top_files(repo->common, to, false, err) : 0;
+    int status = linked ? copy_top_files(repo->common, to, base ? FOR_BASE : FOR_JAIL, err) : 0;
     if (status == 0)
-        status = copy_top_files(repo->git_dir, to, false, err);
+        status = copy_top_files(repo->git_dir, to, base ? FOR_BASE : FOR_JAIL, err);
     for (size_t i = 0; i < ARRAY_LENGTH(directories) && status >= 0; i++) {
         if (base && strcmp(directories[i].name, "refs") != 0 &&
             strcmp(directories[i].name, "reftable") != 0)
@@ -130,25 +143,16 @@ static int make_directory(int at, const char *name, int *ret_fd, struct brig_err
     return 0;
 }
 
-/* An empty object directory whose alternates are the real ones: for the jail at their fixed paths, and for
- * git outside where they are. */
-static int make_objects(int dir, const struct git_sealed *sealed, bool outside,
-                        struct brig_error *err)
+/* An empty object directory whose alternates are the real ones, at their fixed paths in the jail. */
+static int make_objects(const struct git_sealed *sealed, struct brig_error *err)
 {
     autoclose int objects = -1;
     autoclose int info = -1;
     autoclose int pack = -1;
     autostr struct str text = {0};
-    int status = 0;
-    for (size_t i = 0; i < sealed->object_count && status == 0; i++) {
-        autofree char *path = NULL;
-        status = outside ? repo_path_of(sealed->objects[i], &path, err)
-                         : str_copy(sealed->object_dests[i], &path, err);
-        if (status == 0)
-            str_concat(&text, path, "\n");
-    }
-    if (status == 0)
-        status = make_directory(dir, "objects", &objects, err);
+    for (size_t i = 0; i < sealed->object_count; i++)
+        str_concat(&text, sealed->object_dests[i], "\n");
+    int status = make_directory(sealed->dir, "objects", &objects, err);
     if (status == 0)
         status = make_directory(objects, "info", &info, err);
     if (status == 0)
@@ -464,7 +468,7 @@ static int resume(const struct private_git *p, int storage, struct brig_error *e
         storage < 0 ? -1 : openat(storage, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (kept < 0)
         return 0;
-    int status = copy_top_files(kept, p->sealed.dir, true, NULL);
+    int status = copy_top_files(kept, p->sealed.dir, FOR_RESUME, NULL);
     for (size_t i = 0; i < ARRAY_LENGTH(trees) && status >= 0; i++)
         status = copying_tree(kept, trees[i], p->sealed.dir, trees[i], "alternates", NULL);
     if (status < 0) { /* the jail may have made it so, and the next run would fail like this one */
@@ -495,9 +499,7 @@ static int fill(const struct git *git, int cache, const struct repo *repo, struc
     if (status == 0)
         status = copy_state(repo, p->base, true, err);
     if (status == 0)
-        status = make_objects(p->sealed.dir, &p->sealed, false, err);
-    if (status == 0)
-        status = make_objects(p->base, &p->sealed, true, err);
+        status = make_objects(&p->sealed, err);
     for (size_t i = 0; i < ARRAY_LENGTH(configs) && status == 0; i++) {
         autostr struct str config = {0};
         int from = i == 0 ? repo->common : repo->git_dir;
@@ -628,9 +630,7 @@ int private_recreate(const struct git *git, struct private_git *p, struct brig_e
         status = copy_state(&repo, p->base, true, err);
     if (status == 0)
         status = copying_file(repo.common, "config", p->base, "config", err);
-    if (status >= 0)
-        status = make_objects(p->base, &(struct git_sealed){0}, true, err);
-    if (status == 0) {
+    if (status >= 0) {
         free(p->top_path);
         p->top_path = NULL;
         status = identify(p, &repo, err);

@@ -456,12 +456,12 @@ static int note_refs(const struct transfer *t, const struct side *now, struct br
         str_concat(&updates, "option no-deref\nupdate HEAD ", head, "\n");
     if (updates.failed)
         return brig_fail_nomem(err);
-    const struct git_call how = {.input = &updates, .git_dir = t->p->base};
+    struct git_call how = t->base_git;
+    how.input = &updates;
     if (updates.length > 0)
         status = RUN(t, &how, NULL, err, "update-ref", "--stdin");
     if (status == 0 && strcmp(head, now->head) == 0 && str_starts_with(head, "refs/"))
-        status = RUN(t, &(struct git_call){.git_dir = t->p->base}, NULL, err, "symbolic-ref",
-                     "HEAD", head);
+        status = RUN(t, &t->base_git, NULL, err, "symbolic-ref", "HEAD", head);
     return status > 0 ? fetch_refuse(t, "update-ref", err) : status;
 }
 
