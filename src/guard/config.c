@@ -278,9 +278,9 @@ static bool fits(const struct str *before, const struct str *taken, const char *
     if (strcmp(variable_of(key), "remote") != 0)
         return has_section(before, key, length) || has_section(taken, key, length);
     autostr struct str remote = {0};
-    str_concat(&remote, "remote.", value, ".");
-    return strcmp(value, ".") == 0 || has_section(before, remote.data, remote.length) ||
-           has_section(taken, remote.data, remote.length);
+    str_concat(&remote, "remote.", value, ".url");
+    return strcmp(value, ".") == 0 ||
+           (!remote.failed && (has_key(before, remote.data) || has_key(taken, remote.data)));
 }
 
 static int take_over(const struct git *git, const struct git_call *call, const char *key,

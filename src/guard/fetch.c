@@ -13,6 +13,7 @@
 #include "guard/transfer.h"
 
 #define PACKS_MAX 64        /* of one transfer */
+#define UPDATES_MAX 500     /* times that a list of refs is halved */
 #define STASHES_WORD "1000" /* FETCH_STASHES_MAX */
 #define STASH_NAME_MAX (REFS_ID_MAX + sizeof REFS_STASHES)
 
@@ -203,7 +204,7 @@ static int update_part(struct transfer *t, const char *lines, size_t length, str
         end = memrchr(lines, '\n', length / 2);
         first = end ? (size_t)(end + 1 - lines) : length;
     }
-    if (first < length) {
+    if (first < length && t->update_count++ < UPDATES_MAX) {
         status = update_part(t, lines, first, err);
         return status < 0 ? status : update_part(t, lines + first, length - first, err);
     }

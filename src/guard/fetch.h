@@ -32,16 +32,17 @@ struct transfer {
     struct git_call base_git; /* calls git on p->base, which has refs and no objects */
     char *objects;            /* the path of the repository's */
     struct side inside, base, outside;
-    struct side kept;    /* what is below `space`, under the names that it has in the jail */
-    struct side remotes; /* only refs: those below refs/remotes */
-    bool unmerged;       /* inside */
-    char pending[16];    /* what goes on inside: "rebase", "merge" …, or "" */
-    bool unsearched;     /* see transfer.h */
-    bool running;        /* the run goes on */
-    bool same_index;     /* the index outside is as at the beginning, or as inside */
-    bool *moves;         /* of inside.refs, those that are to move */
-    bool keeps_staged;   /* the index of the jail is kept as a ref */
-    bool refused;        /* git has refused to change a ref */
+    struct side kept;      /* what is below `space`, under the names that it has in the jail */
+    struct side remotes;   /* only refs: those below refs/remotes */
+    bool unmerged;         /* inside */
+    char pending[16];      /* what goes on inside: "rebase", "merge" …, or "" */
+    bool unsearched;       /* see transfer.h */
+    bool running;          /* the run goes on */
+    bool same_index;       /* the index outside is as at the beginning, or as inside */
+    bool *moves;           /* of inside.refs, those that are to move */
+    bool keeps_staged;     /* the index of the jail is kept as a ref */
+    bool refused;          /* git has refused to change a ref */
+    unsigned update_count; /* how often a list of refs was halved */
     struct transfer_report *report;
     bool lost; /* something could not be fetched */
 };

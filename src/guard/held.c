@@ -20,7 +20,6 @@
 #include "base/write.h"
 #include "guard/copying.h"
 #include "guard/names.h"
-#include "guard/repo.h"
 
 #define ITEMS_MAX 4096
 #define ABOUT_MAX (3 * PATH_LENGTH_MAX)
@@ -261,7 +260,8 @@ int held_take(const struct held_root *root, int store, const struct held_rules *
     uint64_t now = look(root->top), fresh = now & ~root->existed;
     /* In a repository these are names like any other. */
     autoclose int git = openat(root->top, ".git", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    bool in_repository = exists(root->top, ".git") && (git < 0 || !repo_is_empty(git));
+    bool in_repository = exists(root->top, ".git") && !has(fresh, ROW_GIT) &&
+                         (git < 0 || faccessat(git, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0);
     bool bare = !in_repository && has(now, ROW_HEAD) &&
                 (has(now, ROW_COMMONDIR) || (has(now, ROW_OBJECTS) && has(now, ROW_REFS)));
     int status = 0;

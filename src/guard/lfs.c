@@ -31,7 +31,7 @@ int lfs_open_beside(int objects)
     return lfs < 0 ? -1 : open_directory(lfs, "objects");
 }
 
-/* Copies the bytes: 1, or 0 if their hash is not `name`. */
+/* Copies the bytes, if `to` is not -1: 1, or 0 if their hash is not `name`. */
 static int copy_bytes(int from, int to, const char *name, struct brig_error *err)
 {
     unsigned char part[PART_BYTES];
@@ -41,7 +41,7 @@ static int copy_bytes(int from, int to, const char *name, struct brig_error *err
     sha256_begin(&hash);
     while ((got = read(from, part, sizeof part)) > 0) {
         sha256_add(&hash, part, (size_t)got);
-        int failed = write_all(to, part, (size_t)got);
+        int failed = to < 0 ? 0 : write_all(to, part, (size_t)got);
         if (failed < 0)
             return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write the LFS object %s", name);
     }
@@ -78,8 +78,11 @@ static int copy_object(int common, int from, const char *name, struct brig_error
     if (source < 0 || fstat(source, &info) < 0 || !S_ISREG(info.st_mode) ||
         faccessat(common, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
-    int status = make_directories(common, name, err);
-    if (status < 0)
+    int status = copy_bytes(source, -1, name, err); /* nothing is written for a wrong name */
+    if (status <= 0)
+        return status;
+    status = make_directories(common, name, err);
+    if (status < 0 || lseek(source, 0, SEEK_SET) < 0)
         return status;
     target = openat(common, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (target < 0)

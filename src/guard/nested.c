@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -92,8 +93,13 @@ struct walk {
 
 static bool enter(struct walk *walk, int at, const char *name, const struct timespec *since)
 {
-    if (walk->depth == NESTED_DEPTH_MAX)
-        return false;
+    if (walk->depth == NESTED_DEPTH_MAX || walk->path.length > PATH_LENGTH_MAX - NAME_MAX) {
+        struct stat
+            info; /* a link may lead to it: what a run made so deep can be entered no more */
+        autoclose int deep = since ? open_any(at, name, since) : -1;
+        return deep >= 0 && fstat(deep, &info) == 0 && is_since(&info, *since) &&
+               fchmod(deep, 0) == 0;
+    }
     int fd = open_any(at, name, since);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir && fd >= 0)
@@ -203,7 +209,8 @@ static bool is_new(int dir, const char *name, struct timespec since, mode_t *ret
 /* Whether what git obeys in a git directory has changed. */
 static bool has_new_part(int git_dir, struct timespec since)
 {
-    static const char *const parts[] = {"HEAD", "config", "config.worktree", "hooks", "commondir"};
+    static const char *const parts[] = {
+        "HEAD", "config", "config.worktree", "hooks", "commondir", "objects", "refs"};
     mode_t mode;
     for (size_t i = 0; i < ARRAY_LENGTH(parts); i++)
         if (is_new(git_dir, parts[i], since, &mode))
@@ -289,10 +296,13 @@ static int make_anew(const struct nested *nested, int dir, const char *path, int
                     status < 0 && err ? err->message : "", aside);
         return 0;
     }
-    if (status == 0) { /* it was no repository: git outside does not look at it either */
-        if (renameat2(dir, aside, dir, ".git", RENAME_NOREPLACE) < 0)
-            status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot rename '%s'", aside);
-        return status;
+    if (status == 0) { /* it was no repository, but `git init` would make it one, with its config */
+        if (unlinkat(dir, aside, AT_REMOVEDIR) == 0)
+            return 0;
+        (void)fchmod(old, 0);
+        str_appendf(nested->notes, "git: '%s/.git' is not a repository, and is now '%s'\n",
+                    str_shown(path).text, aside);
+        return 0;
     }
     note_anew(nested, path);
     return tree_remove(dir, aside, err);
@@ -384,6 +394,34 @@ static int treat(const struct nested *nested, const char *path, int folder, stru
     return 0;
 }
 
+/* With a directory of its own in the storage. */
+static int treat_in(const struct nested *nested, const char *path, size_t *count, struct str *files,
+                    struct brig_error *err)
+{
+    char name[32];
+    (void)snprintf(name, sizeof name, "nested-%zu", *count);
+    if (mkdirat(nested->folder, name, 0700) < 0 && errno != EEXIST)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot create a directory in the jail's storage");
+    autoclose int own = openat(nested->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int status = own < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno,
+                                     "cannot open a directory in the jail's storage")
+                         : treat(nested, path, own, files, err);
+    if (own >= 0 && faccessat(own, "base", F_OK, 0) == 0)
+        ++*count;
+    return status;
+}
+
+/* Without HEAD git does not take it for a repository; a pointer is removed. */
+static bool disarm(const struct nested *nested, const char *path)
+{
+    autoclose int dir = open_found(nested->top, path, &nested->since);
+    autoclose int git = dir < 0 ? -1 : open_any(dir, ".git", &nested->since);
+    if (git < 0)
+        return dir >= 0 && (unlinkat(dir, ".git", 0) == 0 || errno == ENOENT);
+    return renameat(git, "HEAD", git, "HEAD.jail") == 0 || errno == ENOENT;
+}
+
 int nested_treat(const struct nested *nested, struct str *ret_files, struct brig_error *err)
 {
     autostr struct str dirs = {0};
@@ -395,31 +433,28 @@ int nested_treat(const struct nested *nested, struct str *ret_files, struct brig
                     "searched for new repositories\n",
                     str_shown(nested->top_path).text);
     size_t count = 0;
+    bool failed = false;
     for (const char *at = dirs.data; status >= 0 && at && at < dirs.data + dirs.length;
          at += strlen(at) + 1) {
-        char name[32];
         if (nested_is_known(nested->top, at, nested->known))
             continue;
-        if (str_ends_with(at, "/")) {
-            status = treat_bare(nested, at, err);
+        struct brig_error failure = {0};
+        int treated = str_ends_with(at, "/") ? treat_bare(nested, at, &failure)
+                      : count < TREATED_MAX
+                          ? treat_in(nested, at, &count, ret_files, &failure)
+                          : brig_fail(&failure, BRIG_E_INVALID, 0,
+                                      "there are more than %d new repositories", TREATED_MAX);
+        if (treated >= 0)
             continue;
-        }
-        if (count == TREATED_MAX)
-            return brig_fail(err, BRIG_E_INVALID, 0,
-                             "'%s' has more than %d new repositories. Delete those that are not "
-                             "needed, and use brig sync",
-                             str_shown(nested->top_path).text, TREATED_MAX);
-        (void)snprintf(name, sizeof name, "nested-%zu", count);
-        if (mkdirat(nested->folder, name, 0700) < 0 && errno != EEXIST)
-            return brig_fail(err, BRIG_E_SYSTEM, errno,
-                             "cannot create a directory in the jail's storage");
-        autoclose int own = openat(nested->folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        status = own < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno,
-                                     "cannot open a directory in the jail's storage")
-                         : treat(nested, at, own, ret_files, err);
-        if (own >= 0 && faccessat(own, "base", F_OK, 0) == 0)
-            count++;
+        /* The others are treated all the same, and this one is disarmed. */
+        bool disarmed = disarm(nested, at);
+        str_appendf(nested->notes, "git: the new repository '%s': %s%s\n", str_shown(at).text,
+                    failure.message, disarmed ? ". Its HEAD was renamed to HEAD.jail" : "");
+        failed = failed || !disarmed;
     }
+    if (status >= 0 && failed)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "not every new repository in '%s' could be treated",
+                         str_shown(nested->top_path).text);
     return status < 0 ? status : incomplete;
 }
 
@@ -437,7 +472,7 @@ int nested_check(const struct nested *nested, const struct str *files, uid_t own
                  struct brig_error *err)
 {
     int status = 0;
-    for (const char *at = files->data; status == 0 && at && at < files->data + files->length;
+    for (const char *at = files->data; at && at < files->data + files->length;
          at += strlen(at) + 1) {
         autoclose int dir = -1;
         struct repo repo = REPO_INIT;
@@ -446,9 +481,8 @@ int nested_check(const struct nested *nested, const struct str *files, uid_t own
                 0 ||
             fstatat(dir, ".git", &info, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(info.st_mode))
             continue;
-        status = repo_find(dir, owner, &repo, err);
-        if (status == 0 && !is_worktree(nested, &repo))
-            status = remove_pointer(nested, dir, at, err);
+        if (repo_find(dir, owner, &repo, NULL) < 0 || !is_worktree(nested, &repo))
+            status = remove_pointer(nested, dir, at, err) < 0 ? BRIG_E_SYSTEM : status;
         repo_done(&repo);
     }
     return status;

@@ -258,7 +258,7 @@ static int protect_outward(struct adding *a, int top, const char *source, const 
             str_starts_with(path + length, "/.git/"))
             continue;
         if (fstatat(top, path + length + 1, &info, AT_SYMLINK_NOFOLLOW) == 0)
-            status = protect(a, source, dest, path + length + 1, err);
+            status = protect_everywhere(a, source, dest, path + length + 1, err);
         else if (is_granted(a->policy, a->policy->grant_count,
                             source)) /* else it may be that another run has written it */
             status =
@@ -294,18 +294,38 @@ static int cover_link(struct adding *a, const char *dest, struct brig_error *err
     return grant_own(a, BRIG_READ_WRITE, fd, dest, err);
 }
 
+static int make_directories(int top, const char *path)
+{
+    autoclose int at = openat(top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (at >= 0 && *path) {
+        char name[NAME_MAX + 1];
+        size_t length = strcspn(path, "/");
+        if (length == 0 || length > NAME_MAX)
+            return -1;
+        (void)snprintf(name, sizeof name, "%.*s", (int)length, path);
+        (void)mkdirat(at, name, 0777);
+        int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        (void)close(at);
+        at = next;
+        path += length + (path[length] == '/');
+    }
+    return at < 0 ? -1 : 0;
+}
+
 /* Submodules: each is a repository of its own. */
 static int add_links(struct adding *a, int top, const char *source, const char *dest,
                      const struct repo *repo, struct brig_error *err)
 {
     autostr struct str links = {0};
     int status = private_list_links(&a->guard->git, a->guard->cache, repo, &links, err);
-    for (const char *link = links.data; status == 0 && link && link < links.data + links.length;
+    for (const char *link = links.data; status >= 0 && link && link < links.data + links.length;
          link += strlen(link) + 1) {
         autoclose int fd = -1;
         autofree char *from = NULL;
         autofree char *to = NULL;
-        if (path_open_beneath(top, link, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
+        /* Git makes this directory too. In one that the jail makes, git outside would look for a repository. */
+        if (make_directories(top, link) < 0 ||
+            path_open_beneath(top, link, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &fd, NULL) < 0)
             continue;
         if (asprintf(&from, "%s/%s", source, link) < 0)
             from = NULL;
@@ -319,10 +339,10 @@ static int add_links(struct adding *a, int top, const char *source, const char *
             continue;
         }
         status = add_tree(a, fd, from, to, false, err);
-        if (status >= 0)
+        if (status >= 0 && has_tree_at(a->guard, to))
             status = add_root(a, fd, from, err);
     }
-    return status;
+    return status < 0 ? status : 0;
 }
 
 /* Linked worktrees of the repository that lie in the same directory: their `.git` files lead to the private
@@ -509,6 +529,12 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
     autostr struct str found = {0};
     int status = nested_find(top, NULL, &found, err);
     size_t count = 0;
+    if (status > 0)
+        str_appendf(a->notes,
+                    "git: not all directories in '%s' could be searched: repositories in the "
+                    "others are not "
+                    "protected\n",
+                    str_shown(source).text);
     for (const char *at = found.data; status >= 0 && at && at < found.data + found.length;
          at += strlen(at) + 1) {
         char from[PATH_LENGTH_MAX + 1], to[PATH_LENGTH_MAX + 1];

@@ -24,6 +24,7 @@
 #include "base/tree.h"
 #include "base/write.h"
 #include "guard/files.h"
+#include "guard/names.h"
 #include "guard/transfer.h"
 
 #define KNOWN "known-"
@@ -243,6 +244,13 @@ static bool is_inside_another(const struct guard *guard, size_t index)
     return false;
 }
 
+/* Whether a run may write to the real git directories in it. */
+static bool is_excepted(const struct guard *guard, size_t index)
+{
+    return names_is_excepted(guard->rules.unprotect, guard->rules.unprotect_count,
+                             guard->roots[index].path, ".git");
+}
+
 static void note_failure(struct str *notes, const struct brig_error *err, bool *failed)
 {
     str_appendf(notes, "git: %s. It is tried again by the next run, or by brig sync\n",
@@ -271,7 +279,7 @@ static bool transfer_all(struct guard *guard, struct str *notes)
             &guard->git,      space,        guard->roots[i].top, guard->roots[i].path,
             &guard->known[i], guard->began, guard->run,          outers,
             outer_count,      notes};
-        if (!searches || is_inside_another(guard, i))
+        if (!searches || is_inside_another(guard, i) || is_excepted(guard, i))
             continue;
         int treated = nested_treat(&all[i], &files[i], &err);
         if (treated < 0)
@@ -304,10 +312,12 @@ static __attribute__((noreturn)) void finish_in_child(struct guard *guard, int o
         (void)close(guard->lock);
     if (guard->run >= 0)
         (void)lock_transfer(guard->run); /* until this process ends */
+    autostr struct str held = {0};
     bool failed = transfer_all(guard, &notes);
     for (size_t i = 0; i < guard->root_count; i++) /* whatever became of git */
-        if (held_take(&guard->roots[i], guard->held, &guard->rules, &notes) < 0)
+        if (held_take(&guard->roots[i], guard->held, &guard->rules, &held) < 0)
             failed = true;
+    (void)write_all(out, held.data, held.length); /* first: what is too long is cut */
     (void)write_all(out, notes.data, notes.length);
     _exit(failed ? 1 : 0);
 }
@@ -334,7 +344,7 @@ static bool has_new_repository(const struct guard *guard)
 {
     for (size_t i = 0; i < guard->root_count && guard->run >= 0; i++) {
         autostr struct str dirs = {0};
-        if (is_inside_another(guard, i))
+        if (is_inside_another(guard, i) || is_excepted(guard, i))
             continue;
         if (nested_find(guard->roots[i].top, NULL, &dirs, NULL) != 0)
             return true;

@@ -157,6 +157,12 @@ static bool hides_another(const struct transfer *t, const char *name)
     return false;
 }
 
+/* Whether the old value is contained in the new one. */
+static bool is_forward(const struct transfer *t, const char *old, const char *new)
+{
+    return RUN(t, NULL, NULL, NULL, "merge-base", "--is-ancestor", old, new) == 0;
+}
+
 /* Whether a ref may move; if not, why is said. */
 static bool may_move(struct transfer *t, const struct ref *ref, const struct str *worktrees)
 {
@@ -173,8 +179,8 @@ static bool may_move(struct transfer *t, const struct ref *ref, const struct str
         : elsewhere                           ? "it is checked out in another worktree"
         : (current || strcmp(ref->name, t->inside.head) == 0) && is_too_large(t, ref->id)
             ? "its tree has too many entries or levels"
-        : t->running && current && has_new_link(t, ref->id)
-            ? "it has a new submodule and the run goes on"
+        : t->running && now && !is_forward(t, now, ref->id) ? "it was rewritten and the run goes on"
+        : t->running && has_new_link(t, ref->id) ? "it has a new submodule and the run goes on"
         : t->unsearched && has_new_link(t, ref->id)
             ? "it has a new submodule, and its directory was not searched for repositories"
             : NULL;
@@ -524,7 +530,7 @@ static int move_stashes(struct transfer *t, struct brig_error *err)
     }
     bool whole =
         t->base.stash_count < FETCH_STASHES_MAX && t->inside.stash_count < FETCH_STASHES_MAX;
-    for (size_t i = 0; i < t->base.stash_count && whole; i++) {
+    for (size_t i = 0; i < t->base.stash_count && whole && !t->running; i++) {
         const char *id = t->base.stashes[i].id;
         int at = fetch_find_stash(&t->outside, id);
         autostr struct str before = {0};
@@ -560,7 +566,11 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
     struct str *notes = &t->report->notes;
     bool goes_on = t->pending[0] || t->unmerged;
     bool staged = fetch_has_staged(t);
-    bool links = (t->running || t->unsearched) && staged && has_new_link(t, t->inside.tree);
+    const char *head =
+        refs_is_id(t->inside.head) ? t->inside.head : refs_find(&t->inside.refs, t->inside.head);
+    bool moves = staged || strcmp(t->inside.head, t->outside.head) != 0;
+    bool links = (t->running || t->unsearched) && moves &&
+                 ((staged && has_new_link(t, t->inside.tree)) || (head && has_new_link(t, head)));
     bool linked = t->running && links;
     const char *obstacle = goes_on ? NULL : find_obstacle(t, worktrees);
     if (!obstacle && links && t->unsearched)
@@ -584,7 +594,7 @@ static int move_locked(struct transfer *t, const struct str *worktrees, struct b
     }
     if (status == 0 && switches)
         status = switch_head(t, err);
-    if (status == 0)
+    if (status == 0 && !t->running) /* once, so that what is kept of them is not overwritten */
         status = delete_refs(t, switches ? t->inside.head : t->outside.head, worktrees, err);
     if (status == 0)
         status = move_stashes(t, err);

@@ -50,6 +50,77 @@ two_runs() {
     [ "$(out -C e log -1 --format=%s)" = kept ]
 }
 
+@test "a bare repository that is completed in a second run, and one at the top beside a directory .git" {
+    two_runs 'git init -q --bare x; git -C x config core.bare false; git -C x config core.worktree ..; git -C x config core.fsmonitor "$MARK"; mv x/objects o' \
+        'mv o x/objects'
+    # At the top of a second directory, with something named .git that is no repository.
+    hostile_project
+    as user mkdir ../c
+    must inside user:sealed 'cd ../c; mkdir .git; echo x >.git/x; git init -q --bare b; mv b/* .' -d ../c
+    output_has "held back"
+    must_fail out -C ../c rev-parse --git-dir
+}
+
+@test "a git directory that is no repository yet" {
+    # The user's git init would adopt its config.
+    hostile_project
+    must inside user:sealed "MARK='$MARK'; "'mkdir -p e/.git/docs; printf "[core]\n\tfsmonitor = \"$MARK\"\n" >e/.git/config
+        git init -q --bare e/.git/docs; ln -s e/.git/docs docs'
+    output_has "is not a repository"
+    [ ! -e e/.git ]
+    as user sh -c 'git init -q e; cd e; git status; cd ../docs; git status' >/dev/null 2>&1 || true
+    [ ! -e "$RAN" ]
+}
+
+@test "one that cannot be made anew does not keep the others from it" {
+    hostile_project
+    run inside user:sealed "MARK='$MARK'; $EVIL"'mkdir d; cd d; for i in $(seq 105); do git init -q r$i; git -C r$i config core.fsmonitor "$MARK"; done
+        cd ..; n=$(printf "%0200d" 0); mkdir deep; cd deep; for i in $(seq 30); do mkdir $n; cd $n; done; mkdir .git'
+    for d in d/*/; do (cd "$d" && as user git status) >/dev/null 2>&1 || true; done
+    [ ! -e "$RAN" ]
+    chmod -R u+rwx deep
+}
+
+@test "with --unprotect .git the user's own repositories stay as they are" {
+    project user
+    as user sh -ec 'git init -q n; git -C n commit -q --allow-empty -m x; git -C n config my.setting 1; git init -q --bare b.git'
+    must inside user:sealed 'git -C n commit -q --allow-empty -m y; git -C b.git config my.setting 2' --unprotect .git
+    [ "$(out -C n config my.setting)" = 1 ]
+    [ "$(out -C n log -1 --format=%s)" = y ]
+    [ -e b.git/HEAD ]
+}
+
+@test "a submodule whose directory is missing, and a branch with one while the run goes on" {
+    hostile_project
+    as user sh -ec 'git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),lib/sub; git commit -q -m sub; rm -rf lib'
+    start user:sealed "MARK='$MARK'; $EVIL"'evil lib/sub; git branch other; git switch -q -c feature; evil new; git add new 2>/dev/null; git commit -q -m link
+        git branch linked; git switch -q main; echo >ready; await_file go'
+    await_file ready
+    must by user sync
+    must_fail out rev-parse -q --verify linked
+    out rev-parse -q --verify other
+    as user sh -c 'git status; git diff; git log -1; git switch -q other; git status; git submodule status; git switch -q main' >/dev/null 2>&1
+    [ ! -e "$RAN" ]
+    finish
+    not_executed
+}
+
+@test "a program of the user's settings that is a link, and a ref that is deleted twice in one run" {
+    PREPARE='mkdir real; echo cat >real/strip; chmod +x real/strip; ln -s real/strip strip; git config filter.s.clean ./strip; echo "*.txt filter=s" >.gitattributes; echo t >a.txt; git add .; git commit -q -m filter'
+    plant 'echo "$MARK; cat" >real/strip; touch a.txt'
+    project user
+    as user sh -ec 'git branch work $(git commit-tree -m precious HEAD^{tree})'
+    start user:sealed 'git branch -q -D work; echo >one; await_file two; git branch work; echo >three; await_file go; git branch -q -D work'
+    await_file one
+    must by user sync
+    as user touch two
+    await_file three
+    must by user sync
+    finish
+    run out log --all --format=%s
+    output_has precious
+}
+
 @test "brig starts no transport, whatever the config of a repository says" {
     # A partial clone lacks an object; git would fetch it with the program that the config names.
     lacking='git init -q e; cd e; mkdir d; echo x >d/x; echo y >y; git add .; git commit -q -m x
