@@ -278,8 +278,11 @@ static int cover_link(struct adding *a, const char *dest, struct brig_error *err
     char name[32];
     int status = run_open(guard, err);
     if (status == 0 && guard->empty_count == TREES_MAX)
-        status = brig_fail(err, BRIG_E_INVALID, 0,
-                           "there are more than %d submodules without a repository", TREES_MAX);
+        status = brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "there are more than %d submodules without a repository. Use --unprotect .git to "
+            "run without private git directories",
+            TREES_MAX);
     if (status < 0)
         return status;
     (void)snprintf(name, sizeof name, "empty-%zu", guard->empty_count);
