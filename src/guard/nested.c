@@ -89,10 +89,13 @@ struct walk {
     } levels[NESTED_DEPTH_MAX];
     size_t depth;
     struct str path;
+    const struct timespec *since; /* when the run began; NULL before it */
+    bool changes;                 /* makes directories readable */
 };
 
-static bool enter(struct walk *walk, int at, const char *name, const struct timespec *since)
+static bool enter(struct walk *walk, int at, const char *name)
 {
+    const struct timespec *since = walk->changes ? walk->since : NULL;
     if (walk->depth == NESTED_DEPTH_MAX || walk->path.length > PATH_LENGTH_MAX - NAME_MAX) {
         struct stat
             info; /* a link may lead to it: what a run made so deep can be entered no more */
@@ -104,8 +107,12 @@ static bool enter(struct walk *walk, int at, const char *name, const struct time
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir && fd >= 0)
         (void)close(fd);
-    if (!dir)
-        return fd < 0 && errno == ENOENT;
+    if (!dir) { /* one that no run has touched is the user's, and was so before */
+        struct stat info;
+        return errno == ENOENT || (errno == EACCES && walk->since &&
+                                   fstatat(at, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                                   !is_since(&info, *walk->since));
+    }
     if (walk->depth > 0)
         str_concat(&walk->path, walk->depth > 1 ? "/" : "", name);
     walk->levels[walk->depth].path_length = walk->path.length;
@@ -129,11 +136,15 @@ static void leave(struct walk *walk, struct str *dirs)
         walk->path.data[walk->path.length] = '\0';
 }
 
-int nested_find(int top, const struct timespec *since, struct str *ret_dirs, struct brig_error *err)
+int nested_find(int top, int storage, const struct timespec *since, bool changes,
+                struct str *ret_dirs, struct brig_error *err)
 {
-    struct walk walk = {0};
+    struct walk walk = {.since = since, .changes = changes};
     size_t count = 0;
-    bool whole = enter(&walk, top, ".", since);
+    struct stat own = {0};
+    if (storage >= 0)
+        (void)fstatat(storage, "..", &own, 0);
+    bool whole = enter(&walk, top, ".");
     while (walk.depth > 0) {
         DIR *dir = walk.levels[walk.depth - 1].dir;
         const struct dirent *item = readdir(dir);
@@ -146,20 +157,24 @@ int nested_find(int top, const struct timespec *since, struct str *ret_dirs, str
         if (bit == HAS_GIT || (item->d_type != DT_DIR && item->d_type != DT_UNKNOWN) ||
             strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0)
             continue;
+        struct stat info;
+        if (own.st_ino != 0 && item->d_ino == own.st_ino &&
+            fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            info.st_dev == own.st_dev)
+            continue; /* the storage of all jails, in which no jail writes */
         if (++count > NESTED_DIRS_MAX || walk.path.failed)
             break;
-        struct stat info;
         if (item->d_type == DT_DIR ||
             (fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
              S_ISDIR(info.st_mode)))
-            whole = enter(&walk, dirfd(dir), item->d_name, since) && whole;
+            whole = enter(&walk, dirfd(dir), item->d_name) && whole;
     }
-    whole = whole && walk.depth == 0;
+    bool ended = walk.depth == 0;
     while (walk.depth > 0)
         leave(&walk, NULL);
     bool failed = walk.path.failed || ret_dirs->failed;
     str_done(&walk.path);
-    return failed ? brig_fail_nomem(err) : !whole;
+    return failed ? brig_fail_nomem(err) : !ended ? 2 : !whole;
 }
 
 /* Opens one of them again. */
@@ -425,7 +440,7 @@ static bool disarm(const struct nested *nested, const char *path)
 int nested_treat(const struct nested *nested, struct str *ret_files, struct brig_error *err)
 {
     autostr struct str dirs = {0};
-    int status = nested_find(nested->top, &nested->since, &dirs, err);
+    int status = nested_find(nested->top, nested->storage, &nested->since, true, &dirs, err);
     bool incomplete = status > 0;
     if (incomplete)
         str_appendf(nested->notes,

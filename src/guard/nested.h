@@ -10,10 +10,11 @@
 #define NESTED_DIRS_MAX 200000 /* directories that are searched */
 
 /* Appends the directories below `top` that have a `.git`, relative and each ended by a NUL, and those that are bare
- * repositories themselves, with a slash at their end. 1 if not all could be searched. Those that have become unreadable
- * since a time, if it is not NULL, are made readable. */
-int nested_find(int top, const struct timespec *since, struct str *ret_dirs,
-                struct brig_error *err);
+ * repositories themselves, with a slash at their end. The directory above `storage`, or -1, is left out. 1 if some could not
+ * be read, 2 if there are too many. After a run, `since` is when it began: directories that have become unreadable are
+ * then made readable if `changes`, and others do not count. */
+int nested_find(int top, int storage, const struct timespec *since, bool changes,
+                struct str *ret_dirs, struct brig_error *err);
 
 /* Appends what nested_find() said of one directory, with the identity of its git directory: in the list of those to which a
  * run cannot write. */
@@ -24,6 +25,7 @@ bool nested_is_known(int top, const char *path, const struct str *list);
 /* A granted directory, and what was known of it when the run began. */
 struct nested {
     const struct git *git;
+    int storage;       /* of the jail */
     const char *space; /* for refs of new repositories: see transfer.h */
     int top;
     const char *top_path;

@@ -530,9 +530,9 @@ static int add_nested(struct adding *a, const char *source, const char *dest,
     struct str *known =
         &guard->known[guard->root_count - 1]; /* those to which the jail cannot write */
     autostr struct str found = {0};
-    int status = nested_find(top, NULL, &found, err);
+    int status = nested_find(top, guard->storage, NULL, false, &found, err);
     size_t count = 0;
-    if (status > 0)
+    if (status > 1)
         str_appendf(a->notes,
                     "git: not all directories in '%s' could be searched: repositories in the "
                     "others are not "

@@ -275,10 +275,17 @@ static bool transfer_all(struct guard *guard, struct str *notes)
             outers[outer_count++] = &guard->trees[i].private_git;
     for (size_t i = 0; i < guard->root_count; i++) {
         struct brig_error err = {0};
-        all[i] = (struct nested){
-            &guard->git,      space,        guard->roots[i].top, guard->roots[i].path,
-            &guard->known[i], guard->began, guard->run,          outers,
-            outer_count,      notes};
+        all[i] = (struct nested){&guard->git,
+                                 guard->storage,
+                                 space,
+                                 guard->roots[i].top,
+                                 guard->roots[i].path,
+                                 &guard->known[i],
+                                 guard->began,
+                                 guard->run,
+                                 outers,
+                                 outer_count,
+                                 notes};
         if (!searches || is_inside_another(guard, i) || is_excepted(guard, i))
             continue;
         int treated = nested_treat(&all[i], &files[i], &err);
@@ -346,7 +353,8 @@ static bool has_new_repository(const struct guard *guard)
         autostr struct str dirs = {0};
         if (is_inside_another(guard, i) || is_excepted(guard, i))
             continue;
-        if (nested_find(guard->roots[i].top, NULL, &dirs, NULL) != 0)
+        if (nested_find(guard->roots[i].top, guard->storage, &guard->began, false, &dirs, NULL) !=
+            0)
             return true;
         for (const char *at = dirs.data; at && at < dirs.data + dirs.length; at += strlen(at) + 1)
             if (!nested_is_known(guard->roots[i].top, at, &guard->known[i]))

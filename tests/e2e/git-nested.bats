@@ -121,6 +121,20 @@ two_runs() {
     output_has precious
 }
 
+@test "the storage of brig itself is not searched, nor is what the user cannot read" {
+    project user
+    as user sh -ec 'mkdir closed; chmod 000 closed'
+    must inside user:sealed 'echo c >c; git add c; git commit -q -m c' -d "$(lib_user_home)"
+    output_lacks "bare repository"
+    output_lacks searched
+    [ "$(out log -1 --format=%s)" = c ]
+    must inside user:sealed true -d "$(lib_user_home)"
+    [ -z "$output" ]
+    # The twin: one that the run closes is opened and searched.
+    must inside user:sealed 'git init -q --bare new/b; chmod 000 new'
+    output_has "'new/b' is a new bare repository"
+}
+
 @test "brig starts no transport, whatever the config of a repository says" {
     # A partial clone lacks an object; git would fetch it with the program that the config names.
     lacking='git init -q e; cd e; mkdir d; echo x >d/x; echo y >y; git add .; git commit -q -m x
