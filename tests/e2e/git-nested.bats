@@ -270,3 +270,30 @@ while time.time() < end and not os.path.exists("stop"):
     [ -z "$(find ../victim -mindepth 1)" ]
     [ ! -e "$RAN" ]
 }
+
+@test "as root: a directory that is exchanged with one of root's is never granted" {
+    lib_is_root || cannot "it is about root"
+    project user
+    secret=$(mktemp -d /var/tmp/brig-other.XXXXXX)
+    echo hidden-content >"$secret/file"
+    as user sh -ec "ln -s '$secret' ../l; mkdir ../q"
+    # The user, outside: the project, a link to root's directory and another directory change places.
+    as user timeout 20 python3 -c "$EXCHANGE" 6 "$PROJECT:$SCRATCH/l" "$PROJECT:$SCRATCH/q" 3>&- &
+    JOB=$!
+    end=$((SECONDS + 5))
+    runs=0
+    while [ "$SECONDS" -lt "$end" ] && [ "$runs" -lt 500 ]; do
+        runs=$((runs + 1))
+        cd "$SCRATCH/p" 2>/dev/null || continue
+        [ "$(readlink /proc/self/cwd)" != "$secret" ] || continue # then we are in it ourselves
+        run by sudo -m sealed -j "$JAIL" -- sh -c 'cat file; echo planted >planted'
+        [[ $output != *hidden-content* ]] || { echo "$output" >&2; false; }
+        run by root -m sealed -j "$JAIL" --foreign -- sh -c 'echo planted >planted; mkdir -p .claude; echo x >.envrc'
+    done
+    cd /
+    wait "$JOB" || true
+    JOB=
+    [ "$runs" -gt 5 ]
+    [ "$(ls -A "$secret")" = file ]
+    rm -rf "$secret"
+}

@@ -245,3 +245,65 @@ PYTHON'; do
     [ ! -e "$RAN" ]
     [ "$(out log -1 --format=%s)" = c ]
 }
+
+# For a jail: damages a git directory at random until the time is over. $1 is a seed, $2 the seconds.
+FUZZ='
+import os, random, sys, time
+random.seed(int(sys.argv[1]))
+end = time.time() + float(sys.argv[2])
+while time.time() < end:
+    files = [os.path.join(d, f) for d, _, names in os.walk(".git") for f in names]
+    path = random.choice(files or [".git/HEAD"])
+    try:
+        what = random.randrange(7)
+        if what == 0 and os.path.islink(path) is False:
+            data = bytearray(open(path, "rb").read(1 << 20))
+            for _ in range(random.randrange(1, 9)):
+                data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+            open(path, "wb").write(data)
+        elif what == 1:
+            os.truncate(path, random.choice([0, 1, 20, 1 << 33]))
+        elif what == 2:
+            os.rename(path, random.choice(files))
+        elif what == 3:
+            os.unlink(path); os.mkfifo(path)
+        elif what == 4:
+            os.unlink(path); os.symlink(random.choice(["/dev/zero", "/etc/passwd", ".", "HEAD"]), path)
+        elif what == 5:
+            os.chmod(os.path.dirname(path), random.choice([0o111, 0o555, 0o700]))
+        else:
+            os.system("git add . 2>/dev/null; git commit -q -m fuzz --allow-empty 2>/dev/null; git branch -f b$RANDOM 2>/dev/null")
+    except OSError:
+        pass
+    except ValueError:
+        pass
+    except IndexError:
+        pass
+'
+
+@test "git directories that are damaged at random, while brig sync is repeated" {
+    local main seed
+    for seed in 1 2 3; do
+        hostile_project
+        as user sh -ec 'git branch keepme; echo staged >staged; git add staged'
+        main=$(out rev-parse keepme)
+        start user:sealed "timeout 20 python3 -c '$FUZZ' $seed 6; true"
+        end=$((SECONDS + 6))
+        for _ in $(seq 200); do
+            [ "$SECONDS" -lt "$end" ] || break
+            run within 60 by user sync
+            [ "$status" -ne 124 ]
+            [ "$status" -lt 128 ]
+        done
+        finish
+        [ "$(out rev-parse keepme)" = "$main" ] || out rev-parse "$(kept before/heads/keepme)"
+        [ ! -e .git/index.lock ]
+        must out fsck --no-dangling
+        must out log -1 main
+        not_executed
+        # And the next run works.
+        run within 60 inside user:sealed 'git status'
+        run within 60 inside user:sealed 'git log -1 --format=%s'
+        [ "$status" -eq 0 ]
+    done
+}
