@@ -77,7 +77,7 @@ bench: build ## how long a launch takes, beside others
 	@bench/launch
 
 run: setup ## start brigd, the server, on 127.0.0.1:8080
-	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/egress/brig-broker src/client/brigctl \
+	@tools/build $(BUILD) -Dserver=enabled -- src/server/brigd src/net/brig-broker src/client/brigctl \
 	    src/zygote/brig-zygote.so
 	@exec $(BUILD)/src/server/brigd
 

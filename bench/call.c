@@ -4,7 +4,7 @@
  *
  * The cost of a fork is mostly that of copying page tables, so it is asked of a process with little
  * memory and of processes as large as interpreters are. Beside both is what no call can be faster than:
- * a fork whose child raises the walls and ends, and has nothing to hand back. Ways take turns in random order, and medians
+ * a fork whose child applies the restrictions and ends, and has nothing to hand back. Ways take turns in random order, and medians
  * are compared, as the machine is never quiet; the tenth percentile is nearer to what the work itself
  * takes where others have the CPUs, too. */
 #include <errno.h>
@@ -21,7 +21,7 @@
 #include <brig/call.h>
 
 #include "bench.h"
-#include "jail/walls/seccomp.h"
+#include "jail/confine/seccomp.h"
 
 #define ROUNDS_MAX 10000
 #define VALUE_BYTES ((size_t)100 << 20)
@@ -32,8 +32,8 @@
 
 enum way { WAY_FORK, WAY_FLOOR, WAY_CALLER, WAY_CALL, WAY_FULL, WAY_NETWORK, WAYS };
 static const char *const way_names[WAYS] = {
-    "fork + waitpid", "the same with walls alone",   "brig_caller_call",
-    "brig_call",      "brig_caller_call, full jail", "the same, no network"};
+    "fork + waitpid", "the same with restrictions alone", "brig_caller_call",
+    "brig_call",      "brig_caller_call, full jail",      "the same, no network"};
 
 static struct brig_caller *callers[WAYS];
 static struct brig_call_options options;
@@ -53,20 +53,20 @@ static void make_ruleset(void)
 }
 
 /* The least a confined child does: the filter of a call, an empty ruleset, nothing to hand back. */
-static void raise_walls(void)
+static void raise_confine(void)
 {
     const struct sock_fprog *filter = seccomp_program_alone(BRIG_SECCOMP_CODE, BRIG_NET_HOST);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
         (ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0) ||
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, filter) < 0)
-        bench_die("walls", strerror(errno));
+        bench_die("restrictions", strerror(errno));
 }
 
-static void fork_and_wait(bool walls)
+static void fork_and_wait(bool confine)
 {
     pid_t pid = fork();
-    if (pid == 0 && walls)
-        raise_walls();
+    if (pid == 0 && confine)
+        raise_confine();
     if (pid == 0)
         _exit(0);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

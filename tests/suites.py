@@ -64,12 +64,12 @@ def build(name, targets):
 # ---- Unit tests ----------------------------------------------------------------------------------
 
 # Each takes more than a few seconds of CPU time.
-SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_warden test_zygote test_template
-    test_server_recorder test_server_store test_cgroup test_call_hostile""".split()
+SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_executor test_zygote test_template
+    test_server_history test_server_store test_cgroup test_call_hostile""".split()
 # They ask the kernel for something that it may refuse to a user.
 ASK_KERNEL = """test_broker_confine test_call test_call_hostile test_call_many test_call_told test_call_whole
     test_landlock test_path test_private test_probe test_seccomp test_server_agent test_server_hostile
-    test_server_warden""".split()
+    test_server_executor""".split()
 # They make jails, which is different again as root of a user namespace.
 MAKE_JAILS = "test_call test_job test_private".split()
 
@@ -96,7 +96,7 @@ def unit_suites():
             yield Suite(f"user/{name}", [program], seldom if slow else groups, who="user", tmp_on_disk=True)
         if starts_with(name, MAKE_JAILS):
             yield Suite(f"namespace/{name}", [program], groups if name in MAKE_JAILS else seldom, who="namespace", tmp_on_disk=True)
-        if name in ("test_server_hostile", "test_server_warden"):
+        if name in ("test_server_hostile", "test_server_executor"):
             yield Suite(f"pools/{name}", [program], seldom if name == "test_server_hostile" else groups,
                         variables={"BRIG_TEST_POOLS": "on"}, **alone)
     for name, arguments in (("test_call_many", ["threads"]), ("test_server_builder", [])):

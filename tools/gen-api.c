@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "server/front/openapi.h"
+#include "server/http/openapi.h"
 
 int main(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns the tables of src/jail/walls/seccomp_rules.h into BPF, as a C header, while brig is built.
+/* Turns the tables of src/jail/confine/seccomp_rules.h into BPF, as a C header, while brig is built.
  *
  *     gen-seccomp [--arch x86_64|aarch64]...   the header, for both architectures unless told
  *     gen-seccomp --doc                        docs/seccomp.md
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "jail/walls/seccomp_rules.h"
+#include "jail/confine/seccomp_rules.h"
 
 #define JUMP_MAX 255 /* a conditional jump has 8 bits for its distance */
 #define NAME_BYTES 32
@@ -755,7 +755,7 @@ static void print_architecture(const struct architecture *arch)
 
 static void print_header(bool *wanted)
 {
-    printf("/* Made by gen-seccomp from src/jail/walls/seccomp_rules.h. */\n"
+    printf("/* Made by gen-seccomp from src/jail/confine/seccomp_rules.h. */\n"
            "#pragma once\n\n#include <linux/filter.h>\n#include <stdint.h>\n\n");
     for (size_t i = 0; i < sizeof(architectures) / sizeof(architectures[0]); i++)
         if (wanted[i])
@@ -773,7 +773,7 @@ static void print_table(const char *title, const char *text, const struct seccom
 static void print_doc(void)
 {
     printf(
-        "<!-- Made by `gen-seccomp --doc` from src/jail/walls/seccomp_rules.h; change it there. "
+        "<!-- Made by `gen-seccomp --doc` from src/jail/confine/seccomp_rules.h; change it there. "
         "-->\n"
         "# The syscall profiles\n\n"
         "A program in a jail runs under one of two filters:\n\n"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "server/config_keys.h"
 

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 
 #define SIZE_FORM "a size is a number with a unit of B, k, M, G or T (powers of 1024), such as 512M"

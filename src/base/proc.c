@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 
 /* Of most files there is less. With a NUL it is a power of two, as a string's room is. */

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 
 #define SIZE_DEPTH_MAX 128
 /* Deeper directories are first moved up: so neither the stack nor open files run out. */

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/job/job.h"
 #include "jail/job/spawn.h"
 #include "jail/sys.h"
@@ -227,7 +227,7 @@ static void drain_captures(struct brig_call *call)
 
 static void note_status(struct brig_call *call, const siginfo_t *info, const struct rusage *usage)
 {
-    if (call->caller->full) { /* who ended is only init, or its keeper */
+    if (call->caller->full) { /* who ended is only init, or its supervisor */
         call->status_known = call->end.type == WIRE_ENDED && call->end.a != -1;
         call->status = call->end.a;
         call->cpu_user_us = call->end.user_us;
@@ -258,7 +258,7 @@ static void settle(struct brig_call *call, const siginfo_t *info, const struct r
 }
 
 /* Init says its last word when all others are dead and reaped. Then it has nothing left to do but to take
- * the namespaces down, and its keeper, if there is one, the memory of a caller: nobody need wait for
+ * the namespaces down, and its supervisor, if there is one, the memory of a caller: nobody need wait for
  * that. But a group can only be removed when it is empty. */
 bool call_leave_init(struct brig_call *call)
 {
@@ -440,7 +440,7 @@ void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
     brig_call_leave(child);
 }
 
-/* The child makes its own walls meanwhile, of which the filter takes as long as all rules do. */
+/* The child makes its own restrictions meanwhile, of which the filter takes as long as all rules do. */
 static int finish(struct brig_call *call, struct brig_error *err)
 {
     int result = caller_finish(call->caller, err);

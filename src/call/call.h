@@ -9,9 +9,9 @@
 #include "call/gate.h"
 #include "call/memory.h"
 #include "call/told.h"
+#include "jail/cgroup/limits.h"
 #include "jail/child/child_start.h"
 #include "jail/job/capture.h"
-#include "jail/limits/limits.h"
 #include "jail/plan/plan.h"
 #include "jail/wire.h"
 

@@ -10,12 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "call/memory.h"
+#include "jail/confine/seccomp.h"
+#include "jail/confine/unenforced.h"
 #include "jail/sys.h"
-#include "jail/walls/seccomp.h"
-#include "jail/walls/unenforced.h"
 
 /* Limits for which each call gets a group, if somebody asked for them. */
 #define GROUP_LIMITS                                                                               \
@@ -65,12 +65,12 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
     if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
         plan->seccomp =
             seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
-    int result = walls_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
+    int result = confine_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
     if (result == 0 && caller->ruleset >= 0 && !caller->once)
-        result = walls_fill(policy, caller->ruleset, &caller->unenforced, err);
+        result = confine_fill(policy, caller->ruleset, &caller->unenforced, err);
     if (result < 0)
         return result;
-    walls_note_alone(policy, &caller->unenforced);
+    confine_note_alone(policy, &caller->unenforced);
     if (caller->has_group)
         return 0; /* each call sees what its group can do */
     struct limits none = {0};
@@ -195,7 +195,7 @@ int caller_finish(struct brig_caller *caller, struct brig_error *err)
     caller->cores = count_cores();
     if (caller->ruleset < 0)
         return 0;
-    return walls_fill(caller->policy, caller->ruleset, &caller->unenforced, err);
+    return confine_fill(caller->policy, caller->ruleset, &caller->unenforced, err);
 }
 
 static void reap(int pidfd)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What calls have in common, thought through once: the policy in force, and the walls made of it. */
+/* What calls have in common, thought through once: the policy in force, and the restrictions made of it. */
 #pragma once
 
 #include <pthread.h>
@@ -7,9 +7,9 @@
 #include <brig/call.h>
 
 #include "call/gate.h"
-#include "jail/limits/limits.h"
+#include "jail/cgroup/limits.h"
 #include "jail/plan/plan.h"
-#include "jail/template/template.h"
+#include "jail/prepare/template.h"
 
 /* Nothing in it changes after brig_caller_new(), but for what `lock` guards and the gates. */
 struct brig_caller {
@@ -57,19 +57,19 @@ int options_check_fd(const struct brig_policy *policy, int fd, struct brig_error
 int options_check(const struct brig_call_options *options, struct brig_call_options *ret_options,
                   struct brig_error *err);
 
-/* ---- walls.c ---- */
+/* ---- confine.c ---- */
 
 /* The Landlock ruleset of a policy without namespaces, without rules: an fd of the caller's, or -1
  * where there is none. */
-int walls_ruleset(const struct brig_policy *policy, int *ret_ruleset,
-                  struct brig_unenforced *unenforced, struct brig_error *err);
+int confine_ruleset(const struct brig_policy *policy, int *ret_ruleset,
+                    struct brig_unenforced *unenforced, struct brig_error *err);
 /* The rules in it. */
-int walls_fill(const struct brig_policy *policy, int ruleset, struct brig_unenforced *unenforced,
-               struct brig_error *err);
+int confine_fill(const struct brig_policy *policy, int ruleset, struct brig_unenforced *unenforced,
+                 struct brig_error *err);
 /* Whether a policy grants a path, which must be free of links, for reading or writing. */
-bool walls_cover(const struct brig_policy *policy, const char *real, bool write);
+bool confine_cover(const struct brig_policy *policy, const char *real, bool write);
 /* Lists what a process in its caller's namespaces is not kept from. */
-void walls_note_alone(const struct brig_policy *policy, struct brig_unenforced *unenforced);
+void confine_note_alone(const struct brig_policy *policy, struct brig_unenforced *unenforced);
 /* Everything that is raised around a process that runs, in order; `ruleset` may be -1. 0, or the
  * PLAN_STEP_… that failed with the negated errno in *ret_error. System calls only. */
-int walls_raise(const struct plan *plan, int ruleset, int *ret_error);
+int confine_apply(const struct plan *plan, int ruleset, int *ret_error);

@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* Confining the running process. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
+#include "base/path.h"
+#include "base/str.h"
 #include "call/caller.h"
-#include "jail/walls/seccomp.h"
-#include "jail/walls/unenforced.h"
+#include "jail/child/child_start.h"
+#include "jail/confine/landlock.h"
+#include "jail/confine/seccomp.h"
+#include "jail/confine/unenforced.h"
+#include "jail/sys.h"
 
 /* Landlock and capabilities are those of a thread: others would stay outside. */
 static bool is_alone(void)
@@ -21,7 +34,7 @@ static bool is_alone(void)
 
 static void note_lost(const struct brig_policy *policy, struct brig_unenforced *unenforced)
 {
-    walls_note_alone(policy, unenforced);
+    confine_note_alone(policy, unenforced);
     if (policy->limits[BRIG_LIMIT_WALL_MS])
         unenforced_add(
             unenforced,
@@ -42,15 +55,15 @@ static int confine(const struct brig_policy *policy, struct brig_unenforced *une
     if (!(policy->disabled_layers & BRIG_LAYER_SECCOMP))
         plan.seccomp =
             seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
-    int result = walls_ruleset(policy, &ruleset, unenforced, err);
+    int result = confine_ruleset(policy, &ruleset, unenforced, err);
     if (result == 0 && ruleset >= 0)
-        result = walls_fill(policy, ruleset, unenforced, err);
+        result = confine_fill(policy, ruleset, unenforced, err);
     if (result < 0)
         return result;
     note_lost(policy, unenforced);
     plan.limits_missing = CGROUP_MEMORY | CGROUP_PIDS;
     plan_rlimits(&plan, policy);
-    int error = 0, step = walls_raise(&plan, ruleset, &error);
+    int error = 0, step = confine_apply(&plan, ruleset, &error);
     return step != 0 ? plan_explain_failure(&plan, step, -error, err) : 0;
 }
 
@@ -73,4 +86,263 @@ int brig_confine_self(const struct brig_policy *policy, struct brig_unenforced *
     if (result == 0 && ret_unenforced)
         *ret_unenforced = local;
     return result;
+}
+
+/* ---- in a child ---- */
+
+/* The restrictions around a process in its caller's namespaces: capabilities, Landlock, limits,
+ * filter. */
+
+/* What programs and libraries read of a system to run, and nothing that tells of its users. */
+static const char *const readable[] = {
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/gai.conf",
+    "/etc/resolv.conf",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/services",
+    "/etc/protocols",
+    "/proc",
+    "/sys/devices/system/cpu",
+};
+
+/* No terminals: those of the user's other programs are among them. */
+static const char *const devices[] = {
+    "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+};
+
+struct ruleset {
+    int fd;
+    int abi;
+};
+
+static int add_rule(const struct ruleset *ruleset, int fd, enum landlock_grant grant)
+{
+    struct stat info;
+    /* struct landlock_path_beneath_attr is packed. */
+    struct {
+        uint64_t access;
+        int32_t fd;
+    } __attribute__((packed)) beneath = {.fd = fd};
+    if (fstat(fd, &info) < 0)
+        return -errno;
+    beneath.access = landlock_rights(ruleset->abi, grant, S_ISDIR(info.st_mode));
+    return (int)SYS(landlock_add_rule, ruleset->fd, 1 /* PATH_BENEATH */, &beneath, 0);
+}
+
+/* Of /bin, /lib and their kind most systems have made links into /usr, which has a rule: each rule less
+ * is one that no call has to copy. */
+static bool leads_into_usr(const char *path)
+{
+    char target[PATH_LENGTH_MAX];
+    ssize_t length = readlink(path, target, sizeof target - 1);
+    if (length <= 0)
+        return false;
+    target[length] = 0;
+    const char *beneath = target[0] == '/' ? target + 1 : target;
+    return strncmp(beneath, "usr/", 4) == 0 && !strstr(beneath, "..");
+}
+
+/* What a system does not have is not missed. */
+static int add_system_path(const struct ruleset *ruleset, const char *path,
+                           enum landlock_grant grant, struct brig_error *err)
+{
+    autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    int result = add_rule(ruleset, fd, grant);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "Landlock rule for '%s'", path) : 0;
+}
+
+static int add_system(const struct ruleset *ruleset, const struct brig_policy *policy,
+                      struct brig_error *err)
+{
+    int result = 0;
+    if (policy->view == BRIG_VIEW_ROOT)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the view 'root' needs namespaces: a function cannot have another root "
+                         "directory without");
+    if (policy->view == BRIG_VIEW_HOST)
+        result = add_system_path(ruleset, "/", LANDLOCK_GRANT_READ, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(readable) && result == 0; i++)
+        if (policy->view == BRIG_VIEW_SYSTEM && !leads_into_usr(readable[i]))
+            result = add_system_path(ruleset, readable[i], LANDLOCK_GRANT_READ, err);
+    for (size_t i = 0; i < ARRAY_LENGTH(devices) && result == 0; i++)
+        result = add_system_path(ruleset, devices[i], LANDLOCK_GRANT_DEVICE, err);
+    return result;
+}
+
+static int open_grant(const struct policy_grant *grant, struct brig_error *err)
+{
+    if (grant->flags & BRIG_GRANT_CREATE)
+        (void)mkdir(grant->source, 0777); /* what else is wrong is said below */
+    int fd = open(grant->source, O_PATH | O_CLOEXEC);
+    if (fd >= 0 || (errno == ENOENT && grant->flags & BRIG_GRANT_OPTIONAL))
+        return fd;
+    (void)brig_fail(err, BRIG_E_INVALID, errno, "%s '%s'", grant->origin,
+                    str_shown(grant->source).text);
+    return brig_advise(err, BRIG_E_INVALID, "Make it first, or take it out of the list");
+}
+
+static int add_grant(const struct ruleset *ruleset, const struct policy_grant *grant,
+                     struct brig_unenforced *unenforced, struct brig_error *err)
+{
+    if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT) {
+        unenforced_add(unenforced, "masked and protected paths are as they are (needs namespaces)");
+        return 0;
+    }
+    if (grant->fd >= 0 || strcmp(grant->source, grant->dest) != 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' cannot be granted at another path '%s' without namespaces [%s]",
+                         str_shown(grant->source).text, str_shown(grant->dest).text, grant->origin);
+    struct brig_error local = {0};
+    autoclose int fd = open_grant(grant, &local);
+    if (fd < 0 && local.code != 0) {
+        if (err)
+            *err = local;
+        return local.code;
+    }
+    if (fd < 0)
+        return 0;
+    int result = add_rule(ruleset, fd,
+                          grant->access == BRIG_READ_WRITE  ? LANDLOCK_GRANT_WRITE
+                          : grant->access == BRIG_READ_ONLY ? LANDLOCK_GRANT_READ
+                                                            : LANDLOCK_GRANT_DEVICE);
+    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "Landlock rule for '%s'",
+                                  str_shown(grant->source).text)
+                      : 0;
+}
+
+int confine_fill(const struct brig_policy *policy, int fd, struct brig_unenforced *unenforced,
+                 struct brig_error *err)
+{
+    const struct ruleset ruleset = {.fd = fd, .abi = landlock_abi()};
+    int result = add_system(&ruleset, policy, err);
+    for (size_t i = 0; i < policy->grant_count && result == 0; i++)
+        result = add_grant(&ruleset, &policy->grants[i], unenforced, err);
+    return result;
+}
+
+int confine_ruleset(const struct brig_policy *policy, int *ret_ruleset,
+                    struct brig_unenforced *unenforced, struct brig_error *err)
+{
+    *ret_ruleset = -1;
+    struct landlock_attr attr;
+    int abi = landlock_abi();
+    if (policy->disabled_layers & BRIG_LAYER_LANDLOCK) {
+        unenforced_add(unenforced, "Landlock was switched off");
+        return 0;
+    }
+    if (abi == 0) {
+        unenforced_add(unenforced, "no Landlock: the filesystem is restricted by ordinary "
+                                   "permissions only");
+        return policy->on_unsupported == BRIG_UNSUPPORTED_FAIL
+                   ? brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                               "this kernel has no Landlock, or it is switched off: the filesystem "
+                               "would be open. Add lsm=landlock to its command line, or say that "
+                               "on_unsupported is warn")
+                   : 0;
+    }
+    landlock_fill_attr(abi, policy->network, false, &attr, unenforced);
+    bool unix_sockets = policy->network == BRIG_NET_HOST || policy->unix_sockets ||
+                        (policy->disabled_layers & BRIG_LAYER_SECCOMP);
+    landlock_stand_alone(abi, policy->network, unix_sockets, &attr, unenforced);
+    long made = SYS(landlock_create_ruleset, &attr, landlock_attr_size(abi), 0);
+    if (made < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-made, "cannot make a Landlock ruleset");
+    *ret_ruleset = (int)made; /* born close-on-exec */
+    return 0;
+}
+
+/* Whether a path without links lies below one that is looked up now. */
+static bool lies_below(const char *directory, const char *real)
+{
+    char link[64], text[PATH_LENGTH_MAX + 1];
+    autoclose int fd = open(directory, O_PATH | O_CLOEXEC);
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = fd < 0 ? -1 : readlink(link, text, PATH_LENGTH_MAX);
+    if (length <= 0)
+        return false;
+    text[length] = 0;
+    return path_is_beneath(text, real);
+}
+
+bool confine_cover(const struct brig_policy *policy, const char *real, bool write)
+{
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        bool fits = grant->access == BRIG_READ_WRITE || grant->access == BRIG_DEVICE ||
+                    (grant->access == BRIG_READ_ONLY && !write);
+        if (fits && grant->fd < 0 && lies_below(grant->source, real))
+            return true;
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(devices); i++)
+        if (lies_below(devices[i], real))
+            return true;
+    if (write || policy->view == BRIG_VIEW_EMPTY)
+        return false;
+    if (policy->view == BRIG_VIEW_HOST)
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(readable); i++)
+        if (lies_below(readable[i], real))
+            return true;
+    return false;
+}
+
+void confine_note_alone(const struct brig_policy *policy, struct brig_unenforced *unenforced)
+{
+    unenforced_add(unenforced, "no namespaces: other processes can be seen, and /tmp and IPC are "
+                               "the host's");
+    if (geteuid() == 0)
+        unenforced_add(unenforced, "the function stays uid 0, without capabilities, and root's "
+                                   "processes are only counted by cgroups");
+    if (policy->disabled_layers & BRIG_LAYER_SECCOMP)
+        unenforced_add(unenforced, "the syscall filter was switched off");
+}
+
+/* Who has none cannot get any, nor change what may be got: three calls less. */
+static bool has_caps(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {{0}};
+    if (SYS(capget, &header, data) < 0)
+        return true;
+    uint32_t any = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(data); i++)
+        any |= data[i].effective | data[i].permitted | data[i].inheritable;
+    return any != 0;
+}
+
+int confine_apply(const struct plan *plan, int ruleset, int *ret_error)
+{
+    int result;
+    if (plan->drop_caps && has_caps()) {
+        child_drop_bounding_set(); /* as far as we may */
+        (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        if ((*ret_error = child_set_caps(0)) < 0)
+            return PLAN_STEP_CAPS;
+    }
+    if ((*ret_error = (int)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) < 0)
+        return PLAN_STEP_NO_NEW_PRIVS;
+    if (ruleset >= 0 && (*ret_error = (int)SYS(landlock_restrict_self, ruleset, 0)) < 0)
+        return PLAN_STEP_LANDLOCK;
+    if ((*ret_error = child_set_rlimits(plan)) < 0)
+        return PLAN_STEP_RLIMIT;
+    result = plan->seccomp ? (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp) : 0;
+    *ret_error = result;
+    return result < 0 ? PLAN_STEP_SECCOMP : 0;
 }

@@ -9,11 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "call/call.h"
-#include "jail/walls/seccomp.h"
+#include "jail/confine/seccomp.h"
 
 static bool is_write(enum brig_call_access access)
 {
@@ -87,10 +87,11 @@ static bool check_path(const struct brig_caller *caller, const struct memory_fai
     struct memory_failure tried = *failure;
     /* Who does not know what was tried was not reading where reading is granted. */
     if (tried.access == BRIG_CALL_ACCESS_UNKNOWN)
-        tried.access = exists && !walls_cover(caller->policy, real, false) ? BRIG_CALL_ACCESS_READ
-                                                                           : BRIG_CALL_ACCESS_WRITE;
+        tried.access = exists && !confine_cover(caller->policy, real, false)
+                           ? BRIG_CALL_ACCESS_READ
+                           : BRIG_CALL_ACCESS_WRITE;
     bool write = !exists || is_write(tried.access);
-    if (walls_cover(caller->policy, real, write))
+    if (confine_cover(caller->policy, real, write))
         return false;
     fill(ret, BRIG_CALL_FILESYSTEM, &tried, path,
          write ? "not below any path of fs_allow"

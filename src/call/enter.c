@@ -9,7 +9,7 @@
  * borrows its memory, builds the jail and becomes init, and a fork of that is the function's. Where we are
  * who forks (call_fork()), the first two borrow the caller's memory, so that it is copied once. An
  * interpreter forks by its own means: then the first is what it has forked. Nothing may be read or
- * written by the function before all walls stand, and no fd of the caller's outlives this file but
+ * written by the function before all restrictions are in force, and no fd of the caller's outlives this file but
  * those that were asked for. */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "call/call.h"
 #include "jail/child/child_say.h"
 #include "jail/job/closing.h"
@@ -120,7 +120,7 @@ static __attribute__((noinline)) int raise_traced(struct brig_call *call, int *r
     struct plan unfiltered = *call_plan(call);
     unfiltered.seccomp = NULL;
     await_rules(call);
-    int step = walls_raise(&unfiltered, call->caller->ruleset, ret_error);
+    int step = confine_apply(&unfiltered, call->caller->ruleset, ret_error);
     if (step == 0 && (*ret_error = trace_install(call)) < 0)
         step = PLAN_STEP_SECCOMP;
     return step;
@@ -129,7 +129,7 @@ static __attribute__((noinline)) int raise_traced(struct brig_call *call, int *r
 /* The rules are still being made: they come last. */
 static int raise_early(struct brig_call *call, int *ret_error)
 {
-    int step = walls_raise(call_plan(call), -1, ret_error);
+    int step = confine_apply(call_plan(call), -1, ret_error);
     if (step != 0 || call->caller->ruleset < 0)
         return step;
     await_rules(call);
@@ -157,7 +157,7 @@ static void enter_alone(struct brig_call *call, unsigned flags)
         enter_failed(call, PLAN_STEP_SECCOMP, error);
     int step = call->traced         ? raise_traced(call, &error)
                : call->caller->once ? raise_early(call, &error)
-                                    : walls_raise(plan, call->caller->ruleset, &error);
+                                    : confine_apply(plan, call->caller->ruleset, &error);
     if (step != 0)
         enter_failed(call, step, error);
 }
@@ -202,14 +202,14 @@ static void renew_sequences(void)
 }
 
 /* In the function's process. */
-static void enter_walls(struct brig_call *call, const struct start *start)
+static void enter_confine(struct brig_call *call, const struct start *start)
 {
     renew_sequences();
     set_streams(call);
     int status = guard_terminal(call);
     if (status < 0)
         _exit(child_failed(start, PLAN_STEP_SECCOMP, status));
-    if ((status = child_call_walls(start)) != 0 || (status = child_call_wait(start)) != 0)
+    if ((status = child_call_confine(start)) != 0 || (status = child_call_wait(start)) != 0)
         _exit(status);
     if (call->traced && (status = trace_install(call)) < 0)
         _exit(child_failed(start, PLAN_STEP_SECCOMP, status));
@@ -244,7 +244,7 @@ static void enter_full(struct brig_call *call)
         _exit(child_failed(&start, PLAN_STEP_COMMAND, -errno));
     if (function > 0)
         _exit(child_call_init(&start, function));
-    enter_walls(call, &start);
+    enter_confine(call, &start);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -326,7 +326,7 @@ static struct gate *enter_gate(struct brig_call *call)
     return gates;
 }
 
-/* All walls stand. */
+/* All restrictions are in force. */
 static void pass(struct brig_call *call, struct gate *gates)
 {
     if (!gates)
@@ -366,7 +366,7 @@ static __attribute__((noreturn)) void be_function(struct birth *birth)
     struct brig_call *call = birth->call;
     open_memory(call);
     set_stdio(call);
-    enter_walls(call, &birth->start);
+    enter_confine(call, &birth->start);
     (void)sigprocmask(SIG_SETMASK, &birth->before, NULL);
     pass(call, NULL);
     call_run(&call->child, birth->fn, birth->argument);

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "call/caller.h"
 

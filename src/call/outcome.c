@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "call/call.h"
 
 /* Has large things on its stack, which those who do not need it shall not have on theirs. */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "call/call.h"
 

@@ -10,13 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "call/call.h"
 #include "call/caller.h"
+#include "jail/confine/seccomp.h"
 #include "jail/sys.h"
-#include "jail/walls/seccomp.h"
 
 /* ---- streams ---- */
 
@@ -85,7 +85,7 @@ static void use_group(struct brig_call *call)
     struct cgroup *group = call->limits.group;
     plan->cgroup_fd = group ? cgroup_clone_fd(group) : -1;
     plan->join_count = group ? cgroup_join_fds(group, plan->join_fds) : 0;
-    plan->tool_token = call->limits.lease ? tools_lease_token(call->limits.lease) : 0;
+    plan->tool_token = call->limits.lease ? nested_limits_lease_token(call->limits.lease) : 0;
     plan->limits_missing = caller_note_limits(call->caller, &call->limits, &plan->unenforced);
 }
 

@@ -9,7 +9,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "call/call.h"
 #include "jail/sys.h"
 

@@ -8,8 +8,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/sys.h"
 
 /* The word of a failure: its step above its errno. None is 0, which is no word. */

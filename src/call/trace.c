@@ -10,14 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "call/call.h"
 #include "jail/child/child_say.h"
+#include "jail/confine/notice.h"
+#include "jail/confine/seccomp.h"
 #include "jail/job/spawn.h"
 #include "jail/sys.h"
-#include "jail/walls/notice.h"
-#include "jail/walls/seccomp.h"
 
 int trace_open(struct brig_call *call, struct brig_error *err)
 {

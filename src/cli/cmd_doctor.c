@@ -8,8 +8,8 @@
 
 #include <brig/brig.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "base/write.h"
 #include "cli/command.h"

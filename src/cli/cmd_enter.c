@@ -2,7 +2,7 @@
 /* `brig enter`: a shell, or a command, in a jail in which something runs.
  *
  * Theory of operation: the run is found by its supervisor, and the engine starts one more command in
- * its jail, behind the same walls (jail/entry/entry.h). Processes of the jail have our uid and meet what we
+ * its jail, under the same restrictions (jail/attach/attach.h). Processes of the jail have our uid and meet what we
  * start there before it has become the command. The engine sees to it that they cannot look into it;
  * what they could look for besides, secrets in our environment, is wiped here before. */
 #include <poll.h>
@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -88,7 +88,7 @@ static int parse_words(int argc, char **argv, struct wanted *ret_wanted, struct 
 }
 
 /* Of several the newest; the others are named. */
-static void choose(struct runs *runs, const char *jail, struct entry *ret_entry)
+static void choose(struct runs *runs, const char *jail, struct attach *ret_entry)
 {
     struct str others = {0};
     for (size_t i = 1; i < runs->count; i++)
@@ -102,7 +102,7 @@ static void choose(struct runs *runs, const char *jail, struct entry *ret_entry)
 }
 
 /* 1 if there is one. */
-static int find_by_name(const struct jails_place *place, const char *jail, struct entry *ret_entry,
+static int find_by_name(const struct jails_place *place, const char *jail, struct attach *ret_entry,
                         struct brig_error *err)
 {
     static struct runs runs; /* too large for the stack */
@@ -118,11 +118,11 @@ static int find_by_name(const struct jails_place *place, const char *jail, struc
 }
 
 static int find(const struct jails_place *place, const struct wanted *wanted,
-                struct entry *ret_entry, struct brig_error *err)
+                struct attach *ret_entry, struct brig_error *err)
 {
     if (wanted->jail)
         return find_by_name(place, wanted->jail, ret_entry, err);
-    int status = entry_find(wanted->pid, ret_entry, err);
+    int status = attach_find(wanted->pid, ret_entry, err);
     return status == 0 ? 1 : status;
 }
 
@@ -143,7 +143,7 @@ static int say_none(const struct jails_place *place, const char *jail, struct br
 }
 
 static int find_as_we_are(const struct jails_place *place, const struct wanted *wanted,
-                          struct entry *ret_entry, struct brig_error *err)
+                          struct attach *ret_entry, struct brig_error *err)
 {
     int status = find(place, wanted, ret_entry, err);
     /* A number that is no jail's name. */
@@ -156,7 +156,7 @@ static int find_as_we_are(const struct jails_place *place, const struct wanted *
 
 /* A run that has just begun says so a moment after its command did. */
 static int find_soon(const struct jails_place *place, const struct wanted *wanted,
-                     struct entry *ret_entry, struct brig_error *err)
+                     struct attach *ret_entry, struct brig_error *err)
 {
     for (int waited = 0;; waited += AGAIN_MS) {
         struct brig_error local = {0};
@@ -171,8 +171,8 @@ static int find_soon(const struct jails_place *place, const struct wanted *wante
 
 /* Root looks at its own runs as root. For those of the user it acts for, it becomes that user: what
  * they tell is the user's word. */
-static int find_run(struct jails_place *place, const struct wanted *wanted, struct entry *ret_entry,
-                    struct brig_error *err)
+static int find_run(struct jails_place *place, const struct wanted *wanted,
+                    struct attach *ret_entry, struct brig_error *err)
 {
     int status = wanted->jail ? jails_check_name(wanted->jail, err) : 0;
     if (status < 0)
@@ -199,7 +199,7 @@ static void wipe_environment(char **envp)
 }
 
 /* A group that an ordinary user's systemd delegated can be joined from a group beside it only. */
-static void enter_scope(const struct entry *entry)
+static void enter_scope(const struct attach *entry)
 {
     struct cgroup_support support;
     if (!entry->record.facts.group.has_main || geteuid() == 0)
@@ -209,7 +209,7 @@ static void enter_scope(const struct entry *entry)
         (void)cgroup_systemd_join(NULL);
 }
 
-static int run_job(const struct entry *entry, const struct brig_command *command,
+static int run_job(const struct attach *entry, const struct brig_command *command,
                    struct brig_result *ret_result, struct brig_error *err)
 {
     struct brig_job *job = NULL;
@@ -229,7 +229,7 @@ static int run_job(const struct entry *entry, const struct brig_command *command
     return status;
 }
 
-static void report(const struct entry *entry, const struct brig_result *result, int init)
+static void report(const struct attach *entry, const struct brig_result *result, int init)
 {
     struct pollfd ended = {.fd = init, .events = POLLIN};
     if (result->outcome == BRIG_SIGNALLED && result->signal == SIGKILL && init >= 0 &&
@@ -240,7 +240,7 @@ static void report(const struct entry *entry, const struct brig_result *result, 
         report_result(result, entry->record.policy, false);
 }
 
-static int enter(const struct entry *entry, const char *const *argv, char **envp,
+static int enter(const struct attach *entry, const char *const *argv, char **envp,
                  struct brig_error *err)
 {
     const struct brig_policy *policy = entry->record.policy;
@@ -273,7 +273,7 @@ static int run_enter(const struct app *app, int argc, char **argv)
     struct brig_error err = {0};
     struct wanted wanted = {0};
     struct jails_place place;
-    struct entry entry = ENTRY_INIT;
+    struct attach entry = ENTRY_INIT;
     int status = parse_words(argc, argv, &wanted, &err);
     if (status > 0)
         return command_refuse(&cmd_enter, argc, argv, status);
@@ -284,7 +284,7 @@ static int run_enter(const struct app *app, int argc, char **argv)
         status = find_run(&place, &wanted, &entry, &err);
     if (status == 0)
         status = enter(&entry, wanted.argv, app->envp, &err);
-    entry_done(&entry);
+    attach_done(&entry);
     if (status >= 0)
         return status;
     message_error("%s", err.message);

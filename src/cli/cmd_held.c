@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "base/write.h"

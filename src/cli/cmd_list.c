@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "base/write.h"
 #include "cli/command.h"
@@ -38,7 +38,7 @@ static void append_size(struct str *text, uint64_t bytes)
 }
 
 /* Who is in it under the id that root gave it, too. */
-static void add_strangers(const struct jails_place *place, struct jail_info *jail)
+static void add_isolated_uids(const struct jails_place *place, struct jail_info *jail)
 {
     struct home_state state;
     if (place->stranger == (uid_t)-1 ||
@@ -55,7 +55,7 @@ static int add_line(void *context, const struct jail_info *found, struct brig_er
     struct listing *listing = context;
     struct jail_info own = *found, *jail = &own;
     char mode[16];
-    add_strangers(listing->place, jail);
+    add_isolated_uids(listing->place, jail);
     jails_mode(listing->place->storage, jail->name, mode, sizeof mode);
     if (listing->count++ == 0)
         str_appendf(&listing->text, "%-20s %-7s %9s %9s  %s\n", "JAIL", "MODE", "CHANGES", "HOME",
@@ -79,7 +79,7 @@ static int add_object(void *context, const struct jail_info *found, struct brig_
     struct json *json = listing->json;
     struct jail_info own = *found, *jail = &own;
     char mode[16];
-    add_strangers(listing->place, jail);
+    add_isolated_uids(listing->place, jail);
     jails_mode(listing->place->storage, jail->name, mode, sizeof mode);
     json_open_object(json, NULL);
     json_text(json, "name", jail->name);

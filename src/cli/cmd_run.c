@@ -9,10 +9,10 @@
 
 #include <brig/brig.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/write.h"
 #include "cli/command.h"
 #include "cli/config_files.h"
@@ -33,8 +33,8 @@
 #include "cli/setup.h"
 #include "cli/starter.h"
 #include "cli/workdir.h"
+#include "jail/cgroup/cgroup.h"
 #include "jail/job/begun.h"
-#include "jail/limits/cgroup.h"
 #include "policy/policy.h"
 
 /* A project with many protected paths needs more than 1024, which is what most systems begin with. */

@@ -78,13 +78,13 @@ static int end_own(const struct jails_place *place, const char *name, struct bri
     if (status < 0 || state.pid_count == 0)
         return status;
     for (size_t i = 0; i < runs.count; i++) {
-        const struct entry *run = &runs.items[i];
+        const struct attach *run = &runs.items[i];
         if (!is_held(&state, run->supervisor))
             continue;
         (void)kill(run->supervisor, SIGTERM);
-        for (int waited = 0; waited <= PATIENCE_MS && entry_is_alive(run); waited += STEP_MS)
+        for (int waited = 0; waited <= PATIENCE_MS && attach_is_alive(run); waited += STEP_MS)
             (void)nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
-        if (entry_is_alive(run))
+        if (attach_is_alive(run))
             (void)kill(run->supervisor, SIGKILL);
     }
     runs_done(&runs);

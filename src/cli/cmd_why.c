@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "base/write.h"

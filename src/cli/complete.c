@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "base/write.h"

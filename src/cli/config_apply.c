@@ -2,8 +2,8 @@
 /* Applies what the files of the configuration say, in the order in which later rules win. */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/config.h"
 #include "cli/config_project.h"

@@ -5,8 +5,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/config.h"

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/config_files.h"
 #include "cli/identity.h"

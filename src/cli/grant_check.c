@@ -9,8 +9,8 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/masks.h"
+#include "cli/path_aliases.h"
 #include "cli/settings.h"
-#include "cli/sightings.h"
 #include "cli/workdir.h"
 #include "policy/policy.h"
 
@@ -29,16 +29,16 @@ static const char *mask_of(const struct masks *masks, const char *rest)
     return found < 0 ? NULL : masks->hidden[found];
 }
 
-static int check_link(const struct sightings_grant *grant, const struct masks *masks,
-                      const struct sightings *sightings, struct brig_error *err)
+static int check_link(const struct path_aliases_grant *grant, const struct masks *masks,
+                      const struct path_aliases *path_aliases, struct brig_error *err)
 {
-    const char *rest = rest_in(sightings->real_home, grant->real);
-    const char *said = rest_in(sightings->home, grant->source);
+    const char *rest = rest_in(path_aliases->real_home, grant->real);
+    const char *said = rest_in(path_aliases->home, grant->source);
     if (!said)
-        said = rest_in(sightings->real_home, grant->source);
+        said = rest_in(path_aliases->real_home, grant->source);
     if (rest && said && strcmp(rest, said) == 0)
         return 0; /* the link is above the home */
-    bool is_home = path_is_beneath(grant->real, sightings->real_home);
+    bool is_home = path_is_beneath(grant->real, path_aliases->real_home);
     if (!is_home && !mask_of(masks, rest))
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,
@@ -49,10 +49,10 @@ static int check_link(const struct sightings_grant *grant, const struct masks *m
 }
 
 static int check_cwd(const struct settings *settings, const struct masks *masks,
-                     const struct sightings *sightings, struct brig_error *err)
+                     const struct path_aliases *path_aliases, struct brig_error *err)
 {
     const struct brig_policy *policy = settings->policy;
-    const char *mask = mask_of(masks, rest_in(sightings->real_home, settings->cwd));
+    const char *mask = mask_of(masks, rest_in(path_aliases->real_home, settings->cwd));
     for (size_t i = 0; i < policy->grant_count && mask && !settings->cwd_settled; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         if (strcmp(grant->source, settings->cwd) != 0 || strcmp(grant->origin, WORKDIR_ORIGIN) != 0)
@@ -66,20 +66,20 @@ static int check_cwd(const struct settings *settings, const struct masks *masks,
 }
 
 int grant_check(const struct settings *settings, const struct masks *masks,
-                const struct sightings *sightings, struct brig_error *err)
+                const struct path_aliases *path_aliases, struct brig_error *err)
 {
-    int status = check_cwd(settings, masks, sightings, err);
-    for (size_t i = 0; i < sightings->grant_count && status == 0; i++)
-        if (sightings->grants[i].real)
-            status = check_link(&sightings->grants[i], masks, sightings, err);
+    int status = check_cwd(settings, masks, path_aliases, err);
+    for (size_t i = 0; i < path_aliases->grant_count && status == 0; i++)
+        if (path_aliases->grants[i].real)
+            status = check_link(&path_aliases->grants[i], masks, path_aliases, err);
     return status;
 }
 
-int grant_check_own(const struct sightings *sightings, const char *directory,
+int grant_check_own(const struct path_aliases *path_aliases, const char *directory,
                     struct brig_error *err)
 {
-    for (size_t i = 0; i < sightings->grant_count; i++) {
-        const struct sightings_grant *grant = &sightings->grants[i];
+    for (size_t i = 0; i < path_aliases->grant_count; i++) {
+        const struct path_aliases_grant *grant = &path_aliases->grants[i];
         if (path_is_beneath(directory, grant->real ? grant->real : grant->source))
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "'%s' is in '%s', which is brig's own and never granted. Use -D if "
@@ -89,11 +89,11 @@ int grant_check_own(const struct sightings *sightings, const char *directory,
     return 0;
 }
 
-int grant_check_secret(const struct sightings *sightings, const struct settings_secret *secret,
-                       struct brig_error *err)
+int grant_check_secret(const struct path_aliases *path_aliases,
+                       const struct settings_secret *secret, struct brig_error *err)
 {
-    for (size_t i = 0; i < sightings->grant_count; i++) {
-        const char *source = sightings->grants[i].source;
+    for (size_t i = 0; i < path_aliases->grant_count; i++) {
+        const char *source = path_aliases->grants[i].source;
         struct stat info;
         if (stat(source, &info) == 0 && info.st_dev == secret->dev && info.st_ino == secret->ino)
             return brig_fail(

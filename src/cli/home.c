@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/config_files.h"
@@ -23,8 +23,8 @@
 #include "cli/live_masks.h"
 #include "cli/masks.h"
 #include "cli/message.h"
+#include "cli/path_aliases.h"
 #include "cli/settings.h"
-#include "cli/sightings.h"
 #include "home/hide.h"
 #include "home/ready.h"
 #include "home/wire.h"
@@ -156,53 +156,53 @@ static void make_own(const struct settings *settings, const struct identity *ide
 
 /* What stands there instead, an empty directory, cannot be written to either. Below the home it is
  * hidden already, but could be made anew. */
-static int cover_own(const struct own *own, const struct sightings *sightings,
+static int cover_own(const struct own *own, const struct path_aliases *path_aliases,
                      struct brig_error *err)
 {
-    struct brig_policy *policy = sightings->policy;
-    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : sightings->home;
+    struct brig_policy *policy = path_aliases->policy;
+    const char *at = policy->view == BRIG_VIEW_HOST ? path_aliases->real_home : path_aliases->home;
     int status = brig_policy_origin(policy, OWN_ORIGIN, err);
     for (size_t i = 0; i < own->below_count && status == 0; i++) {
         char path[PATH_LENGTH_MAX + 1];
         (void)snprintf(path, sizeof path, "%s/%s", at, own->below[i]);
         status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
         if (status == 0)
-            status = sightings_hide(sightings, path, OWN_ORIGIN, err);
+            status = path_aliases_hide(path_aliases, path, OWN_ORIGIN, err);
     }
     for (size_t i = 0; i < own->elsewhere_count && status == 0; i++) {
         status =
             brig_policy_grant(policy, BRIG_MASK, own->elsewhere[i], NULL, BRIG_GRANT_OPTIONAL, err);
         if (status == 0)
-            status = sightings_hide(sightings, own->elsewhere[i], OWN_ORIGIN, err);
+            status = path_aliases_hide(path_aliases, own->elsewhere[i], OWN_ORIGIN, err);
     }
     return status;
 }
 
 /* At a place of its own in the jail a mask would not hide what is granted by its very name. */
-static int refuse_own(const struct own *own, const struct sightings *sightings,
+static int refuse_own(const struct own *own, const struct path_aliases *path_aliases,
                       struct brig_error *err)
 {
     int status = 0;
     for (size_t i = 0; i < own->below_count && status == 0; i++) {
         char path[PATH_LENGTH_MAX + 1];
-        (void)snprintf(path, sizeof path, "%s/%s", sightings->real_home, own->below[i]);
-        status = grant_check_own(sightings, path, err);
+        (void)snprintf(path, sizeof path, "%s/%s", path_aliases->real_home, own->below[i]);
+        status = grant_check_own(path_aliases, path, err);
     }
     for (size_t i = 0; i < own->elsewhere_count && status == 0; i++)
-        status = grant_check_own(sightings, own->elsewhere[i], err);
+        status = grant_check_own(path_aliases, own->elsewhere[i], err);
     return status;
 }
 
 /* The files that credentials come from. Last of all: of two rules for one place the later wins. */
-static int hide_secrets(const struct settings *settings, const struct sightings *sightings,
+static int hide_secrets(const struct settings *settings, const struct path_aliases *path_aliases,
                         struct brig_error *err)
 {
     int status = 0;
     for (size_t i = 0; i < settings->secret_count && status == 0; i++) {
         const struct settings_secret *secret = &settings->secrets[i];
-        status = grant_check_secret(sightings, secret, err);
+        status = grant_check_secret(path_aliases, secret, err);
         if (status == 0)
-            status = sightings_hide_secret(sightings, secret->path, secret->origin, err);
+            status = path_aliases_hide_secret(path_aliases, secret->path, secret->origin, err);
     }
     return status;
 }
@@ -288,7 +288,7 @@ static int settle_identity(struct brig_policy *policy, const struct identity *id
     const char *home = identity->host_home; /* root's own, too: it is not root's inside */
     uid_t owner = policy->host_uid != (uid_t)-1 ? policy->host_uid : geteuid();
     if (owner == 0 || (geteuid() == 0 && policy->mode == BRIG_MODE_STRICT))
-        policy_be_stranger(policy, owner);
+        policy_use_isolated_uid(policy, owner);
     if (policy->inside_uid == (uid_t)-1)
         policy->inside_uid = owner == 0 ? POLICY_INSIDE_UID : owner;
     *ret_owner = owner;
@@ -331,14 +331,14 @@ static void use_time(void *arg)
 struct hidden {
     struct masks masks;
     struct own own;
-    struct sightings sightings;
+    struct path_aliases path_aliases;
 };
 
 static void hidden_done(struct hidden *hidden)
 {
     masks_done(&hidden->masks);
     own_done(&hidden->own);
-    sightings_done(&hidden->sightings);
+    path_aliases_done(&hidden->path_aliases);
 }
 
 static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
@@ -401,15 +401,15 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
                 int called, struct home_begun *begun, struct home_mounts *mounts,
                 struct brig_error *err)
 {
-    const struct sightings *sightings = &hidden->sightings;
+    const struct path_aliases *path_aliases = &hidden->path_aliases;
     const struct masks *masks = &hidden->masks;
     const struct own *own = &hidden->own;
-    const char *home = sightings->home;
+    const char *home = path_aliases->home;
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
     bool overlay = kind == POLICY_HOME_OVERLAY;
     /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
-    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : home;
+    const char *at = policy->view == BRIG_VIEW_HOST ? path_aliases->real_home : home;
     autostr struct str points = {0};
     int status = find_mount_points(policy, at, &points, err);
     if (status < 0)
@@ -442,7 +442,7 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
     if (status == 0)
         status = mount_all(mounts, at, settings->storage, policy, err);
     if (status == 0 && !knows_links(policy))
-        status = masks_apply_places(mounts->places, mounts->places_length, sightings, err);
+        status = masks_apply_places(mounts->places, mounts->places_length, path_aliases, err);
     return status;
 }
 
@@ -548,7 +548,7 @@ static int check_grants(const struct settings *settings, const struct hidden *hi
     int status = settings->late_masks ? masks_resolve_late(settings, &late, err) : 0;
     return status < 0 ? status
                       : grant_check(settings, settings->late_masks ? &late : &hidden->masks,
-                                    &hidden->sightings, err);
+                                    &hidden->path_aliases, err);
 }
 
 /* What is hidden, in every mode: of the home directory, and of brig's own. */
@@ -561,25 +561,25 @@ static int hide(const struct settings *settings, const char *home, bool links,
         status = settle_grants(policy, home, err);
     if (status < 0 || (!home && settings->secret_count == 0))
         return status;
-    status = sightings_init(&hidden->sightings, policy, home ? home : NO_HOME, err);
+    status = path_aliases_init(&hidden->path_aliases, policy, home ? home : NO_HOME, err);
     if (status == 0)
-        status = hide_secrets(settings, &hidden->sightings, err);
+        status = hide_secrets(settings, &hidden->path_aliases, err);
     if (status < 0 || !home)
         return status;
-    status = sightings_keep_masks(&hidden->sightings, SETTINGS_BUILT_IN, err);
+    status = path_aliases_keep_masks(&hidden->path_aliases, SETTINGS_BUILT_IN, err);
     if (status == 0)
         status = check_grants(settings, hidden, err);
     if (status == 0 && shows_host(settings)) {
-        status = masks_apply(&hidden->masks, &hidden->sightings, links, err);
+        status = masks_apply(&hidden->masks, &hidden->path_aliases, links, err);
         if (status == 0)
-            status = masks_apply_late(settings, &hidden->sightings, err);
+            status = masks_apply_late(settings, &hidden->path_aliases, err);
         find_own(settings, home, &hidden->own);
         if (status == 0)
-            status = refuse_own(&hidden->own, &hidden->sightings, err);
+            status = refuse_own(&hidden->own, &hidden->path_aliases, err);
         if (status == 0)
-            status = cover_own(&hidden->own, &hidden->sightings, err);
+            status = cover_own(&hidden->own, &hidden->path_aliases, err);
         if (status == 0)
-            status = sightings_hide_home(&hidden->sightings, err);
+            status = path_aliases_hide_home(&hidden->path_aliases, err);
     }
     return status;
 }
@@ -598,9 +598,9 @@ static int hide_as_user(const struct settings *settings, const struct identity *
 static int go_live(const struct settings *settings, const struct identity *identity,
                    struct hidden *hidden, struct live_masks *live, struct brig_error *err)
 {
-    return identity->host_home
-               ? live_masks_init(live, settings, identity, &hidden->masks, &hidden->sightings, err)
-               : 0;
+    return identity->host_home ? live_masks_init(live, settings, identity, &hidden->masks,
+                                                 &hidden->path_aliases, err)
+                               : 0;
 }
 
 static int no_home(struct brig_error *err)
@@ -659,7 +659,7 @@ static int tell_overlay(const struct settings *settings, const struct hidden *hi
                         struct str *out, struct brig_error *err)
 {
     const struct masks *masks = &hidden->masks;
-    const char *home = hidden->sightings.home;
+    const char *home = hidden->path_aliases.home;
     str_appendf(out, "  %s copied on writing, changes in %s/%s.changes\n", home, settings->storage,
                 settings->jail);
     for (size_t i = 0; i < hidden->own.below_count; i++)
@@ -667,7 +667,7 @@ static int tell_overlay(const struct settings *settings, const struct hidden *hi
     tell_rules(out, masks);
     autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const struct links_home links = {
-        .fd = fd, .path = home, .real = hidden->sightings.real_home, .ignore = false};
+        .fd = fd, .path = home, .real = hidden->path_aliases.real_home, .ignore = false};
     const struct hide_rules rules = {.hidden = masks->hidden,
                                      .hidden_count = masks->hidden_count,
                                      .shown = masks->shown,
@@ -681,12 +681,12 @@ static int stand_in(const struct settings *settings, const struct hidden *hidden
                     int *ret_stand_in, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
-    const struct sightings *sightings = &hidden->sightings;
+    const struct path_aliases *path_aliases = &hidden->path_aliases;
     autoclose int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '/'");
     const struct home_mounts mounts = {.home = fd, .tmp = fd, .var_tmp = fd, .shm = fd, .run = fd};
-    const char *at = policy->view == BRIG_VIEW_HOST ? sightings->real_home : sightings->home;
+    const char *at = policy->view == BRIG_VIEW_HOST ? path_aliases->real_home : path_aliases->home;
     str_appendf(out, "home:\n  of the jail %s, which keeps it and its private directories\n",
                 settings->jail);
     int status = 0;

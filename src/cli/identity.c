@@ -8,7 +8,7 @@
 #include <sys/fsuid.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/path.h"
 

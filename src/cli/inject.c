@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "base/base64.h"
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/settings.h"
 #include "policy/policy.h"

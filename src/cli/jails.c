@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/config.h"
@@ -49,7 +49,7 @@ int jails_place_find(struct jails_place *ret_place, struct brig_error *err)
     identity_find(&ret_place->identity);
     const struct identity *identity = &ret_place->identity;
     ret_place->uid = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
-    ret_place->stranger = geteuid() == 0 ? policy_stranger_uid(ret_place->uid) : (uid_t)-1;
+    ret_place->stranger = geteuid() == 0 ? policy_isolated_uid(ret_place->uid) : (uid_t)-1;
     return find_storage(identity, ret_place->storage, sizeof ret_place->storage, err);
 }
 
@@ -175,7 +175,7 @@ int jails_unmount(const char *storage, const char *name, const struct identity *
     struct unmounting unmounting = {.storage = storage};
     /* Root's jails may have an id of their own. */
     bool root = geteuid() == 0;
-    const uid_t ids[] = {user, root ? policy_stranger_uid(user) : user};
+    const uid_t ids[] = {user, root ? policy_isolated_uid(user) : user};
     int status = 0;
     for (size_t i = 0; i < (root ? ARRAY_LENGTH(ids) : 1) && status >= 0; i++) {
         unmounting.uid = ids[i];

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "cli/identity.h"
 #include "cli/settings.h"
@@ -25,19 +25,19 @@
 
 int live_masks_init(struct live_masks *live, const struct settings *settings,
                     const struct identity *identity, struct masks *masks,
-                    struct sightings *sightings, struct brig_error *err)
+                    struct path_aliases *path_aliases, struct brig_error *err)
 {
-    if (sightings->grant_count == 0 && settings->policy->view != BRIG_VIEW_HOST)
+    if (path_aliases->grant_count == 0 && settings->policy->view != BRIG_VIEW_HOST)
         return 0; /* nothing of the host shows */
     int status = settings->late_masks ? masks_resolve_late(settings, &live->late, err) : 0;
     if (status < 0)
         return status;
     live->identity = identity;
     live->masks = *masks;
-    live->sightings = *sightings;
+    live->path_aliases = *path_aliases;
     *masks = (struct masks){0};
-    *sightings = (struct sightings){0};
-    settings->policy->mounts = &live->sightings.mounts; /* where they are now */
+    *path_aliases = (struct path_aliases){0};
+    settings->policy->mounts = &live->path_aliases.mounts; /* where they are now */
     return 0;
 }
 
@@ -46,7 +46,7 @@ void live_masks_done(struct live_masks *live)
     masking_end(&live->masking);
     masks_done(&live->masks);
     masks_done(&live->late);
-    sightings_done(&live->sightings);
+    path_aliases_done(&live->path_aliases);
     *live = LIVE_MASKS_INIT;
 }
 
@@ -54,7 +54,7 @@ void live_masks_start(struct live_masks *live, int lease)
 {
     live->lease = lease;
     live->due_ms = clock_now_ms() + BEGIN_MS;
-    live->grants = live->identity ? live->sightings.policy->grant_count : 0;
+    live->grants = live->identity ? live->path_aliases.policy->grant_count : 0;
 }
 
 /* ---- looking ---- */
@@ -63,16 +63,16 @@ void live_masks_start(struct live_masks *live, int lease)
 static int note_place(void *context, const struct hide_place *place, struct brig_error *err)
 {
     struct live_masks *live = context;
-    const struct sightings *sightings = &live->sightings;
+    const struct path_aliases *path_aliases = &live->path_aliases;
     char path[PATH_LENGTH_MAX + 1];
     int length = place->outside
                      ? snprintf(path, sizeof path, "%s", place->path)
-                     : snprintf(path, sizeof path, "%s/%s", sightings->home, place->path);
+                     : snprintf(path, sizeof path, "%s/%s", path_aliases->home, place->path);
     if (length < 0 || (size_t)length >= sizeof path || live->full)
         return 0;
-    size_t before = sightings->policy->grant_count;
-    int status = sightings_hide(sightings, path, "masks, while it ran", err);
-    live->added += sightings->policy->grant_count - before;
+    size_t before = path_aliases->policy->grant_count;
+    int status = path_aliases_hide(path_aliases, path, "masks, while it ran", err);
+    live->added += path_aliases->policy->grant_count - before;
     live->full = live->added >= ADDED_MAX || status < 0;
     live->added += status < 0; /* so that it is said */
     return status;
@@ -80,7 +80,7 @@ static int note_place(void *context, const struct hide_place *place, struct brig
 
 static void hide_noted(struct live_masks *live, struct brig_job *job)
 {
-    const struct brig_policy *policy = live->sightings.policy;
+    const struct brig_policy *policy = live->path_aliases.policy;
     bool was_full = live->full;
     for (; live->grants < policy->grant_count; live->grants++) {
         struct brig_error err = {0};
@@ -97,7 +97,7 @@ static int add_rules(struct live_masks *live, const struct masks *masks, bool pl
                      struct brig_error *err)
 {
     const struct home_spec spec = {
-        .user_home = live->sightings.home,
+        .user_home = live->path_aliases.home,
         .masks = masks->hidden,
         .mask_count = masks->hidden_count,
         .shown = masks->shown,
@@ -114,7 +114,7 @@ static int add_rules(struct live_masks *live, const struct masks *masks, bool pl
 
 static int begin(struct live_masks *live, struct brig_error *err)
 {
-    const char *home = live->sightings.home;
+    const char *home = live->path_aliases.home;
     live->due_ms = 0;
     autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "cli/masks.h"
-#include "cli/sightings.h"
+#include "cli/path_aliases.h"
 #include "home/masking.h"
 
 struct brig_job;
@@ -21,7 +21,7 @@ struct live_masks {
         *identity; /* whose rights are used to look; NULL: there is nothing to do */
     struct masks masks;
     struct masks late; /* the default ones that hold in grants only */
-    struct sightings sightings;
+    struct path_aliases path_aliases;
     struct masking masking;
     int lease;       /* the connection to the jail's holder, borrowed, or -1 */
     uint64_t due_ms; /* when it begins; 0: it has */
@@ -41,7 +41,7 @@ enum { LIVE_MASKS_POLL = 2 };
 /* Takes over what a run hides, for the time it goes on. */
 int live_masks_init(struct live_masks *live, const struct settings *settings,
                     const struct identity *identity, struct masks *masks,
-                    struct sightings *sightings, struct brig_error *err);
+                    struct path_aliases *path_aliases, struct brig_error *err);
 void live_masks_done(struct live_masks *live);
 
 /* When the run has been started. */

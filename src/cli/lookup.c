@@ -12,7 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/why.h"
 
 #define LINKS_MAX 40 /* the kernel's own limit */

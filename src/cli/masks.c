@@ -10,11 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/path.h"
+#include "cli/path_aliases.h"
 #include "cli/settings.h"
-#include "cli/sightings.h"
 #include "home/hide.h"
 #include "policy/defaults.h"
 #include "policy/policy.h"
@@ -141,21 +141,21 @@ void masks_look(struct settings *settings, const char *home)
 struct applying {
     const struct masks *masks;
     const size_t *which; /* of each rule its index in masks->hidden */
-    const struct sightings *sightings;
+    const struct path_aliases *path_aliases;
 };
 
 static int hide_place(void *context, const struct hide_place *place, struct brig_error *err)
 {
     const struct applying *applying = context;
-    const struct sightings *sightings = applying->sightings;
+    const struct path_aliases *path_aliases = applying->path_aliases;
     char path[PATH_LENGTH_MAX + 1];
     int length = place->outside
                      ? snprintf(path, sizeof path, "%s", place->path)
-                     : snprintf(path, sizeof path, "%s/%s", sightings->home, place->path);
+                     : snprintf(path, sizeof path, "%s/%s", path_aliases->home, place->path);
     if (length < 0 || (size_t)length >= sizeof path)
         return 0;
     const char *origin = applying->masks->origins[applying->which[place->rule]];
-    return sightings_hide(sightings, path, origin ? origin : "masks", err);
+    return path_aliases_hide(path_aliases, path, origin ? origin : "masks", err);
 }
 
 /* The part of a pattern that is above its first wildcard. */
@@ -196,17 +196,17 @@ void masks_add_granted(struct masks_relevant *relevant, const char *home, const 
 }
 
 /* Once for all masks, of which there are hundreds. */
-static int relevant_init(struct masks_relevant *relevant, const struct sightings *sightings,
+static int relevant_init(struct masks_relevant *relevant, const struct path_aliases *path_aliases,
                          bool links, struct brig_error *err)
 {
-    const char *home = sightings->home, *real_home = sightings->real_home;
+    const char *home = path_aliases->home, *real_home = path_aliases->real_home;
     bool linked = strcmp(home, real_home) != 0;
-    relevant->all = links || sightings->twins || sightings->home_shows;
-    relevant->inside = calloc(sightings->grant_count * 3 + 1, sizeof *relevant->inside);
+    relevant->all = links || path_aliases->aliases || path_aliases->home_shows;
+    relevant->inside = calloc(path_aliases->grant_count * 3 + 1, sizeof *relevant->inside);
     if (!relevant->inside)
         return brig_fail_nomem(err);
-    for (size_t i = 0; i < sightings->grant_count && !relevant->all; i++) {
-        const struct sightings_grant *grant = &sightings->grants[i];
+    for (size_t i = 0; i < path_aliases->grant_count && !relevant->all; i++) {
+        const struct path_aliases_grant *grant = &path_aliases->grants[i];
         masks_add_granted(relevant, home, grant->source);
         if (linked)
             masks_add_granted(relevant, real_home, grant->source);
@@ -224,11 +224,11 @@ bool masks_matters(const struct masks_relevant *relevant, const char *mask)
     return relevant->all;
 }
 
-int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
+int masks_apply(const struct masks *masks, const struct path_aliases *path_aliases, bool links,
                 struct brig_error *err)
 {
     __attribute__((cleanup(relevant_done))) struct masks_relevant relevant = {0};
-    int status = relevant_init(&relevant, sightings, links, err);
+    int status = relevant_init(&relevant, path_aliases, links, err);
     if (status < 0)
         return status;
     size_t first = 0;
@@ -250,10 +250,11 @@ int masks_apply(const struct masks *masks, const struct sightings *sightings, bo
                                      .hidden_count = count,
                                      .shown = masks->shown,
                                      .shown_count = masks->shown_count};
-    autoclose int fd = count > 0 ? open(sightings->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    autoclose int fd =
+        count > 0 ? open(path_aliases->home, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     const struct links_home home = {
-        .fd = fd, .path = sightings->home, .real = sightings->real_home, .ignore = !links};
-    struct applying applying = {masks, which, sightings};
+        .fd = fd, .path = path_aliases->home, .real = path_aliases->real_home, .ignore = !links};
+    struct applying applying = {masks, which, path_aliases};
     return fd < 0 ? 0 : hide_each(&home, &rules, hide_place, &applying, err);
 }
 
@@ -276,13 +277,13 @@ int masks_resolve_late(const struct settings *settings, struct masks *ret_masks,
     return masks_resolve(&all, ret_masks, err);
 }
 
-int masks_apply_late(const struct settings *settings, const struct sightings *sightings,
+int masks_apply_late(const struct settings *settings, const struct path_aliases *path_aliases,
                      struct brig_error *err)
 {
     if (!settings->late_masks)
         return 0;
     __attribute__((cleanup(relevant_done))) struct masks_relevant relevant = {0};
-    int status = relevant_init(&relevant, sightings, false, err);
+    int status = relevant_init(&relevant, path_aliases, false, err);
     if (status < 0)
         return status;
     const char *mask = policy_default_masks;
@@ -292,19 +293,19 @@ int masks_apply_late(const struct settings *settings, const struct sightings *si
         return 0;
     __attribute__((cleanup(masks_done))) struct masks masks = {0};
     status = masks_resolve_late(settings, &masks, err);
-    return status < 0 ? status : masks_apply(&masks, sightings, false, err);
+    return status < 0 ? status : masks_apply(&masks, path_aliases, false, err);
 }
 
-int masks_apply_places(const char *places, size_t length, const struct sightings *sightings,
+int masks_apply_places(const char *places, size_t length, const struct path_aliases *path_aliases,
                        struct brig_error *err)
 {
     int status = 0;
     for (size_t at = 0; at < length && status == 0; at += strlen(places + at) + 1) {
         char path[PATH_LENGTH_MAX + 1];
         const char *place = places + at;
-        (void)snprintf(path, sizeof path, "%s%s%s", *place == '/' ? "" : sightings->home,
+        (void)snprintf(path, sizeof path, "%s%s%s", *place == '/' ? "" : path_aliases->home,
                        *place == '/' ? "" : "/", place);
-        status = sightings_hide(sightings, path, "masks, by a symbolic link", err);
+        status = path_aliases_hide(path_aliases, path, "masks, by a symbolic link", err);
     }
     return status;
 }

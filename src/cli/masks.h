@@ -7,7 +7,7 @@
 #include <brig/brig.h>
 
 struct settings;
-struct sightings;
+struct path_aliases;
 
 /* What the rules come to: patterns to hide, and what is shown all the same. Release with
  * masks_done. Texts are borrowed from the settings. */
@@ -33,7 +33,7 @@ void masks_look(struct settings *settings, const char *home);
 /* Masks hold wherever the path would show: adds them to the policy where they lie inside of what is
  * granted, or can be seen by another name. With `links` also what they lead to by symbolic links;
  * else the jail's holder has told that. With the rights of the user. */
-int masks_apply(const struct masks *masks, const struct sightings *sightings, bool links,
+int masks_apply(const struct masks *masks, const struct path_aliases *path_aliases, bool links,
                 struct brig_error *err);
 
 /* What the rules come to with the default masks before them, for masks_apply_late(). */
@@ -42,11 +42,11 @@ int masks_resolve_late(const struct settings *settings, struct masks *ret_masks,
 
 /* The same as masks_apply() with the default masks for a mode that has nothing of the home but what is granted, if they
  * are wanted there; links are not followed. */
-int masks_apply_late(const struct settings *settings, const struct sightings *sightings,
+int masks_apply_late(const struct settings *settings, const struct path_aliases *path_aliases,
                      struct brig_error *err);
 
 /* Adds what the holder has told: places that masks lead to by links. */
-int masks_apply_places(const char *places, size_t length, const struct sightings *sightings,
+int masks_apply_places(const char *places, size_t length, const struct path_aliases *path_aliases,
                        struct brig_error *err);
 
 /* Has places in the home directory that masks lead to by links among those hidden. */

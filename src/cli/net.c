@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/inject.h"
 #include "cli/mirrors.h"
@@ -19,8 +19,8 @@
 
 /* Where a broker may be, from the directory of this program: in a build tree, and where it is
  * installed under another prefix than was planned. */
-static const char *const broker_places[] = {"brig-broker", "../egress/brig-broker",
-                                            "../brig-broker", "../libexec/brig/brig-broker"};
+static const char *const broker_places[] = {"brig-broker", "../net/brig-broker", "../brig-broker",
+                                            "../libexec/brig/brig-broker"};
 
 bool net_find_broker(char *path, size_t size)
 {

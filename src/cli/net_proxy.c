@@ -7,9 +7,9 @@
 #include <strings.h>
 
 #include "base/base64.h"
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/hex.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/message.h"
 #include "policy/policy.h"

@@ -12,8 +12,8 @@
 
 #include <brig/brig.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "cli/terminal.h"
 #include "jail/job/job.h"
 

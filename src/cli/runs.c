@@ -7,32 +7,32 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "home/home.h"
 
 void runs_done(struct runs *runs)
 {
     for (size_t i = 0; i < runs->count; i++)
-        entry_done(&runs->items[i]);
+        attach_done(&runs->items[i]);
     runs->count = 0;
 }
 
 /* What is not to be entered is passed over: it may have ended, or be somebody else's. */
 static void add(struct runs *runs, pid_t pid, const char *jail, uid_t owner)
 {
-    struct entry entry;
-    if (runs->count == RUNS_FOUND_MAX || entry_find(pid, &entry, NULL) < 0)
+    struct attach entry;
+    if (runs->count == RUNS_FOUND_MAX || attach_find(pid, &entry, NULL) < 0)
         return;
     if (strcmp(entry.record.jail, jail) == 0 && entry.record.facts.owner == owner)
         runs->items[runs->count++] = entry;
     else
-        entry_done(&entry);
+        attach_done(&entry);
 }
 
 static int compare(const void *left, const void *right)
 {
-    const struct entry *a = left, *b = right;
+    const struct attach *a = left, *b = right;
     if (a->start_time != b->start_time)
         return a->start_time > b->start_time ? -1 : 1;
     return a->supervisor > b->supervisor ? -1 : a->supervisor < b->supervisor;

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "cli/jails.h"
-#include "jail/entry/entry.h"
+#include "jail/attach/attach.h"
 
 /* Every run of ours in a jail. */
 #define RUNS_FOUND_MAX 64
 
 struct runs {
-    struct entry items[RUNS_FOUND_MAX]; /* the newest first */
+    struct attach items[RUNS_FOUND_MAX]; /* the newest first */
     size_t count;
 };
 void runs_done(struct runs *runs);

@@ -11,8 +11,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/settings.h"

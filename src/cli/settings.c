@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "cli/options.h"

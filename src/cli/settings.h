@@ -183,7 +183,7 @@ int settings_apply_all(struct settings *settings, int argc, char *const *argv,
                        struct brig_error *err);
 
 /* The built-in masks outside the home alone: spools, mailboxes, snapshots. They are added in every view, and
- * sightings_keep_masks() removes the ones that no grant contains. */
+ * path_aliases_keep_masks() removes the ones that no grant contains. */
 int settings_hide_outside(struct settings *settings, struct brig_error *err);
 /* The built-in masks, those included, and environment filters. */
 int settings_apply_defaults(struct settings *settings, struct brig_error *err);

@@ -2,9 +2,9 @@
 /* What a run would be, in words and as JSON: the policy, and what the command line adds to it. */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/settings.h"
 #include "policy/modes.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/settings.h"
 #include "cli/settings_parts.h"

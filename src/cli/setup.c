@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cli/desktop.h"
 #include "cli/message.h"
@@ -20,8 +20,8 @@
 #include "cli/script.h"
 #include "cli/variables.h"
 #include "cli/workdir.h"
+#include "jail/confine/unenforced.h"
 #include "jail/job/begun.h"
-#include "jail/walls/unenforced.h"
 #include "policy/policy.h"
 
 /* The directory is opened once and granted by this descriptor: another one may be at its path later. */

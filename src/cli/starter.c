@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "base/write.h"
 #include "cli/command.h"

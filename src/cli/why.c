@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "cli/home.h"
 #include "cli/identity.h"
 #include "cli/lookup.h"
@@ -48,10 +48,10 @@ int why_init(struct why *why, struct setup *setup, int argc, char *const *argv,
     }
     bool alone = policy->host_uid == (uid_t)-1 && geteuid() == 0;
     why->stranger = policy->stranger || alone;
-    why->uid = alone                           ? policy_stranger_uid(0)
+    why->uid = alone                           ? policy_isolated_uid(0)
                : policy->host_uid != (uid_t)-1 ? policy->host_uid
                                                : geteuid();
-    why->gid = alone                           ? policy_stranger_uid(0)
+    why->gid = alone                           ? policy_isolated_uid(0)
                : policy->host_gid != (gid_t)-1 ? policy->host_gid
                                                : getegid();
     why->network_origin = places_origin_of(setup, argc, argv, OPTION_NET, why->network_text,

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "client/client.h"
 

@@ -10,8 +10,8 @@
 
 #include <brig/brig.h>
 
+#include "base/cleanup.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "client/client.h"
 

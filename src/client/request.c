@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/base64.h"
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "client/client.h"

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/write.h"
 
 int files_write(int dir, const char *name, const void *bytes, size_t length, struct brig_error *err)

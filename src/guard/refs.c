@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/utf8.h"
 
 #define DEPTH_MAX 32 /* slashes in a name: refs are files, and are copied for each run */

@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "home/giving.h"
 #include "home/home.h"
@@ -26,8 +26,8 @@
 #include "home/sockets.h"
 #include "home/storage.h"
 #include "home/talk.h"
+#include "jail/prepare/prepared.h"
 #include "jail/sys.h"
-#include "jail/template/prepared.h"
 
 /* A holder that is being started by another run answers soon. */
 #define PATIENCE_SECONDS 5
@@ -90,8 +90,8 @@ static int give_part(int fd, const char *part, bool made, uid_t uid, gid_t gid,
     return 0;
 }
 
-static int make_stranger_part(int storage, const struct home_spec *spec, const char *kind,
-                              struct brig_error *err)
+static int make_isolated_uid_part(int storage, const struct home_spec *spec, const char *kind,
+                                  struct brig_error *err)
 {
     char part[HOME_NAME_MAX + 16];
     (void)snprintf(part, sizeof part, "%s.%s", spec->name, kind);
@@ -134,7 +134,7 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
         return storage;
     if (spec->kind != POLICY_HOME_OVERLAY) {
         char path[4096];
-        autoclose int home = make_stranger_part(storage, spec, "home", err);
+        autoclose int home = make_isolated_uid_part(storage, spec, "home", err);
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", home);
         int status = home < 0 ? home : give(given, clone_tree(path, spec, err));
         if (status == 0 && flock(home, LOCK_SH | LOCK_NB) == 0)
@@ -153,9 +153,9 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
                      ? brig_fail(err, BRIG_E_SETUP, (int)-store, "cannot clone '%s'", spec->storage)
                      : give(given, (int)store);
     if (status == 0)
-        status = give(given, make_stranger_part((int)store, spec, "changes", err));
+        status = give(given, make_isolated_uid_part((int)store, spec, "changes", err));
     if (status == 0)
-        status = give(given, make_stranger_part((int)store, spec, "work", err));
+        status = give(given, make_isolated_uid_part((int)store, spec, "work", err));
     return status;
 }
 

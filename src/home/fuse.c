@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/sys.h"
 
 #define WAIT_MS 5000

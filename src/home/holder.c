@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "home/holder_parts.h"
 #include "home/mounts.h"
 #include "home/sockets.h"

@@ -5,8 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/own.h"
 #include "home/holder_parts.h"
 
 /* Not while a run is starting or ending, when both CPUs are busy. */

@@ -11,8 +11,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 
 #define PATH_SIZE 4096
 #define ENTRIES_FIRST 512

@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "home/mounts.h"
 #include "home/names.h"
 

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/own.h"
 #include "home/masking.h"
 #include "home/mounts.h"
 

@@ -28,9 +28,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/mountinfo.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/tree.h"
 #include "home/fuse.h"

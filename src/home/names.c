@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 
 /* FNV-1a, up to the end of the first name. */
 static unsigned place_of(const char *path)

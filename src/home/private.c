@@ -11,8 +11,8 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/sys.h"
 
 #define NUMBER_TEXT 24

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "home/self.h"
 #include "home/talk.h"
 #include "jail/sys.h"

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "home/wire.h"
-#include "jail/template/ready.h"
+#include "jail/prepare/ready.h"
 
 /* What the preparer answers the holder, and the holder a run: the fds come in the order of these. */
 struct ready_answer {

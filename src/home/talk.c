@@ -9,8 +9,8 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "home/sockets.h"
 #include "home/storage.h"
 

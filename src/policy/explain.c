@@ -2,9 +2,9 @@
 /* The effective policy in words and as JSON. */
 #include <inttypes.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"

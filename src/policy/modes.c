@@ -2,7 +2,7 @@
 /* The modes: presets of a policy, one row each. */
 #include "policy/modes.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -2,7 +2,7 @@
 /* The words of the policy: one table per vocabulary. */
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "policy/policy.h"
 
 struct word {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 
 #define NPM_HOSTS "registry.npmjs.org"
 #define PYPI_HOSTS "pypi.org", "files.pythonhosted.org"

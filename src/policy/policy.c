@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/proc.h"
 #include "base/str.h"
@@ -278,13 +278,13 @@ int brig_policy_hostname(struct brig_policy *policy, const char *name, struct br
     return 0;
 }
 
-void policy_be_stranger(struct brig_policy *policy, uid_t user)
+void policy_use_isolated_uid(struct brig_policy *policy, uid_t user)
 {
     if (policy->inside_uid == (uid_t)-1 && user != 0)
         policy->inside_uid = user;
     if (policy->inside_gid == (gid_t)-1 && user != 0)
         policy->inside_gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : user;
-    policy->host_uid = policy_stranger_uid(user);
+    policy->host_uid = policy_isolated_uid(user);
     policy->host_gid = policy->host_uid;
     policy->stranger = true;
     policy->owner = user;

@@ -183,10 +183,10 @@ void policy_env_done(struct policy_env *env); /* releases what a rule owns */
 
 /* Gives the jail a host id of its own, which root alone can; inside it is who it was. The id is one of
  * a range that no distribution hands out, the same for the same user. */
-void policy_be_stranger(struct brig_policy *policy, uid_t user);
+void policy_use_isolated_uid(struct brig_policy *policy, uid_t user);
 /* The id of such a jail that acts for a user, 0 for root itself: of the range that /etc/subuid has for
  * `brig`, else of one of our own. */
-uid_t policy_stranger_uid(uid_t user);
+uid_t policy_isolated_uid(uid_t user);
 
 /* Checks what only makes sense of the whole: returns 0 or BRIG_E_INVALID naming the rule. */
 int policy_validate(const struct brig_policy *policy, struct brig_error *err);

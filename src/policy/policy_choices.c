@@ -2,8 +2,8 @@
 /* The builders of a policy's choices and limits. */
 #include <inttypes.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/parse.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"

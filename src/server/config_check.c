@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/sha256.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/sha256.h"
 #include "base/str.h"
 #include "server/config.h"

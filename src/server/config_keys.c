@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "server/config.h"
 

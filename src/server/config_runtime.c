@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/nearest.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/config_parts.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/config_keys.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 
 /* Compared whatever the case, as some programs do. */
 static const char *const refused[] = {

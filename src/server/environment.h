@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which variables a request may set. The front and the warden ask the same. Pure. */
+/* Which variables a request may set. The http process and the executor ask the same. Pure. */
 #pragma once
 
 #include <stdbool.h>

@@ -6,8 +6,8 @@
 #include <strings.h>
 #include <sys/random.h>
 
+#include "base/cleanup.h"
 #include "base/hex.h"
-#include "base/own.h"
 #include "base/str.h"
 
 static const char *const status_names[EXECUTION_STATUSES_] = {

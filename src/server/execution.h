@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One execution: what was asked for, and what came of it. Plain data that the front, the warden and
- * the recorder hand each other as bytes (execution_codec.c). */
+/* One execution: what was asked for, and what came of it. Plain data that the http process, the executor and
+ * the history process hand each other as bytes (execution_codec.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -76,7 +76,8 @@ enum execution_limit {
 /* All pointers are into the arena. */
 struct execution_request {
     struct arena arena;
-    const char *id; /* UUID, made by the warden; "" until then. Of a refused one by the front */
+    const char
+        *id; /* UUID, made by the executor; "" until then. Of a refused one by the http process */
     const char *request_id; /* of the HTTP request */
     const char *client;     /* its address */
     const char *domain; /* which API key asked: the first 16 hex digits of its hash; "" without */
@@ -112,7 +113,7 @@ enum execution_status {
     EXECUTION_KILLED,       /* by DELETE, by a client that went away, or at shutdown */
     EXECUTION_OUTPUT_LIMIT, /* wrote far more than is kept */
     EXECUTION_SETUP_FAILED, /* nothing of the code ran; `message` says why */
-    EXECUTION_LOST,         /* the warden died under it */
+    EXECUTION_LOST,         /* the executor died under it */
     EXECUTION_BLOCKED,      /* refused by the detector; in the history only */
     EXECUTION_STATUSES_
 };
@@ -127,15 +128,15 @@ enum execution_fault {
 
 /* Where the time of an execution goes, in order. */
 enum execution_step {
-    STEP_DECODED,  /* front: the request is read, understood and looked through */
-    STEP_SENT,     /* to the warden */
-    STEP_RECEIVED, /* warden: it has it, */
+    STEP_DECODED,  /* http: the request is read, understood and looked through */
+    STEP_SENT,     /* to the executor */
+    STEP_RECEIVED, /* executor: it has it, */
     STEP_CHECKED,  /* may run it, */
     STEP_JAIL,     /* has a jail that waited, or has made one, */
     STEP_RELEASED, /* and let the command go */
     STEP_OUTPUT,   /* the first byte of it */
     STEP_ENDED,    /* nothing runs any more */
-    STEP_ANSWERED, /* front: it has the result */
+    STEP_ANSWERED, /* http: it has the result */
     STEPS_
 };
 

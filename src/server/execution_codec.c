@@ -107,7 +107,7 @@ static const char *unpack_id(struct unpack *in)
     return id;
 }
 
-/* A request has none before the warden has given it one. */
+/* A request has none before the executor has given it one. */
 static const char *unpack_id_or_none(struct unpack *in)
 {
     const char *id = unpack_needed_text(in, EXECUTION_ID_LENGTH);

@@ -15,8 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
 

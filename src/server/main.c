@@ -8,10 +8,10 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "server/config.h"
-#include "server/keeper.h"
+#include "server/supervisor.h"
 
 static const char usage[] =
     "Usage: brigd [OPTION]...\n"
@@ -98,7 +98,7 @@ static int run(const struct app *app, struct server_config *config, struct brig_
         (void)printf("%s is right\n", config->path ? config->path : "The built-in configuration");
         return 0;
     }
-    return keeper_run(config, err);
+    return supervisor_run(config, err);
 }
 
 int main(int argc, char **argv)

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/write.h"
 
 /* What goes before the bytes. */
@@ -40,9 +40,9 @@ struct channel {
 const char *server_role_name(enum server_role role)
 {
     static const char *const names[ROLES_] = {
-        [ROLE_FRONT] = "front",
-        [ROLE_WARDEN] = "warden",
-        [ROLE_RECORDER] = "recorder",
+        [ROLE_HTTP] = "http",
+        [ROLE_EXECUTOR] = "executor",
+        [ROLE_HISTORY] = "history",
     };
     return names[role];
 }

@@ -11,36 +11,36 @@
 struct brig_error;
 
 enum message_type {
-    /* keeper → every role */
+    /* supervisor → every role */
     MESSAGE_PEER = 1, /* a new socket to another role; tag: enum server_role; with an fd */
     MESSAGE_DRAIN,    /* finish what is begun, take nothing new, then exit with 0 */
-    MESSAGE_TLS,      /* front: certificate and key anew: PEM, NUL, PEM */
-    MESSAGE_LOG,      /* front: the access log anew; with an fd */
-    /* every role → keeper */
+    MESSAGE_TLS,      /* http: certificate and key anew: PEM, NUL, PEM */
+    MESSAGE_LOG,      /* http: the access log anew; with an fd */
+    /* every role → supervisor */
     MESSAGE_READY,   /* confined and able to serve; bytes: a line for the log, may be empty */
     MESSAGE_WARNING, /* bytes: a line for the log */
-    /* front → warden */
-    MESSAGE_EXECUTE, /* an execution_request without an id; tag chosen by the front */
+    /* http → executor */
+    MESSAGE_EXECUTE, /* an execution_request without an id; tag chosen by the http process */
     MESSAGE_CANCEL,  /* tag of a MESSAGE_EXECUTE: the client went away */
     MESSAGE_KILL, /* bytes: an id, then the domain that asks, or nothing; answered by MESSAGE_KILLED with the same tag */
-    /* warden → front */
+    /* executor → http */
     MESSAGE_BEGUN,  /* the first of a tag of MESSAGE_EXECUTE: the id that it has been given */
     MESSAGE_OUTPUT, /* one byte (1 or 2), then what came on that stream; only if it was asked for */
     MESSAGE_DONE,   /* an execution_result; the last of a tag */
     MESSAGE_KILLED, /* one byte: 1 it was running and is being ended, 0 there is no such */
-    MESSAGE_RUNTIMES, /* JSON for GET /runtimes; sent when a front comes and when it changes */
+    MESSAGE_RUNTIMES, /* JSON for GET /runtimes; sent when a http process comes and when it changes */
     MESSAGE_GAUGES,   /* struct message_gauges, when they changed, at most ten times a second */
-    /* warden → recorder; tag: counts up */
-    MESSAGE_BEGIN,      /* an execution_request */
-    MESSAGE_END,        /* an execution_result */
-    MESSAGE_NEW_WARDEN, /* what an earlier one had running is lost */
-    /* front → recorder */
-    MESSAGE_LIST,    /* a query as text (recorder/query.h) */
+    /* executor → history; tag: counts up */
+    MESSAGE_BEGIN,        /* an execution_request */
+    MESSAGE_END,          /* an execution_result */
+    MESSAGE_NEW_EXECUTOR, /* what an earlier one had running is lost */
+    /* http → history */
+    MESSAGE_LIST,    /* a query as text (history/query.h) */
     MESSAGE_GET,     /* an id, then the domain that asks, or nothing */
     MESSAGE_BLOCKED, /* an execution_request that the detector refused: a row of its own */
-    /* recorder → warden */
+    /* history → executor */
     MESSAGE_STORED, /* all up to this tag is safe */
-    /* recorder → front */
+    /* history → http */
     MESSAGE_ROWS,    /* JSON, the body of the answer */
     MESSAGE_MISSING, /* GET: there is no such id */
     MESSAGE_FAILED,  /* bytes: why not, one line: the database does not answer */
@@ -48,7 +48,7 @@ enum message_type {
     MESSAGE_TYPES_
 };
 
-enum server_role { ROLE_FRONT, ROLE_WARDEN, ROLE_RECORDER, ROLES_ };
+enum server_role { ROLE_HTTP, ROLE_EXECUTOR, ROLE_HISTORY, ROLES_ };
 const char *server_role_name(enum server_role role);
 
 #define MESSAGE_POOLS_MAX 64 /* runtimes */
@@ -61,7 +61,7 @@ struct message_pool {
 
 struct message_gauges {
     uint64_t active;    /* executions */
-    uint64_t inherited; /* of these, begun for an earlier front */
+    uint64_t inherited; /* of these, begun for an earlier http process */
     uint64_t oom_kills; /* since the start */
     struct message_pool pools[MESSAGE_POOLS_MAX];
 };

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/own.h"
 
 void notify_systemd(const char *state)
 {

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "policy/policy.h"

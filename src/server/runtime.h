@@ -18,9 +18,9 @@ enum runtime_input {
     RUNTIME_STDIN, /* the code is the standard input: a prompt */
 };
 
-/* How a jail waits for its code; see warden/pool.h. */
+/* How a jail waits for its code; see executor/pool.h. */
 enum runtime_parking {
-    PARKING_EXEC,   /* all walls stand, the program is not started */
+    PARKING_EXEC,   /* all restrictions are in force, the program is not started */
     PARKING_OPEN,   /* a shell runs, and waits where it opens the file */
     PARKING_NODE,   /* Node runs, and waits before the file */
     PARKING_ZYGOTE, /* forked from a running Python of the same API key */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "jail/template/zygote_wire.h"
+#include "jail/prepare/zygote_wire.h"
 #include "zygote/zygote.h"
 
 static char file[PATH_MAX];

@@ -17,8 +17,8 @@
 #include "jail/job/closing.h"
 #include "jail/plan/init_image.h"
 #include "jail/plan/plan_flat.h"
+#include "jail/prepare/zygote_wire.h"
 #include "jail/sys.h"
-#include "jail/template/zygote_wire.h"
 #include "jail/wire.h"
 #include "zygote/zygote.h"
 
@@ -202,7 +202,7 @@ static void be_command(const struct start *start, const struct order *order, con
         if (dup3(order->fds[1 + i], i, 0) < 0)
             _exit(child_failed(start, PLAN_STEP_FDS, -errno));
     python_after_fork(true);
-    int status = child_call_walls(start);
+    int status = child_call_confine(start);
     if (status != 0)
         _exit(status);
     close_others(start);

@@ -5,7 +5,7 @@
  * namespaces of a template. When the interpreter opens the file it is to run, it is as far as it can get
  * without it: there hook.c stops it, and serve.c waits for orders. For each the interpreter is forked by
  * its own rules (python.c) into a jail of its own, made by the code that makes all jails; the child
- * raises the walls and waits there until its jail is let go. Then it goes on as if nothing had been.
+ * applies the restrictions and waits there until its jail is let go. Then it goes on as if nothing had been.
  *
  * Nothing untrusted runs in the process that waits, and it is told nothing but numbers and fds. */
 #pragma once

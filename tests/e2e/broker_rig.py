@@ -434,7 +434,7 @@ def peak_memory(process):
 
 class Rig:
     def __init__(self):
-        self.program = os.path.join(os.environ["BUILD_DIR"], "src/egress/brig-broker")
+        self.program = os.path.join(os.environ["BUILD_DIR"], "src/net/brig-broker")
         self.drops_root = os.geteuid() == 0 and "0 4294967295" in " ".join(
             open("/proc/self/uid_map").read().split()[0::2])
         self.environment, self.processes, self.lasting = {}, [], 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# brig enter: one more command in a jail in which something runs, behind the same walls; as an ordinary
+# brig enter: one more command in a jail in which something runs, under the same restrictions; as an ordinary
 # user, as root for that user, and as root. What is denied is denied as in the run, and has a twin.
 # shellcheck disable=SC2154 # status and output are set by `run`
 # shellcheck disable=SC2016 # what is in single quotes is for the shell in the jail
@@ -76,9 +76,9 @@ WAIT='echo ready; while :; do sleep 1; done'
     local who profile
     for who in $(everyone root); do
         for profile in code dev; do
-            start "$who" "walls-$who-$profile" -m sealed --seccomp "$profile" -- sh -c "grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status; $WAIT"
-            must by "$who" enter "walls-$who-$profile" grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status
-            [ "$output"$'\nready' = "$(cat "$SCRATCH/out-walls-$who-$profile")" ]
+            start "$who" "restrictions-$who-$profile" -m sealed --seccomp "$profile" -- sh -c "grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status; $WAIT"
+            must by "$who" enter "restrictions-$who-$profile" grep -E '^(Cap|NoNew|Seccomp|Uid|Gid|Groups)' /proc/self/status
+            [ "$output"$'\nready' = "$(cat "$SCRATCH/out-restrictions-$who-$profile")" ]
             output_has 'CapBnd:	0000000000000000'
             output_has 'NoNewPrivs:	1'
             kill "$RUN"
@@ -312,8 +312,8 @@ lesser() { # lesser WHO CMD…
     must_exit 125 by user enter --pid
     must_exit 125 by user enter --frobnicate idle
     output_has "brig run enter"
-    start user walls-off -m sealed --disable namespaces -- sh -c "$WAIT"
-    must_exit 125 by user enter walls-off true
+    start user restrictions-off -m sealed --disable namespaces -- sh -c "$WAIT"
+    must_exit 125 by user enter restrictions-off true
     output_has "no namespaces"
 }
 

@@ -122,7 +122,7 @@ configured_prefix() {
     target=$(sed -n 's/.*tools\/build" .* -- \([^ ]*\) .*/\1/p' "$BATS_TEST_DIRNAME/../../brig")
     must ninja -C "$MESON_BUILD" -t query "$target"
     output_has src/cli/brig
-    output_has src/egress/brig-broker
+    output_has src/net/brig-broker
     must ninja -C "$MESON_BUILD" -t query src/cli/brig
     output_lacks brig-broker
 }

@@ -30,7 +30,7 @@ teardown_file() {
 
 setup() {
     lib_is_root || cannot "only root can make the world around these jails"
-    [ -x "$BUILD_DIR/src/egress/brig-broker" ] || cannot "brig-broker was not built"
+    [ -x "$BUILD_DIR/src/net/brig-broker" ] || cannot "brig-broker was not built"
     scratch_make user
 }
 

@@ -9,7 +9,7 @@
 load lib
 
 setup() {
-    [ -x "$BUILD_DIR/src/egress/brig-broker" ] || cannot "brig-broker was not built"
+    [ -x "$BUILD_DIR/src/net/brig-broker" ] || cannot "brig-broker was not built"
     jails_setup
     MADE=
 }

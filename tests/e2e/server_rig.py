@@ -176,7 +176,7 @@ class Brigd:
         return answer.json
 
     def role(self, name):
-        """The pid of the front, the warden or the recorder."""
+        """The pid of the http process, the executor or the history process."""
         table = processes()
         found = [pid for pid, (parent, comm) in table.items()
                  if parent == self.process.pid and comm == f"brigd-{name}"]

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
-#include "jail/limits/cgroup_driver.h"
+#include "base/cleanup.h"
+#include "jail/cgroup/cgroup_driver.h"
 
 static void expect(bool condition)
 {

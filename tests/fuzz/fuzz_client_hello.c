@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
-#include "egress/client_hello.h"
+#include "base/cleanup.h"
+#include "net/client_hello.h"
 
 static void expect(bool condition)
 {

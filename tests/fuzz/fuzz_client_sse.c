@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "client/sse.h"
 
 #define SEPARATOR '\x1e'

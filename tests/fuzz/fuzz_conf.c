@@ -7,7 +7,7 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "policy/conf.h"
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
-#include "egress/dns.h"
+#include "base/cleanup.h"
+#include "net/dns.h"
 #include "policy/net_address.h"
 
 static void expect(bool condition)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "jail/entry/entry.h"
+#include "jail/attach/attach.h"
 
 static void expect(bool condition)
 {
@@ -12,7 +12,7 @@ static void expect(bool condition)
         abort();
 }
 
-static void check(const struct entry_record *record)
+static void check(const struct attach_record *record)
 {
     expect(record->policy && record->policy->workdir && record->policy->workdir[0] == '/');
     expect(strlen(record->jail) <= ENTRY_NAME_MAX && record->rule_count <= ENTRY_RULES_MAX);
@@ -26,32 +26,32 @@ static void check(const struct entry_record *record)
 /* One that is right, for the input to be laid over. */
 static void begin(struct str *bytes)
 {
-    struct entry_rule rule = {.access = 1, .path = (char[]){"/usr"}};
-    struct entry_record record = {.facts = {.init = 2},
-                                  .jail = "work",
-                                  .policy = brig_policy_new(BRIG_MODE_CASUAL),
-                                  .rules = &rule,
-                                  .rule_count = 1};
+    struct attach_rule rule = {.access = 1, .path = (char[]){"/usr"}};
+    struct attach_record record = {.facts = {.init = 2},
+                                   .jail = "work",
+                                   .policy = brig_policy_new(BRIG_MODE_CASUAL),
+                                   .rules = &rule,
+                                   .rule_count = 1};
     expect(record.policy && brig_policy_setenv(record.policy, "A", "b", NULL) == 0 &&
            brig_policy_unsetenv(record.policy, "*_TOKEN", NULL) == 0 &&
            brig_policy_workdir(record.policy, "/work", NULL) == 0);
-    entry_record_write(&record, bytes);
+    attach_record_write(&record, bytes);
     brig_policy_free(record.policy);
 }
 
 static void read_and_write(const void *bytes, size_t length)
 {
-    struct entry_record record;
+    struct attach_record record;
     struct str again = {0};
-    if (entry_record_read(bytes, length, &record, NULL) < 0)
+    if (attach_record_read(bytes, length, &record, NULL) < 0)
         return;
     check(&record);
-    entry_record_write(&record, &again);
-    struct entry_record same;
+    attach_record_write(&record, &again);
+    struct attach_record same;
     expect(!again.failed && again.length == length &&
-           entry_record_read(again.data, again.length, &same, NULL) == 0);
-    entry_record_done(&same);
-    entry_record_done(&record);
+           attach_record_read(again.data, again.length, &same, NULL) == 0);
+    attach_record_done(&same);
+    attach_record_done(&record);
     str_done(&again);
 }
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "guard/config.h"
 #include "guard/refs.h"
 #include "guard/repo.h"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
-#include "egress/http_body.h"
-#include "egress/http_head.h"
+#include "base/cleanup.h"
+#include "net/http_body.h"
+#include "net/http_head.h"
 
 static void expect(bool condition)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
@@ -12,8 +12,8 @@
 #include "cli/mirrors.h"
 #include "cli/net_proxy.h"
 #include "cli/net_watch.h"
-#include "egress/door_wire.h"
-#include "jail/door/door_events.h"
+#include "jail/net/door_events.h"
+#include "net/broker_wire.h"
 #include "policy/policy.h"
 
 static void expect(bool condition)

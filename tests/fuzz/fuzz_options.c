@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/options.h"
 #include "cli/settings.h"
 

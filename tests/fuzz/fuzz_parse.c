@@ -6,7 +6,7 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "base/path.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies of POST /execute from any bytes: what is accepted keeps to the limits, and the warden's
+/* Bodies of POST /execute from any bytes: what is accepted keeps to the limits, and the executor's
  * decoder takes it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "server/config.h"
-#include "server/front/request_json.h"
+#include "server/http/request_json.h"
 
 static void expect(bool condition)
 {

@@ -7,10 +7,10 @@
 #include <brig/brig.h>
 
 #include "base/str.h"
-#include "server/recorder/query.h"
-#include "server/recorder/row.h"
-#include "server/recorder/row_json.h"
-#include "server/recorder/spool.h"
+#include "server/history/query.h"
+#include "server/history/row.h"
+#include "server/history/row_json.h"
+#include "server/history/spool.h"
 
 static void expect(bool condition)
 {

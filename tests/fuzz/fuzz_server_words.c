@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of a request that the warden judges: "pattern NUL word". Each is judged in time, and what is let
+/* Words of a request that the executor judges: "pattern NUL word". Each is judged in time, and what is let
  * through keeps to what is promised of it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "server/environment.h"
-#include "server/warden/glob.h"
-#include "server/warden/jail.h"
-#include "server/warden/workdir.h"
+#include "server/executor/glob.h"
+#include "server/executor/jail.h"
+#include "server/executor/workdir.h"
 
 static void expect(bool condition)
 {
@@ -23,15 +23,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(text, data, size);
     const char *word = text + strlen(text) + 1;
-    expect(warden_glob_matches(word, word) || strpbrk(word, "*?["));
-    expect(warden_glob_matches("**", word));
-    (void)warden_glob_matches(text, word);
-    if (warden_allow_is_plain(word))
+    expect(executor_glob_matches(word, word) || strpbrk(word, "*?["));
+    expect(executor_glob_matches("**", word));
+    (void)executor_glob_matches(text, word);
+    if (executor_allow_is_plain(word))
         expect(!strpbrk(word, "/@[] \t\r\n") && strchr(word, '.') &&
                strncmp(word, "host:", 5) != 0);
     if (environment_takes(word))
         expect(*word && !strchr(word, '=') && strncmp(word, "LD_", 3) != 0);
     if (word[0] == '/' && strstr(word, "/.ssh/"))
-        expect(warden_workdir_is_refused(word));
+        expect(executor_workdir_is_refused(word));
     return 0;
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
-#include "egress/socks.h"
+#include "base/cleanup.h"
+#include "net/socks.h"
 
 static void expect(bool condition)
 {

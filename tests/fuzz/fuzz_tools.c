@@ -9,10 +9,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "jail/limits/cgroup_driver.h"
-#include "jail/tools/tools.h"
-#include "jail/tools/tools_wire.h"
+#include "base/cleanup.h"
+#include "jail/cgroup/cgroup_driver.h"
+#include "jail/nested_limits/nested_limits.h"
+#include "jail/nested_limits/nested_limits_wire.h"
 
 #define CLIENTS_MAX 80 /* more than are served */
 #define STEPS_MAX 256
@@ -55,7 +55,7 @@ static size_t take_bytes(struct input *input, void *buffer, size_t size)
 
 struct world {
     struct cgroup group;
-    struct tools *tools;
+    struct nested_limits *nested_limits;
     struct sockaddr_un address;
     socklen_t address_size;
     int epoll;
@@ -79,17 +79,17 @@ static void world_begin(struct world *world)
     expect(fd >= 0 && bind(fd, (const struct sockaddr *)&any, sizeof any.sun_family) == 0 &&
            listen(fd, 16) == 0 &&
            getsockname(fd, (struct sockaddr *)&world->address, &world->address_size) == 0);
-    world->tools = tools_new(fd, &world->group, getppid());
+    world->nested_limits = nested_limits_new(fd, &world->group, getppid());
     world->epoll = epoll_create1(EPOLL_CLOEXEC);
-    expect(world->tools != NULL && world->epoll >= 0);
-    tools_watch(world->tools, world->epoll, world->now_us);
+    expect(world->nested_limits != NULL && world->epoll >= 0);
+    nested_limits_watch(world->nested_limits, world->epoll, world->now_us);
 }
 
 static void check(const struct world *world)
 {
     unsigned leaves = 0;
-    for (size_t i = 0; i < TOOLS_PEERS_MAX; i++) {
-        const struct tools_peer *peer = &world->tools->peers[i];
+    for (size_t i = 0; i < NESTED_LIMITS_PEERS_MAX; i++) {
+        const struct nested_limits_peer *peer = &world->nested_limits->peers[i];
         expect(peer->fd >= 0 || (!peer->leaf && !peer->watched && !peer->shut));
         expect(peer->token == 0 || peer->leaf);
         expect(!peer->shut || (!peer->leaf && !peer->watched));
@@ -98,7 +98,8 @@ static void check(const struct world *world)
     expect(world->group.leaf_count == leaves && leaves <= CGROUP_LEAF_MAX);
     uint64_t rations = (SAVED_US + world->now_us - world->begin_us) / LEAF_US + 1;
     expect(world->group.leaf_next <= rations);
-    expect(world->tools->paid_us <= world->now_us || tools_due_us(world->tools) > world->now_us);
+    expect(world->nested_limits->paid_us <= world->now_us ||
+           nested_limits_due_us(world->nested_limits) > world->now_us);
 }
 
 /* As an event loop would, until there is nothing to do. */
@@ -107,7 +108,7 @@ static void serve(struct world *world)
     struct epoll_event event;
     int rounds = 0;
     while (epoll_wait(world->epoll, &event, 1, 0) == 1) {
-        expect(tools_serve(world->tools, event.data.fd, world->now_us));
+        expect(nested_limits_serve(world->nested_limits, event.data.fd, world->now_us));
         expect(rounds++ < ROUNDS_MAX); /* or a jail could keep its supervisor busy */
         check(world);
     }
@@ -118,8 +119,8 @@ static void world_end(struct world *world)
     for (size_t i = 0; i < CLIENTS_MAX; i++)
         if (world->clients[i] >= 0)
             (void)close(world->clients[i]);
-    expect(!tools_serve(world->tools, -1, world->now_us));
-    tools_free(world->tools);
+    expect(!nested_limits_serve(world->nested_limits, -1, world->now_us));
+    nested_limits_free(world->nested_limits);
     (void)close(world->epoll);
     expect(world->group.leaf_count == 0);
 }
@@ -150,11 +151,12 @@ static void client_close(int *client)
 /* Held against a second reading, byte by byte. */
 static void check_reading(const void *bytes, size_t length)
 {
-    struct tools_request request, seen = {0};
+    struct nested_limits_request request, seen = {0};
     memcpy(&seen, bytes, length < sizeof seen ? length : sizeof seen);
-    bool is_one = length == sizeof seen && seen.magic == TOOLS_MAGIC && seen.zero == 0 &&
-                  (seen.type == TOOLS_MAKE || seen.type == TOOLS_USAGE || seen.type == TOOLS_JOIN);
-    expect(tools_read_request(bytes, length, &request) == is_one);
+    bool is_one = length == sizeof seen && seen.magic == NESTED_LIMITS_MAGIC && seen.zero == 0 &&
+                  (seen.type == NESTED_LIMITS_MAKE || seen.type == NESTED_LIMITS_USAGE ||
+                   seen.type == NESTED_LIMITS_JOIN);
+    expect(nested_limits_read_request(bytes, length, &request) == is_one);
     expect(!is_one || memcmp(&request, &seen, sizeof seen) == 0);
 }
 
@@ -166,9 +168,9 @@ static void client_send(int client, const void *bytes, size_t length)
 }
 
 /* A request that is right, but for what the input says. */
-static void client_ask(int client, struct input *input, enum tools_type type)
+static void client_ask(int client, struct input *input, enum nested_limits_type type)
 {
-    struct tools_request request = {.magic = TOOLS_MAGIC, .type = type};
+    struct nested_limits_request request = {.magic = NESTED_LIMITS_MAGIC, .type = type};
     (void)take_bytes(input, &request.memory_bytes, sizeof request.memory_bytes);
     (void)take_bytes(input, &request.pids, sizeof request.pids);
     (void)take_bytes(input, &request.cpu_percent, sizeof request.cpu_percent);
@@ -177,13 +179,14 @@ static void client_ask(int client, struct input *input, enum tools_type type)
 
 static void client_join(int client, uint64_t token)
 {
-    struct tools_request request = {.magic = TOOLS_MAGIC, .type = TOOLS_JOIN, .token = token};
+    struct nested_limits_request request = {
+        .magic = NESTED_LIMITS_MAGIC, .type = NESTED_LIMITS_JOIN, .token = token};
     client_send(client, &request, sizeof request);
 }
 
 static void client_send_any(int client, struct input *input)
 {
-    char bytes[2 * sizeof(struct tools_request)];
+    char bytes[2 * sizeof(struct nested_limits_request)];
     size_t length = take_bytes(input, bytes, take_byte(input) % sizeof bytes);
     client_send(client, bytes, length);
 }
@@ -191,7 +194,7 @@ static void client_send_any(int client, struct input *input)
 /* With a descriptor nobody asked for. */
 static void client_send_fd(int client, struct input *input)
 {
-    struct tools_request request = {.magic = TOOLS_MAGIC, .type = take_byte(input)};
+    struct nested_limits_request request = {.magic = NESTED_LIMITS_MAGIC, .type = take_byte(input)};
     struct iovec part = {.iov_base = &request, .iov_len = sizeof request};
     union {
         struct cmsghdr header;
@@ -210,7 +213,7 @@ static void client_send_fd(int client, struct input *input)
 
 static void client_receive(struct world *world, int client)
 {
-    struct tools_reply text;
+    struct nested_limits_reply text;
     ssize_t length = client < 0 ? 0 : recv(client, &text, sizeof text, MSG_DONTWAIT | MSG_TRUNC);
     if (length <= 0)
         return;
@@ -230,7 +233,7 @@ static void be_greedy(struct world *world, struct input *input)
     size_t count = take_byte(input) % (CLIENTS_MAX + 1);
     for (size_t i = 0; i < count; i++) {
         client_connect(world, &world->clients[i]);
-        client_ask(world->clients[i], input, TOOLS_MAKE);
+        client_ask(world->clients[i], input, NESTED_LIMITS_MAKE);
         serve(world);
     }
 }
@@ -261,10 +264,10 @@ static void step(struct world *world, struct input *input)
         client_close(client);
         break;
     case MAKE:
-        client_ask(*client, input, TOOLS_MAKE);
+        client_ask(*client, input, NESTED_LIMITS_MAKE);
         break;
     case USAGE:
-        client_ask(*client, input, TOOLS_USAGE);
+        client_ask(*client, input, NESTED_LIMITS_USAGE);
         break;
     case JOIN:
         client_join(*client, world->token ^ (take_byte(input) & 1));
@@ -280,7 +283,7 @@ static void step(struct world *world, struct input *input)
         break;
     case WAIT:
         world->now_us += (uint64_t)take_byte(input) * (LEAF_US / 8);
-        tools_wake(world->tools, world->now_us);
+        nested_limits_wake(world->nested_limits, world->now_us);
         break;
     case HALF_CLOSE:
         if (*client >= 0)

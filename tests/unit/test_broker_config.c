@@ -2,7 +2,7 @@
 /* The broker's configuration: what is understood, and what is said of what is not. */
 #include <brig/brig.h>
 
-#include "egress/broker_config.h"
+#include "net/broker_config.h"
 #include "tap.h"
 
 static int read_config(struct broker_config *config, const char *lines, struct brig_error *err)

@@ -15,7 +15,7 @@
 
 #include <brig/brig.h>
 
-#include "egress/broker_confine.h"
+#include "net/broker_confine.h"
 #include "tap.h"
 
 #define GRANTED "/etc/hosts"

@@ -6,10 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "egress/broker_dial.h"
-#include "egress/broker_route.h"
-#include "egress/door_wire.h"
+#include "base/cleanup.h"
+#include "net/broker_dial.h"
+#include "net/broker_route.h"
+#include "net/broker_wire.h"
 #include "tap.h"
 
 static const uint8_t loopback[4] = {127, 0, 0, 1};

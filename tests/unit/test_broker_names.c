@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The names a jail has asked for, and their addresses; and the order of timers. */
-#include "egress/broker_names.h"
-#include "egress/broker_timers.h"
-#include "egress/door_wire.h"
+#include "net/broker_names.h"
+#include "net/broker_timers.h"
+#include "net/broker_wire.h"
 #include "tap.h"
 
 static struct net_address address_of(const char *text)

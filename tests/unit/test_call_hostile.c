@@ -970,7 +970,7 @@ static int break_out(struct brig_call_child *child, void *argument)
     return brig_call_return(child, bad ? bad : "nothing", bad ? strlen(bad) : 7);
 }
 
-static void test_walls(bool namespaces)
+static void test_confine(bool namespaces)
 {
     struct brig_call_options options = new_options(namespaces);
     struct brig_call_result result;
@@ -1002,7 +1002,7 @@ int main(void)
         test_untold_comes_late(namespaces);
         test_shared(namespaces);
         test_descriptors(namespaces);
-        test_walls(namespaces);
+        test_confine(namespaces);
     }
     return tap_done();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups as this system has them: that limits hold, that nothing escapes being killed, and that
  * nothing is left behind. Run as root, everything is run again as a user to whom a group was given. */
-#include "jail/limits/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "await.h"
-#include "base/own.h"
-#include "jail/limits/cgroup_driver.h"
+#include "base/cleanup.h"
+#include "jail/cgroup/cgroup_driver.h"
 #include "tap.h"
 
 #ifndef CLONE_INTO_CGROUP

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "jail/limits/cgroup_driver.h"
+#include "base/cleanup.h"
+#include "jail/cgroup/cgroup_driver.h"
 #include "tap.h"
 
 /* ---- where we are ---- */

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/inject.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The first message of TLS, whole, in pieces, and wrong. */
-#include "egress/client_hello.h"
+#include "net/client_hello.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 /* What OpenSSL 3 sends for www.example.com. */

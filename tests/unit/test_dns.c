@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages of DNS. Questions are made, and answers read, by the system's own resolver library. */
-#include "egress/dns.h"
+#include "net/dns.h"
 
 #include <arpa/nameser.h>
 #include <resolv.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "policy/net_address.h"
 #include "tap.h"
 

@@ -12,12 +12,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
-#include "egress/door_wire.h"
-#include "jail/door/door_events.h"
-#include "jail/door/door_netlink.h"
+#include "jail/net/door_events.h"
+#include "jail/net/door_netlink.h"
 #include "jail/plan/plan.h"
+#include "net/broker_wire.h"
 #include "tap.h"
 
 #define ORIGINAL_DESTINATION 80 /* SO_ORIGINAL_DST and its twin of IPv6 */

@@ -3,7 +3,7 @@
 
 #include <brig/brig.h>
 
-#include "jail/limits/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "jail/plan/effects.h"
 #include "jail/plan/facts.h"
 #include "jail/plan/plan.h"

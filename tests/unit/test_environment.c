@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The environment a command gets, and the patterns that name variables. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "policy/defaults.h"
 #include "policy/policy.h"
 #include "tap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A policy in words and as JSON. */
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "policy/policy.h"
 #include "tap.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Heads and bodies of HTTP requests: what is read, and what is refused as two readers could
  * understand it differently. */
-#include "base/own.h"
-#include "egress/http_body.h"
-#include "egress/http_head.h"
+#include "base/cleanup.h"
+#include "net/http_body.h"
+#include "net/http_head.h"
 #include "tap.h"
 
 static const char *state_name(enum http_state state)

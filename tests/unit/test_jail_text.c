@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/jail_text.h"
 #include "policy/conf.h"
 #include "tap.h"

@@ -112,7 +112,7 @@ static void test_policy_reuse(void)
 }
 
 /* Root of a user namespace has no groups to make, which is listed as limits that are weaker. */
-static size_t walls_missing(const struct brig_result *result)
+static size_t confine_missing(const struct brig_result *result)
 {
     size_t count = 0;
     for (size_t i = 0; i < result->unenforced.count; i++)
@@ -141,7 +141,7 @@ static void test_template(void)
     for (int i = 0; i < 3; i++) {
         (void)finish(jobs[i], &result);
         is_exit(&result, 6, "a jail from a template has fresh private directories");
-        tap_is_int(walls_missing(&result) > 0 && geteuid() == 0, 0,
+        tap_is_int(confine_missing(&result) > 0 && geteuid() == 0, 0,
                    "and everything is enforced in it");
         brig_result_done(&result);
     }

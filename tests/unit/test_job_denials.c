@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 
-#include "jail/walls/denials.h"
-#include "jail/walls/seccomp.h"
+#include "jail/confine/denials.h"
+#include "jail/confine/seccomp.h"
 #include "job_support.h"
 
 #define THREADS 8

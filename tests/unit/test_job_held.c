@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "jail/job/job.h"
-#include "jail/template/held.h"
+#include "jail/prepare/held.h"
 #include "job_support.h"
 #include "policy/policy.h"
 

@@ -10,8 +10,8 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include "base/own.h"
-#include "jail/limits/cgroup.h"
+#include "base/cleanup.h"
+#include "jail/cgroup/cgroup.h"
 #include "jail/sys.h"
 #include "job_support.h"
 

@@ -2,7 +2,7 @@
 /* The JSON writer: structure, escapes, and bytes that are no UTF-8. */
 #include "base/json.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "tap.h"
 

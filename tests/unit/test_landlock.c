@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of Landlock rights, and that the kernel takes and obeys what they say. */
-#include "jail/walls/landlock.h"
+#include "jail/confine/landlock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 #define ABI_NEWEST 10

@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/masks.h"
+#include "cli/path_aliases.h"
 #include "cli/settings.h"
-#include "cli/sightings.h"
 #include "home/hide.h"
 #include "home/links.h"
 #include "home/names.h"
@@ -184,14 +184,14 @@ static struct brig_policy *apply(enum brig_mode mode, const struct settings_mask
 {
     struct masks masks = resolve(list, count);
     struct brig_policy *policy = brig_policy_new(mode);
-    struct sightings sightings;
+    struct path_aliases path_aliases;
     grant(policy, BRIG_READ_WRITE, first);
     if (second)
         grant(policy, BRIG_READ_ONLY, second);
-    tap_ok(sightings_init(&sightings, policy, home, NULL) == 0 &&
-               masks_apply(&masks, &sightings, true, NULL) == 0,
+    tap_ok(path_aliases_init(&path_aliases, policy, home, NULL) == 0 &&
+               masks_apply(&masks, &path_aliases, true, NULL) == 0,
            "masks are applied");
-    sightings_done(&sightings);
+    path_aliases_done(&path_aliases);
     masks_done(&masks);
     return policy;
 }

@@ -2,8 +2,8 @@
 /* Names and addresses of the network, and what kind of place they lead to. */
 #include <arpa/inet.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "policy/net_address.h"
 #include "policy/net_name.h"
 #include "tap.h"

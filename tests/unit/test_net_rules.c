@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules for the network: what is taken for one, and what they allow and deny. */
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "policy/net_rules.h"
 #include "tap.h"

@@ -2,7 +2,7 @@
 /* The command line: argv in, options and a policy out. */
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "cli/options.h"
 #include "cli/settings.h"
 #include "cli/settings_parts.h"

@@ -2,7 +2,7 @@
 /* Sizes, durations, percentages and numbers as people write them. */
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "tap.h"
 

@@ -14,7 +14,7 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 /* ---- Text --------------------------------------------------------------------------------- */

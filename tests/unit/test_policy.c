@@ -2,7 +2,7 @@
 /* The builders: what they take, what they refuse, that a refusal changes nothing. */
 #include "policy/policy.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/parse.h"
 #include "tap.h"
 

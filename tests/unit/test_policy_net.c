@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
-#include "jail/door/door_config.h"
+#include "jail/net/door_config.h"
 #include "policy/policy.h"
 #include "tap.h"
 

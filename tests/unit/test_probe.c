@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "jail/walls/landlock.h"
+#include "base/cleanup.h"
+#include "jail/confine/landlock.h"
 #include "tap.h"
 
 static unsigned count_entries(const char *path)

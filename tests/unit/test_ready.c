@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Namespaces that are made before the run they are for. */
-#include "jail/template/ready.h"
+#include "jail/prepare/ready.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "jail/job/begun.h"
 #include "jail/plan/plan.h"

@@ -5,7 +5,7 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 static void statuses(void)

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "jail/walls/seccomp.h"
+#include "base/cleanup.h"
+#include "jail/confine/seccomp.h"
 #include "tap.h"
 
 #if defined(__x86_64__)

@@ -5,10 +5,10 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
+#include "executor_support.h"
 #include "policy/policy.h"
-#include "server/warden/credential.h"
-#include "server/warden/jail.h"
-#include "warden_support.h"
+#include "server/executor/credential.h"
+#include "server/executor/jail.h"
 
 #define SECRET "sk-very-secret-0815"
 
@@ -245,11 +245,11 @@ static int network_for(bool permitted, bool asked)
     rig.config.sandbox.allow_network = permitted;
     request.network = asked;
     int network = -1;
-    if (warden_jail_check(&ground, claude, &request, &field, &err) == 0 &&
-        warden_jail_make(&ground, claude, &request, geteuid() == 0 ? 1000 : (uid_t)-1, &jail,
-                         &err) == 0)
+    if (executor_jail_check(&ground, claude, &request, &field, &err) == 0 &&
+        executor_jail_make(&ground, claude, &request, geteuid() == 0 ? 1000 : (uid_t)-1, &jail,
+                           &err) == 0)
         network = (int)jail.policy->network;
-    warden_jail_done(&jail);
+    executor_jail_done(&jail);
     rig.config.sandbox.allow_network = before;
     return network;
 }
@@ -290,8 +290,8 @@ static void test_injected(enum kind kind)
 
 static void restart(void)
 {
-    if (rig.keeper)
-        tap_is_int(rig_drain(&rig), 0, "a warden ends");
+    if (rig.supervisor)
+        tap_is_int(rig_drain(&rig), 0, "an executor ends");
     rig_start(&rig);
 }
 

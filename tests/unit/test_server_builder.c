@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that makes jails ahead, beside a loop that starts its own: what is given comes back, once, and
  * nothing is lost at the end. For the thread sanitizer as well. */
-#include "jail/template/held.h"
+#include "jail/prepare/held.h"
 #include "job_support.h"
-#include "server/warden/builder.h"
+#include "server/executor/builder.h"
 
 #define ROUNDS 8
 
-/* What the thread is given, as the warden's runs are. */
+/* What the thread is given, as the executor's runs are. */
 struct thing {
     const struct brig_policy *policy;
     struct brig_job *job;
@@ -41,7 +41,7 @@ static struct thing *take(struct builder *builder, int *ret_result, struct brig_
 {
     if (!await_readable(builder->event))
         tap_bail("the thread says nothing");
-    return warden_builder_take(builder, ret_result, ret_err);
+    return executor_builder_take(builder, ret_result, ret_err);
 }
 
 static void test_jails(struct builder *builder)
@@ -53,11 +53,11 @@ static void test_jails(struct builder *builder)
         struct brig_error err = {0};
         struct brig_result own, other;
         int result;
-        warden_builder_give(builder, make_jail, &thing);
-        good = good && warden_builder_is_busy(builder);
+        executor_builder_give(builder, make_jail, &thing);
+        good = good && executor_builder_is_busy(builder);
         good = good && brig_run(policy, &(struct brig_command){.argv = command}, &own, &err) == 0;
         good = good && take(builder, &result, &err) == &thing && result == 0;
-        good = good && !warden_builder_is_busy(builder) && job_is_waiting(thing.job);
+        good = good && !executor_builder_is_busy(builder) && job_is_waiting(thing.job);
         good = good && job_release(thing.job, &(struct job_late){0}, &err) == 0;
         good = good && brig_job_wait(thing.job, &err) == 0;
         good = good && brig_job_result(thing.job, &other, &err) == 0;
@@ -79,12 +79,12 @@ static void test_answers(struct builder *builder)
     struct thing thing = {.wanted = BRIG_E_SETUP};
     struct brig_error err = {0};
     int result = 0;
-    warden_builder_give(builder, make_nothing, &thing);
+    executor_builder_give(builder, make_nothing, &thing);
     tap_ok(take(builder, &result, &err) == &thing, "what failed comes back");
     tap_is_int(result, BRIG_E_SETUP, "with what became of it");
     tap_is_str(err.message, "it is not wanted", "and why");
-    tap_ok(!warden_builder_take(builder, &result, &err), "it comes back once");
-    tap_ok(!warden_builder_is_busy(builder), "and there is nothing more to do");
+    tap_ok(!executor_builder_take(builder, &result, &err), "it comes back once");
+    tap_ok(!executor_builder_is_busy(builder), "and there is nothing more to do");
 }
 
 static void test_end(void)
@@ -92,23 +92,23 @@ static void test_end(void)
     struct builder builder, never = {0};
     struct thing thing = {0};
     struct brig_error err = {0};
-    tap_ok(!warden_builder_end(&never), "one that never began ends");
-    tap_is_int(warden_builder_begin(&builder, &err), 0, "another begins: %s", err.message);
-    warden_builder_give(&builder, make_nothing, &thing);
-    tap_ok(warden_builder_end(&builder) == &thing, "and gives back what nobody has taken");
+    tap_ok(!executor_builder_end(&never), "one that never began ends");
+    tap_is_int(executor_builder_begin(&builder, &err), 0, "another begins: %s", err.message);
+    executor_builder_give(&builder, make_nothing, &thing);
+    tap_ok(executor_builder_end(&builder) == &thing, "and gives back what nobody has taken");
     tap_ok(thing.made <= 1, "which was made once at most");
-    tap_is_int(warden_builder_begin(&builder, &err), 0, "and one more");
-    tap_ok(!warden_builder_end(&builder), "that had nothing to do");
+    tap_is_int(executor_builder_begin(&builder, &err), 0, "and one more");
+    tap_ok(!executor_builder_end(&builder), "that had nothing to do");
 }
 
 int main(void)
 {
     struct builder builder;
     struct brig_error err = {0};
-    tap_is_int(warden_builder_begin(&builder, &err), 0, "it begins: %s", err.message);
+    tap_is_int(executor_builder_begin(&builder, &err), 0, "it begins: %s", err.message);
     test_answers(&builder);
     test_jails(&builder);
-    tap_ok(!warden_builder_end(&builder), "it ends with nothing in hand");
+    tap_ok(!executor_builder_end(&builder), "it ends with nothing in hand");
     test_end();
     return tap_done();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The front's own jail: what it cannot do any more, each with proof that it could before. */
-#include "server/front/confine.h"
+/* The http process's own jail: what it cannot do any more, each with proof that it could before. */
+#include "server/http/confine.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -149,7 +149,7 @@ static int outcome(const struct attempt *attempt, bool confined)
     pid_t pid = fork();
     if (pid == 0) {
         struct brig_error err = {0};
-        if (confined && confine_front(64, &err) < 0) {
+        if (confined && confine_http(64, &err) < 0) {
             tap_diag("%s", err.message);
             _exit(BROKEN);
         }

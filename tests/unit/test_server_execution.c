@@ -4,7 +4,7 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "server/pack.h"
 #include "tap.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The warden with code that means harm, in each language, and what is left when it is killed. */
+/* The executor with code that means harm, in each language, and what is left when it is killed. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "jail/limits/cgroup.h"
-#include "jail/limits/cgroup_driver.h"
-#include "warden_support.h"
+#include "executor_support.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/cgroup/cgroup_driver.h"
 
 static struct rig rig;
 static char marker[32]; /* how long a process sleeps: nobody else sleeps as long */
@@ -302,7 +302,7 @@ static void test_returned(void)
     tap_ok(total <= EXECUTION_RETURNED_BYTES_MAX, "but not all of it");
 }
 
-/* Names and patterns that almost fit, each with each: the warden has others to serve. */
+/* Names and patterns that almost fit, each with each: the executor has others to serve. */
 static void test_patterns(void)
 {
     char pattern[160] = "*";
@@ -347,7 +347,7 @@ static void test_one_by_one(void)
     static const char *const codes[] = {"true", "exit 3", "kill -9 $$", "head -c 2000000 /dev/zero",
                                         "sleep 60"};
     (void)run_code(&rig, "bash", "true");
-    int before = settled_fds(rig.warden);
+    int before = settled_fds(rig.executor);
     const size_t rounds = (size_t)tap_rounds(20, 60);
     for (size_t i = 0; i < rounds; i++) {
         struct execution_request request = request_for("bash", codes[i % ARRAY_LENGTH(codes)]);
@@ -359,7 +359,7 @@ static void test_one_by_one(void)
     }
     (void)run_code(&rig, "cobol", "");
     (void)run_code(&rig, "bash", "true");
-    tap_ok(await(fds_of(rig.warden) <= before), "many runs leave no descriptor");
+    tap_ok(await(fds_of(rig.executor) <= before), "many runs leave no descriptor");
 }
 
 /* As many directories as names can ask for: they are made while others wait. */
@@ -381,7 +381,7 @@ static void test_directories(void)
     is_output(&execute(&rig, &request)->result, "256\n", "256 files, 16 deep, are there");
 }
 
-/* ---- a front that lies ---- */
+/* ---- a http process that lies ---- */
 
 /* The same lies every time. */
 static uint32_t next_random(uint32_t *state)
@@ -418,7 +418,7 @@ static int wait_for_either(uint64_t tag)
     uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     while (clock_now_ms() < deadline) {
         char byte;
-        struct pollfd waiting = {.fd = channel_fd(rig.front), .events = POLLIN};
+        struct pollfd waiting = {.fd = channel_fd(rig.http), .events = POLLIN};
         if (!pump(&rig))
             return -1;
         if (is_done(&rig, tag))
@@ -430,7 +430,7 @@ static int wait_for_either(uint64_t tag)
     return -1;
 }
 
-/* Whatever it says: it gets an answer or is cut off, and the warden is none the worse for it. */
+/* Whatever it says: it gets an answer or is cut off, and the executor is none the worse for it. */
 static void test_lies(void)
 {
     uint32_t state = 7;
@@ -438,7 +438,7 @@ static void test_lies(void)
     int before = 0; /* the most that honest runs leave: one count can be too early */
     for (int i = 0; i < 5; i++) {
         (void)run_code(&rig, "bash", "true");
-        int now = settled_fds(rig.warden);
+        int now = settled_fds(rig.executor);
         before = now > before ? now : before;
     }
     for (int i = 0; i < 400 && lost == 0; i++) {
@@ -448,20 +448,20 @@ static void test_lies(void)
         struct answer *answer = &rig.answers[tag % DONES_MAX];
         execution_result_done(&answer->result);
         *answer = (struct answer){0};
-        (void)channel_send(rig.front, MESSAGE_EXECUTE, tag, bytes.data, bytes.length, NULL);
+        (void)channel_send(rig.http, MESSAGE_EXECUTE, tag, bytes.data, bytes.length, NULL);
         int got = wait_for_either(tag);
         answered += got == 1;
         cut += got == 0;
         lost += got < 0;
         if (got == 1)
             continue;
-        channel_free(take_ptr(&rig.front));
-        rig.front = connect_peer(&rig, ROLE_FRONT);
+        channel_free(take_ptr(&rig.http));
+        rig.http = connect_peer(&rig, ROLE_HTTP);
     }
     tap_is_int(lost, 0, "each lie is answered or ends the channel");
     tap_ok(answered > 20 && cut > 20, "%d were answered, %d cut off", answered, cut);
     is_output(run_code(&rig, "bash", "echo still here"), "still here\n", "the truth is served");
-    tap_ok(await(fds_of(rig.warden) <= before), "and no descriptor is lost");
+    tap_ok(await(fds_of(rig.executor) <= before), "and no descriptor is lost");
 }
 
 /* ---- very many, and a violent end ---- */
@@ -498,9 +498,9 @@ static void test_many(void)
     tap_ok(wait_for(&rig, runs_many, (uint64_t)count), "%d runs at a time", count);
     tap_ok(await(count_processes() == count), "each with its process");
     is_output(run_code(&rig, "bash", "echo one more"), "one more\n", "and one more is served");
-    (void)kill(rig.warden, SIGKILL);
-    (void)waitpid(rig.warden, NULL, 0);
-    tap_ok(await(count_processes() == 0), "with the warden, killed, all of them end");
+    (void)kill(rig.executor, SIGKILL);
+    (void)waitpid(rig.executor, NULL, 0);
+    tap_ok(await(count_processes() == 0), "with the executor, killed, all of them end");
     for (uint64_t tag = first; tag <= rig.tag; tag++)
         rig.answers[tag % DONES_MAX].done = false;
     drop_peers(&rig);
@@ -550,7 +550,7 @@ static void end_sleeper(pid_t pid)
 
 static void test_orphans(void)
 {
-    tap_is_int((long)files_in(rig.state_dir), 1, "a warden that was killed leaves its file");
+    tap_is_int((long)files_in(rig.state_dir), 1, "an executor that was killed leaves its file");
     pid_t orphan = start_sleeper(), other = start_sleeper(), owned = start_sleeper();
     (void)close(write_instance("jails-1-1", orphan, cgroup_start_time(orphan)));
     (void)close(write_instance("jails-2-2", other, cgroup_start_time(other) + 1));
@@ -559,12 +559,12 @@ static void test_orphans(void)
     size_t before = rig.row_count;
     rig_start(&rig);
     is_output(run_code(&rig, "bash", "echo again"), "again\n", "the next one serves again");
-    tap_is_int(rig.rows[before], MESSAGE_NEW_WARDEN, "and says that it is new");
+    tap_is_int(rig.rows[before], MESSAGE_NEW_EXECUTOR, "and says that it is new");
     int status = 0;
     tap_is_int(waitpid(orphan, &status, 0), orphan, "what an earlier one left is ended");
     tap_ok(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "by being killed");
     tap_is_int(waitpid(other, &status, WNOHANG), 0, "who only has the same pid is not");
-    tap_is_int(waitpid(owned, &status, WNOHANG), 0, "nor one whose warden lives");
+    tap_is_int(waitpid(owned, &status, WNOHANG), 0, "nor one whose executor lives");
     tap_is_int((long)files_in(rig.state_dir), 2, "files of the dead are gone");
     end_sleeper(other);
     end_sleeper(owned);
@@ -593,7 +593,7 @@ int main(int argc, char **argv)
     rig_config(&rig);
     rig_start(&rig);
     run_tests(tests, ARRAY_LENGTH(tests), argc, argv);
-    if (rig.keeper)
+    if (rig.supervisor)
         tap_is_int(rig_drain(&rig), 0, "and it ends well");
     rig_done(&rig);
     return tap_done();

@@ -9,7 +9,7 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "tap.h"
 

@@ -10,7 +10,7 @@
 
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 struct pair {
@@ -104,7 +104,7 @@ static void test_fd(void)
     char byte = 0;
     if (pipe2(ends, O_CLOEXEC) < 0)
         exit(1);
-    tap_is_int(channel_send_fd(pair.a, MESSAGE_PEER, ROLE_WARDEN, ends[1], NULL), 0,
+    tap_is_int(channel_send_fd(pair.a, MESSAGE_PEER, ROLE_EXECUTOR, ends[1], NULL), 0,
                "an fd is sent");
     (void)close(ends[1]);
     tap_is_int(channel_receive(pair.b, &got, NULL), 1, "and arrives");

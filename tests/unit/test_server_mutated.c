@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Messages with bytes changed, cut and added, to a real warden and a real recorder: who sends them may be
+/* Messages with bytes changed, cut and added, to a real executor and a real history process: who sends them may be
  * in anybody's hands. Each is taken or ends its channel; neither process ends, and both go on to serve. */
-#include "warden_support.h"
+#include "executor_support.h"
 
 #include <sys/stat.h>
 
@@ -69,7 +69,7 @@ static void mutate(const struct str *from, char bytes[BYTES_MAX], size_t *ret_le
     *ret_length = length;
 }
 
-/* ---- The warden ---- */
+/* ---- The executor ---- */
 
 static bool is_alive(pid_t pid)
 {
@@ -101,21 +101,21 @@ static void request_bytes(struct str *out)
         tap_bail("a request");
 }
 
-/* Until the front was cut off, or all of its runs have their results. */
+/* Until the http process was cut off, or all of its runs have their results. */
 static void settle(uint64_t first)
 {
     static char sink[65536];
     uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     for (uint64_t tag = first; tag <= rig.tag && clock_now_ms() < deadline;) {
-        struct pollfd ready = {.fd = channel_fd(rig.front), .events = POLLIN};
+        struct pollfd ready = {.fd = channel_fd(rig.http), .events = POLLIN};
         (void)pump(&rig);
         if (is_done(&rig, tag))
             tag++;
         else if (poll(&ready, 1, 100) > 0 && recv(ready.fd, sink, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
             break;
     }
-    channel_free(rig.front);
-    rig.front = connect_peer(&rig, ROLE_FRONT);
+    channel_free(rig.http);
+    rig.http = connect_peer(&rig, ROLE_HTTP);
 }
 
 static void send_mutation(enum message_type type, const struct str *from)
@@ -129,10 +129,10 @@ static void send_mutation(enum message_type type, const struct str *from)
     str_done(&answer->out[1]);
     *answer = (struct answer){.done = type != MESSAGE_EXECUTE};
     mutate(from, bytes, &length);
-    (void)channel_send(rig.front, type, tag, bytes, length, NULL);
+    (void)channel_send(rig.http, type, tag, bytes, length, NULL);
 }
 
-static void test_warden(void)
+static void test_executor(void)
 {
     size_t rows = rig.row_count;
     for (int i = 0; i < MUTATIONS; i++) {
@@ -146,13 +146,13 @@ static void test_warden(void)
             send_mutation(MESSAGE_KILL, &id);
         }
         settle(first);
-        if (!is_alive(rig.warden))
-            tap_bail("the warden has ended at mutation %d", i);
+        if (!is_alive(rig.executor))
+            tap_bail("the executor has ended at mutation %d", i);
     }
-    tap_ok(is_alive(rig.warden), "%d mutations of a request end no warden", MUTATIONS);
+    tap_ok(is_alive(rig.executor), "%d mutations of a request end no executor", MUTATIONS);
     tap_ok(rig.row_count > rows + MUTATIONS / 10, "%zu rows: some were good enough to be run",
            rig.row_count - rows);
-    is_output(run_code(&rig, "bash", "echo fine"), "fine\n", "which serves the next front");
+    is_output(run_code(&rig, "bash", "echo fine"), "fine\n", "which serves the next http process");
 }
 
 /* Types that there are, and some that there are not. */
@@ -161,19 +161,19 @@ static void test_types(void)
     for (unsigned type = 1; type < MESSAGE_TYPES_; type++) {
         if (type == MESSAGE_EXECUTE)
             continue;
-        (void)channel_send(rig.front, (enum message_type)type, 1, "\xff\xff\xff\xff", 4, NULL);
+        (void)channel_send(rig.http, (enum message_type)type, 1, "\xff\xff\xff\xff", 4, NULL);
         settle(rig.tag + 1);
     }
-    tap_ok(is_alive(rig.warden), "no type of a message ends it");
+    tap_ok(is_alive(rig.executor), "no type of a message ends it");
     is_output(run_code(&rig, "bash", "echo fine"), "fine\n", "nor keeps it from its work");
 }
 
-/* ---- The recorder ---- */
+/* ---- The history process ---- */
 
 static struct {
     pid_t pid;
-    struct channel *control, *warden, *front;
-} recorder;
+    struct channel *control, *executor, *http;
+} history;
 
 static struct channel *pair_with(int *ret_other)
 {
@@ -186,33 +186,33 @@ static struct channel *pair_with(int *ret_other)
     return channel;
 }
 
-static void give_recorder(enum server_role role, struct channel **channel)
+static void give_history(enum server_role role, struct channel **channel)
 {
     int other = -1;
     channel_free(*channel);
     *channel = pair_with(&other);
-    (void)channel_send_fd(recorder.control, MESSAGE_PEER, role, other, NULL);
+    (void)channel_send_fd(history.control, MESSAGE_PEER, role, other, NULL);
     (void)close(other);
 }
 
-static void start_recorder(struct server_config *config)
+static void start_history(struct server_config *config)
 {
     int other = -1;
     automessage struct message ready = {.fd = -1};
-    recorder.control = pair_with(&other);
+    history.control = pair_with(&other);
     (void)fflush(stdout);
-    recorder.pid = fork();
-    if (recorder.pid == 0) {
+    history.pid = fork();
+    if (history.pid == 0) {
         struct channel *control = NULL;
         struct brig_error err = {0};
         (void)channel_new(&other, &control, NULL);
-        _exit(recorder_main(config, control, -1, &err) < 0);
+        _exit(history_main(config, control, -1, &err) < 0);
     }
     (void)close(other);
-    if (channel_wait(recorder.control, await_ms(), &ready, NULL) <= 0)
-        tap_bail("no recorder");
-    give_recorder(ROLE_WARDEN, &recorder.warden);
-    give_recorder(ROLE_FRONT, &recorder.front);
+    if (channel_wait(history.control, await_ms(), &ready, NULL) <= 0)
+        tap_bail("no history");
+    give_history(ROLE_EXECUTOR, &history.executor);
+    give_history(ROLE_HTTP, &history.http);
 }
 
 static void empty(struct channel *channel)
@@ -244,12 +244,12 @@ static void result_bytes(struct str *out)
 /* Whether it still answers a question. */
 static bool answers(void)
 {
-    give_recorder(ROLE_FRONT, &recorder.front);
-    (void)channel_send(recorder.front, MESSAGE_LIST, 77, "limit=3", 7, NULL);
+    give_history(ROLE_HTTP, &history.http);
+    (void)channel_send(history.http, MESSAGE_LIST, 77, "limit=3", 7, NULL);
     uint64_t deadline = clock_now_ms() + (uint64_t)await_ms();
     while (clock_now_ms() < deadline) {
         automessage struct message message = {.fd = -1};
-        if (channel_wait(recorder.front, await_ms(), &message, NULL) < 0)
+        if (channel_wait(history.http, await_ms(), &message, NULL) < 0)
             return false;
         if (message.type == MESSAGE_ROWS && message.tag == 77)
             return true;
@@ -257,7 +257,7 @@ static bool answers(void)
     return false;
 }
 
-static void send_to_recorder(int number)
+static void send_to_history(int number)
 {
     static const char question[] = "language=python&status=ok&since=1700000000&limit=20&domain=x";
     autostr struct str request = {0}, result = {0}, query = {0}, id = {0};
@@ -272,20 +272,20 @@ static void send_to_recorder(int number)
         enum message_type type;
         const struct str *from;
     } rows[] = {
-        {recorder.warden, MESSAGE_BEGIN, &request},
-        {recorder.warden, MESSAGE_END, &result},
-        {recorder.front, MESSAGE_BLOCKED, &request},
-        {recorder.front, MESSAGE_LIST, &query},
-        {recorder.front, MESSAGE_GET, &id},
-        {recorder.warden, MESSAGE_END, &request},
-        {recorder.warden, MESSAGE_NEW_WARDEN, &query},
+        {history.executor, MESSAGE_BEGIN, &request},
+        {history.executor, MESSAGE_END, &result},
+        {history.http, MESSAGE_BLOCKED, &request},
+        {history.http, MESSAGE_LIST, &query},
+        {history.http, MESSAGE_GET, &id},
+        {history.executor, MESSAGE_END, &request},
+        {history.executor, MESSAGE_NEW_EXECUTOR, &query},
     };
     size_t which = any(ARRAY_LENGTH(rows));
     mutate(rows[which].from, bytes, &length);
     (void)channel_send(rows[which].to, rows[which].type, (uint64_t)number, bytes, length, NULL);
 }
 
-static void test_recorder(void)
+static void test_history(void)
 {
     char path[96], spool[96];
     struct server_config *config = &rig.config;
@@ -295,34 +295,34 @@ static void test_recorder(void)
     config->database.path = path;
     config->database.spool_dir = spool;
     config->database.spool_max_bytes = (uint64_t)16 << 20;
-    start_recorder(config);
+    start_history(config);
     for (int i = 0; i < 10 * MUTATIONS; i++) {
-        send_to_recorder(i);
-        empty(recorder.control);
+        send_to_history(i);
+        empty(history.control);
         if (i % 50 == 0) {
-            empty(recorder.warden);
-            empty(recorder.front);
-            give_recorder(ROLE_WARDEN, &recorder.warden);
-            give_recorder(ROLE_FRONT, &recorder.front);
+            empty(history.executor);
+            empty(history.http);
+            give_history(ROLE_EXECUTOR, &history.executor);
+            give_history(ROLE_HTTP, &history.http);
         }
     }
-    tap_ok(answers(), "%d mutations of rows and questions end no recorder", 10 * MUTATIONS);
-    tap_ok(is_alive(recorder.pid), "which lives");
+    tap_ok(answers(), "%d mutations of rows and questions end no history", 10 * MUTATIONS);
+    tap_ok(is_alive(history.pid), "which lives");
     for (unsigned type = 1; type < MESSAGE_TYPES_; type++) {
-        (void)channel_send(recorder.front, (enum message_type)type, 1, "\xff\xff", 2, NULL);
-        (void)channel_send(recorder.warden, (enum message_type)type, 1, "\xff\xff", 2, NULL);
-        give_recorder(ROLE_WARDEN, &recorder.warden);
-        give_recorder(ROLE_FRONT, &recorder.front);
+        (void)channel_send(history.http, (enum message_type)type, 1, "\xff\xff", 2, NULL);
+        (void)channel_send(history.executor, (enum message_type)type, 1, "\xff\xff", 2, NULL);
+        give_history(ROLE_EXECUTOR, &history.executor);
+        give_history(ROLE_HTTP, &history.http);
     }
-    tap_ok(answers() && is_alive(recorder.pid), "nor does any type of a message");
+    tap_ok(answers() && is_alive(history.pid), "nor does any type of a message");
     int status = -1;
-    (void)channel_send(recorder.control, MESSAGE_DRAIN, 0, NULL, 0, NULL);
-    tap_ok(waitpid(recorder.pid, &status, 0) == recorder.pid && WIFEXITED(status) &&
+    (void)channel_send(history.control, MESSAGE_DRAIN, 0, NULL, 0, NULL);
+    tap_ok(waitpid(history.pid, &status, 0) == history.pid && WIFEXITED(status) &&
                WEXITSTATUS(status) == 0,
            "and it ends well");
-    channel_free(recorder.control);
-    channel_free(recorder.warden);
-    channel_free(recorder.front);
+    channel_free(history.control);
+    channel_free(history.executor);
+    channel_free(history.http);
 }
 
 static void remove_history(void)
@@ -341,12 +341,12 @@ static void remove_history(void)
 int main(int argc, char **argv)
 {
     static const struct rig_test tests[] = {
-        {"warden", test_warden}, {"types", test_types}, {"recorder", test_recorder}};
+        {"executor", test_executor}, {"types", test_types}, {"history", test_history}};
     (void)signal(SIGPIPE, SIG_IGN);
     rig_config(&rig);
     rig_start(&rig);
     run_tests(tests, ARRAY_LENGTH(tests), argc, argv);
-    tap_is_int(rig_drain(&rig), 0, "the warden ends well");
+    tap_is_int(rig_drain(&rig), 0, "the executor ends well");
     remove_history();
     rig_done(&rig);
     return tap_done();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How many jails wait for code. */
-#include "server/warden/pool_size.h"
+#include "server/executor/pool_size.h"
 
 #include "tap.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Queries for executions: what is understood, and what is said of what is not. */
-#include "server/recorder/query.h"
+#include "server/history/query.h"
 
 #include "base/error.h"
-#include "server/recorder/row.h"
+#include "server/history/row.h"
 #include "tap.h"
 
 #define NOW_NS INT64_C(1700000000000000000)

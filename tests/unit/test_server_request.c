@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The body of POST /execute: every field, every limit at it and one past it, and what is refused. */
-#include "server/front/request_json.h"
+#include "server/http/request_json.h"
 
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/environment.h"
-#include "server/front/json_shape.h"
+#include "server/http/json_shape.h"
 #include "tap.h"
 
 #define AGENT(more) "{\"language\":\"agent\",\"code\":\"x\"," more "}"
@@ -41,7 +41,7 @@ static bool decode_with(const char *more)
     return decode_bytes(text.data, text.length);
 }
 
-static void refused(const char *text, enum front_error error, const char *field, const char *name)
+static void refused(const char *text, enum http_error error, const char *field, const char *name)
 {
     bool taken = decode(text);
     tap_ok(!taken && fault.error == error && strcmp(fault.field, field) == 0 && fault.message[0],
@@ -50,7 +50,7 @@ static void refused(const char *text, enum front_error error, const char *field,
         tap_diag("%s [%s] %s", error_row(fault.error)->code, fault.field, fault.message);
 }
 
-static void refused_with(const char *more, enum front_error error, const char *field)
+static void refused_with(const char *more, enum http_error error, const char *field)
 {
     autostr struct str text = {0};
     str_appendf(&text, "{\"language\":\"python\",\"code\":\"x\",%s}", more);
@@ -365,7 +365,7 @@ static void with_agents(void)
            "a path is as long as paths may be");
 }
 
-/* What each field alone says nothing of: the warden would refuse it, and that would be a 500. */
+/* What each field alone says nothing of: the executor would refuse it, and that would be a 500. */
 static void together(void)
 {
     tap_ok(decode_with("\"files\":{\"a\":\"1\",\"a-b\":\"2\",\"ab/c\":\"3\"}"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The pure parts of the warden: how a runtime is called, patterns, what is refused, the ledger. */
+/* The pure parts of the executor: how a runtime is called, patterns, what is refused, the ledger. */
 #include "server/runtime.h"
 
 #include <fcntl.h>
@@ -7,14 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/environment.h"
-#include "server/warden/glob.h"
-#include "server/warden/jail.h"
-#include "server/warden/ledger.h"
-#include "server/warden/workdir.h"
+#include "server/executor/glob.h"
+#include "server/executor/jail.h"
+#include "server/executor/ledger.h"
+#include "server/executor/workdir.h"
 #include "tap.h"
 
 static const struct runtime *built_in(const char *name)
@@ -124,9 +124,9 @@ static void test_allow(void)
                                       "*.*.com",
                                       "example.com/tls"};
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
-        tap_ok(warden_allow_is_plain(good[i]), "'%s' is a name", good[i]);
+        tap_ok(executor_allow_is_plain(good[i]), "'%s' is a name", good[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
-        tap_ok(!warden_allow_is_plain(bad[i]), "'%s' is none", bad[i]);
+        tap_ok(!executor_allow_is_plain(bad[i]), "'%s' is none", bad[i]);
 }
 
 static void test_glob(void)
@@ -171,7 +171,7 @@ static void test_glob(void)
         {"[!]]", "]", false},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
-        tap_ok(warden_glob_matches(rows[i].pattern, rows[i].path) == rows[i].matches,
+        tap_ok(executor_glob_matches(rows[i].pattern, rows[i].path) == rows[i].matches,
                "'%s' %s '%s'", rows[i].pattern, rows[i].matches ? "matches" : "does not match",
                rows[i].path);
     char pattern[256], path[256];
@@ -181,7 +181,7 @@ static void test_glob(void)
     }
     pattern[254] = 'b';
     path[254] = pattern[255] = path[255] = '\0';
-    tap_ok(!warden_glob_matches(pattern, path), "many stars take no longer");
+    tap_ok(!executor_glob_matches(pattern, path), "many stars take no longer");
 }
 
 static void test_refused(void)
@@ -195,9 +195,9 @@ static void test_refused(void)
     static const char *const good[] = {"/srv/work", "/home/u/project", "/a/.sshd",
                                        "/a/ssh",    "/varnish",        "/a/.claude-notes"};
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++)
-        tap_ok(warden_workdir_is_refused(bad[i]), "'%s' is never given away", bad[i]);
+        tap_ok(executor_workdir_is_refused(bad[i]), "'%s' is never given away", bad[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(good); i++)
-        tap_ok(!warden_workdir_is_refused(good[i]), "'%s' may be", good[i]);
+        tap_ok(!executor_workdir_is_refused(good[i]), "'%s' may be", good[i]);
 }
 
 static void opens(const char *path, const struct config_list *roots, const char *message,
@@ -205,7 +205,7 @@ static void opens(const char *path, const struct config_list *roots, const char 
 {
     struct brig_error err = {0};
     autoclose int fd = -1;
-    int result = warden_open_workdir(path, roots, &fd, &err);
+    int result = executor_open_workdir(path, roots, &fd, &err);
     if (!message) {
         tap_ok(result == 0 && fd >= 0, "%s", name);
         return;
@@ -280,31 +280,32 @@ static void test_ledger(void)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
         channel_new(&ends[0], &ours, NULL) < 0 || channel_new(&ends[1], &theirs, NULL) < 0)
         tap_bail("no channel");
-    warden_ledger_init(&ledger);
-    tap_ok(warden_ledger_is_empty(&ledger), "a ledger begins empty");
+    executor_ledger_init(&ledger);
+    tap_ok(executor_ledger_is_empty(&ledger), "a ledger begins empty");
     for (int i = 0; i < 3; i++)
-        (void)warden_ledger_add(&ledger, MESSAGE_BEGIN, "abc", 3, NULL);
-    warden_ledger_stored(&ledger, 3);
+        (void)executor_ledger_add(&ledger, MESSAGE_BEGIN, "abc", 3, NULL);
+    executor_ledger_stored(&ledger, 3);
     tap_is_int((long)ledger.bytes, 9, "what was never sent cannot be safe");
-    (void)warden_ledger_send(&ledger, ours, NULL);
+    (void)executor_ledger_send(&ledger, ours, NULL);
     tap_is_int((long)next_tag(theirs), 1, "all is sent");
     tap_is_int((long)next_tag(theirs), 2, "in order");
     tap_is_int((long)next_tag(theirs), 3, "once");
     tap_is_int((long)next_tag(theirs), 0, "and no more");
-    warden_ledger_stored(&ledger, 2);
+    executor_ledger_stored(&ledger, 2);
     tap_is_int((long)ledger.bytes, 3, "what is safe is let go");
-    warden_ledger_again(&ledger);
-    (void)warden_ledger_add(&ledger, MESSAGE_END, "x", 1, NULL);
-    (void)warden_ledger_send(&ledger, ours, NULL);
+    executor_ledger_again(&ledger);
+    (void)executor_ledger_add(&ledger, MESSAGE_END, "x", 1, NULL);
+    (void)executor_ledger_send(&ledger, ours, NULL);
     tap_is_int((long)next_tag(theirs), 3, "the rest is sent again");
     tap_is_int((long)next_tag(theirs), 4, "with what is new");
-    warden_ledger_stored(&ledger, 99);
-    tap_ok(warden_ledger_is_empty(&ledger), "until all is safe");
+    executor_ledger_stored(&ledger, 99);
+    tap_ok(executor_ledger_is_empty(&ledger), "until all is safe");
     channel_free(theirs);
-    (void)warden_ledger_add(&ledger, MESSAGE_END, "x", 1, NULL);
-    tap_ok(warden_ledger_send(&ledger, ours, NULL) < 0, "a recorder that is gone is noticed");
-    tap_ok(!warden_ledger_is_empty(&ledger), "and the row is kept");
-    warden_ledger_done(&ledger);
+    (void)executor_ledger_add(&ledger, MESSAGE_END, "x", 1, NULL);
+    tap_ok(executor_ledger_send(&ledger, ours, NULL) < 0,
+           "a history process that is gone is noticed");
+    tap_ok(!executor_ledger_is_empty(&ledger), "and the row is kept");
+    executor_ledger_done(&ledger);
     channel_free(ours);
 }
 

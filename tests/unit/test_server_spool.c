@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The spool: what is appended is read again, in order, also after a crash; damage is noticed. */
-#include "server/recorder/spool.h"
+#include "server/history/spool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "tap.h"
 
 static char directory[64];

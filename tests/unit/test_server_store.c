@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* The history in both databases: the same rows, the same answers. */
-#include "server/recorder/store.h"
+#include "server/history/store.h"
 
 #include <jansson.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "postgres_support.h"
 #include "server/config.h"
-#include "server/recorder/query.h"
-#include "server/recorder/row.h"
-#include "server/recorder/row_json.h"
+#include "server/history/query.h"
+#include "server/history/row.h"
+#include "server/history/row_json.h"
 #include "tap.h"
 
 static struct server_config config;
@@ -181,7 +181,7 @@ static void test_lost(void)
     apply(other, "and one of another server");
     struct row lost;
     (void)row_lost(SERVER, FIRST_NS + 12, &lost, NULL);
-    apply(lost, "a new warden comes between them");
+    apply(lost, "a new executor comes between them");
     tap_is_str(status_of(10), "lost", "the first is lost");
     tap_is_str(status_of(12), "running", "the other runs");
     tap_is_str(status_of(11), "running", "as does that of the other server");
@@ -255,7 +255,7 @@ static void test_together(void)
     tap_is_str(status_of(410), "ok", "and has ended");
     (void)row_lost(SERVER, FIRST_NS + 500, &lost, NULL);
     apply_all((struct row[]){begin_row(420, "python"), lost, end_row(420, EXECUTION_OK)}, 3,
-              "a new warden between the two");
+              "a new executor between the two");
     tap_is_str(status_of(420), "ok", "changes nothing");
     struct row blocked = begin_row(430, "bash");
     blocked.kind = ROW_BLOCKED;
@@ -339,7 +339,7 @@ static void test_forget(void)
     tap_is_str(status_of(1), "ok", "what is newer stays");
 }
 
-/* Whatever a request, a program or a front in a stranger's hands may bring. */
+/* Whatever a request, a program or a http process in a stranger's hands may bring. */
 #define HOSTILE                                                                                    \
     "'); DROP TABLE executions; -- \\' \"\\u0000\" $1 ?1 %s \xff\xfe\xc3( \xed\xa0\x80 "           \
     "\xf5\x80\x80\x80 "                                                                            \

@@ -5,7 +5,7 @@
 
 #include <brig/brig.h>
 
-#include "server/warden/sweeper.h"
+#include "server/executor/sweeper.h"
 #include "tap.h"
 
 #define COUNT 100
@@ -38,18 +38,18 @@ static void test_thread(void)
     struct sweeper sweeper = {0};
     struct brig_error err = {0};
     int given[COUNT];
-    tap_is_int(warden_sweeper_begin(&sweeper, &err), 0, "it begins");
+    tap_is_int(executor_sweeper_begin(&sweeper, &err), 0, "it begins");
     for (size_t i = 0; i < COUNT; i++)
         given[i] = open_many();
     for (size_t i = 0; i < COUNT; i++)
-        warden_sweeper_take(&sweeper, given[i]);
-    warden_sweeper_take(&sweeper, -1);
-    warden_sweeper_end(&sweeper);
+        executor_sweeper_take(&sweeper, given[i]);
+    executor_sweeper_take(&sweeper, -1);
+    executor_sweeper_end(&sweeper);
     size_t left = 0;
     for (size_t i = 0; i < COUNT; i++)
         left += is_open(given[i]);
     tap_is_int((long)left, 0, "all that it was given is closed when it has ended");
-    warden_sweeper_end(&sweeper);
+    executor_sweeper_end(&sweeper);
     tap_pass("it ends once");
 }
 
@@ -61,19 +61,19 @@ static void test_who_closes(void)
         tap_bail("no pipe");
     struct sweeper sweeper = {.running = true, .in = ends[1], .out = ends[0]};
     int few = open_few(), many = open_many();
-    warden_sweeper_take(&sweeper, few);
+    executor_sweeper_take(&sweeper, few);
     tap_ok(!is_open(few), "what there is little in is closed at once");
-    warden_sweeper_take(&sweeper, many);
+    executor_sweeper_take(&sweeper, many);
     tap_ok(is_open(many), "what there is much in is not");
     tap_ok(read(ends[0], &taken, sizeof taken) == (ssize_t)sizeof taken && taken == many,
            "it is left to the thread");
     while (write(ends[1], &taken, sizeof taken) == (ssize_t)sizeof taken)
         ;
-    warden_sweeper_take(&sweeper, many);
+    executor_sweeper_take(&sweeper, many);
     tap_ok(!is_open(many), "unless that has too much to do");
     sweeper.running = false;
     many = open_many();
-    warden_sweeper_take(&sweeper, many);
+    executor_sweeper_take(&sweeper, many);
     tap_ok(!is_open(many), "or there is none");
     (void)close(ends[0]);
     (void)close(ends[1]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SOCKS5 as a client speaks it. */
-#include "egress/socks.h"
+#include "net/socks.h"
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "tap.h"
 
 static void test_greetings(void)

@@ -2,7 +2,7 @@
 /* The growing string and its helpers. */
 #include <brig/brig.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "tap.h"
 

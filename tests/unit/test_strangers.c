@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
 #include "tap.h"

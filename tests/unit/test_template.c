@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of a template with a policy of their own: what fits, what each has for itself, and that it sees
  * what a jail that was built from scratch sees. */
-#include "jail/template/template.h"
+#include "jail/prepare/template.h"
 
 #include <sys/prctl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The supervisor's side of the socket for tools, with a hostile jail at the other: as on a kernel that
  * lets descriptors through, whatever this one does. The group has no directories. */
-#include "jail/tools/tools.h"
+#include "jail/nested_limits/nested_limits.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "jail/limits/cgroup_driver.h"
-#include "jail/tools/tools_guard.h"
-#include "jail/tools/tools_wire.h"
+#include "base/cleanup.h"
+#include "jail/cgroup/cgroup_driver.h"
+#include "jail/nested_limits/nested_limits_guard.h"
+#include "jail/nested_limits/nested_limits_wire.h"
 #include "tap.h"
 
 #define BEGIN_US UINT64_C(1000000000)
@@ -30,7 +30,7 @@
 
 struct world {
     struct cgroup group;
-    struct tools *tools;
+    struct nested_limits *nested_limits;
     struct sockaddr_un address;
     socklen_t address_size;
     int epoll;
@@ -49,13 +49,13 @@ static void world_begin(struct world *world, pid_t init)
         listen(fd, 64) < 0 ||
         getsockname(fd, (struct sockaddr *)&world->address, &world->address_size) < 0)
         tap_bail("cannot listen: %s", strerror(errno));
-    world->tools = tools_new(fd, &world->group, init);
-    tools_watch(world->tools, world->epoll, world->now_us);
+    world->nested_limits = nested_limits_new(fd, &world->group, init);
+    nested_limits_watch(world->nested_limits, world->epoll, world->now_us);
 }
 
 static void world_end(struct world *world)
 {
-    tools_free(world->tools);
+    nested_limits_free(world->nested_limits);
     (void)close(world->epoll);
 }
 
@@ -73,7 +73,7 @@ static int serve(struct world *world)
     struct epoll_event event;
     int count = 0;
     while (epoll_wait(world->epoll, &event, 1, 0) == 1 && count < 10000) {
-        (void)tools_serve(world->tools, event.data.fd, world->now_us);
+        (void)nested_limits_serve(world->nested_limits, event.data.fd, world->now_us);
         count++;
     }
     return count;
@@ -83,20 +83,21 @@ static int serve(struct world *world)
 static int serve_later(struct world *world, uint64_t later_us)
 {
     world->now_us += later_us;
-    tools_wake(world->tools, world->now_us);
+    nested_limits_wake(world->nested_limits, world->now_us);
     return serve(world);
 }
 
-static void ask(int fd, enum tools_type type, uint64_t token)
+static void ask(int fd, enum nested_limits_type type, uint64_t token)
 {
-    struct tools_request request = {.magic = TOOLS_MAGIC, .type = type, .token = token};
+    struct nested_limits_request request = {
+        .magic = NESTED_LIMITS_MAGIC, .type = type, .token = token};
     (void)send(fd, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* The error in the answer, -1 without one, -2 at the end of the connection. */
-static int answer(int fd, struct tools_reply *ret_reply)
+static int answer(int fd, struct nested_limits_reply *ret_reply)
 {
-    struct tools_reply reply = {0};
+    struct nested_limits_reply reply = {0};
     ssize_t length = recv(fd, &reply, sizeof reply, MSG_DONTWAIT);
     if (ret_reply)
         *ret_reply = reply;
@@ -118,8 +119,9 @@ static size_t count_fds(void)
 static void test_sizes(void)
 {
     struct world world;
-    char bytes[2 * sizeof(struct tools_request)] = {0};
-    struct tools_request request = {.magic = TOOLS_MAGIC, .type = TOOLS_MAKE};
+    char bytes[2 * sizeof(struct nested_limits_request)] = {0};
+    struct nested_limits_request request = {.magic = NESTED_LIMITS_MAGIC,
+                                            .type = NESTED_LIMITS_MAKE};
     memcpy(bytes, &request, sizeof request);
     world_begin(&world, getpid());
     for (int more = -1; more <= 1; more++) {
@@ -137,7 +139,7 @@ static void test_sizes(void)
 static void test_join(void)
 {
     struct world world;
-    struct tools_reply made;
+    struct nested_limits_reply made;
     pid_t init = fork(); /* beside us, as in a jail */
     if (init == 0) {
         (void)pause();
@@ -146,23 +148,23 @@ static void test_join(void)
     world_begin(&world, init);
     autoclose int lease = connect_tools(&world);
     autoclose int joiner = connect_tools(&world);
-    ask(lease, TOOLS_MAKE, 0);
+    ask(lease, NESTED_LIMITS_MAKE, 0);
     (void)serve(&world);
     tap_is_int(answer(lease, &made), 0, "there is a leaf");
     tap_ok(made.token != 0, "with a token");
-    ask(joiner, TOOLS_JOIN, made.token + 1);
+    ask(joiner, NESTED_LIMITS_JOIN, made.token + 1);
     (void)serve(&world);
     tap_is_int(answer(joiner, NULL), ENOENT, "another token is of no use");
-    ask(lease, TOOLS_JOIN, made.token);
+    ask(lease, NESTED_LIMITS_JOIN, made.token);
     (void)serve(&world);
     tap_is_int(answer(lease, NULL), EBUSY, "who holds a leaf is not moved into it");
-    ask(joiner, TOOLS_JOIN, made.token);
+    ask(joiner, NESTED_LIMITS_JOIN, made.token);
     (void)serve(&world);
     tap_is_int(answer(joiner, NULL), 0, "who has the token is");
-    ask(joiner, TOOLS_JOIN, made.token);
+    ask(joiner, NESTED_LIMITS_JOIN, made.token);
     (void)serve(&world);
     tap_is_int(answer(joiner, NULL), ENOENT, "but once only");
-    ask(lease, TOOLS_MAKE, 0);
+    ask(lease, NESTED_LIMITS_MAKE, 0);
     (void)serve(&world);
     tap_is_int(answer(lease, NULL), EBUSY, "and there is one leaf a connection");
     world_end(&world);
@@ -170,10 +172,10 @@ static void test_join(void)
     world_begin(&world, getpid());
     autoclose int other = connect_tools(&world);
     autoclose int self = connect_tools(&world);
-    ask(other, TOOLS_MAKE, 0);
+    ask(other, NESTED_LIMITS_MAKE, 0);
     (void)serve(&world);
     (void)answer(other, &made);
-    ask(self, TOOLS_JOIN, made.token);
+    ask(self, NESTED_LIMITS_JOIN, made.token);
     (void)serve(&world);
     tap_is_int(answer(self, NULL), EPERM, "init is not moved");
     world_end(&world);
@@ -236,7 +238,8 @@ static void test_trap(bool served, bool empty_first, const char *what)
     struct world world;
     size_t fds = count_fds();
     int other = -1;
-    struct tools_request request = {.magic = TOOLS_MAGIC, .type = TOOLS_MAKE};
+    struct nested_limits_request request = {.magic = NESTED_LIMITS_MAGIC,
+                                            .type = NESTED_LIMITS_MAKE};
     world_begin(&world, getpid());
     int plain = connect_tools(&world), hostile = connect_tools(&world), trap = make_trap(&other);
     if (served)
@@ -246,7 +249,7 @@ static void test_trap(bool served, bool empty_first, const char *what)
     send_fd(hostile, &request, sizeof request, trap);
     let_go(trap);
     if (served) {
-        ask(plain, TOOLS_MAKE, 0);
+        ask(plain, NESTED_LIMITS_MAKE, 0);
         (void)alarm(HANG_SECONDS);
         (void)serve(&world);
         tap_is_int(answer(hostile, NULL), -1, "%s: who sends descriptors gets no answer", what);
@@ -274,22 +277,23 @@ static void test_flood(void)
     int answered = 0;
     world_begin(&world, getpid());
     autoclose int fd = connect_tools(&world);
-    ask(fd, TOOLS_MAKE, 0);
+    ask(fd, NESTED_LIMITS_MAKE, 0);
     (void)serve(&world);
     tap_is_int(answer(fd, NULL), 0, "before a flood there is a leaf");
     for (int i = 0; i < 20000; i++) { /* ten seconds */
-        ask(fd, TOOLS_USAGE, 0);
+        ask(fd, NESTED_LIMITS_USAGE, 0);
         (void)serve_later(&world, 500);
         answered += answer(fd, NULL) == 0;
     }
     tap_ok(answered > 4000 && answered < 7000, "a flood is answered in part: %d of 20000",
            answered);
-    tap_ok(tools_due_us(world.tools) > world.now_us, "the supervisor knows when to go on");
-    while (tools_due_us(world.tools) != 0)
+    tap_ok(nested_limits_due_us(world.nested_limits) > world.now_us,
+           "the supervisor knows when to go on");
+    while (nested_limits_due_us(world.nested_limits) != 0)
         (void)serve_later(&world, 500);
     while (answer(fd, NULL) >= 0)
         ;
-    ask(fd, TOOLS_USAGE, 0);
+    ask(fd, NESTED_LIMITS_USAGE, 0);
     (void)serve(&world);
     tap_is_int(answer(fd, NULL), 0, "and when it is over, everything is as before");
     world_end(&world);
@@ -298,11 +302,11 @@ static void test_flood(void)
 static void test_many_connections(void)
 {
     struct world world;
-    int fds[TOOLS_PEERS_MAX + 8], made = 0;
+    int fds[NESTED_LIMITS_PEERS_MAX + 8], made = 0;
     world_begin(&world, getpid());
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
         fds[i] = connect_tools(&world);
-        ask(fds[i], TOOLS_MAKE, 0);
+        ask(fds[i], NESTED_LIMITS_MAKE, 0);
     }
     for (int i = 0; i < 100; i++)
         (void)serve_later(&world, 100000);
@@ -311,15 +315,15 @@ static void test_many_connections(void)
     tap_is_int(made, CGROUP_LEAF_MAX, "of many tools so many are bounded, and no more");
     tap_is_int(serve_later(&world, 100000), 0, "those who wait to be let in keep nobody busy");
     (void)close(fds[0]);
-    (void)close(fds[TOOLS_PEERS_MAX - 1]);
+    (void)close(fds[NESTED_LIMITS_PEERS_MAX - 1]);
     for (int i = 0; i < 20; i++)
         (void)serve_later(&world, 100000);
     made = 0;
-    for (size_t i = TOOLS_PEERS_MAX; i < ARRAY_LENGTH(fds); i++)
+    for (size_t i = NESTED_LIMITS_PEERS_MAX; i < ARRAY_LENGTH(fds); i++)
         made += answer(fds[i], NULL) == 0;
     tap_is_int(made, 1, "where one has left, another is let in");
     for (size_t i = 1; i < ARRAY_LENGTH(fds); i++)
-        if (i != TOOLS_PEERS_MAX - 1)
+        if (i != NESTED_LIMITS_PEERS_MAX - 1)
             (void)close(fds[i]);
     world_end(&world);
 }
@@ -337,9 +341,9 @@ static void test_no_descriptors(void)
         if (fcntl(other, F_GETFD) < 0)
             (void)dup3(STDERR_FILENO, other, O_CLOEXEC);
     (void)setrlimit(RLIMIT_NOFILE, &few);
-    ask(fd, TOOLS_MAKE, 0);
+    ask(fd, NESTED_LIMITS_MAKE, 0);
     tap_ok(serve(&world) < 10, "without descriptors nobody is kept busy");
-    tap_ok(tools_due_us(world.tools) > world.now_us, "but looks again");
+    tap_ok(nested_limits_due_us(world.nested_limits) > world.now_us, "but looks again");
     (void)setrlimit(RLIMIT_NOFILE, &before);
     (void)serve_later(&world, 1000000);
     tap_is_int(answer(fd, NULL), 0, "and then lets in who waited");

@@ -8,10 +8,10 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "jail/limits/cgroup_driver.h"
-#include "jail/template/held.h"
-#include "jail/template/zygote.h"
-#include "jail/walls/identity.h"
+#include "jail/cgroup/cgroup_driver.h"
+#include "jail/confine/identity.h"
+#include "jail/prepare/held.h"
+#include "jail/prepare/zygote.h"
 #include "job_support.h"
 #include "policy/policy.h"
 

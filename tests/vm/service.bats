@@ -15,7 +15,7 @@ setup_file() {
     useradd --system --shell /usr/sbin/nologin --home-dir /nonexistent brigd
     # What `ninja install` would put there.
     install -D "$BUILD_DIR/src/server/brigd" /usr/local/bin/brigd
-    install -D "$BUILD_DIR/src/egress/brig-broker" /usr/local/libexec/brig/brig-broker
+    install -D "$BUILD_DIR/src/net/brig-broker" /usr/local/libexec/brig/brig-broker
     install -D -m 0644 "$BUILD_DIR/brigd.service" /etc/systemd/system/brigd.service
     mkdir -p /etc/brig
     printf '%s\n' "server: {listen: '$address', access_log: $log, drain_timeout: 20s}" \

@@ -13,10 +13,10 @@
 
 #include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
-#include "jail/door/loopback.h"
+#include "jail/nested_limits/nested_limits_guard.h"
+#include "jail/net/loopback.h"
 #include "jail/plan/init_image.h"
 #include "jail/sys.h"
-#include "jail/tools/tools_guard.h"
 #include "jail/wire.h"
 
 #define ROOM_FOR_FDS 1000
@@ -216,7 +216,7 @@ static size_t steps_beside(const struct plan *plan)
 }
 
 /* Of the host's tree, as the last thing before the exec. The kernel waits for all CPUs with it, and the
- * longer the other process has been at its walls, the shorter. */
+ * longer the other process has been at its restrictions, the shorter. */
 static int let_go(const struct plan *plan)
 {
     const struct start own = {.plan = plan, .wire = WIRE_INIT_FD};
@@ -355,7 +355,7 @@ static long clone_command(struct start *start)
 
 /* Making a network namespace takes as long as building everything else. With two CPUs they are done
  * side by side: the command's process is cloned first and makes the network while this one builds;
- * and where there is none to make, at least it is there. They share their fds meanwhile, as walls
+ * and where there is none to make, at least it is there. They share their fds meanwhile, as restrictions
  * are made of what the build opened. Not where there is a terminal, which the command would miss,
  * being older than the session, nor where groups have to be dropped in both. */
 static bool is_apart(const struct start *start)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command's process, from its clone to its exec: its streams, its limits, its walls. */
+/* The command's process, from its clone to its exec: its streams, its limits, its restrictions. */
 #include <asm/ioctls.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
@@ -307,7 +307,7 @@ static int install_filter(const struct start *start)
 
 /* What stands without the build: made while the first process is at it. From here on only such
  * calls can be made as every profile allows. */
-static int raise_walls(const struct start *start, int pty)
+static int raise_confine(const struct start *start, int pty)
 {
     const struct plan *plan = start->plan;
     int result;
@@ -375,7 +375,7 @@ int child_command_main(void *argument)
         return 125;
     start->waiter = plan->held ? (int)child_open_init(plan) : -1; /* while it may be made */
     int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
-    if ((result = raise_walls(start, pty)) != 0)
+    if ((result = raise_confine(start, pty)) != 0)
         return result;
     if (start->apart && (result = take_over(start)) != 0)
         return result;
@@ -409,10 +409,10 @@ int child_command_main(void *argument)
 }
 
 /* The same for a function: all but its streams, which libc's fork lets its caller do. */
-int child_call_walls(const struct start *start)
+int child_call_confine(const struct start *start)
 {
     const struct plan *plan = start->plan;
-    int result = raise_walls(start, -1);
+    int result = raise_confine(start, -1);
     if (result != 0)
         return result;
     if (start->gate[1] >= 0)

@@ -3,13 +3,13 @@
 #include <linux/fcntl.h>
 #include <linux/netlink.h>
 
-#include "egress/door_wire.h"
 #include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
-#include "jail/door/door_netlink.h"
+#include "jail/net/door_netlink.h"
 #include "jail/plan/plan_door.h"
 #include "jail/sys.h"
 #include "jail/wire.h"
+#include "net/broker_wire.h"
 
 enum {
     FAMILY_NETLINK = 16,

@@ -6,8 +6,8 @@
 
 #include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
+#include "jail/nested_limits/nested_limits_wire.h"
 #include "jail/sys.h"
-#include "jail/tools/tools_wire.h"
 #include "jail/wire.h"
 
 /* Of sockets; the system's headers for them need libc. */
@@ -39,8 +39,9 @@ int child_enter_group(const struct start *start)
 /* Asks over a socket that is connected to the supervisor of the jail we are in. */
 static long ask_to_join(long fd, uint64_t token)
 {
-    struct tools_request request = {.magic = TOOLS_MAGIC, .type = TOOLS_JOIN, .token = token};
-    struct tools_reply reply;
+    struct nested_limits_request request = {
+        .magic = NESTED_LIMITS_MAGIC, .type = NESTED_LIMITS_JOIN, .token = token};
+    struct nested_limits_reply reply;
     long result = SYS(write, fd, &request, sizeof request);
     if (result == (long)sizeof request)
         result = SYS(read, fd, &reply, sizeof reply);
@@ -54,9 +55,9 @@ static long join_tool(uint64_t token)
 {
     struct {
         unsigned short family;
-        char path[sizeof TOOLS_SOCKET];
-    } address = {.family = FAMILY_UNIX, .path = TOOLS_SOCKET};
-    const struct __kernel_old_timeval patience = {.tv_sec = TOOLS_PATIENCE_SECONDS};
+        char path[sizeof NESTED_LIMITS_SOCKET];
+    } address = {.family = FAMILY_UNIX, .path = NESTED_LIMITS_SOCKET};
+    const struct __kernel_old_timeval patience = {.tv_sec = NESTED_LIMITS_PATIENCE_SECONDS};
     long fd = SYS(socket, FAMILY_UNIX, TYPE_SEQPACKET | O_CLOEXEC, 0);
     if (fd < 0)
         return fd;

@@ -156,8 +156,8 @@ int child_call_outside(struct start *start);
  * becomes init. */
 int child_call_build(struct start *start);
 int child_call_init(struct start *start, long command);
-/* In the function's own process: the walls, and then waiting for init. */
-int child_call_walls(const struct start *start);
+/* In the function's own process: the restrictions, and then waiting for init. */
+int child_call_confine(const struct start *start);
 int child_call_wait(const struct start *start);
 
 /* All of it with one copy of the caller's memory, for a plan that has a template and no ids to take:

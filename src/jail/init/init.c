@@ -22,7 +22,7 @@
 #include <linux/time_types.h>
 #include <linux/wait.h>
 
-#include "../door/loopback.h"
+#include "../net/loopback.h"
 #include "../sys.h"
 #include "../wire.h"
 
@@ -303,7 +303,7 @@ static void complain(const char *what)
 }
 
 /* argv: "brig-init", number of the gate, "w", the directory or "", how many programs, the programs, and
- * then what is to be executed. All walls stand already. */
+ * then what is to be executed. All restrictions are in force already. */
 static __attribute__((noreturn)) void wait_and_execute(long argc, const char **argv)
 {
     const int fixed = 5;

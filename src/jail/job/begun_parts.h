@@ -2,10 +2,10 @@
 /* What job_begin.c and job_start.c share. */
 #pragma once
 
+#include "jail/confine/identity.h"
 #include "jail/job/begun.h"
 #include "jail/job/spawn.h"
 #include "jail/job/streams.h"
-#include "jail/walls/identity.h"
 
 /* What was begun with, in the plan of a job. */
 struct job_begun {

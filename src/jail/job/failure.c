@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "jail/confine/unenforced.h"
 #include "jail/plan/plan.h"
 #include "jail/probe/probe.h"
-#include "jail/walls/unenforced.h"
 
 static const struct {
     int step;

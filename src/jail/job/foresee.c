@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "base/error.h"
+#include "jail/cgroup/limits.h"
 #include "jail/job/job.h"
 #include "jail/job/streams.h"
-#include "jail/limits/limits.h"
 #include "jail/plan/facts.h"
 #include "jail/plan/plan_print.h"
 

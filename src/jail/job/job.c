@@ -18,9 +18,9 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "jail/job/spawn.h"
+#include "jail/prepare/held.h"
+#include "jail/prepare/ready.h"
 #include "jail/sys.h"
-#include "jail/template/held.h"
-#include "jail/template/ready.h"
 
 #define CPU_CHECK_MIN_US 20000
 #define CPU_CHECK_MAX_US 500000
@@ -80,8 +80,8 @@ static int make_timer(struct brig_job *job, struct brig_error *err)
 int job_arm_timer(struct brig_job *job, struct brig_error *err)
 {
     uint64_t due = sooner(job->kill_deadline_us, job->stuck_deadline_us);
-    if (job->tools)
-        due = sooner(due, tools_due_us(job->tools));
+    if (job->nested_limits)
+        due = sooner(due, nested_limits_due_us(job->nested_limits));
     due = sooner(due, job->denials.resume_us);
     if (job->state == JOB_RUNNING)
         due = sooner(due,
@@ -226,8 +226,8 @@ static void handle_timer(struct brig_job *job)
         lose_patience(job, now);
     if (job->stuck_deadline_us && now >= job->stuck_deadline_us)
         look_for_stuck(job, now);
-    if (job->tools)
-        tools_wake(job->tools, now);
+    if (job->nested_limits)
+        nested_limits_wake(job->nested_limits, now);
     denials_wake(&job->denials, job->epoll, now);
     (void)job_arm_timer(job, NULL); /* it exists */
 }
@@ -375,8 +375,8 @@ static void watch_only_end(struct brig_job *job)
     close_if_open(job->timer);
     job->timer = -1;
     denials_done(&job->denials);
-    tools_free(job->tools);
-    job->tools = NULL;
+    nested_limits_free(job->nested_limits);
+    job->nested_limits = NULL;
 }
 
 void job_answer_early(struct brig_job *job)
@@ -392,9 +392,9 @@ bool job_is_gone(const struct brig_job *job)
 
 static bool serve_tool(struct brig_job *job, int fd)
 {
-    if (!job->tools || !tools_serve(job->tools, fd, clock_now_us()))
+    if (!job->nested_limits || !nested_limits_serve(job->nested_limits, fd, clock_now_us()))
         return false;
-    if (tools_due_us(job->tools) != 0)
+    if (nested_limits_due_us(job->nested_limits) != 0)
         (void)job_arm_timer(job, NULL); /* without one, the tools have to do without us */
     return true;
 }
@@ -621,7 +621,7 @@ void brig_job_free(struct brig_job *job)
         job->wire = -1;
         await_end(job);
     }
-    tools_free(job->tools); /* while there is a set they are in */
+    nested_limits_free(job->nested_limits); /* while there is a set they are in */
     door_free(job->door);
     denials_done(&job->denials);
     close_if_open(job->pidfd);

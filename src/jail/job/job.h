@@ -2,12 +2,12 @@
 /* A running jail under supervision: what job.c (its life) and job_start.c (its birth) share. */
 #pragma once
 
-#include "jail/door/door.h"
+#include "jail/cgroup/limits.h"
+#include "jail/confine/denials.h"
 #include "jail/job/capture.h"
 #include "jail/job/watch.h"
-#include "jail/limits/limits.h"
+#include "jail/net/door.h"
 #include "jail/plan/plan.h"
-#include "jail/walls/denials.h"
 #include "jail/wire.h"
 
 struct job_begun;
@@ -33,11 +33,11 @@ struct brig_job {
     enum job_state state;
     struct plan plan;
     struct limits limits;
-    struct job_begun *begun;         /* by job_begin(), until it is started; or NULL */
-    bool limits_deferred;            /* still to be looked for, while the namespaces are made */
-    struct cgroup_usage group_usage; /* when it was over */
-    struct tools *tools;             /* bounded apart, or NULL */
-    struct door *door;               /* of its network, or NULL */
+    struct job_begun *begun;             /* by job_begin(), until it is started; or NULL */
+    bool limits_deferred;                /* still to be looked for, while the namespaces are made */
+    struct cgroup_usage group_usage;     /* when it was over */
+    struct nested_limits *nested_limits; /* bounded apart, or NULL */
+    struct door *door;                   /* of its network, or NULL */
     struct ready_set *given; /* whose sockets are the door's, until it is started; or NULL */
     struct denials denials;
     pid_t pid;

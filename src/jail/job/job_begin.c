@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "jail/job/begun_parts.h"
 #include "jail/job/job.h"
-#include "jail/template/ready.h"
+#include "jail/prepare/ready.h"
 
 /* Where a group is needed, or ids are taken first, there is more to do before. */
 static bool can_begin(const struct brig_policy *policy)

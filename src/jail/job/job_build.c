@@ -6,13 +6,13 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/own.h"
 #include "jail/job/job.h"
-#include "jail/template/held.h"
-#include "jail/template/zygote_parts.h"
+#include "jail/prepare/held.h"
+#include "jail/prepare/zygote_parts.h"
 
 void job_building_free(struct job_building *building)
 {

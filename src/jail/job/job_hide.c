@@ -6,9 +6,9 @@
 #include <sys/epoll.h>
 
 #include "base/error.h"
+#include "jail/confine/unenforced.h"
 #include "jail/job/job.h"
 #include "jail/view/view.h"
-#include "jail/walls/unenforced.h"
 #include "policy/policy.h"
 
 /* The directory of the jail that a path lies in: of several at one place the last. */

@@ -9,19 +9,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/own.h"
-#include "jail/entry/entry.h"
+#include "jail/attach/attach.h"
+#include "jail/cgroup/limits.h"
+#include "jail/confine/unenforced.h"
 #include "jail/job/begun_parts.h"
 #include "jail/job/job.h"
-#include "jail/limits/limits.h"
-#include "jail/template/held.h"
-#include "jail/template/ready.h"
-#include "jail/template/template.h"
-#include "jail/template/zygote_parts.h"
-#include "jail/walls/unenforced.h"
+#include "jail/prepare/held.h"
+#include "jail/prepare/ready.h"
+#include "jail/prepare/template.h"
+#include "jail/prepare/zygote_parts.h"
 
 /* ---- the ladder ---- */
 
@@ -110,8 +110,9 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->late = fds_keep_high(spawned.late);
     job->leased = spawned.leased;
     job->denials.listener = fds_keep_high(spawned.listener);
-    if (spawned.tools >= 0) /* without memory for it, tools are bounded with the rest */
-        job->tools = tools_new(spawned.tools, job->limits.group, spawned.pid);
+    if (spawned.nested_limits >= 0) /* without memory for it, tools are bounded with the rest */
+        job->nested_limits =
+            nested_limits_new(spawned.nested_limits, job->limits.group, spawned.pid);
     take_given_sockets(job, &spawned.door);
     result = take_door(job, policy, &spawned.door, err);
     job->end = spawned.end;
@@ -119,7 +120,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     if (job->terminal < 0 && input.wants_pty)
         job->terminal = take_fd(&streams->pty_master);
     if (policy->jail_name) /* else nobody can name it */
-        job->entry_fd = entry_publish(&job->plan, policy, job->pid, job->limits.group);
+        job->entry_fd = attach_publish(&job->plan, policy, job->pid, job->limits.group);
     int trimmed = plan_trim(&job->plan, err);
     return result < 0 ? result : trimmed;
 }
@@ -201,7 +202,7 @@ static void use_group(struct brig_job *job, const struct brig_policy *policy)
     const struct limits *limits = &job->limits;
     plan->limits_missing = limits_note(limits, policy, plan->rung == PLAN_FULL, &plan->unenforced);
     if (limits->lease) {
-        plan->tool_token = tools_lease_token(limits->lease);
+        plan->tool_token = nested_limits_lease_token(limits->lease);
         unenforced_add(&plan->unenforced, "inside another jail: its namespaces are this one's too");
     } else if (limits->group) {
         plan->cgroup_fd = cgroup_clone_fd(limits->group);
@@ -217,7 +218,7 @@ static int find_default_group(struct brig_job *job, const struct brig_policy *po
     if (!job->limits_deferred)
         return 0;
     job->limits_deferred = false;
-    if (cgroup_is_ours() || tools_are_near())
+    if (cgroup_is_ours() || nested_limits_are_near())
         return limits_init(&job->limits, policy, err);
     limits_skip(&job->limits, policy);
     return 0;
@@ -315,11 +316,11 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
     return result;
 }
 
-static int start_in_jail(struct brig_job *job, const struct entry *entry,
+static int start_in_jail(struct brig_job *job, const struct attach *entry,
                          const struct brig_command *command, struct streams *streams,
                          struct brig_error *err)
 {
-    int result = entry_plan(entry, &job->plan, err);
+    int result = attach_plan(entry, &job->plan, err);
     return result < 0 ? result : launch(job, entry->record.policy, command, streams, NULL, err);
 }
 
@@ -360,7 +361,7 @@ static int climb_down(struct brig_job *job, const struct brig_policy *policy,
             plan_done(&job->plan);
             continue;
         }
-        /* Inside a jail a second one has no namespaces, but its walls stand. */
+        /* Inside a jail a second one has no namespaces, but its restrictions are in force. */
         bool inside = job->limits.lease && rung == PLAN_FULL;
         if (result != BRIG_E_UNSUPPORTED ||
             (policy->on_unsupported == BRIG_UNSUPPORTED_FAIL && !inside))
@@ -405,8 +406,8 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
         if (result < 0)
             return result;
     }
-    if (job->tools)
-        tools_watch(job->tools, job->epoll, job->started_us);
+    if (job->nested_limits)
+        nested_limits_watch(job->nested_limits, job->epoll, job->started_us);
     if (job->denials.listener >= 0) {
         int result = denials_listen(&job->denials, job->denials.listener, job->epoll, err);
         if (result < 0)
@@ -450,8 +451,8 @@ static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
 /* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
  * of ours. With v2 that waits for the whole machine, but nobody waits for that; where v1 has the limits,
  * v2 only counts the time of the CPU, and is left out where no limit is on that. */
-static int enter_as_stranger(struct brig_job *job, bool counted, int *ret_procs,
-                             struct brig_error *err)
+static int enter_as_isolated_uid(struct brig_job *job, bool counted, int *ret_procs,
+                                 struct brig_error *err)
 {
     struct plan *plan = &job->plan;
     int group = plan->cgroup_fd;
@@ -476,7 +477,7 @@ static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host
     autoclose int procs = -1;
     job->started_us = clock_now_us();
     bool counted = zygote->template->policy->limits[BRIG_LIMIT_CPU_MS] != 0;
-    int result = job->plan.become_joined ? enter_as_stranger(job, counted, &procs, err) : 0;
+    int result = job->plan.become_joined ? enter_as_isolated_uid(job, counted, &procs, err) : 0;
     return result < 0 ? result : zygote_order(zygote, &job->plan, host_id, theirs, streams, err);
 }
 
@@ -515,7 +516,7 @@ static int start_from_zygote(struct brig_job *job, struct zygote *zygote, uint32
 struct origin {
     const struct brig_policy *policy;
     struct brig_template *template;
-    const struct entry *entry;
+    const struct attach *entry;
     struct zygote *zygote;  /* who forks it, */
     uint32_t host_id;       /* as this */
     struct brig_job *begun; /* by job_begin(), or NULL */
@@ -664,7 +665,7 @@ int job_start_prepared(struct brig_template *template, const struct brig_policy 
     return result < 0 ? result : start(&origin, command, ret_job, err);
 }
 
-int job_enter(const struct entry *entry, const struct brig_command *command,
+int job_enter(const struct attach *entry, const struct brig_command *command,
               struct brig_job **ret_job, struct brig_error *err)
 {
     struct origin origin = {.policy = entry->record.policy, .entry = entry};

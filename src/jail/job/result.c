@@ -7,11 +7,11 @@
 
 #include <brig/brig.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/own.h"
 #include "base/str.h"
-#include "jail/door/door_events.h"
+#include "jail/net/door_events.h"
 
 /* What a shell and timeout(1) say. */
 enum {

@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/child/child.h"
 #include "jail/child/child_say.h"
 #include "jail/sys.h"
@@ -157,7 +157,7 @@ static void keep_fd(struct spawned *spawned, const struct wire_message *message,
                  : type == WIRE_KEPT    ? &spawned->kept
                  : type == WIRE_LATE    ? &spawned->late
                  : type == WIRE_GATE    ? &spawned->gate
-                 : type == WIRE_TOOLS   ? &spawned->tools
+                 : type == WIRE_TOOLS   ? &spawned->nested_limits
                  : type == WIRE_DENIALS ? &spawned->listener
                  : type == WIRE_PID     ? &spawned->pidfd
                                         : NULL;
@@ -241,8 +241,8 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->late);
     if (spawned->gate >= 0)
         (void)close(spawned->gate);
-    if (spawned->tools >= 0)
-        (void)close(spawned->tools);
+    if (spawned->nested_limits >= 0)
+        (void)close(spawned->nested_limits);
     if (spawned->listener >= 0)
         (void)close(spawned->listener);
     door_sockets_done(&spawned->door);

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "jail/door/door_sockets.h"
+#include "jail/net/door_sockets.h"
 #include "jail/plan/plan.h"
 #include "jail/wire.h"
 
@@ -19,7 +19,7 @@ struct spawned {
     int kept;                 /* a private directory of its, or -1 */
     int gate;                 /* lets a held command go, or -1 */
     int late;                 /* a file of its that is to be filled, or -1 */
-    int tools;                /* the socket for tools, listening, or -1 */
+    int nested_limits;        /* the socket for tools, listening, or -1 */
     int listener;             /* for what the filter refuses, or -1 */
     struct door_sockets door; /* of the network door */
     bool leased;              /* who opens the late file waits */
@@ -31,8 +31,8 @@ struct spawned {
 #define SPAWNED_NONE                                                                               \
     (struct spawned)                                                                               \
     {                                                                                              \
-        .pidfd = -1, .wire = -1, .terminal = -1, .kept = -1, .late = -1, .gate = -1, .tools = -1,  \
-        .listener = -1                                                                             \
+        .pidfd = -1, .wire = -1, .terminal = -1, .kept = -1, .late = -1, .gate = -1,               \
+        .nested_limits = -1, .listener = -1                                                        \
     }
 
 /* A jail begun with; zero-initialise. */

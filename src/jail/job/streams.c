@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/own.h"
 #include "base/write.h"
 #include "jail/job/job.h"
 

@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
 #include "base/mountinfo.h"
-#include "base/own.h"
+#include "jail/confine/unenforced.h"
 #include "jail/job/spawn.h"
-#include "jail/walls/unenforced.h"
 
 #define MOUNTS_DELAY_US 10000
 #define REST_DELAY_US 250000

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "jail/limits/cgroup.h"
-#include "jail/limits/limits.h"
-#include "jail/walls/identity.h"
-#include "jail/walls/landlock.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/cgroup/limits.h"
+#include "jail/confine/identity.h"
+#include "jail/confine/landlock.h"
 
 #define WORD_MAX 64
 

@@ -11,15 +11,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/child/child_say.h"
+#include "jail/confine/identity.h"
+#include "jail/confine/seccomp.h"
+#include "jail/confine/unenforced.h"
 #include "jail/plan/facts.h"
 #include "jail/plan/init_image.h"
 #include "jail/view/view.h"
-#include "jail/walls/identity.h"
-#include "jail/walls/seccomp.h"
-#include "jail/walls/unenforced.h"
 
 /* Where the child fills them before it is known how many there are: most plans have a fifth. */
 #define FIRST_SLOTS 512
@@ -381,8 +381,8 @@ static enum brig_network reachable_network(const struct plan *plan,
                                                                      : BRIG_NET_NONE;
 }
 
-static int plan_walls(struct plan *plan, const struct brig_policy *policy, int abi,
-                      struct brig_error *err)
+static int plan_confine(struct plan *plan, const struct brig_policy *policy, int abi,
+                        struct brig_error *err)
 {
     unsigned off = policy->disabled_layers;
     enum brig_network network = reachable_network(plan, policy);
@@ -521,7 +521,7 @@ int plan_finish(struct plan *plan, const struct brig_policy *policy,
         result = view_finish(plan, err);
     else if (plan->rung == PLAN_LANDLOCK)
         result = view_plan_landlock_only(plan, policy, identity, abi, err);
-    if (result < 0 || (result = plan_walls(plan, policy, abi, err)) < 0)
+    if (result < 0 || (result = plan_confine(plan, policy, abi, err)) < 0)
         return result;
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

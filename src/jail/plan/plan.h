@@ -7,11 +7,11 @@
 #include <sys/resource.h>
 
 #include "base/arena.h"
-#include "jail/limits/cgroup.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/confine/identity.h"
+#include "jail/confine/landlock.h"
+#include "jail/nested_limits/nested_limits.h"
 #include "jail/plan/plan_door.h"
-#include "jail/tools/tools.h"
-#include "jail/walls/identity.h"
-#include "jail/walls/landlock.h"
 #include "policy/policy.h"
 
 /* How much of a jail the plan builds. A lower rung is never taken unasked. */

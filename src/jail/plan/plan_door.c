@@ -8,12 +8,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
-#include "egress/door_wire.h"
-#include "jail/door/door_netlink.h"
+#include "jail/net/door_netlink.h"
 #include "jail/plan/plan.h"
+#include "net/broker_wire.h"
 
 #define DNS_PORT 53
 #define RANGES_MAX 256

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan as one piece of bytes, for another process of the same build to walk: the steps, the walls and
+/* A plan as one piece of bytes, for another process of the same build to walk: the steps, the restrictions and
  * where the command starts. Not what is executed, nor what the parent needs afterwards. */
 #pragma once
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "jail/plan/effects.h"

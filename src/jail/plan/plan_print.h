@@ -2,8 +2,8 @@
 /* A plan in words: what it achieves, not how. */
 #pragma once
 
+#include "jail/confine/identity.h"
 #include "jail/plan/plan.h"
-#include "jail/walls/identity.h"
 
 struct str;
 

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/probe/probe_checks.h"
 
 #define ATTEMPT_TIMEOUT_MS 5000

@@ -16,10 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
+#include "jail/confine/landlock.h"
 #include "jail/probe/probe_checks.h"
 #include "jail/sys.h"
-#include "jail/walls/landlock.h"
 
 /* From here on signals and abstract sockets are scoped as well. */
 #define LANDLOCK_ABI_WANTED 6

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/probe/probe_checks.h"
 
 /* Old glibc's <sys/mount.h> and the kernel's <linux/mount.h> cannot be had in one file, and only the

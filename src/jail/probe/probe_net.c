@@ -5,9 +5,9 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
-#include "jail/door/door_netlink.h"
+#include "jail/net/door_netlink.h"
 #include "jail/probe/probe_checks.h"
 #include "policy/net_address.h"
 

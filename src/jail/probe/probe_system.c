@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/mountinfo.h"
-#include "base/own.h"
 #include "base/users.h"
-#include "jail/limits/cgroup.h"
+#include "jail/cgroup/cgroup.h"
 #include "jail/probe/probe_checks.h"
 
 #define CGROUP_NEEDED (CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS)

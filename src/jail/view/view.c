@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/view/view_entries.h"
 
 /* Enough for a plan without grants, whose steps are more: what is made anew is copied, to pages that are
@@ -419,7 +419,7 @@ static void add_tools_socket(struct view *view)
     struct plan_step *step = plan_add(view->plan, PLAN_LISTEN, "make the socket for tools");
     if (!step)
         return;
-    step->path = TOOLS_SOCKET;
+    step->path = NESTED_LIMITS_SOCKET;
     step->soft = true; /* a jail's /run need not be there */
 }
 

@@ -3,8 +3,8 @@
  * and masks laid over them, the most specific last. */
 #pragma once
 
+#include "jail/confine/identity.h"
 #include "jail/plan/plan.h"
-#include "jail/walls/identity.h"
 
 /* Adds the steps from the first mount to the pivot, and the Landlock rules that go with them. First
  * what no grant or mask can change; policy and identity must stay where they are until the second. */

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
+#include "jail/confine/unenforced.h"
 #include "jail/view/view_entries.h"
-#include "jail/walls/unenforced.h"
 
 static void add_path_rule(struct view *view, const char *path, enum landlock_grant grant)
 {

@@ -2,7 +2,7 @@
 /* The files by which programs in a jail with a network door find its name server. */
 #include <string.h>
 
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "jail/view/view_parts.h"
 
 #define NSSWITCH_MAX 8192

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "base/str.h"
-#include "jail/template/prepared.h"
+#include "jail/confine/unenforced.h"
+#include "jail/prepare/prepared.h"
 #include "jail/view/view_entries.h"
-#include "jail/walls/unenforced.h"
 
 /* Not themselves: they are large. */
 struct sorted {

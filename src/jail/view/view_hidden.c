@@ -8,12 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/mountinfo.h"
-#include "base/own.h"
 #include "base/path.h"
 #include "base/proc.h"
+#include "jail/confine/unenforced.h"
 #include "jail/view/view_entries.h"
-#include "jail/walls/unenforced.h"
 
 /* Sockets hidden one by one in a host view. */
 #define SOCKET_MASKS_MAX 256

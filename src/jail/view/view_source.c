@@ -9,8 +9,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
 #include "jail/sys.h"
 #include "jail/view/view_entries.h"
 

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/error.h"
-#include "base/own.h"
+#include "jail/confine/unenforced.h"
 #include "jail/plan/facts.h"
 #include "jail/view/view_parts.h"
 #include "jail/view/view_rows.h"
-#include "jail/walls/unenforced.h"
 
 /* A file of /etc up to this size is copied into the jail's root, a larger one is bound. */
 #define COPY_LIMIT 4096

@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/own.h"
+#include "base/cleanup.h"
 #include "base/str.h"
-#include "jail/template/held.h"
-#include "jail/walls/identity.h"
-#include "jail/template/zygote.h"
+#include "jail/prepare/held.h"
+#include "jail/confine/identity.h"
+#include "jail/prepare/zygote.h"
 #include "policy/policy.h"
 
 #define PLACE "/late"
@@ -82,7 +82,7 @@ static int make_zygote(const struct brig_policy *policy, struct zygote **ret_zyg
     struct zygote_config config = {
         .policy = policy, .argv = argv, .file = PROGRAM, .library = library};
     if (identity_is_root()) {
-        config.first_id = policy_stranger_uid(0);
+        config.first_id = policy_isolated_uid(0);
         config.id_count = 2;
     }
     int result = zygote_new(&config, ret_zygote, err);
@@ -126,7 +126,7 @@ static int start_forked(const struct brig_policy *policy, const struct brig_comm
     if (result == 0)
         result = make_zygote(own, &zygote, err);
     if (result == 0)
-        result = zygote_start(zygote, policy_stranger_uid(0), command, ret_job, err);
+        result = zygote_start(zygote, policy_isolated_uid(0), command, ret_job, err);
     struct job_late late = {.code = program.data,
                             .code_length = program.length,
                             .wall_ms = policy->limits[BRIG_LIMIT_WALL_MS]};

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/* Under which names a file of the host's would be seen in a jail. */
+#include "cli/path_aliases.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/mountinfo.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "policy/modes.h"
+#include "policy/policy.h"
+#include "policy/policy_parts.h"
+
+/* The rest of a path below a directory, from its slash on; NULL if it is not below it. */
+static const char *rest_below(const char *directory, const char *path)
+{
+    if (strcmp(directory, "/") == 0)
+        return path[1] ? path : NULL;
+    return path_is_beneath(directory, path) && path[strlen(directory)] ? path + strlen(directory)
+                                                                       : NULL;
+}
+
+/* ---- mounts ---- */
+
+static int read_mounts(struct path_aliases *path_aliases, struct brig_error *err)
+{
+    if (mountinfo_read(0, &path_aliases->mounts) < 0)
+        return errno == ENOMEM ? brig_fail_nomem(err) : 0;
+    path_aliases->policy->mounts = &path_aliases->mounts; /* it need not be read again */
+    return 0;
+}
+
+/* The mount that a path is on: of several at one place the last. */
+static const struct mountinfo *mount_of(const struct path_aliases *path_aliases, const char *path)
+{
+    const struct mountinfo *best = NULL;
+    for (size_t i = 0; i < path_aliases->mounts.count; i++) {
+        const struct mountinfo *mount = &path_aliases->mounts.mounts[i];
+        if (path_is_beneath(mount->point, path) &&
+            (!best || strlen(mount->point) >= strlen(best->point)))
+            best = mount;
+    }
+    return best;
+}
+
+static bool same_device(const struct mountinfo *a, const struct mountinfo *b)
+{
+    return a->device_major == b->device_major && a->device_minor == b->device_minor;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat one, other;
+    return lstat(a, &one) == 0 && lstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
+/* A directory and what is below it, as one path; false if it is too long. */
+static bool join_path(const char *directory, const char *rest, char path[PATH_LENGTH_MAX + 1])
+{
+    return str_fill(path, PATH_LENGTH_MAX + 1,
+                    strcmp(directory, "/") == 0 && *rest ? "" : directory, rest);
+}
+
+int path_aliases_each(const struct path_aliases *path_aliases, const char *path,
+                      path_aliases_visit visit, void *context, struct brig_error *err)
+{
+    char inside[PATH_LENGTH_MAX + 1], alias[PATH_LENGTH_MAX + 1];
+    const struct mountinfo *own = mount_of(path_aliases, path);
+    const char *rest = !own                            ? NULL
+                       : strcmp(own->point, path) == 0 ? ""
+                                                       : rest_below(own->point, path);
+    if (!rest || !join_path(own->root, rest, inside))
+        return 0;
+    int status = 0;
+    for (size_t i = 0; i < path_aliases->mounts.count && status == 0; i++) {
+        const struct mountinfo *mount = &path_aliases->mounts.mounts[i];
+        if (mount == own || !same_device(mount, own) || !path_is_beneath(mount->root, inside))
+            continue;
+        const char *shown = strcmp(mount->root, inside) == 0 ? "" : rest_below(mount->root, inside);
+        if (shown && join_path(mount->point, shown, alias) && strcmp(alias, path) != 0 &&
+            same_file(alias, path))
+            status = visit(context, alias, err);
+    }
+    return status;
+}
+
+/* Whether there are more names of the home to look for than its own: it, or a part of it, is mounted
+ * elsewhere, or something is mounted in it. */
+static bool has_aliases(const struct path_aliases *path_aliases)
+{
+    const char *home = path_aliases->real_home;
+    const struct mountinfo *own = mount_of(path_aliases, home);
+    char inside[PATH_LENGTH_MAX + 1];
+    const char *rest = !own                            ? NULL
+                       : strcmp(own->point, home) == 0 ? ""
+                                                       : rest_below(own->point, home);
+    if (!rest || !join_path(own->root, rest, inside))
+        return false;
+    for (size_t i = 0; i < path_aliases->mounts.count; i++) {
+        const struct mountinfo *mount = &path_aliases->mounts.mounts[i];
+        bool shows = same_device(mount, own) &&
+                     (path_is_beneath(mount->root, inside) || path_is_beneath(inside, mount->root));
+        if (mount != own && (shows || rest_below(home, mount->point)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- beginning ---- */
+
+static int find_grants(struct path_aliases *path_aliases, struct brig_error *err)
+{
+    const struct brig_policy *policy = path_aliases->policy;
+    path_aliases->grants = calloc(policy->grant_count + 1, sizeof *path_aliases->grants);
+    if (!path_aliases->grants)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT || grant->fd >= 0 ||
+            grant->own)
+            continue;
+        autofree char *real = realpath(grant->source, NULL);
+        path_aliases->grants[path_aliases->grant_count++] = (struct path_aliases_grant){
+            .source = grant->source,
+            .real = real && strcmp(real, grant->source) != 0 ? take_ptr(&real) : NULL,
+        };
+    }
+    return 0;
+}
+
+int path_aliases_init(struct path_aliases *path_aliases, struct brig_policy *policy,
+                      const char *home, struct brig_error *err)
+{
+    bool kept = policy_mode_row(policy->mode)->home != POLICY_HOME_SCRATCH;
+    *path_aliases = (struct path_aliases){
+        .policy = policy,
+        .home = home,
+        .home_shows = policy->view == BRIG_VIEW_HOST && !kept,
+    };
+    path_aliases->real_home = realpath(home, NULL);
+    int status = path_aliases->real_home ? 0 : str_copy(home, &path_aliases->real_home, err);
+    if (status == 0)
+        status = find_grants(path_aliases, err);
+    if (status == 0 && (path_aliases->grant_count > 0 || policy->view == BRIG_VIEW_HOST))
+        status = read_mounts(path_aliases, err);
+    path_aliases->aliases = status == 0 && has_aliases(path_aliases);
+    return status;
+}
+
+void path_aliases_done(struct path_aliases *path_aliases)
+{
+    for (size_t i = 0; i < path_aliases->grant_count; i++)
+        free(path_aliases->grants[i].real);
+    free(path_aliases->grants);
+    if (path_aliases->policy)
+        path_aliases->policy->mounts = NULL;
+    mountinfo_done(&path_aliases->mounts);
+    free(path_aliases->real_home);
+    *path_aliases = (struct path_aliases){0};
+}
+
+/* ---- hiding ---- */
+
+struct concealing {
+    const struct path_aliases *path_aliases;
+    const char *origin;
+    bool secret; /* no other rule shows it, see path_aliases_hide_secret() */
+};
+
+/* A rule of the policy shows what an earlier mask hides: a secret needs a mask after it. */
+static bool is_masked(const struct brig_policy *policy, const char *path, bool secret)
+{
+    for (size_t i = policy->grant_count; i-- > 0;) {
+        bool mask = policy->grants[i].access == BRIG_MASK;
+        if ((mask || secret) && strcmp(policy->grants[i].dest, path) == 0)
+            return mask;
+    }
+    return false;
+}
+
+static int add_mask(const struct concealing *hiding, const char *path, struct brig_error *err)
+{
+    struct brig_policy *policy = hiding->path_aliases->policy;
+    if (is_masked(policy, path, hiding->secret))
+        return 0;
+    int status = brig_policy_origin(policy, hiding->origin, err);
+    if (status < 0)
+        return status;
+    status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
+    return status == 0 || policy->grant_count < POLICY_GRANTS_MAX
+               ? status
+               : brig_advise(err, status, "Mask the directory that holds '%s' instead",
+                             str_shown(path).text);
+}
+
+/* In the host's tree only what can hold a secret: a history may well be a link to /dev/null, and a
+ * link to a directory of the system's must not take that away. */
+static bool is_worth_hiding(const char *path)
+{
+    static const char *const with_all[] = {"/usr", "/proc", "/sys", "/dev", "/nix/store"};
+    static const char *const alone[] = {"/",      "/bin",   "/boot",  "/etc", "/home", "/lib",
+                                        "/lib32", "/lib64", "/media", "/mnt", "/nix",  "/opt",
+                                        "/root",  "/run",   "/sbin",  "/srv", "/tmp",  "/var"};
+    struct stat info;
+    if (lstat(path, &info) < 0)
+        return false;
+    if (!S_ISDIR(info.st_mode))
+        return S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
+    for (size_t i = 0; i < ARRAY_LENGTH(with_all); i++)
+        if (path_is_beneath(with_all[i], path))
+            return false;
+    for (size_t i = 0; i < ARRAY_LENGTH(alone); i++)
+        if (strcmp(alone[i], path) == 0)
+            return false;
+    return true;
+}
+
+static bool is_in_home(const struct path_aliases *path_aliases, const char *path)
+{
+    return path_is_beneath(path_aliases->home, path) ||
+           path_is_beneath(path_aliases->real_home, path);
+}
+
+/* By its own name, and by the one in a root directory that holds it. */
+static int hide_secret_name(const struct concealing *hiding, const char *path,
+                            struct brig_error *err)
+{
+    const struct brig_policy *policy = hiding->path_aliases->policy;
+    autofree char *root = policy->view == BRIG_VIEW_ROOT ? realpath(policy->root_path, NULL) : NULL;
+    const char *rest = root ? rest_below(root, path) : NULL;
+    int status = add_mask(hiding, path, err);
+    return status == 0 && rest ? add_mask(hiding, rest, err) : status;
+}
+
+/* One name: inside of each grant that has it, and else in the host's tree. */
+static int hide_name(void *context, const char *path, struct brig_error *err)
+{
+    const struct concealing *hiding = context;
+    const struct path_aliases *path_aliases = hiding->path_aliases;
+    struct brig_policy *policy = path_aliases->policy;
+    bool granted = false;
+    int status = 0;
+    for (size_t i = 0; i < path_aliases->grant_count && status == 0; i++) {
+        const struct path_aliases_grant *grant = &path_aliases->grants[i];
+        char name[PATH_LENGTH_MAX + 1];
+        const char *rest = rest_below(grant->source, path);
+        if (!rest && grant->real)
+            rest = rest_below(grant->real, path);
+        bool whole = strcmp(grant->source, path) == 0;
+        granted = granted || rest || whole;
+        if (rest && join_path(grant->source, rest, name))
+            status = add_mask(hiding, name, err);
+    }
+    if (status == 0 && hiding->secret)
+        return hide_secret_name(hiding, path, err);
+    if (status < 0 || granted || policy->view != BRIG_VIEW_HOST ||
+        (!path_aliases->home_shows && is_in_home(path_aliases, path)) || !is_worth_hiding(path))
+        return status;
+    return add_mask(hiding, path, err);
+}
+
+int path_aliases_hide(const struct path_aliases *path_aliases, const char *path, const char *origin,
+                      struct brig_error *err)
+{
+    struct concealing hiding = {path_aliases, origin, false};
+    char real[PATH_LENGTH_MAX + 1];
+    int status = hide_name(&hiding, path, err);
+    const char *rest = rest_below(path_aliases->home, path);
+    bool moved = rest && strcmp(path_aliases->home, path_aliases->real_home) != 0 &&
+                 join_path(path_aliases->real_home, rest, real);
+    if (status == 0 && moved)
+        status = hide_name(&hiding, real, err);
+    if (status == 0 && (path_aliases->aliases || !rest))
+        status = path_aliases_each(path_aliases, moved ? real : path, hide_name, &hiding, err);
+    return status;
+}
+
+int path_aliases_hide_secret(const struct path_aliases *path_aliases, const char *path,
+                             const char *origin, struct brig_error *err)
+{
+    struct concealing hiding = {path_aliases, origin, true};
+    int status = hide_name(&hiding, path, err);
+    return status < 0 ? status : path_aliases_each(path_aliases, path, hide_name, &hiding, err);
+}
+
+static bool is_mask_of(const struct policy_grant *grant, const char *origin)
+{
+    return grant->access == BRIG_MASK && strcmp(grant->origin, origin) == 0;
+}
+
+static bool is_granted(const struct path_aliases *path_aliases, const char *path)
+{
+    for (size_t i = 0; i < path_aliases->grant_count; i++)
+        if (rest_below(path_aliases->grants[i].source, path))
+            return true;
+    return false;
+}
+
+int path_aliases_keep_masks(const struct path_aliases *path_aliases, const char *origin,
+                            struct brig_error *err)
+{
+    struct brig_policy *policy = path_aliases->policy;
+    size_t count = policy->grant_count, kept = 0;
+    int status = 0;
+    for (size_t i = 0; i < count && status == 0; i++)
+        if (is_mask_of(&policy->grants[i], origin))
+            status = path_aliases_hide(path_aliases, policy->grants[i].dest, origin, err);
+    if (status < 0 || policy->view == BRIG_VIEW_HOST || policy->view == BRIG_VIEW_ROOT)
+        return status;
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        struct policy_grant *grant = &policy->grants[i];
+        if (is_mask_of(grant, origin) && !is_granted(path_aliases, grant->dest))
+            policy_grant_done(grant);
+        else
+            policy->grants[kept++] = *grant;
+    }
+    policy->grant_count = kept;
+    return 0;
+}
+
+/* A home at another place, which is hidden as a whole: somebody may put a secret there later. */
+static int hide_alias(void *context, const char *path, struct brig_error *err)
+{
+    const struct concealing *hiding = context;
+    const struct path_aliases *path_aliases = hiding->path_aliases;
+    for (size_t i = 0; i < path_aliases->grant_count; i++)
+        if (strcmp(path_aliases->grants[i].source, path) == 0)
+            return 0;
+    return is_in_home(path_aliases, path) ? 0 : add_mask(hiding, path, err);
+}
+
+int path_aliases_hide_home(const struct path_aliases *path_aliases, struct brig_error *err)
+{
+    struct concealing hiding = {path_aliases, "another mount of the home directory", false};
+    if (!path_aliases->aliases || path_aliases->home_shows ||
+        (path_aliases->policy->view != BRIG_VIEW_HOST && path_aliases->grant_count == 0))
+        return 0;
+    return path_aliases_each(path_aliases, path_aliases->real_home, hide_alias, &hiding, err);
+}

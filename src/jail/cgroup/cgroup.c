@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: MIT */
+/* Groups: their choice, names, birth and end. */
+#include "jail/cgroup/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "jail/cgroup/cgroup_driver.h"
+
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY | O_NOFOLLOW)
+/* How many names are tried; they differ by nanoseconds already. */
+#define NAME_TRIES 64
+#define NAME_NUMBERS 1000000000u
+/* The last may be about to leave: waits of 100 µs, doubled so many times, 13 ms in all. */
+#define LEAVE_FIRST_NS 100000
+#define LEAVE_ROUNDS 7
+
+void cgroup_init(struct cgroup *group, enum cgroup_kind kind, const unsigned char *same_as)
+{
+    *group = (struct cgroup){.kind = kind, .main_fd = -1};
+    for (int tree = 0; tree < CGROUP_TREES; tree++) {
+        group->dirs[tree] = -1;
+        group->same_as[tree] = same_as[tree];
+    }
+}
+
+void cgroup_close_fds(struct cgroup *group)
+{
+    cgroup_joined(group);
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (group->dirs[tree] >= 0)
+            (void)close(take_fd(&group->dirs[tree]));
+}
+
+struct cgroup cgroup_opened(const struct cgroup *group)
+{
+    struct cgroup opened = *group;
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (group->trees & 1u << tree)
+            opened.dirs[tree] =
+                openat(group->parent->dirs[tree], group->name, OPEN_DIR | O_CLOEXEC);
+    return opened;
+}
+
+void cgroup_opened_done(struct cgroup *opened)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (opened->trees & 1u << tree && opened->dirs[tree] >= 0)
+            (void)close(take_fd(&opened->dirs[tree]));
+}
+
+static struct cgroup *allocate(enum cgroup_kind kind, const unsigned char *same_as)
+{
+    struct cgroup *group = malloc(sizeof *group);
+    if (group)
+        cgroup_init(group, kind, same_as);
+    return group;
+}
+
+/* ---- directories ---- */
+
+/* The lock says that the group has an owner; see cgroup_sweep.c. */
+static int open_dir(int base_fd, const char *name)
+{
+    int fd = openat(base_fd, name, OPEN_DIR | O_CLOEXEC);
+    if (fd >= 0)
+        (void)flock(fd, LOCK_EX | LOCK_NB);
+    return fd < 0 ? -errno : fd;
+}
+
+/* That a system does not let us make groups is not a failure but a lack. */
+static bool is_refusal(int result)
+{
+    return result == -EACCES || result == -EPERM || result == -EROFS;
+}
+
+/* Makes the group in the hierarchies `trees`, where it has none yet, below `bases`. */
+static int make_dirs(struct cgroup *group, const int bases[CGROUP_TREES], unsigned trees)
+{
+    for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
+        unsigned place = group->same_as[tree];
+        if (!(trees & 1u << tree) || bases[place] < 0 || group->dirs[place] >= 0)
+            continue;
+        /* Not for others to open: whoever can may lock it, and look as if it were his. */
+        int result = mkdirat(bases[place], group->name, 0700) < 0 ? -errno : 0;
+        if (is_refusal(result))
+            continue;
+        if (result == 0 && (result = open_dir(bases[place], group->name)) < 0)
+            (void)unlinkat(bases[place], group->name, AT_REMOVEDIR);
+        if (result < 0)
+            return result;
+        group->dirs[place] = result;
+    }
+    return 0;
+}
+
+bool cgroup_open_dirs(struct cgroup *group, const struct cgroup_bases *bases)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++) {
+        if (bases->dirs[tree] < 0)
+            continue;
+        int fd = openat(bases->dirs[tree], group->name, OPEN_DIR | O_CLOEXEC);
+        group->dirs[tree] = fd;
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* By the way up, as its fd is all we keep. A group that is gone under its name was removed by somebody
+ * who sweeps; or, on v1, the user it belongs to has renamed it, and then it has its files still. */
+static int remove_self(int dir_fd, const char *name)
+{
+    char up[NAME_MAX + sizeof "../"], link[32], path[PATH_MAX];
+    (void)snprintf(up, sizeof up, "../%s", name);
+    if (unlinkat(dir_fd, up, AT_REMOVEDIR) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -errno;
+    if (faccessat(dir_fd, "cgroup.procs", F_OK, 0) < 0)
+        return 0;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", dir_fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(path, '/');
+    if (!slash || strlen(slash + 1) > NAME_MAX)
+        return -ENOENT;
+    (void)snprintf(up, sizeof up, "../%s", slash + 1);
+    return unlinkat(dir_fd, up, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int remove_dir(int dir_fd, const char *name, bool has_main)
+{
+    if (has_main) /* all there is, mostly */
+        (void)unlinkat(dir_fd, CGROUP_MAIN, AT_REMOVEDIR);
+    int result = remove_self(dir_fd, name);
+    if (result < 0 && cgroup_remove_below(dir_fd) == 0)
+        result = remove_self(dir_fd, name);
+    return result;
+}
+
+int cgroup_remove_dirs(struct cgroup *group)
+{
+    int result = 0;
+    for (int tree = 0; tree < CGROUP_TREES; tree++) {
+        if (group->dirs[tree] < 0)
+            continue;
+        int removed =
+            remove_dir(group->dirs[tree], group->name, group->kind == CGROUP_V2 && !group->parent);
+        if (removed < 0)
+            result = removed;
+        else
+            (void)close(take_fd(&group->dirs[tree]));
+    }
+    return result;
+}
+
+/* ---- birth ---- */
+
+/* Threads make groups at the same time without knowing of each other: the name's number is a guess,
+ * and mkdir says whether it was free. */
+static int make_named_dirs(struct cgroup *group, const struct cgroup_bases *bases, unsigned trees,
+                           unsigned number)
+{
+    pid_t pid = getpid();
+    uint64_t start = cgroup_start_time(pid);
+    int result = -EEXIST;
+    for (unsigned try = 0; try < NAME_TRIES && result == -EEXIST; try++) {
+        (void)snprintf(group->name, sizeof group->name, CGROUP_PREFIX "%d-%" PRIu64 "-%u", (int)pid,
+                       start, (number + try) % NAME_NUMBERS);
+        result = make_dirs(group, bases->dirs, trees);
+        if (result == -EEXIST)
+            (void)cgroup_remove_dirs(group);
+    }
+    return result;
+}
+
+static int limit_v1(struct cgroup *group, const struct cgroup_limits *limits, unsigned *missing,
+                    struct brig_error *err)
+{
+    int result = cgroup_v1_limit(group, limits, missing, err);
+    return result < 0 ? result : cgroup_v1_open_joins(group, err);
+}
+
+static int limit_v2(struct cgroup *group, const struct cgroup_bases *bases,
+                    const struct cgroup_limits *limits, unsigned *missing, struct brig_error *err)
+{
+    int dir = cgroup_dir(group, CGROUP_TREE_UNIFIED);
+    int result = cgroup_v2_limit(group, bases, limits, missing, err);
+    if (result < 0)
+        return result;
+    if (mkdirat(dir, CGROUP_MAIN, 0700) < 0 ||
+        (group->main_fd = openat(dir, CGROUP_MAIN, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot make a cgroup in '%s/%s'", bases->where,
+                         group->name);
+    return 0;
+}
+
+/* The hierarchies a group shall be in, of v1: killing takes the unified one or the freezer, and CPU
+ * time the unified one or its own. */
+static unsigned choose_trees(const struct cgroup_limits *limits)
+{
+    unsigned trees = cgroup_v1_trees(limits);
+    if (limits->kill)
+        trees |= 1u << CGROUP_TREE_UNIFIED | 1u << CGROUP_TREE_FREEZER;
+    if (limits->cpu_time)
+        trees |= 1u << CGROUP_TREE_UNIFIED | 1u << CGROUP_TREE_CPUACCT;
+    return trees;
+}
+
+static bool has_dir(const struct cgroup *group)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (group->dirs[tree] >= 0)
+            return true;
+    return false;
+}
+
+static bool has_time(const struct cgroup *group)
+{
+    return cgroup_dir(group, CGROUP_TREE_UNIFIED) >= 0 ||
+           cgroup_dir(group, CGROUP_TREE_CPUACCT) >= 0;
+}
+
+static int make(struct cgroup *group, const struct cgroup_bases *bases,
+                const struct cgroup_limits *limits, unsigned number, unsigned *missing,
+                struct brig_error *err)
+{
+    unsigned trees = bases->kind == CGROUP_V2 ? 1u << CGROUP_TREE_UNIFIED : choose_trees(limits);
+    int result = make_named_dirs(group, bases, trees, number);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SETUP, -result, "cannot make a cgroup in '%s'", bases->where);
+    if (!has_dir(group)) { /* refused, after all */
+        group->kind = CGROUP_NONE;
+        *missing = cgroup_wanted(limits);
+        return 0;
+    }
+    return group->kind == CGROUP_V2 ? limit_v2(group, bases, limits, missing, err)
+                                    : limit_v1(group, limits, missing, err);
+}
+
+static void drop_site(struct cgroup *group)
+{
+    if (group->site)
+        cgroup_bases_done(&group->site->bases);
+    free(take_ptr(&group->site));
+}
+
+/* Of what v1 has a hierarchy for. On v2 it turns out when the group is made. */
+static unsigned expect_missing(const struct cgroup_site *site)
+{
+    const struct cgroup_bases *bases = &site->bases;
+    unsigned time = site->limits.cpu_time ? CGROUP_TIME : 0;
+    unsigned wanted = cgroup_wanted(&site->limits);
+    if (bases->kind == CGROUP_NONE)
+        return wanted | time;
+    if (bases->kind == CGROUP_V2)
+        return 0;
+    bool timed = bases->dirs[CGROUP_TREE_UNIFIED] >= 0 ||
+                 bases->dirs[bases->same_as[CGROUP_TREE_CPUACCT]] >= 0;
+    return (wanted & ~bases->resources) | (timed ? 0 : time);
+}
+
+int cgroup_begin(const struct cgroup_limits *limits, struct cgroup **ret_group,
+                 unsigned *ret_missing, struct brig_error *err)
+{
+    struct cgroup_site *site = malloc(sizeof *site);
+    if (!site)
+        return brig_fail_nomem(err);
+    site->limits = *limits;
+    cgroup_find(choose_trees(limits), &site->bases);
+    struct cgroup *group = allocate(site->bases.kind, site->bases.same_as);
+    if (!group) {
+        cgroup_bases_done(&site->bases);
+        free(site);
+        return brig_fail_nomem(err);
+    }
+    group->site = site;
+    *ret_missing = expect_missing(site);
+    if (group->kind == CGROUP_NONE)
+        drop_site(group);
+    *ret_group = group;
+    return 0;
+}
+
+/* Who is cloned into a group needs it before. */
+bool cgroup_can_wait(const struct cgroup *group)
+{
+    return group->kind == CGROUP_V1 && group->site &&
+           group->site->bases.dirs[CGROUP_TREE_UNIFIED] < 0;
+}
+
+void cgroup_set_pids(struct cgroup *group, uint64_t pids)
+{
+    if (group->site)
+        group->site->limits.pids = pids;
+}
+
+int cgroup_finish(struct cgroup *group, unsigned *ret_missing, struct brig_error *err)
+{
+    const struct cgroup_site *site = group->site;
+    unsigned missing = 0;
+    struct timespec now;
+    if (!site) /* there is none to be had */
+        return 0;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    int result = make(group, &site->bases, &site->limits, (unsigned)now.tv_nsec, &missing, err);
+    if (result == 0)
+        cgroup_sweep_rarely(&site->bases, (unsigned)now.tv_nsec);
+    if (site->limits.cpu_time && !has_time(group))
+        missing |= CGROUP_TIME;
+    group->limits = site->limits;
+    group->missing = missing;
+    drop_site(group);
+    if (result < 0)
+        return result;
+    *ret_missing = missing;
+    return 0;
+}
+
+int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, unsigned *ret_missing,
+               struct brig_error *err)
+{
+    struct cgroup *group = NULL;
+    unsigned missing = 0;
+    int result = cgroup_begin(limits, &group, &missing, err);
+    if (result == 0)
+        result = cgroup_finish(group, &missing, err);
+    if (result < 0) {
+        cgroup_free(group);
+        return result;
+    }
+    *ret_missing = missing;
+    *ret_group = group;
+    return 0;
+}
+
+/* ---- leaves ---- */
+
+/* v1: a leaf with a limit of a kind that its group does not have makes it have the hierarchy. */
+static int widen(struct cgroup *group, unsigned trees)
+{
+    for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
+        if (cgroup_dir(group, tree) >= 0)
+            trees &= ~(1u << tree);
+        if (trees & 1u << tree)
+            group->widened |= 1u << group->same_as[tree];
+    }
+    if (trees == 0)
+        return 0;
+    autobases struct cgroup_bases bases;
+    cgroup_find(trees, &bases);
+    return make_dirs(group, bases.dirs, trees);
+}
+
+static int make_leaf(struct cgroup *leaf, const struct cgroup_limits *limits, unsigned *missing,
+                     struct brig_error *err)
+{
+    struct cgroup *group = leaf->parent;
+    unsigned trees = 1u << CGROUP_TREE_UNIFIED;
+    int result = 0;
+    if (group->kind == CGROUP_V1) {
+        trees = ~0u; /* all its group is in */
+        result = widen(group, cgroup_v1_trees(limits));
+        /* Before 5.11, a limit holds below a group only if it says so before it has leaves. */
+        if (group->leaf_count == 0 && cgroup_dir(group, CGROUP_TREE_MEMORY) >= 0)
+            (void)cgroup_write(cgroup_dir(group, CGROUP_TREE_MEMORY), "memory.use_hierarchy", "1");
+    }
+    if (result == 0)
+        result = make_dirs(leaf, group->dirs, trees);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SETUP, -result, "cannot make a cgroup below '%s'",
+                         group->name);
+    return group->kind == CGROUP_V2 ? cgroup_v2_limit_leaf(leaf, limits, missing, err)
+                                    : cgroup_v1_limit(leaf, limits, missing, err);
+}
+
+/* From now on its directories are open only while they are used. */
+static void close_leaf(struct cgroup *leaf)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (leaf->dirs[tree] >= 0) {
+            leaf->trees |= 1u << tree;
+            (void)close(take_fd(&leaf->dirs[tree]));
+        }
+}
+
+int cgroup_new_leaf(struct cgroup *group, const struct cgroup_limits *limits,
+                    struct cgroup **ret_leaf, unsigned *ret_missing, struct brig_error *err)
+{
+    if (group->leaf_count >= CGROUP_LEAF_MAX)
+        return brig_fail(err, BRIG_E_STATE, 0, "at most %d tools can have limits of their own",
+                         CGROUP_LEAF_MAX);
+    struct cgroup *leaf = allocate(group->kind, group->same_as);
+    if (!leaf)
+        return brig_fail_nomem(err);
+    unsigned missing = group->kind == CGROUP_NONE ? cgroup_wanted(limits) : 0;
+    leaf->parent = group;
+    (void)snprintf(leaf->name, sizeof leaf->name, CGROUP_LEAF_PREFIX "%u", group->leaf_next);
+    int result = group->kind == CGROUP_NONE ? 0 : make_leaf(leaf, limits, &missing, err);
+    close_leaf(leaf);
+    group->leaf_count++;
+    group->leaf_next++;
+    if (result < 0) {
+        cgroup_free(leaf);
+        return result;
+    }
+    *ret_leaf = leaf;
+    *ret_missing = missing;
+    return 0;
+}
+
+int cgroup_move(const struct cgroup *leaf, pid_t pid)
+{
+    autoopened struct cgroup opened = cgroup_opened(leaf);
+    int result = 0;
+    for (int tree = 0; tree < CGROUP_TREES && result == 0; tree++)
+        if (opened.trees & 1u << tree)
+            result = cgroup_write_number(opened.dirs[tree], "cgroup.procs", (uint64_t)pid);
+    return result;
+}
+
+/* ---- joining ---- */
+
+enum cgroup_kind cgroup_kind(const struct cgroup *group)
+{
+    return group->kind;
+}
+
+int cgroup_clone_fd(const struct cgroup *group)
+{
+    bool has_main = group->kind == CGROUP_V2 && !group->parent;
+    return has_main ? group->main_fd : cgroup_dir(group, CGROUP_TREE_UNIFIED);
+}
+
+static size_t count_bases(const struct cgroup_bases *bases)
+{
+    size_t count = 0;
+    for (int tree = CGROUP_TREE_UNIFIED + 1; tree < CGROUP_TREES; tree++)
+        count += bases->dirs[tree] >= 0;
+    return count;
+}
+
+size_t cgroup_join_fds(const struct cgroup *group, int fds[CGROUP_JOIN_MAX])
+{
+    _Static_assert(CGROUP_TREES <= CGROUP_JOIN_MAX, "each hierarchy has one at most");
+    size_t count = group->site ? count_bases(&group->site->bases) : group->join_count;
+    for (size_t i = 0; i < count; i++)
+        fds[i] = group->site ? -1 : group->joins[i];
+    return count;
+}
+
+int cgroup_open_procs(const struct cgroup *group)
+{
+    int dir = cgroup_clone_fd(group);
+    return dir < 0 ? -1 : openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+}
+
+void cgroup_joined(struct cgroup *group)
+{
+    for (int tree = 0; tree < (int)ARRAY_LENGTH(group->dirs); tree++)
+        group->dirs[tree] = fds_keep_high(group->dirs[tree]);
+    if (group->main_fd >= 0)
+        (void)close(take_fd(&group->main_fd));
+    while (group->join_count > 0)
+        (void)close(group->joins[--group->join_count]);
+}
+
+/* ---- counters ---- */
+
+void cgroup_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
+{
+    autoopened struct cgroup opened = cgroup_opened(group);
+    switch (group->kind) {
+    case CGROUP_NONE:
+        *ret_usage = (struct cgroup_usage){0};
+        break;
+    case CGROUP_V1:
+        cgroup_v1_usage(&opened, ret_usage);
+        break;
+    case CGROUP_V2:
+        cgroup_v2_usage(&opened, ret_usage);
+        break;
+    }
+}
+
+bool cgroup_cpu_us(const struct cgroup *group, uint64_t *ret_us)
+{
+    int unified = cgroup_dir(group, CGROUP_TREE_UNIFIED);
+    int cpuacct = cgroup_dir(group, CGROUP_TREE_CPUACCT);
+    uint64_t used_ns;
+    if (unified >= 0) {
+        char text[CGROUP_TEXT_MAX];
+        return cgroup_read(unified, "cpu.stat", text, sizeof text) > 0 &&
+               cgroup_text_number(text, "usage_usec", ret_us);
+    }
+    if (cpuacct < 0 || !cgroup_read_number(cpuacct, "cpuacct.usage", &used_ns))
+        return false;
+    *ret_us = used_ns / 1000;
+    return true;
+}
+
+/* ---- end ---- */
+
+void cgroup_give_up(const struct cgroup *group)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (group->dirs[tree] >= 0)
+            (void)mkdirat(group->dirs[tree], CGROUP_LEFT, 0700);
+}
+
+/* What happened in it happened to the jail. */
+static void free_leaf(struct cgroup *leaf)
+{
+    struct cgroup *group = leaf->parent;
+    struct cgroup_usage usage;
+    cgroup_usage(leaf, &usage);
+    struct cgroup opened = cgroup_opened(leaf);
+    int result = cgroup_remove_dirs(&opened);
+    cgroup_opened_done(&opened);
+    if (result == 0) { /* else it still counts there, and goes with it */
+        group->leaf_count--;
+        group->past.oom_kills += usage.oom_kills;
+        group->past.pids_refused += usage.pids_refused;
+        group->past.throttled_us += usage.throttled_us;
+    }
+    free(leaf);
+}
+
+void cgroup_vacate(struct cgroup *group)
+{
+    (void)cgroup_remove_dirs(group); /* what is not empty yet will be, when it is freed */
+}
+
+/* Who has ended is in the group for a moment longer than others are told of it. */
+static int remove_patiently(struct cgroup *group)
+{
+    struct timespec wait = {.tv_nsec = LEAVE_FIRST_NS};
+    int result = cgroup_remove_dirs(group);
+    for (int round = 0; round < LEAVE_ROUNDS && result == -EBUSY; round++) {
+        (void)nanosleep(&wait, NULL);
+        wait.tv_nsec *= 2;
+        result = cgroup_remove_dirs(group);
+    }
+    return result;
+}
+
+void cgroup_free(struct cgroup *group)
+{
+    if (!group)
+        return;
+    if (group->parent) {
+        free_leaf(group);
+        return;
+    }
+    drop_site(group);
+    cgroup_joined(group);
+    if (remove_patiently(group) < 0)
+        cgroup_give_up(group);
+    cgroup_close_fds(group);
+    free(group);
+}
+
+/* ---- probing ---- */
+
+/* Every group has the file but the root, in which then any will do. */
+static bool has_kill(int dir_fd)
+{
+    struct cgroup_part part;
+    char path[CGROUP_NAME_MAX + sizeof "/cgroup.kill"];
+    if (dir_fd < 0 || faccessat(dir_fd, "cgroup.kill", F_OK, 0) == 0)
+        return dir_fd >= 0;
+    if (cgroup_list(dir_fd, "", &part, 1) == 0)
+        return false;
+    (void)snprintf(path, sizeof path, "%s/cgroup.kill", part.name);
+    return faccessat(dir_fd, path, F_OK, 0) == 0;
+}
+
+static void try_out(struct cgroup_support *support)
+{
+    static const struct cgroup_limits limits = {
+        .memory_bytes = 1 << 30,
+        .cpu_percent = 100,
+        .pids = 1000,
+        .io_read_bytes = 1 << 30,
+        .io_write_bytes = 1 << 30,
+        .kill = true,
+        .cpu_time = true,
+    };
+    struct brig_error err = {0};
+    struct cgroup *group = NULL;
+    unsigned missing = 0;
+    if (cgroup_new(&limits, &group, &missing, &err) < 0) {
+        support->kind = CGROUP_NONE;
+        support->resources = 0;
+        (void)snprintf(support->reason, sizeof support->reason, "%s", err.message);
+        return;
+    }
+    support->kind = group->kind;
+    support->resources = cgroup_wanted(&limits) & ~missing;
+    if (group->kind == CGROUP_NONE && support->reason[0] == '\0')
+        (void)snprintf(support->reason, sizeof support->reason,
+                       "making a group in '%.160s' is not allowed", support->where);
+    support->kill = has_kill(cgroup_dir(group, CGROUP_TREE_UNIFIED));
+    cgroup_free(group);
+}
+
+void cgroup_probe(bool try, struct cgroup_support *ret_support)
+{
+    autobases struct cgroup_bases bases;
+    cgroup_find(CGROUP_ALL_TREES, &bases);
+    struct cgroup_support support = {
+        .kind = bases.kind, .resources = bases.resources, .ask_systemd = bases.ask_systemd};
+    (void)snprintf(support.where, sizeof support.where, "%s", bases.where);
+    (void)snprintf(support.reason, sizeof support.reason, "%s", bases.reason);
+    support.kill = has_kill(bases.dirs[CGROUP_TREE_UNIFIED]);
+    if (try && support.kind != CGROUP_NONE)
+        try_out(&support);
+    *ret_support = support;
+}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* Where we may make groups: in our own, or in one above it that is ours to divide. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "jail/cgroup/cgroup_driver.h"
+
+#define OPEN_DIR (O_RDONLY | O_DIRECTORY)
+
+void cgroup_bases_done(struct cgroup_bases *bases)
+{
+    for (int tree = 0; tree < CGROUP_TREES; tree++)
+        if (bases->dirs[tree] >= 0)
+            (void)close(take_fd(&bases->dirs[tree]));
+}
+
+/* ---- one directory ---- */
+
+static bool may_write(int dir_fd, const char *name)
+{
+    return faccessat(dir_fd, name, W_OK, 0) == 0;
+}
+
+/* From the bottom to the top of what is mounted. Above a group that a brig has made we do not go:
+ * a brig inside a jail shares the jail's limits. */
+struct climb {
+    const struct cgroup_place *place;
+    int fd;
+    size_t length; /* of the path so far */
+    unsigned left; /* levels above */
+    bool kept;     /* the fd is somebody else's by now */
+    bool is_bounded, bounded_known;
+};
+
+static bool climb_begin(const struct cgroup_place *place, long magic, struct climb *ret_climb)
+{
+    autoclose int fd = openat(AT_FDCWD, place->path, OPEN_DIR | O_CLOEXEC);
+    struct statfs system;
+    if (fd < 0 || fstatfs(fd, &system) < 0 || system.f_type != (typeof(system.f_type))magic)
+        return false;
+    *ret_climb = (struct climb){
+        .place = place, .fd = take_fd(&fd), .length = strlen(place->path), .left = place->depth};
+    return true;
+}
+
+/* The last component of where we are. */
+static const char *climb_name(const struct climb *climb, char buffer[CGROUP_NAME_MAX])
+{
+    const char *path = climb->place->path;
+    size_t begin = climb->length;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    (void)snprintf(buffer, CGROUP_NAME_MAX, "%.*s", (int)(climb->length - begin), path + begin);
+    return buffer;
+}
+
+/* systemd marks what it has handed over: with the second for root only, and that of a user not before
+ * version 254, so that what cgroup_systemd_join() asked for is known by its name. */
+static bool is_delegated(const struct climb *climb)
+{
+    char value[4], name[CGROUP_NAME_MAX];
+    if ((fgetxattr(climb->fd, "user.delegate", value, sizeof value) == 1 && value[0] == '1') ||
+        (fgetxattr(climb->fd, "trusted.delegate", value, sizeof value) == 1 && value[0] == '1'))
+        return true;
+    const char *end = strrchr(climb_name(climb, name), '.');
+    return str_starts_with(name, CGROUP_PREFIX) && end && str_equal(end, ".scope");
+}
+
+/* Closes where we were; false at the top. */
+static bool climb_up(struct climb *climb)
+{
+    char name[CGROUP_NAME_MAX];
+    pid_t pid;
+    uint64_t start;
+    bool top = climb->left == 0 || cgroup_text_name(climb_name(climb, name), &pid, &start);
+    int below = take_fd(&climb->fd);
+    if (!top)
+        climb->fd = openat(below, "..", OPEN_DIR | O_CLOEXEC);
+    if (!climb->kept)
+        (void)close(below);
+    if (top)
+        return false;
+    climb->kept = climb->bounded_known = false;
+    climb->left--;
+    while (climb->length > 0 && climb->place->path[climb->length - 1] != '/')
+        climb->length--;
+    climb->length--;
+    return climb->fd >= 0;
+}
+
+static void note_where(struct cgroup_bases *bases, const struct cgroup_place *place, size_t length)
+{
+    (void)snprintf(bases->where, sizeof bases->where, "%.*s", (int)length, place->path);
+}
+
+/* ---- v2 ---- */
+
+/* How good a directory is for making groups in, apart from its controllers. */
+enum fitness {
+    UNFIT,
+    FIT_IF_EMPTIED, /* processes have to be moved that nobody said may be */
+    FIT,            /* empty, or the root */
+    FIT_BEST,       /* handed over to us, or the root and our own */
+};
+
+/* Whether only we live in it. */
+static bool is_alone(const char *procs)
+{
+    pid_t pid;
+    return cgroup_text_next_pid(&procs, &pid) && pid == getpid() && *procs == '\0';
+}
+
+static bool has_limit(int dir_fd, const char *file)
+{
+    char text[64];
+    return cgroup_read(dir_fd, file, text, sizeof text) > 0 && !str_starts_with(text, "max");
+}
+
+/* Whoever set this limit meant it for what we start, too: we do not leave such a group. That of tasks
+ * is not looked at, as systemd sets one everywhere. */
+static bool is_bounded(struct climb *climb)
+{
+    if (!climb->bounded_known)
+        climb->is_bounded = has_limit(climb->fd, "memory.max") || has_limit(climb->fd, "cpu.max");
+    climb->bounded_known = true;
+    return climb->is_bounded;
+}
+
+/* Our own group has processes in it, at least this one. Moving them within what is ours harms
+ * nobody: where it belongs to this user, where it is all a container can see, where there are no
+ * others, or where there is no leaving it. Not so a session of systemd's, seen by root. */
+static enum fitness judge_crowded(struct climb *climb, const char *procs)
+{
+    if (climb->length != strlen(climb->place->path))
+        return UNFIT;
+    if (is_delegated(climb))
+        return FIT_BEST;
+    struct stat status;
+    bool ours = fstat(climb->fd, &status) == 0 && status.st_uid == geteuid() && geteuid() != 0;
+    return ours || climb->left == 0 || is_alone(procs) || is_bounded(climb) ? FIT_IF_EMPTIED
+                                                                            : UNFIT;
+}
+
+static enum fitness judge(struct climb *climb, bool *ret_crowded)
+{
+    char text[CGROUP_TEXT_MAX], name[CGROUP_NAME_MAX];
+    int fd = climb->fd;
+    *ret_crowded = false;
+    if (strcmp(climb_name(climb, name), CGROUP_OWN) == 0) /* we were moved here: it is above */
+        return UNFIT;
+    if (!may_write(fd, ".") || !may_write(fd, "cgroup.procs") ||
+        !may_write(fd, "cgroup.subtree_control"))
+        return UNFIT;
+    int length = cgroup_read(fd, "cgroup.type", text, sizeof text);
+    if (length == -ENOENT) /* the real root, to which no rule applies */
+        return climb->length == strlen(climb->place->path) ? FIT_BEST : FIT;
+    if (length < 0 || strcmp(text, "domain\n") != 0)
+        return UNFIT;
+    length = cgroup_read(fd, "cgroup.procs", text, sizeof text);
+    if (length < 0)
+        return UNFIT;
+    *ret_crowded = length > 0;
+    return length > 0 ? judge_crowded(climb, text) : FIT;
+}
+
+static unsigned controllers_of(int dir_fd)
+{
+    char text[CGROUP_TEXT_MAX];
+    return cgroup_read(dir_fd, "cgroup.controllers", text, sizeof text) > 0
+               ? cgroup_text_controllers(text)
+               : 0;
+}
+
+static int count_bits(unsigned bits)
+{
+    int count = 0;
+    for (; bits; bits &= bits - 1)
+        count++;
+    return count;
+}
+
+/* Takes the directory with the most controllers; of those with as many, the fittest; of those, the
+ * nearest. A directory has what those below it have. */
+static void find_v2(const struct cgroup_place *place, struct cgroup_bases *bases)
+{
+    const unsigned all = CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS;
+    struct climb climb;
+    int best = 0, *base = &bases->dirs[CGROUP_TREE_UNIFIED];
+    if (!place->found || !climb_begin(place, CGROUP2_SUPER_MAGIC, &climb))
+        return;
+    do {
+        bool crowded;
+        enum fitness fitness = judge(&climb, &crowded);
+        unsigned controllers = fitness > UNFIT ? controllers_of(climb.fd) : 0;
+        int score = (int)fitness + (FIT_BEST + 1) * count_bits(controllers & all);
+        if (fitness == UNFIT || score <= best)
+            continue;
+        if (*base >= 0)
+            (void)close(*base);
+        *base = climb.fd;
+        climb.kept = true;
+        best = score;
+        bases->kind = CGROUP_V2;
+        bases->resources = controllers;
+        bases->crowded = crowded;
+        bases->pin = !is_delegated(&climb);
+        note_where(bases, place, climb.length);
+        if (fitness >= FIT && (controllers & all) == all)
+            break;
+    } while (!is_bounded(&climb) && climb_up(&climb));
+    if (climb.fd >= 0 && !climb.kept)
+        (void)close(climb.fd);
+    /* What systemd runs and has not handed over it may change. */
+    bases->pin = bases->pin && access("/run/systemd/system", F_OK) == 0;
+}
+
+/* ---- v1 ---- */
+
+/* The nearest directory we may write to. */
+static int find_in_tree(const struct cgroup_place *place, enum cgroup_tree tree,
+                        struct cgroup_bases *bases)
+{
+    bool unified = tree == CGROUP_TREE_UNIFIED;
+    struct climb climb;
+    if (!place->found ||
+        !climb_begin(place, unified ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC, &climb))
+        return -1;
+    do {
+        if (!may_write(climb.fd, ".") || (unified && !may_write(climb.fd, "cgroup.procs")))
+            continue;
+        if (tree == CGROUP_TREE_MEMORY || bases->where[0] == '\0')
+            note_where(bases, place, climb.length);
+        return climb.fd;
+    } while (climb_up(&climb));
+    return -1;
+}
+
+static void find_v1(const struct cgroup_place places[CGROUP_TREES], unsigned trees,
+                    struct cgroup_bases *bases)
+{
+    static const unsigned resources[CGROUP_TREES] = {
+        [CGROUP_TREE_MEMORY] = CGROUP_MEMORY,
+        [CGROUP_TREE_CPU] = CGROUP_CPU,
+        [CGROUP_TREE_PIDS] = CGROUP_PIDS,
+    };
+    const unsigned spare = 1u << CGROUP_TREE_FREEZER | 1u << CGROUP_TREE_CPUACCT;
+    for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
+        unsigned first = places[tree].same_as;
+        bases->same_as[tree] = (unsigned char)first;
+        if (bases->dirs[CGROUP_TREE_UNIFIED] >= 0 && trees != CGROUP_ALL_TREES)
+            trees &= ~spare;
+        if (!(trees & 1u << tree))
+            continue;
+        if (bases->dirs[first] < 0)
+            bases->dirs[first] = find_in_tree(&places[first], first, bases);
+        if (bases->dirs[first] < 0)
+            continue;
+        bases->kind = CGROUP_V1;
+        bases->resources |= resources[tree];
+    }
+}
+
+/* ---- both ---- */
+
+bool cgroup_can_ask_systemd(void)
+{
+    char path[64];
+    (void)snprintf(path, sizeof path, "/run/user/%u/systemd/private", geteuid());
+    return geteuid() != 0 && access(path, W_OK) == 0;
+}
+
+static void explain(const struct cgroup_place places[CGROUP_TREES], struct cgroup_bases *bases)
+{
+    const struct cgroup_place *unified = &places[CGROUP_TREE_UNIFIED], *place = unified;
+    for (int tree = 0; tree < CGROUP_TREES && !place->found; tree++)
+        place = &places[tree];
+    bool v2 = place == unified && !places[CGROUP_TREE_MEMORY].listed;
+    char text[sizeof bases->reason + STR_SHOWN_MAX];
+    if (!place->found)
+        (void)snprintf(text, sizeof text,
+                       "brig's cgroup is not in any mounted hierarchy. Mount cgroup2 at "
+                       "/sys/fs/cgroup");
+    else if (place->read_only || (access(place->path, W_OK) < 0 && errno == EROFS))
+        (void)snprintf(text, sizeof text,
+                       "the cgroup hierarchy is mounted read-only. Start the container with a "
+                       "writable /sys/fs/cgroup and a cgroup namespace of its own");
+    else if (v2 && (bases->ask_systemd = cgroup_can_ask_systemd()))
+        (void)snprintf(text, sizeof text,
+                       "your login session's cgroup belongs to systemd, and only systemd can move "
+                       "brig out of it. Run: systemd-run --user --scope -p Delegate=yes brig …");
+    else
+        (void)snprintf(text, sizeof text,
+                       "your user has no cgroup of its own ('%s' is not delegated to it). Use a "
+                       "systemd login, or have it delegated with Delegate=yes",
+                       str_shown(place->path).text);
+    (void)snprintf(bases->reason, sizeof bases->reason, "%s", text);
+}
+
+static void find_in(const struct cgroup_place places[CGROUP_TREES], unsigned trees,
+                    struct cgroup_bases *bases)
+{
+    if (places[CGROUP_TREE_MEMORY].listed || places[CGROUP_TREE_CPU].listed ||
+        places[CGROUP_TREE_PIDS].listed)
+        find_v1(places, trees, bases);
+    else
+        find_v2(&places[CGROUP_TREE_UNIFIED], bases);
+}
+
+/* The inode of the first cgroup namespace, which is part of the kernel's interface. */
+#define FIRST_NAMESPACE 0xEFFFFFFBu
+
+/* v1 has one file only at its root, v2 one only elsewhere. */
+static bool root_has(const struct cgroup_place *place, const char *file)
+{
+    char path[CGROUP_PATH_MAX + 32];
+    (void)snprintf(path, sizeof path, "%.*s/%s", (int)place->root_length, place->path, file);
+    return access(path, F_OK) == 0;
+}
+
+/* Whether the hierarchies we need are, from their very roots, where they usually are, and paths mean
+ * what they say: then the table of mounts, which may be long, need not be read. */
+static bool are_usual(const struct cgroup_place places[CGROUP_TREES], unsigned trees)
+{
+    struct stat namespace;
+    if (stat("/proc/self/ns/cgroup", &namespace) < 0 || namespace.st_ino != FIRST_NAMESPACE)
+        return false;
+    for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
+        const struct cgroup_place *place = &places[tree];
+        if (!place->listed || !((trees | 1u << CGROUP_TREE_UNIFIED) & 1u << tree))
+            continue;
+        bool unified = tree == CGROUP_TREE_UNIFIED;
+        if (!place->found || !root_has(place, unified ? "cgroup.controllers" : "release_agent") ||
+            (unified && root_has(place, "cgroup.events")))
+            return false;
+    }
+    return true;
+}
+
+void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases)
+{
+    struct cgroup_bases bases = {.kind = CGROUP_NONE};
+    struct cgroup_place places[CGROUP_TREES];
+    for (unsigned tree = 0; tree < CGROUP_TREES; tree++) {
+        bases.dirs[tree] = -1;
+        bases.same_as[tree] = (unsigned char)tree;
+    }
+    /* Mostly it is short, and returning memory to the kernel costs more than reading it. */
+    char text[CGROUP_TEXT_MAX];
+    int length = cgroup_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof text);
+    autofree char *all =
+        length == (int)sizeof text - 1 ? cgroup_read_proc("/proc/self/cgroup") : NULL;
+    const char *own = all ? all : length > 0 ? text : "";
+    cgroup_text_usual_places(own, places);
+    if (!are_usual(places, trees)) {
+        autofree char *mounts = cgroup_read_proc("/proc/self/mountinfo");
+        cgroup_text_places(own, mounts ? mounts : "", places);
+    }
+    find_in(places, trees, &bases);
+    if (bases.kind == CGROUP_NONE)
+        explain(places, &bases);
+    *ret_bases = bases;
+}
+
+/* On every launch, so without the general reader's care: a line of v1's memory controller, or else
+ * that of v2, where these usually are. */
+bool cgroup_is_ours(void)
+{
+    char text[CGROUP_TEXT_MAX], path[CGROUP_PATH_MAX];
+    autoclose int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length <= 0)
+        return false;
+    text[length] = '\0';
+    const char *own = strstr(text, ":memory:"), *unified = strstr(text, "0::");
+    const char *root = own ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup";
+    if (!own && !unified)
+        return false;
+    own = own ? own + strlen(":memory:") : unified + strlen("0::");
+    size_t root_length = strlen(root), own_length = strcspn(own, "\n");
+    if (root_length + own_length >= sizeof path)
+        return false;
+    memcpy(path, root, root_length);
+    memcpy(path + root_length, own, own_length);
+    path[root_length + own_length] = '\0';
+    return access(path, W_OK) == 0;
+}
+
+bool cgroup_is_unified(void)
+{
+    struct statfs system;
+    return statfs("/sys/fs/cgroup", &system) == 0 &&
+           system.f_type == (typeof(system.f_type))CGROUP2_SUPER_MAGIC;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* The end of everything in a group. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "jail/cgroup/cgroup_driver.h"
+#include "jail/sys.h"
+
+/* Killing by list: what forks while it is listed is found in the next round. */
+#define KILL_ROUNDS 16
+#define LIST_WAIT_ROUNDS 3
+/* The dying need a moment: waits of 100 µs, doubled up to this many times, some 12 ms in all. */
+#define WAIT_ROUNDS 7
+#define WAIT_FIRST_NS 100000
+
+/* A hierarchy that every process of the group is in. */
+static bool any_tree(const struct cgroup *group, enum cgroup_tree *ret_tree)
+{
+    for (unsigned tree = 0; tree < CGROUP_TREES; tree++)
+        if (group->dirs[tree] >= 0 && !(group->widened & 1u << tree)) {
+            *ret_tree = tree;
+            return true;
+        }
+    return false;
+}
+
+/* ---- by list ---- */
+
+/* Asks, before it kills, whether the process that now has this pid is in the group: a pidfd stays
+ * with the process it was opened for. */
+static void kill_member(const struct cgroup *group, pid_t pid)
+{
+    char path[32], text[CGROUP_TEXT_MAX], name[2 * CGROUP_NAME_MAX];
+    long pidfd = SYS(pidfd_open, pid, 0);
+    if (pidfd < 0) { /* gone, or a kernel before 5.3 */
+        if (pidfd == -ENOSYS)
+            (void)kill(pid, SIGKILL);
+        return;
+    }
+    (void)snprintf(path, sizeof path, "/proc/%d/cgroup", (int)pid);
+    (void)snprintf(name, sizeof name, "%s%s%s", group->parent ? group->parent->name : "",
+                   group->parent ? "/" : "", group->name);
+    if (cgroup_read(AT_FDCWD, path, text, sizeof text) > 0 && cgroup_text_is_in(text, name))
+        (void)SYS(pidfd_send_signal, pidfd, SIGKILL, 0, 0);
+    (void)close((int)pidfd);
+}
+
+/* Calls `visit` for each process (or each thread), and returns how many there are. A list that is
+ * too long for the buffer is seen in part. */
+static int for_each(const struct cgroup *group, const char *file,
+                    bool (*visit)(const struct cgroup *group, pid_t pid, void *data), void *data)
+{
+    enum cgroup_tree tree;
+    struct cgroup_part parts[CGROUP_PARTS_MAX];
+    if (!any_tree(group, &tree))
+        return 0;
+    size_t parts_count = cgroup_parts(group, tree, parts);
+    int count = 0;
+    for (size_t i = 0; i < parts_count; i++) {
+        char name[2 * CGROUP_NAME_MAX], text[CGROUP_TEXT_MAX];
+        (void)snprintf(name, sizeof name, "%s/%s", parts[i].name, file);
+        if (cgroup_read(cgroup_dir(group, tree), name, text, sizeof text) <= 0)
+            continue;
+        const char *at = text;
+        pid_t pid;
+        for (; cgroup_text_next_pid(&at, &pid); count++)
+            if (visit && !visit(group, pid, data))
+                return count;
+    }
+    return count;
+}
+
+static bool visit_kill(const struct cgroup *group, pid_t pid, void *data)
+{
+    (void)data;
+    if (pid > 0) /* 0: of a pid namespace we do not see */
+        kill_member(group, pid);
+    return true;
+}
+
+static int count_processes(const struct cgroup *group)
+{
+    return for_each(group, "cgroup.procs", NULL, NULL);
+}
+
+/* Frozen, nothing can fork away from the list. v1's freezer also keeps from dying. */
+static void freeze(const struct cgroup *group, bool on)
+{
+    int unified = cgroup_dir(group, CGROUP_TREE_UNIFIED);
+    int freezer = cgroup_dir(group, CGROUP_TREE_FREEZER);
+    if (unified >= 0)
+        (void)cgroup_write(unified, "cgroup.freeze", on ? "1" : "0");
+    if (freezer >= 0)
+        (void)cgroup_write(freezer, "freezer.state", on ? "FROZEN" : "THAWED");
+}
+
+int cgroup_set_cpu(const struct cgroup *group, unsigned percent, struct brig_error *err)
+{
+    const struct cgroup_limits limits = {.cpu_percent = percent};
+    switch (group->kind) {
+    case CGROUP_V2:
+        return cgroup_v2_write(cgroup_dir(group, CGROUP_TREE_UNIFIED), &limits, CGROUP_CPU, err);
+    case CGROUP_V1:
+        return cgroup_v1_write_cpu(cgroup_dir(group, CGROUP_TREE_CPU), percent, err);
+    case CGROUP_NONE:
+        break;
+    }
+    return 0;
+}
+
+void cgroup_unthrottle(const struct cgroup *group)
+{
+    bool v2 = group->kind == CGROUP_V2;
+    enum cgroup_tree tree = v2 ? CGROUP_TREE_UNIFIED : CGROUP_TREE_CPU;
+    autoopened struct cgroup opened = cgroup_opened(group);
+    int dir = cgroup_dir(&opened, tree);
+    struct cgroup_part parts[CGROUP_PARTS_MAX];
+    size_t count = dir < 0 ? 0 : cgroup_parts(&opened, tree, parts);
+    for (size_t i = 0; i < count; i++) {
+        char path[2 * CGROUP_NAME_MAX];
+        (void)snprintf(path, sizeof path, "%s/%s", parts[i].name,
+                       v2 ? "cpu.max" : "cpu.cfs_quota_us");
+        (void)cgroup_write(dir, path, v2 ? "max" : "-1"); /* where there is no limit, no file */
+    }
+}
+
+/* ---- waiting ---- */
+
+static int wait_until_empty(const struct cgroup *group, int rounds)
+{
+    struct timespec wait = {.tv_nsec = WAIT_FIRST_NS};
+    int count = count_processes(group);
+    for (int round = 0; round < rounds && count > 0; round++) {
+        (void)nanosleep(&wait, NULL);
+        wait.tv_nsec *= 2;
+        count = count_processes(group);
+    }
+    return count;
+}
+
+int cgroup_kill_briefly(const struct cgroup *group, int waits)
+{
+    int unified = cgroup_dir(group, CGROUP_TREE_UNIFIED);
+    if (group->kind == CGROUP_NONE || count_processes(group) == 0)
+        return 0;
+    cgroup_unthrottle(group);
+    if (unified >= 0 && cgroup_write(unified, "cgroup.kill", "1") == 0)
+        return wait_until_empty(group, waits);
+    int count = 1;
+    for (int round = 0; round < (waits > 0 ? KILL_ROUNDS : 1) && count > 0; round++) {
+        freeze(group, true);
+        (void)for_each(group, "cgroup.procs", visit_kill, NULL);
+        freeze(group, false);
+        count = wait_until_empty(group, waits > 0 ? LIST_WAIT_ROUNDS : 0);
+    }
+    return count;
+}
+
+int cgroup_kill(const struct cgroup *group)
+{
+    autoopened struct cgroup opened = cgroup_opened(group);
+    return cgroup_kill_briefly(&opened, WAIT_ROUNDS);
+}
+
+/* ---- what does not die ---- */
+
+static bool visit_stuck(const struct cgroup *group, pid_t pid, void *data)
+{
+    (void)group;
+    char path[32], text[CGROUP_TEXT_MAX], state;
+    uint64_t start;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (cgroup_read(AT_FDCWD, path, text, sizeof text) <= 0 ||
+        !cgroup_text_stat(text, &state, &start) || state != 'D')
+        return true;
+    *(pid_t *)data = pid;
+    return false;
+}
+
+/* Threads, as a leader may be long dead while one of its threads hangs. */
+pid_t cgroup_stuck_pid(const struct cgroup *group)
+{
+    pid_t stuck = 0;
+    enum cgroup_tree tree;
+    if (any_tree(group, &tree))
+        (void)for_each(group, tree == CGROUP_TREE_UNIFIED ? "cgroup.threads" : "tasks", visit_stuck,
+                       &stuck);
+    return stuck;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* A policy's limits on the whole jail. */
+#include "jail/cgroup/limits.h"
+
+#include <stdlib.h>
+#include <sys/utsname.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "jail/confine/unenforced.h"
+#include "jail/plan/facts.h"
+
+/* One row a resource: the limits that need it, and what is said and done without it. */
+static const struct {
+    unsigned resource;
+    unsigned limits; /* bits of enum brig_limit */
+    const char *name;
+    const char *instead;
+    bool as_good; /* what is done instead holds for the jail as a whole, too */
+} resources[] = {
+    {CGROUP_MEMORY, 1U << BRIG_LIMIT_MEMORY_BYTES, "memory",
+     "each process by itself is held to it instead", false},
+    {CGROUP_CPU, 1U << BRIG_LIMIT_CPU_PERCENT, "cpu", "all CPUs can be used", false},
+    {CGROUP_PIDS, 1U << BRIG_LIMIT_PROCESSES, "pids",
+     "counted by a resource limit of the jail's user instead", true},
+    {CGROUP_IO, 1U << BRIG_LIMIT_IO_READ_BYTES | 1U << BRIG_LIMIT_IO_WRITE_BYTES, "io",
+     "disks can be read and written at any speed", false},
+    {CGROUP_TIME, 1U << BRIG_LIMIT_CPU_MS, "cpu-time",
+     "the time of processes that no parent waited for is not counted", true},
+};
+
+/* pids.max takes no more. */
+#define PIDS_MAX (UINT64_C(1) << 22)
+
+/* Since 5.14 RLIMIT_NPROC counts the processes of a user in a user namespace; before, all that the
+ * user has on the machine, and a default must not depend on those. */
+bool limits_count_by_namespace(void)
+{
+    struct utsname system;
+    char *end;
+    if (uname(&system) < 0)
+        return false;
+    unsigned long major = strtoul(system.release, &end, 10);
+    unsigned long minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+    return major > 5 || (major == 5 && minor >= 14);
+}
+
+static bool is_asked(const struct brig_policy *policy, enum brig_limit limit)
+{
+    return policy->limits_asked & 1U << limit;
+}
+
+/* Whether a resource limit can hold the number of processes as well as a group. What a caller wants
+ * is better counted by a group all the same, as that tells; for a default, one is not made. */
+static bool is_pids_spare(const struct brig_policy *policy, bool shared)
+{
+    return policy->limits[BRIG_LIMIT_PROCESSES] && !is_asked(policy, BRIG_LIMIT_PROCESSES) &&
+           !shared && !(policy->disabled_layers & BRIG_LAYER_NAMESPACES) &&
+           (policy->facts ? policy->facts->nproc_by_namespace : limits_count_by_namespace());
+}
+
+/* With as much as this of a core, a jail is built within the first period of the kernel's clock. */
+#define BUILD_PERCENT 20
+
+/* Whether the command can make TCP sockets. */
+static bool has_tcp(const struct brig_policy *policy)
+{
+    return policy->seccomp != BRIG_SECCOMP_CODE || policy->network != BRIG_NET_NONE ||
+           policy->disabled_layers & BRIG_LAYER_SECCOMP;
+}
+
+static struct cgroup_limits wanted(const struct brig_policy *policy, bool shared)
+{
+    const uint64_t *limits = policy->limits;
+    uint64_t pids = limits[BRIG_LIMIT_PROCESSES];
+    return (struct cgroup_limits){
+        .memory_bytes = limits[BRIG_LIMIT_MEMORY_BYTES],
+        .cpu_percent = (unsigned)limits[BRIG_LIMIT_CPU_PERCENT],
+        .pids = pids > 0 && pids < PIDS_MAX ? pids + 1 : pids, /* init counts too */
+        .pids_spare = is_pids_spare(policy, shared),
+        .io_read_bytes = limits[BRIG_LIMIT_IO_READ_BYTES],
+        .io_write_bytes = limits[BRIG_LIMIT_IO_WRITE_BYTES],
+        /* Where there may be no pid namespace to end everything with. A jail with directories of its
+         * own is never without. */
+        .kill = policy->private_count == 0 && (policy->on_unsupported != BRIG_UNSUPPORTED_FAIL ||
+                                               policy->disabled_layers & BRIG_LAYER_NAMESPACES),
+        .cpu_time = limits[BRIG_LIMIT_CPU_MS] > 0,
+        .tcp = has_tcp(policy),
+    };
+}
+
+static unsigned all_limits(void)
+{
+    unsigned limits = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
+        limits |= resources[i].limits;
+    return limits;
+}
+
+static unsigned resources_of(const struct cgroup_limits *limits)
+{
+    return (limits->memory_bytes ? CGROUP_MEMORY : 0U) | (limits->cpu_percent ? CGROUP_CPU : 0U) |
+           (limits->pids ? CGROUP_PIDS : 0U) |
+           (limits->io_read_bytes || limits->io_write_bytes ? CGROUP_IO : 0U) |
+           (limits->cpu_time ? CGROUP_TIME : 0U);
+}
+
+static bool takes_group(const struct cgroup_limits *limits)
+{
+    return resources_of(limits) & ~(limits->pids_spare ? CGROUP_PIDS : 0U);
+}
+
+/* The first resource of those that the caller, not the mode, wants. */
+static const char *first_asked(const struct brig_policy *policy, unsigned missing)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
+        if (missing & resources[i].resource && policy->limits_asked & resources[i].limits &&
+            !resources[i].as_good)
+            return resources[i].name;
+    return NULL;
+}
+
+static int refuse(const char *asked, struct brig_error *err)
+{
+    struct cgroup_support support;
+    cgroup_probe(false, &support);
+    (void)brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here%s%s", asked,
+                    support.reason[0] ? ": " : "", support.reason);
+    return brig_advise(err, BRIG_E_UNSUPPORTED,
+                       "With --on-unsupported warn the run goes on with weaker limits");
+}
+
+/* Inside a jail its supervisor may have a group for us. Then whether it is enough. */
+static int settle(struct limits *limits, const struct brig_policy *policy,
+                  const struct cgroup_limits *want, struct brig_error *err)
+{
+    unsigned time = limits->missing & CGROUP_TIME;
+    bool alone = cgroup_kind(limits->group) == CGROUP_NONE;
+    if (alone && limits->missing != time &&
+        nested_limits_lease_new(want, &limits->lease, &limits->missing, NULL) == 0)
+        limits->missing |= time;
+    const char *asked = first_asked(policy, limits->missing);
+    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        return refuse(asked, err);
+    return 0;
+}
+
+static int begin(struct limits *limits, const struct brig_policy *policy, bool may_wait,
+                 struct brig_error *err)
+{
+    struct cgroup_limits want = wanted(policy, limits->shared);
+    if (!takes_group(&want)) {
+        limits->missing = resources_of(&want);
+        return 0;
+    }
+    struct cgroup_limits first = want;
+    if (limits->settled_later && want.cpu_percent > 0 && want.cpu_percent < BUILD_PERCENT) {
+        first.cpu_percent = BUILD_PERCENT;
+        limits->cpu_percent = want.cpu_percent;
+    }
+    if (limits->rest)
+        limits->group = cgroup_rest_take(limits->rest, &first, &limits->missing);
+    if (limits->group)
+        return settle(limits, policy, &want, err);
+    int result = cgroup_begin(&first, &limits->group, &limits->missing, err);
+    limits->waits = result == 0 && may_wait && cgroup_can_wait(limits->group);
+    if (result == 0 && !limits->waits)
+        result = cgroup_finish(limits->group, &limits->missing, err);
+    return result < 0 ? result : settle(limits, policy, &want, err);
+}
+
+int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
+{
+    return begin(limits, policy, false, err);
+}
+
+/* What turns out only later not to be had cannot be told of any more. */
+int limits_begin(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
+{
+    return begin(limits, policy, policy->on_unsupported == BRIG_UNSUPPORTED_FAIL, err);
+}
+
+int limits_finish(struct limits *limits, struct brig_error *err)
+{
+    unsigned missing = limits->missing;
+    if (!limits->waits)
+        return 0;
+    limits->waits = false;
+    int result = cgroup_finish(limits->group, &missing, err);
+    if (result == 0 && missing & ~limits->missing)
+        return brig_fail(err, BRIG_E_SETUP, 0,
+                         "the jail's cgroups cannot be made where they should");
+    return result;
+}
+
+int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,
+                   struct brig_error *err)
+{
+    const struct facts *facts = policy->facts;
+    struct cgroup_limits want = wanted(policy, false);
+    bool near = facts->root || facts->cgroup_at_hand || !limits_are_defaults(policy);
+    unsigned has = takes_group(&want) && near ? facts->cgroup : 0;
+    limits->missing = resources_of(&want) & ~has;
+    const char *asked = first_asked(policy, limits->missing);
+    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here", asked);
+    *ret_grouped = resources_of(&want) & has;
+    return 0;
+}
+
+void limits_leave_out_init(struct limits *limits, const struct brig_policy *policy)
+{
+    limits->without_init = true;
+    cgroup_set_pids(limits->group, policy->limits[BRIG_LIMIT_PROCESSES]);
+}
+
+void limits_vacate(struct limits *limits)
+{
+    if (limits->without_init)
+        cgroup_vacate(limits->group);
+}
+
+bool limits_are_defaults(const struct brig_policy *policy)
+{
+    struct cgroup_limits want = wanted(policy, false);
+    return takes_group(&want) && !(policy->limits_asked & all_limits());
+}
+
+bool limits_are_asked(const struct brig_policy *policy)
+{
+    struct cgroup_limits want = wanted(policy, false);
+    return takes_group(&want) && policy->limits_asked & all_limits();
+}
+
+bool limits_are_same(const struct brig_policy *one, const struct brig_policy *other)
+{
+    unsigned all = all_limits();
+    for (int limit = 0; limit < BRIG_LIMIT_COUNT_; limit++)
+        if (all & 1U << limit && one->limits[limit] != other->limits[limit])
+            return false;
+    return ((one->limits_asked ^ other->limits_asked) & all) == 0 && has_tcp(one) == has_tcp(other);
+}
+
+void limits_skip(struct limits *limits, const struct brig_policy *policy)
+{
+    struct cgroup_limits want = wanted(policy, limits->shared);
+    limits->missing = resources_of(&want);
+}
+
+void limits_done(struct limits *limits)
+{
+    nested_limits_lease_free(limits->lease);
+    if (limits->rest && limits->group && limits->is_counted)
+        cgroup_rest_put(limits->rest, limits->group, &limits->used);
+    else
+        cgroup_free(limits->group);
+    *limits = (struct limits){0};
+}
+
+bool limits_hold(const struct limits *limits)
+{
+    return limits->lease || (limits->group && cgroup_kind(limits->group) != CGROUP_NONE);
+}
+
+void limits_usage(struct limits *limits, struct cgroup_usage *ret_usage)
+{
+    *ret_usage = (struct cgroup_usage){0};
+    if (limits->lease)
+        nested_limits_lease_usage(limits->lease, ret_usage);
+    else if (limits->group)
+        cgroup_usage(limits->group, ret_usage);
+    limits->used = *ret_usage;
+    limits->is_counted = true;
+}
+
+int limits_settle(struct limits *limits, struct brig_error *err)
+{
+    unsigned percent = limits->cpu_percent;
+    limits->cpu_percent = 0;
+    if (percent == 0 || !limits->group || limits->missing & CGROUP_CPU)
+        return 0;
+    return cgroup_set_cpu(limits->group, percent, err);
+}
+
+void limits_unthrottle(const struct limits *limits)
+{
+    if (limits->group)
+        cgroup_unthrottle(limits->group);
+}
+
+unsigned limits_note(const struct limits *limits, const struct brig_policy *policy, bool apart,
+                     struct brig_unenforced *unenforced)
+{
+    unsigned missing = limits->missing;
+    if (policy->disk_lack[0])
+        unenforced_add(unenforced, "limit disk: %s", policy->disk_lack);
+    for (size_t i = 0; i < ARRAY_LENGTH(resources); i++) {
+        const char *instead = resources[i].instead;
+        bool is_default_pids =
+            resources[i].resource == CGROUP_PIDS && !is_asked(policy, BRIG_LIMIT_PROCESSES);
+        if (!(missing & resources[i].resource))
+            continue;
+        if (is_default_pids && apart && is_pids_spare(policy, limits->shared))
+            continue; /* nothing is lost */
+        if (is_default_pids) {
+            missing &= ~(unsigned)CGROUP_PIDS;
+            instead = "there can be any number of processes";
+        }
+        unenforced_add(unenforced, "limit %s: no cgroup for it here; %s", resources[i].name,
+                       instead);
+    }
+    return missing;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* What the syscall filter of a job refuses, seen by its supervisor. */
+#include "jail/confine/denials.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "jail/confine/notice.h"
+#include "jail/confine/seccomp.h"
+#include "jail/confine/unenforced.h"
+
+/* A question costs the supervisor some 15 µs, which no limit of the jail's counts. */
+#define BURST_QUESTIONS 32
+static const struct {
+    uint64_t above; /* so many questions */
+    uint64_t pause_us;
+} pauses[] = {
+    {100000, 250000}, /* 128 a second: nothing that anybody notices */
+    {10000, 50000},
+    {1000, 10000},
+};
+
+uint64_t denials_pause_us(uint64_t total)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(pauses); i++)
+        if (total > pauses[i].above)
+            return pauses[i].pause_us;
+    return 0;
+}
+
+/* Refused as not permitted, rather than as if there were no such call: what a kernel may lack, every
+ * interpreter tries when it starts (clone3, io_uring, memfd_create, ioctls of terminals). */
+static bool is_told(uint32_t action)
+{
+    return action == (SECCOMP_RET_ERRNO | EPERM) || action == (SECCOMP_RET_ERRNO | EACCES);
+}
+
+int denials_prepare(struct denials *denials, struct plan *plan, struct brig_error *err)
+{
+    const struct sock_fprog *filter = plan->seccomp;
+    plan->seccomp_told = NULL;
+    if (!filter)
+        return 0;
+    if (!notice_fits()) {
+        unenforced_add(&plan->unenforced,
+                       "refused system calls are not listed (needs Linux 5.0 or later)");
+        return 0;
+    }
+    struct sock_fprog *told = arena_alloc(&plan->arena, sizeof *told);
+    size_t bytes = filter->len * sizeof *filter->filter;
+    struct sock_filter *instructions = arena_alloc(&plan->arena, bytes);
+    if (!told || !instructions)
+        return brig_fail_nomem(err);
+    memcpy(instructions, filter->filter, bytes);
+    for (size_t i = 0; i < filter->len; i++)
+        if (instructions[i].code == (BPF_RET | BPF_K) && is_told(instructions[i].k))
+            instructions[i].k = SECCOMP_RET_USER_NOTIF;
+    *told = (struct sock_fprog){.len = filter->len, .filter = instructions};
+    plan->seccomp_told = told;
+    denials->filter = filter;
+    return 0;
+}
+
+int denials_listen(struct denials *denials, int listener, int epoll, struct brig_error *err)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = listener};
+    denials->listener = listener;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0) {
+        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the syscall filter");
+        denials_done(denials); /* the kernel refuses then, where nobody would answer */
+        return BRIG_E_SYSTEM;
+    }
+    denials->seen.traced = true;
+    return 0;
+}
+
+void denials_note(struct brig_denials *seen, int number, int sys_errno)
+{
+    struct brig_denial denial = {.sys_errno = sys_errno, .count = 1};
+    const char *name = seccomp_name(number);
+    if (name)
+        (void)snprintf(denial.name, sizeof denial.name, "%s", name);
+    else
+        (void)snprintf(denial.name, sizeof denial.name, "syscall %d", number);
+    seen->total++;
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->items[i].sys_errno == sys_errno &&
+            strcmp(seen->items[i].name, denial.name) == 0) {
+            seen->items[i].count++;
+            return;
+        }
+    if (seen->count < BRIG_DENIALS_MAX)
+        seen->items[seen->count++] = denial;
+}
+
+static void watch_for(const struct denials *denials, int epoll, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = denials->listener};
+    (void)epoll_ctl(epoll, EPOLL_CTL_MOD, denials->listener, &event);
+}
+
+void denials_serve(struct denials *denials, int epoll, uint32_t events, uint64_t now_us)
+{
+    int number = 0;
+    if (!(events & EPOLLIN)) { /* nobody is left who could ask */
+        (void)epoll_ctl(epoll, EPOLL_CTL_DEL, denials->listener, NULL);
+        denials_done(denials);
+        return;
+    }
+    int answered = notice_answer(denials->listener, denials->filter, &number);
+    if (answered > 0)
+        denials_note(&denials->seen, number, answered);
+    uint64_t pause_us = denials_pause_us(++denials->asked);
+    if (pause_us == 0 || ++denials->burst < BURST_QUESTIONS)
+        return;
+    denials->burst = 0;
+    denials->resume_us = now_us + pause_us;
+    watch_for(denials, epoll, 0);
+}
+
+void denials_wake(struct denials *denials, int epoll, uint64_t now_us)
+{
+    if (denials->resume_us == 0 || now_us < denials->resume_us)
+        return;
+    denials->resume_us = 0;
+    watch_for(denials, epoll, EPOLLIN);
+}
+
+void denials_done(struct denials *denials)
+{
+    denials->resume_us = 0;
+    if (denials->listener >= 0)
+        (void)close(take_fd(&denials->listener));
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: MIT */
+/* The supervisor's side of a jail's network door. */
+#include "jail/net/door.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/confine/unenforced.h"
+#include "jail/net/door_broker.h"
+#include "jail/net/door_events.h"
+#include "jail/net/door_files.h"
+#include "net/broker_wire.h"
+#include "policy/policy.h"
+
+/* How long the broker may take to report its last events. It closes the socket after them, so only a
+ * busy machine or a broker that hangs takes this long. */
+#define LAST_WORDS_MS 2000
+#define PUBLISH_BACKLOG 128
+/* A jail can have a broker tell much: so many are heard before others have their turn. */
+#define EVENTS_AT_ONCE 64
+
+struct door {
+    int program;             /* the broker's, O_PATH */
+    struct door_sockets own; /* what is published: sockets of the host's */
+    struct door_sockets sockets;
+    uid_t uid; /* the jail's, of the host */
+    gid_t gid;
+    int config, secrets;         /* memory files, or -1 */
+    int epoll;                   /* borrowed; -1: nothing is watched */
+    int control;                 /* to the broker; -1: there is none, or it is gone */
+    pid_t broker, connector;     /* 0: none */
+    struct cgroup_limits limits; /* of the group it is to have; all 0: none */
+    struct cgroup *group;
+    bool broken; /* it was said why */
+    struct door_events events;
+};
+
+/* ---- before the start ---- */
+
+static int open_program(const struct brig_policy *policy, struct brig_error *err)
+{
+    const char *path = policy->net.broker ? policy->net.broker : BRIG_BROKER_PATH;
+    autoclose int found = open(path, O_PATH | O_CLOEXEC);
+    /* Out of the way of the numbers the broker is given. */
+    int fd = found < 0 ? -1 : fcntl(found, F_DUPFD_CLOEXEC, DOOR_FD_FLOOR);
+    if (fd >= 0)
+        return fd;
+    (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot open the broker of the network door '%s'",
+                    path);
+    return brig_advise(
+        err, BRIG_E_SETUP,
+        "Build it with `make` in the source tree, or install it with `make install`; "
+        "or run with --net none (no network) or --net host (no door)");
+}
+
+static socklen_t host_address(const struct policy_publish *publish,
+                              struct sockaddr_storage *ret_name)
+{
+    struct sockaddr_in *v4 = (void *)ret_name;
+    struct sockaddr_in6 *v6 = (void *)ret_name;
+    *ret_name = (struct sockaddr_storage){0};
+    if (publish->address.family == NET_V4) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(publish->host_port);
+        memcpy(&v4->sin_addr, publish->address.bytes, sizeof v4->sin_addr);
+        return sizeof *v4;
+    }
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(publish->host_port);
+    memcpy(&v6->sin6_addr, publish->address.bytes, sizeof v6->sin6_addr);
+    return sizeof *v6;
+}
+
+static int open_published(const struct policy_publish *publish, struct brig_error *err)
+{
+    struct sockaddr_storage name;
+    char text[NET_ADDRESS_TEXT_MAX];
+    int on = 1;
+    socklen_t length = host_address(publish, &name);
+    autoclose int fd =
+        socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    if (fd >= 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (fd >= 0 && name.ss_family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+    if (fd >= 0 && bind(fd, (const void *)&name, length) == 0 && listen(fd, PUBLISH_BACKLOG) == 0)
+        return take_fd(&fd);
+    net_address_print(&publish->address, text);
+    (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot publish on port %u of %s", publish->host_port,
+                    text);
+    return brig_advise(err, BRIG_E_SETUP, "Choose another port of the host's (%s)",
+                       publish->origin);
+}
+
+static int open_all_published(struct door *door, const struct policy_net *net,
+                              struct brig_error *err)
+{
+    for (size_t i = 0; i < net->publish_count; i++) {
+        int fd = open_published(&net->publish[i], err);
+        if (fd < 0)
+            return fd;
+        door_sockets_add(&door->own, DOOR_SOCKET_PUBLISH, (int)i, fd);
+    }
+    return 0;
+}
+
+int door_new(const struct brig_policy *policy, struct door **ret_door, struct brig_error *err)
+{
+    struct door *door = calloc(1, sizeof *door);
+    if (!door)
+        return brig_fail_nomem(err);
+    door->config = door->secrets = door->epoll = door->control = -1;
+    int result = door->program = open_program(policy, err);
+    if (result >= 0)
+        result = open_all_published(door, &policy->net, err);
+    if (result < 0) {
+        door_free(door);
+        return result;
+    }
+    *ret_door = door;
+    return 0;
+}
+
+/* ---- what the broker gets ---- */
+
+/* A jail that is bounded must not get at the host's memory and CPUs through its door. It is not in
+ * the jail's own group: there it would be killed with the jail, with words left to say, or by the
+ * jail, for want of memory. */
+static struct cgroup_limits group_limits(const struct brig_policy *policy)
+{
+    const uint64_t *limits = policy->limits;
+    uint64_t connections = limits[BRIG_LIMIT_NET_CONNECTIONS];
+    bool memory = limits[BRIG_LIMIT_MEMORY_BYTES] > 0;
+    return (struct cgroup_limits){
+        .memory_bytes =
+            memory ? door_memory_bytes(connections ? connections : DOOR_CONNECTIONS) : 0,
+        .cpu_percent = (unsigned)limits[BRIG_LIMIT_CPU_PERCENT],
+        .tcp = true,
+    };
+}
+
+int door_begin(struct door *door, const struct brig_policy *policy, struct door_sockets *sockets,
+               uid_t uid, gid_t gid, bool grouped, struct brig_error *err)
+{
+    if (grouped)
+        door->limits = group_limits(policy);
+    door->uid = uid;
+    door->gid = gid;
+    door->sockets = *sockets;
+    sockets->count = 0;
+    /* As root the broker is told who to be; else it is who we are. */
+    bool root = geteuid() == 0;
+    return door_make_files(policy, root ? uid : (uid_t)-1, gid, &door->config, &door->secrets, err);
+}
+
+/* ---- watching ---- */
+
+static int watch_one(int epoll_fd, int fd, struct brig_error *err)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the network door");
+    return 0;
+}
+
+int door_watch(struct door *door, int epoll_fd, struct brig_error *err)
+{
+    int result = 0;
+    door->epoll = epoll_fd;
+    for (size_t i = 0; i < door->sockets.count && result == 0; i++)
+        result = watch_one(epoll_fd, door->sockets.items[i].fd, err);
+    for (size_t i = 0; i < door->own.count && result == 0; i++)
+        result = watch_one(epoll_fd, door->own.items[i].fd, err);
+    return result;
+}
+
+/* A descriptor that is passed on would stay in the set. */
+static void unwatch(const struct door *door, const struct door_sockets *sockets)
+{
+    for (size_t i = 0; door->epoll >= 0 && i < sockets->count; i++)
+        (void)epoll_ctl(door->epoll, EPOLL_CTL_DEL, sockets->items[i].fd, NULL);
+}
+
+static void release_sockets(struct door *door)
+{
+    unwatch(door, &door->sockets);
+    unwatch(door, &door->own);
+    door_sockets_done(&door->sockets);
+    door_sockets_done(&door->own);
+}
+
+static bool is_mine(const struct door_sockets *sockets, int fd)
+{
+    for (size_t i = 0; i < sockets->count; i++)
+        if (sockets->items[i].fd == fd)
+            return true;
+    return false;
+}
+
+/* ---- the broker ---- */
+
+static void break_door(struct door *door, struct brig_unenforced *notices, const char *why)
+{
+    if (!door->broken && notices)
+        unenforced_add(notices, "the network door is shut: %s", why);
+    door->broken = true;
+}
+
+static int hand_over(struct door *door, int control, struct brig_error *err)
+{
+    int files[2] = {door->config, door->secrets};
+    int result = door_send(control, DOOR_CONFIG, 0, 0, files, door->secrets >= 0 ? 2 : 1, err);
+    const struct door_sockets *lists[] = {&door->sockets, &door->own};
+    for (size_t k = 0; k < ARRAY_LENGTH(lists); k++)
+        for (size_t i = 0; result == 0 && i < lists[k]->count; i++) {
+            const struct door_socket_item *item = &lists[k]->items[i];
+            result = door_send(control, DOOR_SOCKET, item->kind, item->index, &item->fd, 1, err);
+        }
+    return result;
+}
+
+/* What reaches into the jail, for what is published. */
+static int start_connector(struct door *door, int control, struct brig_error *err)
+{
+    int far = -1;
+    int result = door_spawn_connector(door->program, door->sockets.items[0].fd, door->uid,
+                                      door->gid, door->group, &door->connector, &far, err);
+    if (result < 0)
+        return result;
+    result = door_send(control, DOOR_SOCKET, DOOR_SOCKET_CONNECTOR, 0, &far, 1, err);
+    (void)close(far);
+    return result;
+}
+
+/* What is missing of the limits is missing of the jail's own too, and was said there. */
+static int make_group(struct door *door, struct brig_error *err)
+{
+    unsigned missing;
+    if (door->limits.memory_bytes == 0 && door->limits.cpu_percent == 0)
+        return 0;
+    return cgroup_new(&door->limits, &door->group, &missing, err);
+}
+
+static int start_broker(struct door *door, struct brig_error *err)
+{
+    autoclose int control = -1;
+    autoclose int far = -1;
+    int result = make_group(door, err);
+    if (result == 0)
+        result = door_make_control(&control, &far, err);
+    if (result == 0)
+        result = hand_over(door, control, err);
+    if (result == 0 && door->own.count > 0)
+        result = start_connector(door, control, err);
+    if (result == 0)
+        result = door_spawn_broker(door->program, far, door->group, &door->broker, err);
+    if (result == 0 && door->epoll >= 0)
+        result = watch_one(door->epoll, control, err);
+    if (door->group)
+        cgroup_joined(door->group);
+    if (result < 0)
+        return result;
+    door->control = take_fd(&control);
+    return 0;
+}
+
+/* Whatever comes of it, the sockets are no longer ours. */
+static void open_door(struct door *door, struct brig_unenforced *notices)
+{
+    struct brig_error local = {0};
+    if (start_broker(door, &local) < 0)
+        break_door(door, notices, local.message);
+    release_sockets(door);
+    own_close(&door->config);
+    own_close(&door->secrets);
+    door->config = door->secrets = -1;
+}
+
+static void drop_control(struct door *door)
+{
+    if (door->control >= 0 && door->epoll >= 0)
+        (void)epoll_ctl(door->epoll, EPOLL_CTL_DEL, door->control, NULL);
+    own_close(&door->control);
+    door->control = -1;
+}
+
+static void hear_failure(struct door *door, const void *bytes, size_t length,
+                         struct brig_unenforced *notices)
+{
+    struct door_failure failure;
+    if (length != sizeof failure)
+        return;
+    memcpy(&failure, bytes, sizeof failure);
+    failure.message[sizeof failure.message - 1] = 0;
+    break_door(door, notices, str_shown(failure.message).text);
+}
+
+/* One message; false at the end, and where it is not what a broker says. */
+static bool hear(struct door *door, const void *bytes, size_t length,
+                 struct brig_unenforced *notices)
+{
+    struct door_message head;
+    if (length < sizeof head)
+        return false;
+    memcpy(&head, bytes, sizeof head);
+    if (head.version != DOOR_WIRE_VERSION)
+        return false;
+    if (head.type == DOOR_FAILED)
+        hear_failure(door, bytes, length, notices);
+    if (head.type == DOOR_EVENT)
+        return door_events_add(&door->events, bytes, length);
+    return head.type == DOOR_READY || head.type == DOOR_FAILED;
+}
+
+/* What there is, up to a limit; false once nothing more will come. */
+static bool hear_some(struct door *door, struct brig_unenforced *notices)
+{
+    union {
+        struct door_event event;
+        struct door_failure failure;
+    } message;
+    for (int i = 0; i < EVENTS_AT_ONCE; i++) {
+        ssize_t length = recv(door->control, &message, sizeof message, MSG_DONTWAIT);
+        if (length < 0 && (errno == EINTR || errno == EAGAIN))
+            return true;
+        if (length <= 0 || !hear(door, &message, (size_t)length, notices))
+            return false;
+    }
+    return true;
+}
+
+bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
+{
+    if (!door || fd < 0)
+        return false;
+    if (fd == door->control) {
+        if (hear_some(door, notices))
+            return true;
+        break_door(door, notices, "the broker has ended");
+        drop_control(door);
+        return true;
+    }
+    if (!is_mine(&door->sockets, fd) && !is_mine(&door->own, fd))
+        return false;
+    open_door(door, notices);
+    return true;
+}
+
+/* ---- the end ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void door_conclude(struct door *door, struct brig_unenforced *notices)
+{
+    if (!door)
+        return;
+    release_sockets(door);
+    if (door->control < 0)
+        return;
+    (void)shutdown(door->control, SHUT_WR);
+    int64_t until = now_ms() + LAST_WORDS_MS, left;
+    struct pollfd waiting = {.fd = door->control, .events = POLLIN};
+    while (hear_some(door, notices) && (left = until - now_ms()) > 0)
+        (void)poll(&waiting, 1, (int)left);
+    drop_control(door);
+}
+
+void door_free(struct door *door)
+{
+    if (!door)
+        return;
+    door_conclude(door, NULL);
+    if (door->group)
+        cgroup_unthrottle(door->group);
+    door_end_process(door->broker);
+    door_end_process(door->connector);
+    cgroup_free(door->group);
+    own_close(&door->program);
+    own_close(&door->config);
+    own_close(&door->secrets);
+    door_events_done(&door->events);
+    free(door);
+}
+
+bool door_take_event(struct door *door, struct brig_net_event *ret_event)
+{
+    return door && door_events_take(&door->events, ret_event);
+}
+
+void door_take_result(struct door *door, struct brig_net_result *ret_result)
+{
+    if (door)
+        door_events_take_all(&door->events, ret_result);
+}

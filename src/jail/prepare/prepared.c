@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Host trees prepared by root: clone, id-map, detach. */
+#include "jail/prepare/prepared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "jail/sys.h"
+
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+#define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
+
+/* A mount's map is a user namespace's map: this process lends one and does nothing else. */
+static pid_t lend_namespace(void)
+{
+    long parent = SYS(getpid);
+    long pid = SYS(clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0) {
+        (void)SYS(prctl, 1 /* PR_SET_PDEATHSIG */, SIGKILL, 0, 0, 0);
+        if (SYS(getppid) != parent) /* it died before we could ask to die with it */
+            (void)SYS(exit_group, 0);
+        for (;;)
+            (void)SYS(ppoll, 0, 0, 0, 0, 0);
+    }
+    return (pid_t)pid;
+}
+
+/* Every id as it is, but the owner becomes the jail's, and the jail's own id is nobody's. */
+static int write_map(pid_t pid, const char *which, unsigned owner, unsigned jail)
+{
+    char path[64], text[256];
+    unsigned low = owner < jail ? owner : jail, high = owner < jail ? jail : owner;
+    size_t used = 0;
+    if (low > 0)
+        used += (size_t)snprintf(text + used, sizeof text - used, "0 0 %u\n", low);
+    if (high > low + 1)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%u %u %u\n", low + 1, low + 1,
+                                 high - low - 1);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%u %u %u\n", high + 1, high + 1,
+                             0xfffffffeU - high);
+    used += (size_t)snprintf(text + used, sizeof text - used, "%u %u 1\n", owner, jail);
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", pid, which);
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, used) != (ssize_t)used)
+        return -errno;
+    return 0;
+}
+
+static int open_namespace(const struct stat *info, uid_t host_uid, gid_t host_gid)
+{
+    pid_t pid = lend_namespace();
+    if (pid < 0)
+        return (int)pid;
+    int result = write_map(pid, "uid_map", info->st_uid, host_uid);
+    if (result == 0)
+        result = write_map(pid, "gid_map", info->st_gid, host_gid);
+    if (result == 0) {
+        char path[64];
+        (void)snprintf(path, sizeof path, "/proc/%d/ns/user", pid);
+        result = open(path, O_RDONLY | O_CLOEXEC);
+        if (result < 0)
+            result = -errno;
+    }
+    (void)kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) /* by a handler of the caller's */
+        ;
+    return result;
+}
+
+/* A call that this system does not let even root make leaves a lower rung to stand on. */
+static int refused(struct brig_error *err, int sys_errno, const char *what, const char *path)
+{
+    bool unsupported = sys_errno == EPERM || sys_errno == ENOSYS || sys_errno == ENOSPC;
+    int code = unsupported ? BRIG_E_UNSUPPORTED : BRIG_E_SETUP;
+    (void)brig_fail(err, code, sys_errno, "%s '%s'", what, path);
+    return unsupported ? brig_advise(err, code, "Run `brig doctor`") : code;
+}
+
+int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid_t host_gid,
+                  uint64_t attributes, struct brig_error *err)
+{
+    autoclose int source = open(path, O_PATH | O_CLOEXEC);
+    struct stat now;
+    if (source < 0 || fstat(source, &now) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open '%s'", path);
+    if (now.st_dev != info->st_dev || now.st_ino != info->st_ino)
+        return brig_fail(err, BRIG_E_SETUP, ESTALE, "'%s' changed while it was being granted",
+                         path);
+    long tree = SYS(open_tree, source, "",
+                    AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (tree < 0)
+        return refused(err, (int)-tree, "cannot clone the mount of", path);
+    autoclose int owned = (int)tree;
+    int space = open_namespace(info, host_uid, host_gid);
+    if (space < 0)
+        return refused(err, -space, "cannot make an id map for", path);
+    autoclose int space_owned = space;
+    /* A clone of what is shared, as systemd shares everything, is shared with it: what the jail has
+     * mounted below would be mounted on the host. */
+    struct mount_attr attr = {.attr_set = attributes | MOUNT_ATTR_IDMAP,
+                              .propagation = PROPAGATION_PRIVATE,
+                              .userns_fd = (uint64_t)space_owned};
+    long result = SYS(mount_setattr, owned, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr);
+    if (result == -ENOSYS)
+        return refused(err, ENOSYS, "cannot id-map", path);
+    if (result < 0) {
+        (void)brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot id-map '%s'", path);
+        return brig_advise(err, BRIG_E_SETUP,
+                           "Its filesystem may not support id-mapped mounts; run brig as the "
+                           "directory's owner instead of as root");
+    }
+    return take_fd(&owned);
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/* Starting a zygote and giving it orders: see zygote.h. */
+#include "jail/prepare/zygote_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/str.h"
+#include "jail/cgroup/limits.h"
+#include "jail/confine/denials.h"
+#include "jail/plan/plan_flat.h"
+#include "jail/prepare/zygote_wire.h"
+#include "policy/policy.h"
+
+#define LIBRARY_NAME "brig-zygote.so"
+#define LIBRARY_PLACE "/tmp"
+#define LIBRARY_MAX (8 << 20)
+#define LAST_WORDS_MAX 300
+#define END_PATIENCE_MS 200
+
+/* ---- messages ---- */
+
+static int send_message(int socket, const struct zygote_message *message, const void *bytes,
+                        size_t length, const int *fds, size_t fd_count)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(ZYGOTE_FDS_MAX * sizeof(int))];
+    } control = {0};
+    struct zygote_message own = *message;
+    struct iovec parts[] = {{&own, sizeof own}, {(void *)(uintptr_t)bytes, length}};
+    struct msghdr header = {.msg_iov = parts, .msg_iovlen = length > 0 ? 2 : 1};
+    if (fd_count > 0) {
+        header.msg_control = &control;
+        header.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(fd_count * sizeof(int)),
+                                          .cmsg_level = SOL_SOCKET,
+                                          .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
+    }
+    return sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* It reads them when it gets there. */
+static int send_plan(const struct zygote *zygote, struct brig_error *err)
+{
+    autostr struct str flat = {0};
+    if (plan_flatten(&zygote->plan, &flat) < 0)
+        return brig_fail_nomem(err);
+    struct zygote_message message = {.type = ZYGOTE_PLAN, .length = (uint32_t)flat.length};
+    for (size_t sent = 0, piece; sent < flat.length; sent += piece) {
+        piece = flat.length - sent;
+        if (piece > ZYGOTE_PIECE_BYTES)
+            piece = ZYGOTE_PIECE_BYTES;
+        bool last = sent + piece == flat.length;
+        int result = send_message(zygote->socket, &message, flat.data + sent, piece,
+                                  &zygote->plan.init_fd, last ? 1 : 0);
+        if (result < 0)
+            return brig_fail(err, BRIG_E_SETUP, -result, "cannot send a zygote its plan");
+    }
+    return 0;
+}
+
+int zygote_order(struct zygote *zygote, const struct plan *plan, uint32_t host_id, int wire,
+                 const struct streams *streams, struct brig_error *err)
+{
+    int fds[ZYGOTE_FDS_MAX] = {wire, streams->fds[0], streams->fds[1], streams->fds[2]};
+    size_t count = 4;
+    struct zygote_message message = {.type = ZYGOTE_FORK,
+                                     .host_uid = host_id,
+                                     .host_gid = host_id,
+                                     .in_a_hurry = zygote->in_a_hurry,
+                                     .has_network = plan->join_netns >= 0,
+                                     .has_cgroup = plan->cgroup_fd >= 0,
+                                     .join_count = (uint8_t)plan->join_count};
+    if (plan->join_netns >= 0)
+        fds[count++] = plan->join_netns;
+    if (plan->cgroup_fd >= 0)
+        fds[count++] = plan->cgroup_fd;
+    for (size_t i = 0; i < plan->join_count; i++)
+        fds[count++] = plan->join_fds[i];
+    int result = send_message(zygote->socket, &message, NULL, 0, fds, count);
+    if (result == -EAGAIN)
+        return brig_fail(err, BRIG_E_STATE, 0, "the zygote has too many orders already");
+    return result < 0 ? brig_fail(err, BRIG_E_STATE, -result, "the zygote is gone") : 0;
+}
+
+/* ---- the process ---- */
+
+/* The streams it is started with are of the kind that runs get: the interpreter remembers what they
+ * are. */
+struct own_streams {
+    int input;
+    int pipe[2];
+};
+
+static int open_streams(struct own_streams *streams, struct brig_error *err)
+{
+    int made = memfd_create("brig-stdin", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (made < 0 || pipe2(streams->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a zygote's streams");
+    streams->input = made;
+    return 0;
+}
+
+static void close_streams(struct own_streams *streams)
+{
+    const int fds[] = {streams->input, streams->pipe[0], streams->pipe[1]};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
+}
+
+/* Its environment is that of the runs, and what the library takes out again. */
+static int set_variables(struct brig_policy *policy, const struct zygote_config *config,
+                         struct brig_error *err)
+{
+    int result = brig_policy_setenv(policy, ZYGOTE_FILE_VARIABLE, config->file, err);
+    if (result == 0)
+        result = brig_policy_setenv(policy, ZYGOTE_MODULES_VARIABLE,
+                                    config->modules ? config->modules : "", err);
+    if (result == 0)
+        result = brig_policy_setenv(policy, "LD_PRELOAD", LIBRARY_PLACE "/" LIBRARY_NAME, err);
+    if (result == 0) /* what is found once need not be found by each run */
+        result = brig_policy_setenv(policy, "LD_BIND_NOW", "1", err);
+    return result;
+}
+
+static struct plan_step *add_step(struct plan *plan, enum plan_op op, int slot, const char *what)
+{
+    struct plan_step *step = plan_add(plan, op, what);
+    if (step)
+        step->slot = slot;
+    return step;
+}
+
+/* The library is put where every run has something of its own, and nobody sees it then. */
+static int add_library(struct plan *plan, int library, struct brig_error *err)
+{
+    struct stat info;
+    if (fstat(library, &info) < 0 || info.st_size <= 0 || info.st_size > LIBRARY_MAX)
+        return brig_fail(err, BRIG_E_SETUP, errno, "the zygote library cannot be loaded");
+    char *bytes = arena_alloc_raw(&plan->arena, (size_t)info.st_size);
+    if (!bytes)
+        return brig_fail_nomem(err);
+    if (pread(library, bytes, (size_t)info.st_size, 0) != info.st_size)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot read the library of zygotes");
+    (void)plan_new_slot(plan); /* PLAN_PTY_SLOT */
+    int root = plan_new_slot(plan), own = plan_new_slot(plan);
+    (void)add_step(plan, PLAN_OPEN_ROOT, root, "open the template's root");
+    struct plan_step *tmpfs = add_step(plan, PLAN_TMPFS, own, "make a zygote's own directory");
+    struct plan_step *file = add_step(plan, PLAN_MKFILE, own, "write the library of a zygote");
+    struct plan_step *attach = add_step(plan, PLAN_ATTACH, own, "attach a zygote's own directory");
+    if (!tmpfs || !file || !attach)
+        return brig_fail_nomem(err);
+    /* The array may have moved with each. */
+    tmpfs = attach - 2;
+    file = attach - 1;
+    tmpfs->path = "mode=0755\0size=16m\0";
+    file->path = LIBRARY_NAME;
+    file->mode = 0555;
+    file->data = bytes;
+    file->length = (size_t)info.st_size;
+    attach->path = LIBRARY_PLACE;
+    attach->from = root;
+    attach->mode = 1;
+    return 0;
+}
+
+/* In the namespaces of the template, with the power to make others in them, and apart from the host in
+ * what those are not about. */
+static void set_namespaces(struct plan *plan, const struct brig_template *template)
+{
+    plan->rung = PLAN_FULL;
+    plan->join_userns = template->fresh.join_userns;
+    plan->join_mntns = template->fresh.join_mntns;
+    plan->become = template->fresh.become;
+    plan->become_joined = template->fresh.become_joined;
+    plan->host_uid = template->fresh.host_uid;
+    plan->host_gid = template->fresh.host_gid;
+    plan->clone_flags = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+    plan->init_fd = template->fresh.init_fd;
+    plan->init_mode = "h";
+    plan->keep_caps = true;
+    plan->home = template->fresh.home;
+}
+
+static int start_process(struct zygote *zygote, const struct zygote_config *config,
+                         const struct brig_policy *policy, int socket,
+                         const struct own_streams *streams, struct brig_error *err)
+{
+    const struct brig_pass_fd pass = {.fd = socket, .number = ZYGOTE_SOCKET_FD};
+    struct brig_command command = {.argv = config->argv, .pass_fds = &pass, .pass_fd_count = 1};
+    struct plan_input input = {
+        .policy = policy,
+        .command = &command,
+        .stdio_fds = {streams->input, streams->pipe[1], streams->pipe[1]},
+        .host_terminal = -1,
+        .pty_fd = -1,
+    };
+    struct plan plan = PLAN_INIT;
+    set_namespaces(&plan, zygote->template);
+    int result = add_library(&plan, config->library, err);
+    if (result == 0)
+        result = plan_add_command(&plan, &input, err);
+    plan.rlimit_count = 0; /* they are for the runs */
+    if (result == 0)
+        result = spawn_jail(&plan, NULL, &zygote->process, err);
+    plan_done(&plan);
+    return result;
+}
+
+static int launch(struct zygote *zygote, const struct zygote_config *config, struct brig_error *err)
+{
+    struct own_streams streams = {-1, {-1, -1}};
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    zygote->socket = fds_keep_high(pair[0]);
+    autoclose int theirs = pair[1];
+    struct brig_policy *policy = brig_policy_copy(config->policy);
+    int result = policy ? set_variables(policy, config, err) : brig_fail_nomem(err);
+    if (result == 0)
+        result = open_streams(&streams, err);
+    if (result == 0)
+        result = start_process(zygote, config, policy, theirs, &streams, err);
+    zygote->words = fds_keep_high(take_fd(&streams.pipe[0]));
+    close_streams(&streams);
+    brig_policy_free(policy);
+    return result;
+}
+
+/* ---- its plan ---- */
+
+/* What groups cannot do here, resource limits have to: that is the same for all runs. */
+static int settle_limits(struct plan *plan, const struct brig_policy *policy,
+                         struct brig_error *err)
+{
+    struct limits limits = {0};
+    int result = limits_init(&limits, policy, err);
+    if (result < 0)
+        return result;
+    plan->limits_missing = limits_note(&limits, policy, true, &plan->unenforced);
+    plan_rlimits(plan, policy);
+    limits_done(&limits);
+    return 0;
+}
+
+static int make_plan(struct zygote *zygote, struct brig_error *err)
+{
+    struct brig_template *template = zygote->template;
+    /* Both are looked after by who starts a jail itself. */
+    if (template->fresh.mask_count > 0 || template->fresh.door)
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                         "a policy with masks or with a network door cannot have a zygote");
+    struct denials denials = DENIALS_INIT;
+    struct plan *plan = &template->fresh;
+    plan->workdir = template->policy->workdir;
+    plan->two_cpus = false; /* one is enough for the interpreter */
+    plan->held = true;
+    int result = settle_limits(plan, template->policy, err);
+    if (result == 0 && template->policy->trace) {
+        struct arena own = plan->arena;
+        plan->arena = template->compiled.arena; /* whose memory lasts as long as the template */
+        result = denials_prepare(&denials, plan, err);
+        template->compiled.arena = plan->arena;
+        plan->arena = own;
+    }
+    zygote->plan = *plan;
+    return result;
+}
+
+/* ---- begin and end ---- */
+
+int zygote_new(const struct zygote_config *config, struct zygote **ret_zygote,
+               struct brig_error *err)
+{
+    struct zygote *zygote = calloc(1, sizeof *zygote);
+    if (!zygote)
+        return brig_fail_nomem(err);
+    zygote->socket = zygote->words = -1;
+    zygote->groups = config->groups;
+    const struct template_ids ids = {.first = config->first_id, .count = config->id_count};
+    int result = template_new(config->policy, PLAN_NESTED, &ids, &zygote->template, err);
+    if (result == 0)
+        result = make_plan(zygote, err);
+    if (result == 0)
+        result = launch(zygote, config, err);
+    if (result == 0)
+        result = send_plan(zygote, err);
+    if (result < 0) {
+        zygote_free(zygote);
+        return result;
+    }
+    *ret_zygote = zygote;
+    return 0;
+}
+
+struct zygote *zygote_share(struct zygote *zygote)
+{
+    zygote->shares++;
+    return zygote;
+}
+
+int zygote_fd(const struct zygote *zygote)
+{
+    return zygote->socket;
+}
+
+pid_t zygote_pid(const struct zygote *zygote)
+{
+    return zygote->process.pid;
+}
+
+bool zygote_is_ready(const struct zygote *zygote)
+{
+    return zygote->ready && !zygote->gone;
+}
+
+int zygote_process(struct zygote *zygote, struct brig_error *err)
+{
+    struct zygote_message message;
+    ssize_t length;
+    do
+        length = recv(zygote->socket, &message, sizeof message, MSG_DONTWAIT);
+    while (length < 0 && (errno == EINTR || errno == ECONNRESET));
+    if (length < 0 && errno == EAGAIN)
+        return 0;
+    if (length != (ssize_t)sizeof message) {
+        char words[LAST_WORDS_MAX + 1] = "";
+        zygote->gone = true;
+        ssize_t count = read(zygote->words, words, LAST_WORDS_MAX);
+        return brig_fail(err, BRIG_E_STATE, 0, "the zygote is gone%s%s", count > 0 ? ": " : "",
+                         str_shown(words).text);
+    }
+    zygote->ready = message.type == ZYGOTE_READY;
+    return 0;
+}
+
+void zygote_free(struct zygote *zygote)
+{
+    if (!zygote || zygote->shares-- > 0)
+        return;
+    if (zygote->socket >= 0)
+        (void)close(zygote->socket); /* which ends it, and then who looks after it */
+    struct pollfd ended = {.fd = zygote->process.pidfd, .events = POLLIN};
+    if (zygote->process.pid > 0)
+        (void)poll(&ended, 1, END_PATIENCE_MS);
+    if (zygote->words >= 0)
+        (void)close(zygote->words);
+    spawn_end(&zygote->process);
+    brig_template_free(zygote->template);
+    free(zygote);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Two sockets, and what one sends the other receives.
+ *
+ * Events are edge-triggered, so a side is read until it has no more, or until it had its turn and
+ * others are due. What the receiver does not take is kept, at most RELAY_CHUNK of it or a pipe full,
+ * and nothing more is read before: the sender feels it. Small connections are copied through a
+ * buffer all relays share; one that moves much gets a pipe and is spliced, while there are pipes. */
+#include "net/broker_relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/broker_sockets.h"
+
+#define SPLICE_FROM ((uint64_t)256 << 10) /* bytes after which a flow gets a pipe */
+#define PIPE_SIZE (512 << 10) /* a user may have 64 MiB of them before all others get smaller */
+#define TURN_BYTES ((size_t)1 << 20)
+
+enum step {
+    STEP_WAIT,  /* for an event */
+    STEP_AGAIN, /* its turn is over, not its work */
+    STEP_ENDED,
+    STEP_BROKEN,
+};
+
+/* ---- Pipes ---- */
+
+static bool take_pipe(struct relay_shared *shared, int pipe[2])
+{
+    struct relay_pipes *pipes = &shared->pipes;
+    if (pipes->idle_count > 0) {
+        memcpy(pipe, pipes->idle[--pipes->idle_count], sizeof(int[2]));
+        return true;
+    }
+    if (pipes->made == RELAY_PIPES_MAX || pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+        return false;
+    (void)fcntl(pipe[1], F_SETPIPE_SZ, PIPE_SIZE);
+    pipes->made++;
+    return true;
+}
+
+/* An empty one can be used again; what is left in one was somebody's. */
+static void give_pipe(struct relay_shared *shared, struct relay_flow *flow)
+{
+    struct relay_pipes *pipes = &shared->pipes;
+    if (flow->pipe[0] < 0)
+        return;
+    if (flow->piped == 0) {
+        memcpy(pipes->idle[pipes->idle_count++], flow->pipe, sizeof flow->pipe);
+    } else {
+        (void)close(flow->pipe[0]);
+        (void)close(flow->pipe[1]);
+        pipes->made--;
+    }
+    flow->pipe[0] = flow->pipe[1] = -1;
+    flow->piped = 0;
+}
+
+void relay_shared_done(struct relay_shared *shared)
+{
+    for (size_t i = 0; i < shared->pipes.idle_count; i++) {
+        (void)close(shared->pipes.idle[i][0]);
+        (void)close(shared->pipes.idle[i][1]);
+    }
+    shared->pipes = (struct relay_pipes){0};
+}
+
+/* ---- One direction ---- */
+
+static void count_bytes(struct relay *relay, struct relay_flow *flow, size_t bytes)
+{
+    flow->total += bytes;
+    relay->moved(relay, bytes);
+}
+
+/* Keeps what was read and could not be written. */
+static bool keep(struct relay_flow *flow, const void *bytes, size_t size)
+{
+    if (!flow->kept && !(flow->kept = malloc(RELAY_CHUNK)))
+        return false;
+    memcpy(flow->kept, bytes, size);
+    flow->start = 0;
+    flow->end = size;
+    return true;
+}
+
+/* Sends; -1 with errno if the connection is broken, else how much was taken. */
+static ssize_t send_some(struct relay_side *to, const void *bytes, size_t size)
+{
+    ssize_t sent = send(to->watch.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0)
+        return sent;
+    if (errno != EAGAIN && errno != EINTR)
+        return -1;
+    to->writable = errno == EINTR;
+    return 0;
+}
+
+static bool write_kept(struct relay *relay, struct relay_flow *flow)
+{
+    while (flow->start < flow->end && flow->to->writable) {
+        ssize_t sent = send_some(flow->to, flow->kept + flow->start, flow->end - flow->start);
+        if (sent < 0)
+            return false;
+        flow->start += (size_t)sent;
+        count_bytes(relay, flow, (size_t)sent);
+    }
+    if (flow->start == flow->end) {
+        free(flow->kept);
+        flow->kept = NULL;
+        flow->start = flow->end = 0;
+    }
+    return true;
+}
+
+static bool write_piped(struct relay *relay, struct relay_flow *flow)
+{
+    while (flow->piped > 0 && flow->to->writable) {
+        ssize_t sent = splice(flow->pipe[0], NULL, flow->to->watch.fd, NULL, flow->piped,
+                              SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        if (sent > 0) {
+            flow->piped -= (size_t)sent;
+            count_bytes(relay, flow, (size_t)sent);
+        } else if (sent < 0 && errno == EAGAIN) {
+            flow->to->writable = false;
+        } else if (sent == 0 || errno != EINTR) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* How much came; 0 with flow->ended or with nothing to read; -1 if it is broken. */
+static ssize_t came(struct relay_flow *flow, ssize_t got)
+{
+    if (got > 0)
+        return got;
+    if (got == 0)
+        flow->ended = true;
+    else if (errno == EAGAIN)
+        flow->from->readable = false;
+    else if (errno != EINTR)
+        return -1;
+    return 0;
+}
+
+static ssize_t read_copying(struct relay *relay, struct relay_flow *flow)
+{
+    char *scratch = relay->shared->scratch;
+    ssize_t got = came(flow, recv(flow->from->watch.fd, scratch, RELAY_CHUNK, MSG_DONTWAIT));
+    if (got <= 0)
+        return got;
+    ssize_t sent = flow->to->writable ? send_some(flow->to, scratch, (size_t)got) : 0;
+    if (sent < 0)
+        return -1;
+    count_bytes(relay, flow, (size_t)sent);
+    if (sent < got && !keep(flow, scratch + sent, (size_t)(got - sent)))
+        return -1;
+    return got;
+}
+
+static ssize_t read_splicing(struct relay_flow *flow)
+{
+    ssize_t got = came(flow, splice(flow->from->watch.fd, NULL, flow->pipe[1], NULL, PIPE_SIZE,
+                                    SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
+    if (got > 0)
+        flow->piped += (size_t)got;
+    return got;
+}
+
+static void want_pipe(struct relay *relay, struct relay_flow *flow)
+{
+    if (flow->pipe[0] < 0 && flow->total >= SPLICE_FROM && !flow->kept)
+        (void)take_pipe(relay->shared, flow->pipe);
+}
+
+static bool has_waiting(const struct relay_flow *flow)
+{
+    return flow->piped > 0 || flow->start < flow->end;
+}
+
+static enum step run_flow(struct relay *relay, struct relay_flow *flow)
+{
+    if (flow->closed)
+        return STEP_ENDED;
+    for (size_t turn = 0; turn < TURN_BYTES;) {
+        if (!write_kept(relay, flow) || !write_piped(relay, flow))
+            return STEP_BROKEN;
+        if (has_waiting(flow))
+            return STEP_WAIT;
+        if (flow->ended) {
+            (void)shutdown(flow->to->watch.fd, SHUT_WR);
+            flow->closed = true;
+            return STEP_ENDED;
+        }
+        if (!flow->from->readable)
+            return STEP_WAIT;
+        want_pipe(relay, flow);
+        ssize_t got = flow->pipe[0] >= 0 ? read_splicing(flow) : read_copying(relay, flow);
+        if (got < 0)
+            return STEP_BROKEN;
+        turn += (size_t)got;
+    }
+    return STEP_AGAIN;
+}
+
+/* ---- Both ---- */
+
+static void run(struct relay *relay)
+{
+    enum step out = run_flow(relay, &relay->out);
+    enum step in = run_flow(relay, &relay->in);
+    if (out == STEP_BROKEN || in == STEP_BROKEN)
+        relay->done(relay, true);
+    else if (out == STEP_ENDED && in == STEP_ENDED)
+        relay->done(relay, false);
+    else if (out == STEP_AGAIN || in == STEP_AGAIN)
+        loop_queue(relay->shared->loop, &relay->again);
+}
+
+static void run_again(struct task *task)
+{
+    run((struct relay *)((char *)task - offsetof(struct relay, again)));
+}
+
+static void side_ready(struct watch *watch, uint32_t events)
+{
+    struct relay_side *side =
+        (struct relay_side *)((char *)watch - offsetof(struct relay_side, watch));
+    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+        side->readable = true;
+    if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+        side->writable = true;
+    run(side->relay);
+}
+
+static void set_side(struct relay *relay, struct relay_side *side, int fd)
+{
+    *side = (struct relay_side){.watch = {.fd = fd, .ready = side_ready},
+                                .relay = relay,
+                                .readable = true,
+                                .writable = true};
+    socket_tune(fd, true);
+}
+
+static bool watch_both(struct relay *relay)
+{
+    const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    struct loop *loop = relay->shared->loop;
+    if (!loop_watch(loop, &relay->jail.watch, events))
+        return false;
+    if (loop_watch(loop, &relay->world.watch, events))
+        return true;
+    loop_forget(loop, &relay->jail.watch);
+    return false;
+}
+
+bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int world,
+                 const void *to_world, size_t to_world_size, const void *to_jail,
+                 size_t to_jail_size)
+{
+    relay->shared = shared;
+    relay->again.run = run_again;
+    set_side(relay, &relay->jail, jail);
+    set_side(relay, &relay->world, world);
+    relay->out = (struct relay_flow){.from = &relay->jail, .to = &relay->world, .pipe = {-1, -1}};
+    relay->in = (struct relay_flow){.from = &relay->world, .to = &relay->jail, .pipe = {-1, -1}};
+    bool kept = (to_world_size == 0 || keep(&relay->out, to_world, to_world_size)) &&
+                (to_jail_size == 0 || keep(&relay->in, to_jail, to_jail_size));
+    if (!kept || !watch_both(relay)) {
+        free(relay->out.kept);
+        free(relay->in.kept);
+        relay->out.kept = relay->in.kept = NULL;
+        return false;
+    }
+    relay->running = true;
+    loop_queue(shared->loop, &relay->again);
+    return true;
+}
+
+static void stop_flow(struct relay *relay, struct relay_flow *flow)
+{
+    give_pipe(relay->shared, flow);
+    free(flow->kept);
+    flow->kept = NULL;
+}
+
+void relay_stop(struct relay *relay, bool reset)
+{
+    if (!relay->running)
+        return;
+    relay->running = false;
+    loop_unqueue(relay->shared->loop, &relay->again);
+    stop_flow(relay, &relay->out);
+    stop_flow(relay, &relay->in);
+    if (reset) {
+        socket_reset(relay->jail.watch.fd);
+        socket_reset(relay->world.watch.fd);
+    }
+    loop_close(relay->shared->loop, &relay->jail.watch);
+    loop_close(relay->shared->loop, &relay->world.watch);
+}

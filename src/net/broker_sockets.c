@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/* Sockets, their addresses, and messages with descriptors. */
+#include "net/broker_sockets.h"
+
+#include <fcntl.h>
+#include <linux/netfilter_ipv4.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "net/broker_wire.h"
+
+#define IP6T_ORIGINAL_DST 80 /* linux/netfilter_ipv6/ip6_tables.h, which clashes with libc */
+#define FDS_MAX 8
+
+/* Ten minutes until the first probe, then about five more. */
+#define KEEP_IDLE_SECONDS 600
+#define KEEP_INTERVAL_SECONDS 60
+#define KEEP_PROBES 5
+
+socklen_t socket_address_fill(union socket_address *address, const struct net_address *from,
+                              uint16_t port)
+{
+    memset(address, 0, sizeof *address);
+    if (from->family == NET_V4) {
+        address->v4.sin_family = AF_INET;
+        address->v4.sin_port = htons(port);
+        memcpy(&address->v4.sin_addr, from->bytes, 4);
+        return sizeof address->v4;
+    }
+    address->v6.sin6_family = AF_INET6;
+    address->v6.sin6_port = htons(port);
+    memcpy(&address->v6.sin6_addr, from->bytes, 16);
+    return sizeof address->v6;
+}
+
+bool socket_address_read(const union socket_address *address, struct net_address *ret_address,
+                         uint16_t *ret_port)
+{
+    if (address->any.sa_family == AF_INET) {
+        uint8_t bytes[4];
+        memcpy(bytes, &address->v4.sin_addr, sizeof bytes);
+        *ret_address = net_address_v4(bytes);
+        *ret_port = ntohs(address->v4.sin_port);
+        return true;
+    }
+    if (address->any.sa_family != AF_INET6)
+        return false;
+    *ret_address = net_address_v6(address->v6.sin6_addr.s6_addr);
+    *ret_port = ntohs(address->v6.sin6_port);
+    return true;
+}
+
+bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_port)
+{
+    union socket_address address;
+    socklen_t length = sizeof address;
+    if (getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, &address, &length) == 0 &&
+        socket_address_read(&address, ret_address, ret_port))
+        return true;
+    length = sizeof address;
+    if (getsockopt(fd, SOL_IPV6, IP6T_ORIGINAL_DST, &address, &length) == 0 &&
+        socket_address_read(&address, ret_address, ret_port))
+        return true;
+    length = sizeof address;
+    return getsockname(fd, &address.any, &length) == 0 &&
+           socket_address_read(&address, ret_address, ret_port);
+}
+
+static void set(int fd, int level, int option, int value)
+{
+    (void)setsockopt(fd, level, option, &value, sizeof value);
+}
+
+void socket_unpace(int fd)
+{
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, DOOR_CONGESTION, sizeof DOOR_CONGESTION - 1);
+}
+
+void socket_tune(int fd, bool keep_alive)
+{
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    if (!keep_alive)
+        return;
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEP_IDLE_SECONDS);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEP_INTERVAL_SECONDS);
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEP_PROBES);
+}
+
+void socket_bound(int fd, size_t bytes)
+{
+    set(fd, SOL_SOCKET, SO_RCVBUF, (int)bytes);
+    set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)bytes);
+}
+
+bool socket_unblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
+void socket_reset(int fd)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+union fd_space {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+};
+
+static void keep_or_close(const struct cmsghdr *header, int *fds, size_t *count, size_t max)
+{
+    size_t given = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < given; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+        if (*count < max)
+            fds[(*count)++] = fd;
+        else
+            (void)close(fd);
+    }
+}
+
+ssize_t socket_receive(int socket, void *data, size_t size, int *fds, size_t *count)
+{
+    union fd_space control;
+    struct iovec part = {.iov_base = data, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    size_t max = *count;
+    *count = 0;
+    ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (length < 0)
+        return length;
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
+        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS)
+            keep_or_close(at, fds, count, max);
+    return length;
+}
+
+bool socket_send(int socket, const void *data, size_t size, int fd)
+{
+    union fd_space control = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(sizeof fd);
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: MIT */
+/* Theory of operation.
+ *
+ * The executor is the one process of brigd with the power to start and end jails, as the user brigd runs
+ * as. It is one thread with one loop over the jobs of libbrig, the pipes of what they write, and the
+ * channels to the supervisor, the http process and the history process. What the http process sends is a request that may come
+ * from anybody: it is decoded with limits, checked against the configuration again, and answered with
+ * exactly one result. The http process may die and be replaced: runs go on, and their rows reach the history process,
+ * which has all of them twice in turn: what it has not called safe is sent again to the next one. If the
+ * executor dies, every jail's init sees the end of its socket and ends the jail; what the kernel kept is
+ * found by the next executor in the file of this one. */
+#include "server/executor/executor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fds.h"
+#include "base/json.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/confine/identity.h"
+#include "server/config.h"
+#include "server/role.h"
+
+#define EVENTS_MAX 64
+#define MESSAGES_AT_ONCE 16
+#define SWEEP_MS (UINT64_C(5) * 60 * 1000)
+#define GAUGES_MS 100
+#define HISTORY_PATIENCE_MS 3000 /* after the last run, for rows to be called safe */
+/* The http process has enough to read, and may have more again. */
+#define HTTP_FULL ((size_t)8 << 20)
+#define HTTP_EASY ((size_t)2 << 20)
+#define SLOTS_MORE 64    /* than may run at a time: those that are ending */
+#define POOL_SLOTS 16384 /* for those that wait; beyond it none are made */
+
+/* ---- what the loop waits for ---- */
+
+int executor_watch(const struct executor *executor, struct executor_source *source, uint32_t events,
+                   struct brig_error *err)
+{
+    struct epoll_event event = {.events = events, .data.ptr = source};
+    if (epoll_ctl(executor->epoll, EPOLL_CTL_ADD, source->fd, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch a run");
+    return 0;
+}
+
+void executor_unwatch(const struct executor *executor, const struct executor_source *source)
+{
+    if (source->fd >= 0)
+        (void)epoll_ctl(executor->epoll, EPOLL_CTL_DEL, source->fd, NULL);
+}
+
+/* ---- peers ---- */
+
+static struct executor_peer *supervisor_of(struct executor *executor)
+{
+    return &executor->peers[ROLE_EXECUTOR];
+}
+
+static void lose_peer(struct executor_peer *peer)
+{
+    struct executor *executor = peer->executor;
+    if (!peer->channel)
+        return;
+    executor_unwatch(executor, &peer->source);
+    if (peer == supervisor_of(executor))
+        executor->supervisor_gone = true; /* its channel is our caller's */
+    else
+        channel_free(peer->channel);
+    peer->channel = NULL;
+    peer->writing = false;
+    if (peer == &executor->peers[ROLE_HTTP])
+        executor_runs_resume(executor);
+}
+
+static void arm_peer(struct executor_peer *peer)
+{
+    if (!peer->channel || channel_wants_write(peer->channel) == peer->writing)
+        return;
+    peer->writing = !peer->writing;
+    struct epoll_event event = {.events = EPOLLIN | (peer->writing ? (uint32_t)EPOLLOUT : 0),
+                                .data.ptr = &peer->source};
+    (void)epoll_ctl(peer->executor->epoll, EPOLL_CTL_MOD, peer->source.fd, &event);
+}
+
+void executor_tell_http(struct executor *executor, uint64_t http, enum message_type type,
+                        uint64_t tag, const void *bytes, size_t length)
+{
+    struct executor_peer *peer = &executor->peers[ROLE_HTTP];
+    if (!peer->channel || http != executor->http_processes)
+        return;
+    if (channel_send(peer->channel, type, tag, bytes, length, NULL) < 0)
+        lose_peer(peer);
+}
+
+bool executor_http_is_full(const struct executor *executor)
+{
+    const struct channel *channel = executor->peers[ROLE_HTTP].channel;
+    return channel && channel_queued(channel) > HTTP_FULL;
+}
+
+void executor_warn(struct executor *executor, const char *text)
+{
+    struct executor_peer *supervisor = supervisor_of(executor);
+    if (supervisor->channel &&
+        channel_send(supervisor->channel, MESSAGE_WARNING, 0, text, strlen(text), NULL) < 0)
+        lose_peer(supervisor);
+}
+
+/* ---- what the http process wants ---- */
+
+/* By an id that nobody else has chosen: a http process in a stranger's hands would choose one that a row of the
+ * history has. */
+static int name_run(struct execution_request *request, struct brig_error *err)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    execution_id_make(id);
+    request->id = arena_strdup(&request->arena, id);
+    return request->id ? 0 : brig_fail_nomem(err);
+}
+
+static int take_execute(struct executor *executor, const struct message *message,
+                        struct brig_error *err)
+{
+    struct execution_request request;
+    int result = execution_request_decode(message->bytes, message->length, &request, err);
+    if (result < 0)
+        return result;
+    if ((result = name_run(&request, err)) < 0) {
+        execution_request_done(&request);
+        return result;
+    }
+    executor_tell_http(executor, executor->http_processes, MESSAGE_BEGUN, message->tag, request.id,
+                       EXECUTION_ID_LENGTH);
+    executor_run_begin(executor, &request, message->tag);
+    return 0;
+}
+
+static int take_cancel(struct executor *executor, const struct message *message,
+                       struct brig_error *err)
+{
+    (void)err;
+    for (struct run *run = executor->runs; run; run = run->next)
+        if (run->tag == message->tag && run->http == executor->http_processes) {
+            executor_run_cancel(run, RUN_CANCELLED);
+            break;
+        }
+    return 0;
+}
+
+static int take_kill(struct executor *executor, const struct message *message,
+                     struct brig_error *err)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    (void)snprintf(id, sizeof id, "%s", message->bytes);
+    if (!execution_id_is_valid(id))
+        return brig_fail(err, BRIG_E_INVALID, 0, "a request to end an execution has no valid id");
+    const char *domain = message->bytes + EXECUTION_ID_LENGTH;
+    struct run *run = executor_run_find(executor, id);
+    if (run && *domain && strcmp(run->request.domain, domain) != 0)
+        run = NULL; /* somebody else's */
+    char answer = run != NULL;
+    if (run)
+        executor_run_cancel(run, RUN_CANCELLED);
+    executor_tell_http(executor, executor->http_processes, MESSAGE_KILLED, message->tag, &answer,
+                       1);
+    return 0;
+}
+
+static int take_stored(struct executor *executor, const struct message *message,
+                       struct brig_error *err)
+{
+    (void)err;
+    executor_ledger_stored(&executor->ledger, message->tag);
+    return 0;
+}
+
+/* ---- what the supervisor says ---- */
+
+static int make_runtimes(struct executor *executor, struct str *out)
+{
+    struct json json;
+    json_init(&json, out);
+    json_open_object(&json, NULL);
+    json_open_array(&json, "runtimes");
+    for (size_t i = 0; i < executor->config->runtime_count; i++)
+        runtime_json(&executor->config->runtimes[i], executor->config, &json);
+    json_close_array(&json);
+    json_close_object(&json);
+    return out->failed ? BRIG_E_NOMEM : 0;
+}
+
+/* To a new http process always, to an old one if something was installed or removed. */
+static void tell_runtimes(struct executor *executor, bool always)
+{
+    struct str text = {0};
+    if (make_runtimes(executor, &text) < 0 ||
+        (!always && str_equal(text.data, executor->runtimes.data))) {
+        str_done(&text);
+        return;
+    }
+    str_done(&executor->runtimes);
+    executor->runtimes = text;
+    executor_tell_http(executor, executor->http_processes, MESSAGE_RUNTIMES, 0, text.data,
+                       text.length);
+}
+
+static void peer_ready(void *owner, uint32_t events);
+
+static int take_peer(struct executor *executor, const struct message *message,
+                     struct brig_error *err)
+{
+    if (message->fd < 0 || (message->tag != ROLE_HTTP && message->tag != ROLE_HISTORY))
+        return brig_fail(err, BRIG_E_INVALID, 0, "the supervisor sent an invalid socket");
+    struct executor_peer *peer = &executor->peers[message->tag];
+    int fd = message->fd;
+    lose_peer(peer);
+    int result = channel_new(&fd, &peer->channel, err);
+    if (result < 0)
+        return result;
+    peer->source = (struct executor_source){
+        .ready = peer_ready, .owner = peer, .fd = channel_fd(peer->channel)};
+    if ((result = executor_watch(executor, &peer->source, EPOLLIN, err)) < 0)
+        return result;
+    if (message->tag == ROLE_HISTORY) {
+        executor_ledger_again(&executor->ledger);
+        return 0;
+    }
+    executor->http_processes++;
+    executor->inherited_count = executor->run_count;
+    executor->gauges_due_ms = 0; /* it begins nothing before it has them */
+    executor->gauges_sent = (struct message_gauges){.active = UINT64_MAX};
+    tell_runtimes(executor, true);
+    return 0;
+}
+
+static int take_drain(struct executor *executor, const struct message *message,
+                      struct brig_error *err)
+{
+    (void)message;
+    (void)err;
+    executor->draining = true;
+    executor->drain_ms = clock_now_ms() + executor->config->server.drain_timeout_ms;
+    return 0;
+}
+
+/* ---- messages ---- */
+
+/* Who may say what. Anything else ends the channel. */
+static const struct {
+    enum server_role from; /* ROLE_EXECUTOR: the supervisor */
+    enum message_type type;
+    int (*take)(struct executor *executor, const struct message *message, struct brig_error *err);
+} permitted[] = {
+    {ROLE_EXECUTOR, MESSAGE_PEER, take_peer},   {ROLE_EXECUTOR, MESSAGE_DRAIN, take_drain},
+    {ROLE_HTTP, MESSAGE_EXECUTE, take_execute}, {ROLE_HTTP, MESSAGE_CANCEL, take_cancel},
+    {ROLE_HTTP, MESSAGE_KILL, take_kill},       {ROLE_HISTORY, MESSAGE_STORED, take_stored},
+};
+
+static int take_message(struct executor *executor, enum server_role from, struct message *message,
+                        struct brig_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(permitted); i++) {
+        if (permitted[i].from != from || permitted[i].type != message->type)
+            continue;
+        int result = permitted[i].take(executor, message, err);
+        if (message->type == MESSAGE_PEER)
+            message->fd = -1; /* the channel has it, or has closed it */
+        return result;
+    }
+    return brig_fail(err, BRIG_E_INVALID, 0, "the %s may not send message %d",
+                     from == ROLE_EXECUTOR ? "supervisor" : server_role_name(from),
+                     (int)message->type);
+}
+
+static void receive(struct executor_peer *peer)
+{
+    struct executor *executor = peer->executor;
+    enum server_role from = (enum server_role)(peer - executor->peers);
+    for (int i = 0; i < MESSAGES_AT_ONCE && peer->channel; i++) {
+        automessage struct message message = {.fd = -1};
+        struct brig_error err = {0};
+        int result = channel_receive(peer->channel, &message, &err);
+        if (result == 0)
+            return;
+        if (result < 0) {
+            lose_peer(peer);
+        } else if (take_message(executor, from, &message, &err) < 0) {
+            executor_warn(executor, err.message);
+            lose_peer(peer);
+        }
+    }
+}
+
+static void peer_ready(void *owner, uint32_t events)
+{
+    struct executor_peer *peer = owner;
+    if (peer->channel && events & EPOLLOUT && channel_flush(peer->channel, NULL) < 0)
+        lose_peer(peer);
+    if (peer->channel && events & ~(uint32_t)EPOLLOUT)
+        receive(peer);
+}
+
+/* ---- the clock ---- */
+
+static void tell_gauges(struct executor *executor, uint64_t now)
+{
+    executor->gauges.active = executor->run_count;
+    executor->gauges.inherited = executor->inherited_count;
+    if (now < executor->gauges_due_ms || !executor->peers[ROLE_HTTP].channel ||
+        memcmp(&executor->gauges, &executor->gauges_sent, sizeof executor->gauges) == 0)
+        return;
+    executor_tell_http(executor, executor->http_processes, MESSAGE_GAUGES, 0, &executor->gauges,
+                       sizeof executor->gauges);
+    executor->gauges_sent = executor->gauges;
+    executor->gauges_due_ms = now + GAUGES_MS;
+}
+
+static void sweep(struct executor *executor, uint64_t now)
+{
+    size_t ended = executor_instance_sweep(&executor->instance);
+    executor->sweep_due_ms = now + SWEEP_MS;
+    if (ended > 0) {
+        char text[96];
+        (void)snprintf(text, sizeof text, "ended %zu jails of an earlier executor", ended);
+        executor_warn(executor, text);
+    }
+    tell_runtimes(executor, false);
+}
+
+/* True once there is nothing left to do. What is not finished in time is ended, and then the history process is
+ * waited for a little. */
+static bool is_drained(struct executor *executor, uint64_t now)
+{
+    if (!executor->draining)
+        return false;
+    if (executor->run_count > 0) {
+        for (struct run *run = executor->runs; run && now >= executor->drain_ms; run = run->next)
+            executor_run_cancel(run, RUN_CANCELLED);
+        return false;
+    }
+    if (executor_ledger_is_empty(&executor->ledger) || !executor->peers[ROLE_HISTORY].channel)
+        return true;
+    if (executor->rows_ms == 0)
+        executor->rows_ms = now + HISTORY_PATIENCE_MS;
+    return now >= executor->rows_ms;
+}
+
+static int timeout_ms(const struct executor *executor, uint64_t now)
+{
+    uint64_t due = executor->sweep_due_ms;
+    bool changed =
+        memcmp(&executor->gauges, &executor->gauges_sent, sizeof executor->gauges) != 0 &&
+        executor->peers[ROLE_HTTP].channel;
+    if (changed && executor->gauges_due_ms < due)
+        due = executor->gauges_due_ms;
+    if (executor_pools_due_ms(executor, now) < due)
+        due = executor_pools_due_ms(executor, now);
+    if (executor->draining && now + GAUGES_MS < due)
+        due = now + GAUGES_MS;
+    return due <= now ? 0 : (int)(due - now);
+}
+
+/* After each round: what waits for the history process, and what was left unread for the http process's sake. */
+static void settle(struct executor *executor, uint64_t now)
+{
+    struct executor_peer *history = &executor->peers[ROLE_HISTORY];
+    const struct executor_peer *http = &executor->peers[ROLE_HTTP];
+    executor_pools_settle(executor, now);
+    executor_frames_settle(executor, now);
+    executor_runs_clear(executor, false);
+    if (history->channel && executor_ledger_send(&executor->ledger, history->channel, NULL) < 0)
+        lose_peer(history);
+    if (executor->paused_count > 0 && http->channel && channel_queued(http->channel) < HTTP_EASY)
+        executor_runs_resume(executor);
+    tell_gauges(executor, now);
+    if (now >= executor->sweep_due_ms)
+        sweep(executor, now);
+    for (int i = 0; i < ROLES_; i++)
+        arm_peer(&executor->peers[i]);
+}
+
+/* As epoll_wait(), but an answer's pause is shorter than a millisecond. */
+static int wait_for_events(const struct executor *executor, struct epoll_event events[EVENTS_MAX],
+                           int most_ms)
+{
+    uint64_t pause_us = executor_pools_pause_us(executor);
+    if (pause_us == 0 || most_ms == 0)
+        return epoll_wait(executor->epoll, events, EVENTS_MAX, most_ms);
+    const struct timespec pause = {.tv_nsec = (long)pause_us * 1000};
+    int count = epoll_pwait2(executor->epoll, events, EVENTS_MAX, &pause, NULL);
+    bool missing = count < 0 && (errno == ENOSYS || errno == EPERM);
+    return missing ? epoll_wait(executor->epoll, events, EVENTS_MAX, 1) : count;
+}
+
+static int loop(struct executor *executor, struct brig_error *err)
+{
+    struct epoll_event events[EVENTS_MAX];
+    while (!executor->supervisor_gone) {
+        uint64_t now = clock_now_ms();
+        settle(executor, now);
+        if (is_drained(executor, now))
+            return 0;
+        int count = wait_for_events(executor, events, timeout_ms(executor, now));
+        if (count < 0 && errno != EINTR)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for runs");
+        for (int i = 0; i < count; i++) {
+            const struct executor_source *source = events[i].data.ptr;
+            source->ready(source->owner, events[i].events);
+        }
+    }
+    return 0;
+}
+
+/* ---- begin and end ---- */
+
+static void do_nothing(int signal)
+{
+    (void)signal;
+}
+
+/* Signals that the supervisor answers must not end us, and must not be ignored either: a jail's command
+ * would inherit that. And as long as a process cannot be dumped, /proc/self is root's, where a user's
+ * jail has to write its id maps. */
+static void settle_process(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+    for (size_t i = 0; i < ARRAY_LENGTH(signals); i++)
+        (void)sigaction(signals[i], &action, NULL);
+    (void)prctl(PR_SET_DUMPABLE, 1);
+    (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* there is a credential in here */
+    (void)fds_raise_limit(RLIM_INFINITY, NULL);        /* a run takes about ten */
+}
+
+/* From the directory of this program, in a build tree or under another prefix than was planned. */
+static bool find_beside(const char *const *places, size_t count, int mode, char found[PATH_MAX])
+{
+    char program[PATH_MAX / 2] = "";
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *slash = length > 0 ? strrchr(program, '/') : NULL;
+    if (slash)
+        slash[1] = '\0';
+    for (size_t i = 0; slash && i < count; i++) {
+        (void)snprintf(found, PATH_MAX, "%s%s", program, places[i]);
+        if (access(found, mode) == 0)
+            return true;
+    }
+    found[0] = '\0';
+    return false;
+}
+
+static void find_broker(struct executor *executor)
+{
+    static const char *const places[] = {"brig-broker", "../net/brig-broker", "../brig-broker",
+                                         "../libexec/brig/brig-broker"};
+    (void)find_beside(places, ARRAY_LENGTH(places), X_OK, executor->broker);
+}
+
+/* Without it, or without an id for it, nothing is forked. */
+static void find_zygotes(struct executor *executor)
+{
+    static const char *const places[] = {"brig-zygote.so", "../zygote/brig-zygote.so",
+                                         "../../src/zygote/brig-zygote.so",
+                                         "../libexec/brig/brig-zygote.so"};
+    const struct server_config *config = executor->config;
+    char path[PATH_MAX];
+    executor->pools.library = -1;
+    if (!config->sandbox.pool.enabled || !config->sandbox.pool.zygotes ||
+        (executor->as_root && !executor->has_spare_id))
+        return;
+    if (find_beside(places, ARRAY_LENGTH(places), R_OK, path))
+        executor->pools.library = open(path, O_RDONLY | O_CLOEXEC);
+    if (executor->pools.library < 0)
+        executor_warn(executor,
+                      "brig-zygote.so is not beside brigd: python is not forked but started");
+}
+
+static int make_slots(struct executor *executor, struct brig_error *err)
+{
+    const struct server_config *config = executor->config;
+    executor->as_root = identity_is_root();
+    executor->run_most = config->sandbox.max_concurrent + SLOTS_MORE;
+    executor->slot_count = executor->run_most + POOL_SLOTS;
+    if (executor->as_root && config->sandbox.uid_count < config->sandbox.max_concurrent)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "sandbox.uid_count is %llu: as root each of max_concurrent (%llu) jails "
+                         "needs a uid of its own",
+                         (unsigned long long)config->sandbox.uid_count,
+                         (unsigned long long)config->sandbox.max_concurrent);
+    executor->has_spare_id =
+        executor->as_root && config->sandbox.uid_count > config->sandbox.max_concurrent;
+    if (executor->as_root)
+        executor->slot_count = config->sandbox.uid_count - executor->has_spare_id;
+    executor->slots = calloc(executor->slot_count, sizeof *executor->slots);
+    return executor->slots ? 0 : brig_fail_nomem(err);
+}
+
+static int set_up(struct executor *executor, struct channel *control, struct brig_error *err)
+{
+    int result;
+    settle_process();
+    find_broker(executor);
+    for (int i = 0; i < ROLES_; i++)
+        executor->peers[i] = (struct executor_peer){.executor = executor, .source = {.fd = -1}};
+    executor->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (executor->epoll < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for runs");
+    if ((result = make_slots(executor, err)) < 0 ||
+        (result = executor_credential_take(&executor->credential, err)) < 0 ||
+        (result = executor_instance_open(executor->config->sandbox.state_dir, &executor->instance,
+                                         err)) < 0 ||
+        (result = executor_ledger_add(&executor->ledger, MESSAGE_NEW_EXECUTOR, NULL, 0, err)) < 0)
+        return result;
+    executor->ground =
+        (struct jail_ground){.config = executor->config,
+                             .credential = &executor->credential,
+                             .broker = executor->broker[0] ? executor->broker : NULL};
+    struct executor_peer *supervisor = supervisor_of(executor);
+    supervisor->channel = control;
+    supervisor->source = (struct executor_source){
+        .ready = peer_ready, .owner = supervisor, .fd = channel_fd(control)};
+    find_zygotes(executor);
+    if ((result = executor_watch(executor, &supervisor->source, EPOLLIN, err)) < 0 ||
+        (result = executor_pools_begin(executor, err)) < 0 ||
+        (result = executor_sweeper_begin(&executor->sweeper, err)) < 0)
+        return result;
+    return channel_send(control, MESSAGE_READY, 0, NULL, 0, err);
+}
+
+static void clear_up(struct executor *executor)
+{
+    executor_pools_end(executor);
+    executor_runs_abandon(executor);
+    cgroup_rest_free(executor->pools.groups); /* which all of these have used */
+    executor_frames_end(executor);
+    executor_sweeper_end(&executor->sweeper);
+    for (int i = 0; i < ROLES_; i++)
+        lose_peer(&executor->peers[i]);
+    executor_instance_close(&executor->instance);
+    executor_credential_done(&executor->credential);
+    executor_ledger_done(&executor->ledger);
+    str_done(&executor->runtimes);
+    free(executor->slots);
+    if (executor->epoll >= 0)
+        (void)close(executor->epoll);
+}
+
+int executor_main(const struct server_config *config, struct channel *control, int listener,
+                  struct brig_error *err)
+{
+    struct executor executor = {
+        .config = config, .epoll = -1, .instance = INSTANCE_NONE, .pools.library = -1};
+    (void)listener;
+    executor_ledger_init(&executor.ledger);
+    int result = set_up(&executor, control, err);
+    if (result == 0)
+        result = loop(&executor, err);
+    clear_up(&executor);
+    return result;
+}

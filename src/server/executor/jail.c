@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* From a request to a jail: its policy and its command. */
+#include "server/executor/jail.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <brig/brig.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "guard/guard.h"
+#include "policy/policy.h"
+#include "server/config.h"
+#include "server/executor/credential.h"
+#include "server/executor/jail_check.h"
+#include "server/executor/workdir.h"
+
+#define MEBIBYTE (UINT64_C(1) << 20)
+#define OPEN_FILES_CODE 1024
+#define OPEN_FILES_AGENT 4096
+#define GRACE_AGENT_MS 2000
+#define INODES_CODE 65536
+#define INODES_AGENT 262144
+
+struct maker {
+    const struct jail_ground *ground;
+    const struct runtime *runtime;
+    const struct execution_request *request;
+    struct brig_policy *policy;
+    struct jail *jail;
+    struct brig_error *err;
+    uid_t host_uid;
+    bool late; /* the code comes when all of it stands */
+    bool kept; /* /output is, whether something of it is wanted or not */
+};
+
+/* ---- limits ---- */
+
+static int set_limits(const struct maker *maker)
+{
+    const struct runtime *runtime = maker->runtime;
+    uint64_t values[EXECUTION_LIMITS_], grace = maker->ground->config->sandbox.kill_grace_ms;
+    for (int i = 0; i < EXECUTION_LIMITS_; i++)
+        values[i] =
+            jail_limit(maker->ground->config, runtime, maker->request, (enum execution_limit)i);
+    const struct {
+        enum brig_limit limit;
+        uint64_t value;
+    } rows[] = {
+        {BRIG_LIMIT_WALL_MS, jail_timeout_ms(maker->ground->config, runtime, maker->request)},
+        {BRIG_LIMIT_GRACE_MS, grace            ? grace
+                              : runtime->agent ? GRACE_AGENT_MS
+                                               : 0},
+        {BRIG_LIMIT_MEMORY_BYTES, values[EXECUTION_MEMORY_MB] * MEBIBYTE},
+        {BRIG_LIMIT_PROCESSES, values[EXECUTION_PIDS]},
+        {BRIG_LIMIT_TMP_BYTES, values[EXECUTION_DISK_MB] * MEBIBYTE},
+        {BRIG_LIMIT_TMP_INODES, runtime->agent ? INODES_AGENT : INODES_CODE},
+        {BRIG_LIMIT_CPU_PERCENT, values[EXECUTION_CPU_PERCENT]},
+        {BRIG_LIMIT_OPEN_FILES, runtime->agent ? OPEN_FILES_AGENT : OPEN_FILES_CODE},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        int result = brig_policy_limit(maker->policy, rows[i].limit, rows[i].value, maker->err);
+        if (result < 0)
+            return result;
+    }
+    return brig_policy_on_unsupported(maker->policy, BRIG_UNSUPPORTED_WARN, maker->err);
+}
+
+/* ---- who it is ---- */
+
+/* Each with a host id of its own may have what is granted as if it were the owner: no other jail, and
+ * nobody on the host, has that id. */
+static int set_identity(const struct maker *maker)
+{
+    const struct runtime *runtime = maker->runtime;
+    struct brig_identity identity = {
+        .host_uid = maker->host_uid,
+        .host_gid = (gid_t)maker->host_uid,
+        .inside_uid = runtime->inside_uid,
+        .inside_gid = (gid_t)runtime->inside_uid,
+        .name = runtime->agent ? "agent" : "sandbox",
+        .home = runtime->agent ? RUNTIME_HOME : NULL,
+    };
+    int result = brig_policy_identity(maker->policy, &identity, maker->err);
+    maker->policy->stranger = maker->host_uid != (uid_t)-1;
+    return result;
+}
+
+static int set_environment(const struct maker *maker)
+{
+    const struct execution_request *request = maker->request;
+    const struct execution_pair always[] = {
+        {"PATH", RUNTIME_PATH},
+        {"HOME", maker->runtime->agent ? RUNTIME_HOME : "/tmp"},
+        {"LANG", "C.UTF-8"},
+    };
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(always); i++)
+        result = brig_policy_setenv(maker->policy, always[i].name, always[i].value, maker->err);
+    for (size_t i = 0; result == 0 && i < request->env_count; i++)
+        result = brig_policy_setenv(maker->policy, request->env[i].name, request->env[i].value,
+                                    maker->err);
+    return result;
+}
+
+/* ---- what it sees ---- */
+
+static int add_file(const struct maker *maker, const char *name,
+                    const struct execution_bytes *bytes)
+{
+    char path[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
+    (void)snprintf(path, sizeof path, RUNTIME_WORKSPACE "/%s", name);
+    return brig_policy_file(maker->policy, path, bytes->data, bytes->length, 0444, maker->err);
+}
+
+static int add_code(const struct maker *maker)
+{
+    const char *name = jail_file_name(maker->runtime);
+    if (!maker->late)
+        return add_file(maker, name, &maker->request->code);
+    char path[sizeof RUNTIME_WORKSPACE + 1 + EXECUTION_NAME_MAX];
+    (void)snprintf(path, sizeof path, RUNTIME_WORKSPACE "/%s", name);
+    return policy_late_file(maker->policy, path, 0444, maker->err);
+}
+
+/* The server has no storage for private git directories: `.git` and existing files that programs of the
+ * directory's owner execute are read-only. */
+static int guard_workdir(const struct maker *maker)
+{
+    const struct guard_options options = {
+        .storage = -1, .held = -1, .jail = "brigd", .user = {(uid_t)-1, (gid_t)-1}};
+    autostr struct str notes = {0};
+    struct guard *guard = NULL;
+    int result = guard_begin(maker->policy, &options, &guard, &notes, maker->err);
+    guard_free(guard);
+    return result;
+}
+
+static int grant_workdir(const struct maker *maker)
+{
+    const struct execution_request *request = maker->request;
+    int result = executor_open_workdir(request->work_dir,
+                                       config_workdir_roots(maker->ground->config, request->domain),
+                                       &maker->jail->work_fd, maker->err);
+    if (result < 0) {
+        maker->jail->field = "work_dir";
+        return result;
+    }
+    result = policy_grant_fd(maker->policy, BRIG_READ_WRITE, maker->jail->work_fd,
+                             RUNTIME_WORKSPACE, maker->err);
+    return result < 0 ? result : guard_workdir(maker);
+}
+
+static int fill_workspace(const struct maker *maker)
+{
+    const struct execution_request *request = maker->request;
+    enum brig_access access = maker->runtime->agent ? BRIG_READ_WRITE : BRIG_READ_ONLY;
+    if (request->work_dir)
+        return grant_workdir(maker);
+    int result = brig_policy_private(maker->policy, access, RUNTIME_WORKSPACE, maker->err);
+    if (result == 0 && maker->runtime->input == RUNTIME_FILE)
+        result = add_code(maker);
+    for (size_t i = 0; result == 0 && i < request->file_count; i++)
+        result = add_file(maker, request->files[i].name, &request->files[i].content);
+    return result;
+}
+
+static int set_view(const struct maker *maker)
+{
+    struct brig_policy *policy = maker->policy;
+    const struct runtime *runtime = maker->runtime;
+    int result = 0;
+    if (runtime->root)
+        result = brig_policy_view(policy, BRIG_VIEW_ROOT, runtime->root, maker->err);
+    if (result == 0 && runtime->root && runtime->agent)
+        result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_HOME, maker->err);
+    if (result == 0)
+        result = fill_workspace(maker);
+    if (result == 0)
+        result = brig_policy_private(policy, BRIG_READ_WRITE, RUNTIME_OUTPUT, maker->err);
+    if (result == 0 && (maker->late || maker->kept || maker->request->return_count > 0))
+        result = brig_policy_keep(policy, RUNTIME_OUTPUT, maker->err);
+    if (result == 0)
+        result = brig_policy_workdir(policy, RUNTIME_WORKSPACE, maker->err);
+    return result;
+}
+
+/* ---- what it reaches ---- */
+
+static int allow(const struct maker *maker, const char *rule)
+{
+    return brig_policy_allow(maker->policy, rule, maker->err);
+}
+
+/* An agent gets more than its own destinations only where the operator lets requests have the whole
+ * network: its work_dir is worth more than what code brings along. */
+static bool counts_request(const struct maker *maker)
+{
+    return maker->request->network &&
+           (!maker->runtime->agent || maker->ground->config->sandbox.allow_network);
+}
+
+static int set_network(const struct maker *maker)
+{
+    const struct execution_request *request = maker->request;
+    const struct runtime *runtime = maker->runtime;
+    bool counts = counts_request(maker);
+    if (!counts && !runtime->allow[0])
+        return 0;
+    bool open = counts && request->allow_count == 0;
+    int result =
+        brig_policy_network(maker->policy, open ? BRIG_NET_OPEN : BRIG_NET_ALLOW, maker->err);
+    if (result == 0 && maker->ground->broker)
+        result = brig_policy_broker(maker->policy, maker->ground->broker, maker->err);
+    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(runtime->allow) && runtime->allow[i]; i++)
+        result = allow(maker, runtime->allow[i]);
+    for (size_t i = 0; result == 0 && counts && i < request->allow_count; i++)
+        result = allow(maker, request->allow[i]);
+    return result;
+}
+
+/* ---- all of it ---- */
+
+static int set_command(const struct maker *maker)
+{
+    struct jail *jail = maker->jail;
+    uint64_t memory_mb =
+        jail_limit(maker->ground->config, maker->runtime, maker->request, EXECUTION_MEMORY_MB);
+    jail->argv = runtime_command(maker->runtime, memory_mb, maker->request->args,
+                                 maker->request->arg_count, &jail->arena);
+    if (!jail->argv)
+        return brig_fail_nomem(maker->err);
+    if (!maker->runtime->agent)
+        return 0;
+    return executor_credential_lend(maker->ground->credential, maker->ground->config, maker->policy,
+                                    &jail->argv, &jail->arena, maker->err);
+}
+
+static int make(struct maker *maker)
+{
+    struct brig_error *err = maker->err;
+    *maker->jail = (struct jail){.work_fd = -1, .policy = brig_policy_new(BRIG_MODE_SEALED)};
+    maker->policy = maker->jail->policy;
+    if (!maker->policy)
+        return brig_fail_nomem(err);
+    int (*const parts[])(const struct maker *) = {set_identity, set_environment, set_limits,
+                                                  set_view,     set_network,     set_command};
+    int result = brig_policy_origin(maker->policy, "request", err);
+    if (result == 0)
+        result = brig_policy_seccomp(maker->policy, maker->runtime->profile, err);
+    if (result == 0)
+        result = brig_policy_trace(maker->policy, true, err);
+    if (result == 0)
+        result = brig_policy_terminal(maker->policy, BRIG_TERMINAL_NONE, err);
+    for (size_t i = 0; result == 0 && i < ARRAY_LENGTH(parts); i++)
+        result = parts[i](maker);
+    return result;
+}
+
+int executor_jail_make(const struct jail_ground *ground, const struct runtime *runtime,
+                       const struct execution_request *request, uid_t host_uid,
+                       struct jail *ret_jail, struct brig_error *err)
+{
+    return make(&(struct maker){.ground = ground,
+                                .runtime = runtime,
+                                .request = request,
+                                .jail = ret_jail,
+                                .err = err,
+                                .host_uid = host_uid});
+}
+
+int executor_jail_make_late(const struct jail_ground *ground, const struct runtime *runtime,
+                            uid_t host_uid, struct jail *ret_jail, struct brig_error *err)
+{
+    static const struct execution_request plain = {.code.data = "", .stdin_bytes.data = ""};
+    int result = make(&(struct maker){.ground = ground,
+                                      .runtime = runtime,
+                                      .request = &plain,
+                                      .jail = ret_jail,
+                                      .err = err,
+                                      .host_uid = host_uid,
+                                      .late = true});
+    if (result < 0)
+        return result;
+    ret_jail->policy->late_input = true;
+    ret_jail->policy->late_open = runtime->parking == PARKING_OPEN;
+    return 0;
+}
+
+int executor_jail_make_common(const struct jail_ground *ground, const struct runtime *runtime,
+                              uid_t host_uid, struct jail *ret_jail, struct brig_error *err)
+{
+    static const struct execution_request some = {.code = {.data = "\n", .length = 1},
+                                                  .stdin_bytes.data = ""};
+    return make(&(struct maker){.ground = ground,
+                                .runtime = runtime,
+                                .request = &some,
+                                .jail = ret_jail,
+                                .err = err,
+                                .host_uid = host_uid,
+                                .kept = true});
+}
+
+bool executor_jail_fits_late(const struct execution_request *request)
+{
+    for (int i = 0; i < EXECUTION_LIMITS_; i++)
+        if (request->limits[i])
+            return false;
+    return request->arg_count == 0 && request->env_count == 0 && request->file_count == 0 &&
+           !request->network && !request->work_dir;
+}
+
+void executor_jail_done(struct jail *jail)
+{
+    brig_policy_free(jail->policy);
+    if (jail->work_fd >= 0)
+        (void)close(jail->work_fd);
+    arena_done(&jail->arena);
+    *jail = (struct jail){.work_fd = -1};
+}

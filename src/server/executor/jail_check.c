@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a request may be. The http process asks, to say which field is wrong; the executor asks again, as the
+ * http process may be anybody's by now. */
+#include "server/executor/jail_check.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "server/config.h"
+#include "server/environment.h"
+#include "server/executor/jail.h"
+
+uint64_t jail_limit(const struct server_config *config, const struct runtime *runtime,
+                    const struct execution_request *request, enum execution_limit limit)
+{
+    return request->limits[limit] ? request->limits[limit] : runtime_limit(runtime, config, limit);
+}
+
+uint64_t jail_timeout_ms(const struct server_config *config, const struct runtime *runtime,
+                         const struct execution_request *request)
+{
+    return request->timeout_ms ? request->timeout_ms : runtime_timeout_ms(runtime, config);
+}
+
+const char *jail_file_name(const struct runtime *runtime)
+{
+    return runtime->file_name ? runtime->file_name : "code";
+}
+
+#define MEBIBYTE ((uint64_t)1 << 20)
+#define PAGE 4096 /* what a file of one byte takes of disk_mb */
+
+/* What is looked at; the first thing that is wrong goes to `err`. */
+struct asked {
+    const struct server_config *config;
+    const struct runtime *runtime;
+    const struct execution_request *request;
+    struct brig_error *err;
+};
+
+/* ---- limits ---- */
+
+static int check_limits(const struct asked *asked)
+{
+    static const struct {
+        const char *name;
+        uint64_t least;
+    } rows[EXECUTION_LIMITS_] = {
+        [EXECUTION_MEMORY_MB] = {"memory_mb", EXECUTION_MEMORY_MB_MIN},
+        [EXECUTION_PIDS] = {"pids_limit", 1},
+        [EXECUTION_DISK_MB] = {"disk_mb", 1},
+        [EXECUTION_CPU_PERCENT] = {"cpu_percent", 1},
+    };
+    for (int i = 0; i < EXECUTION_LIMITS_; i++) {
+        uint64_t value = asked->request->limits[i];
+        uint64_t most = runtime_max_limit(asked->runtime, asked->config, (enum execution_limit)i);
+        if (value != 0 && (value < rows[i].least || value > most))
+            return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                             "limits.%s is %llu, %llu to %llu are allowed for %s", rows[i].name,
+                             (unsigned long long)value, (unsigned long long)rows[i].least,
+                             (unsigned long long)most, asked->runtime->name);
+    }
+    return 0;
+}
+
+static int check_timeout(const struct asked *asked)
+{
+    uint64_t most = runtime_max_timeout_ms(asked->runtime, asked->config);
+    if (asked->request->timeout_ms <= most)
+        return 0;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "timeout is %llu ms, at most %llu ms are allowed for %s",
+                     (unsigned long long)asked->request->timeout_ms, (unsigned long long)most,
+                     asked->runtime->name);
+}
+
+/* ---- the network ---- */
+
+/* Without the dot of the root at its end, which changes nothing. */
+static size_t name_length(const char *name)
+{
+    size_t length = strcspn(name, ":");
+    return length > 1 && name[length - 1] == '.' ? length - 1 : length;
+}
+
+bool executor_allow_is_plain(const char *rule)
+{
+    const char *name = str_starts_with(rule, "*.") ? rule + 2 : rule;
+    size_t length = name_length(name), all = strcspn(name, ":");
+    const char *port = name[all] ? name + all + 1 : NULL;
+    bool dotted = false, lettered = false;
+    if (length == 0 || length > 253 || (port && (!*port || strlen(port) > 5)))
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (!isalnum(c) && c != '-' && c != '_' && (c != '.' || name[i + 1] == '.'))
+            return false;
+        dotted = dotted || c == '.';
+    }
+    /* No name of the public internet ends in a number; an address does, in whatever notation. */
+    for (size_t i = length; i-- > 0 && name[i] != '.';)
+        lettered = lettered || isalpha((unsigned char)name[i]);
+    bool hexadecimal = strncasecmp(name, "0x", 2) == 0;
+    return dotted && lettered && !hexadecimal &&
+           (!port || strspn(port, "0123456789") == strlen(port));
+}
+
+/* Everything at once, where that is permitted without a list too. */
+static bool is_permitted_star(const struct asked *asked, size_t which)
+{
+    return asked->config->sandbox.allow_network && strcmp(asked->request->allow[which], "*") == 0;
+}
+
+static int check_allow(const struct asked *asked)
+{
+    const struct execution_request *request = asked->request;
+    for (size_t i = 0; i < request->allow_count; i++)
+        if (!executor_allow_is_plain(request->allow[i]) && !is_permitted_star(asked, i))
+            return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                             "permissions.network.allow '%s' is not a host name: write NAME or "
+                             "*.NAME, with a dot in it, and :PORT for ports other than 443 and 80",
+                             str_shown(request->allow[i]).text);
+    if (request->allow_count > 0 && asked->runtime->agent && !asked->config->sandbox.allow_network)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "permissions.network.allow '%s': %s reaches only its own destinations on "
+                         "this server",
+                         str_shown(request->allow[0]).text, asked->runtime->name);
+    return 0;
+}
+
+/* An agent has destinations of its own, for which a request need not ask. */
+static int check_network(const struct asked *asked)
+{
+    if (!asked->request->network || asked->request->allow_count > 0 ||
+        asked->config->sandbox.allow_network)
+        return 0;
+    if (asked->runtime->agent)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "permissions.network.enabled is not permitted on this server: %s reaches "
+                         "its own destinations without it",
+                         asked->runtime->name);
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "permissions.network.enabled without a list is not permitted on this "
+                     "server: name the destinations in permissions.network.allow");
+}
+
+/* ---- words ---- */
+
+static int check_env(const struct asked *asked)
+{
+    const struct execution_request *request = asked->request;
+    for (size_t i = 0; i < request->env_count; i++)
+        if (!environment_takes(request->env[i].name))
+            return brig_fail(asked->err, BRIG_E_INVALID, 0, "env '%s' cannot be set by a request",
+                             str_shown(request->env[i].name).text);
+    return 0;
+}
+
+static int check_words(const struct asked *asked)
+{
+    const struct execution_request *request = asked->request;
+    size_t bytes = 0;
+    for (size_t i = 0; i < request->arg_count; i++)
+        bytes += strlen(request->args[i]) + 1;
+    for (size_t i = 0; i < request->env_count; i++)
+        bytes += strlen(request->env[i].name) + strlen(request->env[i].value) + 2;
+    if (bytes <= EXECUTION_WORDS_MAX)
+        return 0;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "args and env have %zu bytes together, at most %zu are allowed: send long "
+                     "values in files or stdin",
+                     bytes, EXECUTION_WORDS_MAX);
+}
+
+/* ---- files ---- */
+
+/* Whether one would have to be a directory for the other to be in it. */
+static bool is_parent(const char *name, const char *other)
+{
+    size_t length = strlen(name);
+    return strncmp(name, other, length) == 0 && other[length] == '/';
+}
+
+static int check_against(const struct asked *asked, const char *name, const char *other)
+{
+    if (!is_parent(name, other) && !is_parent(other, name))
+        return 0;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "files '%s' and '%s' cannot both be: one would be a directory",
+                     str_shown(name).text, str_shown(other).text);
+}
+
+static int check_file(const struct asked *asked, size_t which)
+{
+    const struct execution_file *files = asked->request->files;
+    const char *name = files[which].name;
+    bool has_code = asked->runtime->input == RUNTIME_FILE;
+    if (!execution_file_name_is_valid(name))
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "files '%s' is not a relative path without '.' and '..'",
+                         str_shown(name).text);
+    if (has_code && strcmp(name, jail_file_name(asked->runtime)) == 0)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0, "files '%s' is where the code is", name);
+    int result = has_code ? check_against(asked, name, jail_file_name(asked->runtime)) : 0;
+    for (size_t i = 0; result == 0 && i < which; i++)
+        result = check_against(asked, name, files[i].name);
+    return result;
+}
+
+static uint64_t pages(const struct execution_bytes *bytes)
+{
+    return (bytes->length + PAGE - 1) / PAGE;
+}
+
+static int check_room(const struct asked *asked)
+{
+    const struct execution_request *request = asked->request;
+    uint64_t disk_mb = jail_limit(asked->config, asked->runtime, request, EXECUTION_DISK_MB);
+    uint64_t used = asked->runtime->input == RUNTIME_FILE ? pages(&request->code) : 0;
+    for (size_t i = 0; i < request->file_count; i++)
+        used += pages(&request->files[i].content);
+    if (used * PAGE <= disk_mb * MEBIBYTE)
+        return 0;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                     "files and code take %llu bytes, and limits.disk_mb is %llu",
+                     (unsigned long long)used * PAGE, (unsigned long long)disk_mb);
+}
+
+static int check_files(const struct asked *asked)
+{
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < asked->request->file_count; i++)
+        result = check_file(asked, i);
+    return result == 0 ? check_room(asked) : result;
+}
+
+static int check_workdir(const struct asked *asked)
+{
+    const struct runtime *runtime = asked->runtime;
+    const char *path = asked->request->work_dir;
+    if (!path)
+        return 0;
+    if (!runtime->agent)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "work_dir '%s': that is for agents; send %s its files in `files`",
+                         str_shown(path).text, runtime->name);
+    if (runtime->input == RUNTIME_FILE)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "work_dir '%s': %s has its code in a file there", str_shown(path).text,
+                         runtime->name);
+    if (asked->request->file_count > 0)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0, "files and work_dir exclude each other");
+    return 0;
+}
+
+/* ---- input ---- */
+
+static int check_code(const struct asked *asked)
+{
+    size_t length = asked->request->code.length;
+    if (length <= EXECUTION_CODE_MAX)
+        return 0;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0, "code is %zu bytes, at most %zu are allowed",
+                     length, EXECUTION_CODE_MAX);
+}
+
+static int check_stdin(const struct asked *asked)
+{
+    if (asked->runtime->input != RUNTIME_STDIN || asked->request->stdin_bytes.length == 0)
+        return 0;
+    return brig_fail(asked->err, BRIG_E_INVALID, 0, "stdin: %s reads the code there",
+                     asked->runtime->name);
+}
+
+/* ---- all of it ---- */
+
+int jail_check_request(const struct server_config *config, const struct runtime *runtime,
+                       const struct execution_request *request, const char **ret_field,
+                       struct brig_error *err)
+{
+    static const struct {
+        const char *field;
+        int (*check)(const struct asked *asked);
+    } rows[] = {
+        {"limits", check_limits},
+        {"timeout", check_timeout},
+        {"permissions.network.allow", check_allow},
+        {"permissions.network", check_network},
+        {"env", check_env},
+        {"args", check_words},
+        {"work_dir", check_workdir},
+        {"files", check_files},
+        {"code", check_code},
+        {"stdin", check_stdin},
+    };
+    const struct asked asked = {config, runtime, request, err};
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        int result = rows[i].check(&asked);
+        if (result == 0)
+            continue;
+        *ret_field = rows[i].field;
+        return result;
+    }
+    return 0;
+}
+
+int executor_jail_check(const struct jail_ground *ground, const struct runtime *runtime,
+                        const struct execution_request *request, const char **ret_field,
+                        struct brig_error *err)
+{
+    char reason[RUNTIME_REASON_MAX];
+    int result = jail_check_request(ground->config, runtime, request, ret_field, err);
+    if (result < 0)
+        return result;
+    if (runtime_is_available(runtime, reason))
+        return 0;
+    *ret_field = "language";
+    return brig_fail(err, BRIG_E_NOT_FOUND, 0, "%s is not available: %s", runtime->name, reason);
+}

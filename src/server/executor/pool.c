@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools: whole jails that wait for code. */
+#include "server/executor/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "jail/cgroup/cgroup.h"
+#include "jail/prepare/held.h"
+#include "server/config.h"
+#include "server/executor/executor.h"
+#include "server/executor/pool_parts.h"
+
+#define QUIET_MS 3      /* after a request, before there is time for others */
+#define PAUSE_US 300    /* after an answer: the client is yet to be woken */
+#define LOOK_MS 1000    /* between looks at what waits */
+#define READY_MS 10000  /* what is not ready by then never is */
+#define AT_FILE_APART 4 /* times, at which those that stand at a file are replaced */
+#define BYTES_NODE ((uint64_t)64 << 20) /* of one, until one was measured */
+#define BYTES_OTHER ((uint64_t)1 << 20)
+
+struct message_pool *pool_counts(struct executor *executor, const struct runtime *runtime)
+{
+    return &executor->gauges.pools[runtime - executor->config->runtimes];
+}
+
+/* ---- those that wait ---- */
+
+void pool_link(struct pool *pool, struct run *run)
+{
+    run->pool = pool;
+    run->previous = NULL;
+    run->next = pool->waiting;
+    if (run->next)
+        run->next->previous = run;
+    pool->waiting = run;
+    pool->count++;
+}
+
+static void unlink_run(struct run *run)
+{
+    struct pool *pool = run->pool;
+    if (run->previous)
+        run->previous->next = run->next;
+    else
+        pool->waiting = run->next;
+    if (run->next)
+        run->next->previous = run->previous;
+    run->next = run->previous = NULL;
+    run->pool = NULL;
+    pool->count--;
+}
+
+void pool_discard(struct run *run)
+{
+    struct executor *executor = run->executor;
+    pool_counts(executor, run->runtime)->discarded++;
+    if (run->pool)
+        unlink_run(run);
+    executor_unwatch(executor, &run->source);
+    executor_unwatch(executor, &run->gate);
+    executor_run_bury(run);
+}
+
+void executor_pool_lost(struct run *run)
+{
+    pool_discard(run);
+}
+
+static void empty(struct pool *pool)
+{
+    while (pool->waiting)
+        pool_discard(pool->waiting);
+}
+
+/* The longest ready, else the longest begun: that will be ready sooner than a new one. */
+static struct run *choose(const struct pool *pool)
+{
+    struct run *begun = NULL, *ready = NULL;
+    for (struct run *run = pool->waiting; run; run = run->next) {
+        begun = run;
+        if (run->ready)
+            ready = run;
+    }
+    return ready ? ready : begun;
+}
+
+/* ---- pools ---- */
+
+static struct pool *find(const struct executor *executor, const struct runtime *runtime,
+                         const char *domain)
+{
+    for (struct pool *pool = executor->pools.first; pool; pool = pool->next)
+        if (pool->runtime == runtime && strcmp(pool->domain, domain) == 0)
+            return pool;
+    return NULL;
+}
+
+static void drop(struct executor *executor, struct pool *pool)
+{
+    struct pool **at = &executor->pools.first;
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    empty(pool);
+    executor_zygote_bury(pool->zygote);
+    executor_zygote_bury(pool->next_zygote);
+    if (executor->pools.builds_for == pool)
+        executor->pools.builds_for = NULL;
+    free(pool);
+}
+
+/* Of as many keys as may have one, the one that was unused longest makes room. */
+static void make_room(struct executor *executor, const struct runtime *runtime)
+{
+    struct pool *oldest = NULL;
+    size_t count = 0;
+    for (struct pool *pool = executor->pools.first; pool; pool = pool->next) {
+        if (pool->runtime != runtime)
+            continue;
+        count++;
+        if (!oldest || pool->size.used_ms < oldest->size.used_ms)
+            oldest = pool;
+    }
+    if (oldest && count >= executor->config->sandbox.pool.domains)
+        drop(executor, oldest);
+}
+
+static struct pool *make(struct executor *executor, const struct runtime *runtime,
+                         const char *domain)
+{
+    make_room(executor, runtime);
+    struct pool *pool = calloc(1, sizeof *pool);
+    if (!pool || strlen(domain) >= sizeof pool->domain ||
+        !runtime_find_program(runtime, &pool->program)) {
+        free(pool);
+        return NULL;
+    }
+    pool->runtime = runtime;
+    (void)snprintf(pool->domain, sizeof pool->domain, "%s", domain);
+    pool->bytes_each = runtime->parking == PARKING_NODE ? BYTES_NODE : BYTES_OTHER;
+    pool_size_init(&pool->size, runtime->pool_min, runtime->pool_max, clock_now_ms());
+    pool->next = executor->pools.first;
+    executor->pools.first = pool;
+    return pool;
+}
+
+/* ---- a request comes ---- */
+
+/* Another interpreter was installed: what waits has the old one. */
+static void look_at_program(struct pool *pool)
+{
+    struct runtime_program now = {0};
+    if (runtime_find_program(pool->runtime, &now) && memcmp(&now, &pool->program, sizeof now) == 0)
+        return;
+    empty(pool);
+    executor_zygote_bury(take_ptr(&pool->zygote));
+    executor_zygote_bury(take_ptr(&pool->next_zygote));
+    pool->program = now;
+    pool->changed = true;
+}
+
+static bool may_wait(const struct executor *executor, const struct runtime *runtime,
+                     const struct execution_request *request)
+{
+    return executor->pools.builder.running && runtime->parking != PARKING_NONE &&
+           executor_jail_fits_late(request);
+}
+
+/* One that waits in the pool for such requests; without a pool there is one from now on. */
+static struct run *look_for(struct executor *executor, const struct runtime *runtime,
+                            const char *domain)
+{
+    struct pool *pool = find(executor, runtime, domain);
+    if (!pool) {
+        (void)make(executor, runtime, domain); /* without memory for it, all begin cold */
+        return NULL;
+    }
+    look_at_program(pool);
+    struct run *run = choose(pool);
+    uint64_t now = clock_now_ms();
+    if (!run) {
+        pool_size_missed(&pool->size, now);
+        run = pool_fork(executor, pool, true);
+    }
+    if (!run)
+        return NULL;
+    unlink_run(run);
+    pool_size_taken(&pool->size, pool->count, now);
+    return run;
+}
+
+struct run *executor_pool_take(struct executor *executor, const struct runtime *runtime,
+                               const struct execution_request *request)
+{
+    struct message_pool *counts = pool_counts(executor, runtime);
+    executor->pools.quiet_ms = clock_now_ms() + QUIET_MS;
+    struct run *run =
+        may_wait(executor, runtime, request) ? look_for(executor, runtime, request->domain) : NULL;
+    if (run)
+        run->trace.warm = true;
+    *(run ? &counts->hits : &counts->misses) += 1;
+    return run;
+}
+
+/* ---- looking after them ---- */
+
+static bool is_stale(const struct run *run, uint64_t now_ms)
+{
+    uint64_t most = run->ready ? run->executor->config->sandbox.pool.age_ms : READY_MS;
+    /* Not all of a pool at once: one that comes then finds another. */
+    uint64_t at_file = JOB_AT_FILE_MS - run->slot % AT_FILE_APART * 2 * LOOK_MS;
+    if (job_is_at_file(run->job) && most > at_file)
+        most = at_file;
+    return now_ms >= run->parked_ms + most;
+}
+
+static void look_after(struct executor *executor, struct pool *pool, uint64_t now_ms)
+{
+    size_t target =
+        pool_size_settle(&pool->size, pool->count, executor->config->sandbox.pool.idle_ms, now_ms);
+    struct run *oldest = pool->waiting;
+    while (oldest && oldest->next)
+        oldest = oldest->next;
+    while (oldest) {
+        struct run *newer = oldest->previous;
+        if (pool->count > target || is_stale(oldest, now_ms))
+            pool_discard(oldest);
+        oldest = newer;
+    }
+}
+
+static void look_after_all(struct executor *executor, uint64_t now_ms)
+{
+    for (struct pool *pool = executor->pools.first, *next; pool; pool = next) {
+        next = pool->next;
+        look_after(executor, pool, now_ms);
+        if (pool->size.target == 0 && pool->count == 0 &&
+            now_ms >= pool->size.used_ms + executor->config->sandbox.pool.idle_ms)
+            drop(executor, pool);
+    }
+    executor->pools.due_ms = now_ms + LOOK_MS;
+}
+
+static void count(struct executor *executor)
+{
+    struct message_gauges *gauges = &executor->gauges;
+    for (size_t i = 0; i < executor->config->runtime_count; i++)
+        gauges->pools[i].ready = gauges->pools[i].target = gauges->pools[i].building = 0;
+    for (const struct pool *pool = executor->pools.first; pool; pool = pool->next) {
+        struct message_pool *counts = pool_counts(executor, pool->runtime);
+        counts->target += pool->size.target;
+        for (const struct run *run = pool->waiting; run; run = run->next)
+            *(run->ready ? &counts->ready : &counts->building) += 1;
+    }
+    if (executor->pools.builds_for && !executor->pools.builds_zygote)
+        pool_counts(executor, executor->pools.builds_for->runtime)->building++;
+}
+
+void executor_pools_settle(struct executor *executor, uint64_t now_ms)
+{
+    struct pools *pools = &executor->pools;
+    bool any = pools->first != NULL;
+    if (now_ms >= pools->due_ms) {
+        executor_runs_hurry(executor);
+        look_after_all(executor, now_ms);
+        if (pools->groups)
+            cgroup_rest_settle(pools->groups);
+    }
+    if (!any)
+        return;
+    if (executor->draining) {
+        while (pools->first)
+            drop(executor, pools->first);
+        executor_zygotes_clear(executor);
+        return;
+    }
+    pool_fill(executor, now_ms);
+    count(executor);
+}
+
+uint64_t executor_pools_due_ms(const struct executor *executor, uint64_t now_ms)
+{
+    const struct pools *pools = &executor->pools;
+    if (!pools->first)
+        return executor->run_count > 0 && pools->builder.running ? pools->due_ms : UINT64_MAX;
+    bool soon =
+        pools->quiet_ms > now_ms && pools->quiet_ms < pools->due_ms && pool_lacks_any(executor);
+    return soon ? pools->quiet_ms : pools->due_ms;
+}
+
+void executor_pools_answered(struct executor *executor)
+{
+    executor->pools.pause_us = clock_now_us() + PAUSE_US;
+}
+
+uint64_t executor_pools_pause_us(const struct executor *executor)
+{
+    uint64_t now = clock_now_us(), until = executor->pools.pause_us;
+    bool matters = executor->run_count == 0 && pool_lacks_any(executor);
+    return matters && until > now ? until - now : 0;
+}
+
+/* ---- begin and end ---- */
+
+int executor_pools_begin(struct executor *executor, struct brig_error *err)
+{
+    struct pools *pools = &executor->pools;
+    if (!executor->config->sandbox.pool.enabled)
+        return 0;
+    pools->groups = cgroup_rest_new(); /* without memory for it, each has its own */
+    int result = executor_builder_begin(&pools->builder, err);
+    if (result < 0)
+        return result;
+    pools->built = (struct executor_source){
+        .ready = pool_take_built, .owner = executor, .fd = pools->builder.event};
+    return executor_watch(executor, &pools->built, EPOLLIN, err);
+}
+
+void executor_pools_end(struct executor *executor)
+{
+    struct pools *pools = &executor->pools;
+    void *left = executor_builder_end(&pools->builder);
+    if (left && pools->builds_zygote)
+        executor_zygote_bury(left);
+    else if (left)
+        executor_run_bury(left);
+    while (pools->first)
+        drop(executor, pools->first);
+    executor_zygotes_clear(executor);
+    if (pools->library >= 0)
+        (void)close(take_fd(&pools->library));
+}

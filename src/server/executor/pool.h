@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Pools: whole jails that wait for code, each for one run. A pool is of one runtime and of one API key,
+ * and all of its jails are as a request without wishes of its own has them. What fits takes one; what
+ * does not, or finds none, begins cold at once. A jail is made by the builder's thread, one at a time,
+ * and never comes back. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "server/execution.h"
+#include "server/executor/builder.h"
+#include "server/executor/pool_size.h"
+#include "server/executor/pool_zygote.h"
+#include "server/executor/source.h"
+#include "server/runtime.h"
+
+struct brig_error;
+struct run;
+struct executor;
+struct zygote;
+
+#define POOL_DOMAIN_MAX 128 /* with its NUL; as the codec has it */
+
+struct pool {
+    struct pool *next;
+    const struct runtime *runtime;
+    char domain[POOL_DOMAIN_MAX + 1];
+    struct runtime_program program; /* of all that wait */
+    struct pool_size size;
+    struct run *waiting; /* the oldest last */
+    size_t count;        /* of those */
+    size_t made;         /* ever */
+    uint64_t bytes_each; /* as was last measured */
+    bool changed;        /* the program, since the builder began with one */
+    struct pool_zygote *zygote,
+        *next_zygote; /* the one that is forked, and its successor; or NULL */
+};
+
+struct pools {
+    struct pool *first;
+    struct builder builder;
+    struct executor_source built;
+    struct pool *builds_for; /* NULL: what is being made is no longer wanted */
+    bool builds_zygote;      /* what is being made is one */
+    int library;             /* of zygotes; -1: there are none */
+    struct pool_zygote *buried;
+    struct cgroup_rest *groups; /* of runs that are over, for others */
+    struct pool_retry {
+        bool reported; /* that it failed */
+        uint64_t at_ms, wait_ms;
+    } retry, zygote_retry; /* after a failure */
+    uint64_t quiet_ms;     /* until then a request has the machine to itself, */
+    uint64_t pause_us;     /* and until then the answer to the last one */
+    uint64_t due_ms;       /* when to look after them again */
+};
+
+int executor_pools_begin(struct executor *executor, struct brig_error *err);
+/* Ends all that wait. */
+void executor_pools_end(struct executor *executor);
+/* A jail that waits for such a request, from now on the caller's; NULL: there is none. */
+struct run *executor_pool_take(struct executor *executor, const struct runtime *runtime,
+                               const struct execution_request *request);
+/* An answer was just sent. */
+void executor_pools_answered(struct executor *executor);
+/* How long it has the machine to itself still, if there is anything to be made then. */
+uint64_t executor_pools_pause_us(const struct executor *executor);
+/* One that waits does what it should not. */
+void executor_pool_lost(struct run *run);
+/* Its job was heard, and brig_job_process() gave this. */
+void executor_pool_heard(struct run *run, int result, const struct brig_error *err);
+/* A zygote has ended, or could not be forked. */
+void executor_pools_zygote_lost(struct executor *executor, const struct brig_error *err);
+/* One was told to fork and does not. */
+void executor_pools_zygote_stuck(struct executor *executor, const struct zygote *zygote);
+/* Ends those that are too old or too many, has others made, and counts. */
+void executor_pools_settle(struct executor *executor, uint64_t now_ms);
+/* When to settle them although nothing happened; UINT64_MAX: never. */
+uint64_t executor_pools_due_ms(const struct executor *executor, uint64_t now_ms);

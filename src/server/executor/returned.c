@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of a run that its request wants back. The tree is whatever hostile code left behind:
+ * links, pipes, a million names, names that are no text. Nobody changes it any more. */
+#include "server/executor/returned.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "base/path.h"
+#include "server/execution.h"
+#include "server/executor/glob.h"
+
+#define DEPTH_MAX 8
+#define ENTRIES_MAX 20000 /* looked at, in all */
+/* All other runs wait for this one: names and patterns can be made to fit badly for minutes. */
+#define WORK_MS_MAX 50
+
+struct level {
+    DIR *dir;
+    size_t name_length; /* of the path, up to here */
+};
+
+struct walk {
+    const struct execution_request *request;
+    struct execution_result *result;
+    struct level levels[DEPTH_MAX];
+    size_t depth;
+    char path[EXECUTION_NAME_MAX + 1];
+    size_t entries;
+    size_t bytes;
+    uint64_t until_ms;
+    bool more; /* something that matches was left out */
+};
+
+/* Of this thread's own work: being kept from it by others costs nobody his files. */
+static uint64_t worked_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static bool is_wanted(const struct walk *walk)
+{
+    if (!execution_file_name_is_valid(walk->path))
+        return false;
+    for (size_t i = 0; i < walk->request->return_count; i++)
+        if (executor_glob_matches(walk->request->returns[i], walk->path))
+            return true;
+    return false;
+}
+
+static void add_file(struct walk *walk, int fd, size_t size)
+{
+    struct execution_result *result = walk->result;
+    size_t room = EXECUTION_RETURNED_BYTES_MAX - walk->bytes;
+    if (result->file_count >= EXECUTION_RETURNED_FILES_MAX) {
+        walk->more = true;
+        return;
+    }
+    size_t length = size < room ? size : room;
+    char *data = arena_alloc_raw(&result->arena, length + 1);
+    ssize_t got = data ? pread(fd, data, length, 0) : -1;
+    const char *name = arena_strdup(&result->arena, walk->path);
+    if (got < 0 || !name)
+        return;
+    data[got] = '\0';
+    walk->bytes += (size_t)got;
+    result->files[result->file_count++] =
+        (struct execution_file){.name = name,
+                                .content = {.data = data, .length = (size_t)got},
+                                .truncated = (size_t)got < size};
+}
+
+/* What is not a regular file is never opened: a pipe would block, a device could do anything. */
+static void look_at_file(struct walk *walk, int dir_fd, const char *name)
+{
+    if (!is_wanted(walk))
+        return;
+    autoclose int found = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat info;
+    if (found < 0 || fstat(found, &info) < 0 || !S_ISREG(info.st_mode))
+        return;
+    autoclose int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat again;
+    if (fd < 0 || fstat(fd, &again) < 0 || again.st_ino != info.st_ino)
+        walk->more = true; /* its owner has made it unreadable */
+    else
+        add_file(walk, fd, (size_t)again.st_size);
+}
+
+static void enter(struct walk *walk, int dir_fd, const char *name)
+{
+    if (walk->depth >= DEPTH_MAX)
+        return;
+    int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        if (fd >= 0)
+            (void)close(fd);
+        return;
+    }
+    walk->levels[walk->depth++] = (struct level){.dir = dir, .name_length = strlen(walk->path)};
+}
+
+/* False if the name does not fit. */
+static bool append_name(struct walk *walk, size_t at, const char *name)
+{
+    size_t length = strlen(name);
+    if (at + 1 + length > EXECUTION_NAME_MAX)
+        return false;
+    if (at > 0)
+        walk->path[at++] = '/';
+    memcpy(walk->path + at, name, length + 1);
+    return true;
+}
+
+static void look_at(struct walk *walk, const struct level *level, const struct dirent *entry)
+{
+    int fd = dirfd(level->dir);
+    struct stat info;
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+        !append_name(walk, level->name_length, entry->d_name) ||
+        fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    if (S_ISDIR(info.st_mode))
+        enter(walk, fd, entry->d_name);
+    else
+        look_at_file(walk, fd, entry->d_name);
+}
+
+static int compare_files(const void *left, const void *right)
+{
+    const struct execution_file *a = left, *b = right;
+    return strcmp(a->name, b->name);
+}
+
+void executor_return_files(const struct execution_request *request, int dir_fd,
+                           struct execution_result *result)
+{
+    struct walk walk = {
+        .request = request, .result = result, .until_ms = worked_ms() + WORK_MS_MAX};
+    if (request->return_count == 0 || dir_fd < 0)
+        return;
+    result->files =
+        arena_alloc(&result->arena, EXECUTION_RETURNED_FILES_MAX * sizeof *result->files);
+    if (!result->files)
+        return;
+    enter(&walk, dir_fd, ".");
+    while (walk.depth > 0) {
+        const struct level level = walk.levels[walk.depth - 1];
+        const struct dirent *entry = readdir(level.dir);
+        if (entry && walk.entries++ < ENTRIES_MAX && worked_ms() < walk.until_ms) {
+            look_at(&walk, &level, entry);
+            continue;
+        }
+        walk.more = walk.more || entry;
+        (void)closedir(level.dir);
+        walk.depth--;
+    }
+    qsort(result->files, result->file_count, sizeof *result->files, compare_files);
+    if (walk.more && !result->message[0])
+        result->message = "Not all files that were asked for fit, or could be read";
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT */
+/* A run from its request to its result. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <brig/brig.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "jail/prepare/held.h"
+#include "jail/prepare/template.h"
+#include "server/config.h"
+#include "server/executor/executor.h"
+#include "server/executor/returned.h"
+
+/* How long what is over may take to be cleared up before it is waited for. */
+#define LINGER_US 2000000
+
+/* How long a zygote may make none of the jails it was asked for; each takes some milliseconds. */
+#define BUILD_US 3000000
+
+/* ---- the list ---- */
+
+static void add_run(struct run *run)
+{
+    struct executor *executor = run->executor;
+    run->next = executor->runs;
+    if (run->next)
+        run->next->previous = run;
+    executor->runs = run;
+    executor->run_count++;
+}
+
+static void remove_run(struct run *run)
+{
+    struct executor *executor = run->executor;
+    if (run->previous)
+        run->previous->next = run->next;
+    else
+        executor->runs = run->next;
+    if (run->next)
+        run->next->previous = run->previous;
+    executor->run_count--;
+    if (run->http != executor->http_processes)
+        executor->inherited_count--;
+    executor_run_bury(run);
+}
+
+struct run *executor_run_find(const struct executor *executor, const char *id)
+{
+    for (struct run *run = executor->runs; run; run = run->next)
+        if (strcasecmp(run->request.id, id) == 0)
+            return run;
+    return NULL;
+}
+
+/* One after the other, so that an id is long out of use before it is used again. */
+static bool take_slot(struct run *run)
+{
+    struct executor *executor = run->executor;
+    for (size_t i = 0; i < executor->slot_count; i++) {
+        size_t slot = (executor->next_slot + i) % executor->slot_count;
+        if (executor->slots[slot])
+            continue;
+        executor->slots[slot] = true;
+        executor->slots_taken++;
+        executor->next_slot = slot + 1;
+        run->slot = slot;
+        run->host_uid =
+            executor->as_root ? executor->config->sandbox.uid_first + (uid_t)slot : (uid_t)-1;
+        return true;
+    }
+    return false;
+}
+
+/* ---- its end ---- */
+
+/* When very much waits for the history process, the history has to do without output and files. */
+static void tell_history(struct run *run, const struct execution_result *result)
+{
+    autostr struct str bytes = {0};
+    struct execution_result row = *result;
+    if (run->executor->ledger.bytes > LEDGER_BYTES_MANY) {
+        row.file_count = 0;
+        row.output.length = row.error_output.length = 0;
+        row.output_truncated = row.output_truncated || result->output.length > 0;
+        row.error_output_truncated = row.error_output_truncated || result->error_output.length > 0;
+    }
+    if (execution_result_encode(&row, &bytes, NULL) < 0 ||
+        executor_ledger_add(&run->executor->ledger, MESSAGE_END, bytes.data, bytes.length, NULL) <
+            0)
+        executor_warn(run->executor, "out of memory: the end of a run is missing in the history");
+}
+
+static void tell_http(struct run *run, const struct execution_result *result)
+{
+    autostr struct str bytes = {0};
+    if (execution_result_encode(result, &bytes, NULL) == 0)
+        executor_tell_http(run->executor, run->http, MESSAGE_DONE, run->tag, bytes.data,
+                           bytes.length);
+}
+
+/* Takes the result, whose strings the run may still own. */
+static void conclude(struct run *run, struct execution_result *result)
+{
+    if (result->status == EXECUTION_OOM)
+        run->executor->gauges.oom_kills++;
+    tell_history(run, result);
+    tell_http(run, result);
+    executor_pools_answered(run->executor);
+    execution_result_done(result);
+    remove_run(run);
+}
+
+static void fail(struct run *run, const char *why)
+{
+    struct execution_result result;
+    executor_outcome_failed(run, why, &result);
+    conclude(run, &result);
+}
+
+static void finish(struct run *run)
+{
+    struct brig_result from = {0};
+    struct execution_result result;
+    struct brig_error err = {0};
+    run->trace.at_us[STEP_ENDED] = clock_now_us();
+    executor_output_drain(run);
+    if (brig_job_result(run->job, &from, &err) < 0) {
+        fail(run, err.message);
+        return;
+    }
+    executor_outcome(run, &from, &result);
+    executor_return_files(&run->request, brig_job_kept_dir(run->job), &result);
+    brig_result_done(&from);
+    conclude(run, &result);
+}
+
+/* A zygote's jail has its first process only when it was forked. */
+static void note_jail(struct run *run)
+{
+    pid_t pid = run->noted ? 0 : brig_job_pid(run->job);
+    if (pid <= 0)
+        return;
+    executor_instance_note(&run->executor->instance, run->slot, pid);
+    run->noted = true;
+}
+
+static void start_again(struct run *run);
+
+static void job_ready(void *owner, uint32_t events)
+{
+    struct run *run = owner;
+    struct brig_error err = {0};
+    (void)events;
+    if (run->state == RUN_OVER)
+        return;
+    bool building = executor_park_is_building(run);
+    int result = brig_job_process(run->job, &err);
+    note_jail(run);
+    if (run->state == RUN_WAITING) {
+        executor_pool_heard(run, result, &err);
+    } else if (result < 0 && building)
+        start_again(run);
+    else if (result < 0)
+        fail(run, err.message);
+    else if (result > 0)
+        finish(run);
+}
+
+void executor_run_cancel(struct run *run, enum run_reason reason)
+{
+    if (run->state != RUN_RUNNING)
+        return;
+    run->state = RUN_ENDING;
+    run->reason = reason;
+    (void)brig_job_cancel(run->job, NULL); /* else it is over already */
+}
+
+/* Its jail, if it has one. */
+static void drop_job(struct run *run)
+{
+    executor_output_close(run);
+    int *const fds[] = {&run->output_ends[0], &run->output_ends[1], &run->gate_end, &run->gate.fd};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (*fds[i] >= 0)
+            (void)close(take_fd(fds[i]));
+    if (!run->job)
+        return;
+    executor_unwatch(run->executor,
+                     &run->source); /* closing is not enough where a child has a copy */
+    int kept = job_take_kept(run->job);
+    brig_job_free(take_ptr(&run->job));
+    executor_sweeper_take(&run->executor->sweeper, kept); /* ours is the last one of it now */
+    executor_instance_note(&run->executor->instance, run->slot, 0);
+    run->noted = false;
+}
+
+static void free_run(struct run *run)
+{
+    struct executor *executor = run->executor;
+    drop_job(run);
+    if (run->slot < executor->slot_count) {
+        executor->slots[run->slot] = false;
+        executor->slots_taken--;
+    }
+    for (int i = 0; i < 2; i++)
+        str_done(&run->streams[i].kept);
+    execution_request_done(&run->request);
+    free(run);
+}
+
+void executor_run_bury(struct run *run)
+{
+    run->state = RUN_OVER;
+    run->previous = NULL;
+    run->next = run->executor->over;
+    run->executor->over = run;
+}
+
+/* Answered, but what the kernel has to clear up of it is still there, and nobody should wait for that. */
+static bool lingers(const struct run *run)
+{
+    uint64_t ended_us = run->trace.at_us[STEP_ENDED];
+    return run->job && ended_us != 0 && !job_is_gone(run->job) &&
+           clock_now_us() < ended_us + LINGER_US;
+}
+
+void executor_runs_clear(struct executor *executor, bool all)
+{
+    struct run *run = executor->over, *next;
+    executor->over = NULL;
+    for (; run; run = next) {
+        next = run->next;
+        if (all || !lingers(run)) {
+            free_run(run);
+        } else {
+            run->next = executor->over;
+            executor->over = run;
+        }
+    }
+}
+
+void executor_runs_abandon(struct executor *executor)
+{
+    while (executor->runs)
+        remove_run(executor->runs);
+    executor_runs_clear(executor, true);
+}
+
+void executor_runs_resume(struct executor *executor)
+{
+    for (struct run *run = executor->runs; run && executor->paused_count > 0; run = run->next)
+        executor_output_resume(run);
+}
+
+/* ---- its beginning ---- */
+
+int executor_run_watch(struct run *run, struct brig_error *err)
+{
+    job_answer_early(run->job);
+    note_jail(run);
+    run->source =
+        (struct executor_source){.ready = job_ready, .owner = run, .fd = brig_job_fd(run->job)};
+    return executor_watch(run->executor, &run->source, EPOLLIN, err);
+}
+
+static struct run *new_run(struct executor *executor)
+{
+    struct run *run = malloc(sizeof *run);
+    if (!run)
+        return NULL;
+    *run = (struct run){.executor = executor,
+                        .slot = SIZE_MAX,
+                        .output_ends = {-1, -1},
+                        .gate_end = -1,
+                        .gate = {.fd = -1}};
+    for (int i = 0; i < 2; i++)
+        run->streams[i] = (struct run_stream){.run = run, .source.fd = -1};
+    return run;
+}
+
+struct run *executor_run_new(struct executor *executor)
+{
+    struct run *run = new_run(executor);
+    if (!run || take_slot(run))
+        return run;
+    free(run);
+    return NULL;
+}
+
+/* In the runtime's frame, where there is one. If that fails, nothing of the code has run, and it is tried
+ * without; whose fault it was is seen then. */
+static int start_command(struct run *run, const struct jail *jail,
+                         const struct brig_command *command, struct brig_error *err)
+{
+    struct brig_template *frame = executor_frame_find(run->executor, run->runtime, jail->policy);
+    if (frame && job_start_prepared(frame, jail->policy, command, &run->job, NULL) == 0)
+        return 0;
+    int result = brig_start(jail->policy, command, &run->job, err);
+    if (frame && result == 0)
+        executor_frame_failed(run->executor, frame);
+    return result;
+}
+
+static int start_job(struct run *run, const struct jail *jail, const int ends[2],
+                     struct brig_error *err)
+{
+    const struct execution_bytes *in =
+        run->runtime->input == RUNTIME_STDIN ? &run->request.code : &run->request.stdin_bytes;
+    struct brig_command command = {
+        .argv = jail->argv,
+        .stdio = {{.kind = BRIG_STDIO_BYTES, .bytes = in->data, .length = in->length},
+                  {.kind = BRIG_STDIO_FD, .fd = ends[0]},
+                  {.kind = BRIG_STDIO_FD, .fd = ends[1]}},
+    };
+    int result = start_command(run, jail, &command, err);
+    return result < 0 ? result : executor_run_watch(run, err);
+}
+
+static int start_run(struct run *run, struct brig_error *err)
+{
+    struct executor *executor = run->executor;
+    struct jail jail;
+    int ends[2] = {-1, -1};
+    int result = executor_output_open(run, ends, err);
+    autoclose int out = ends[0], error = ends[1];
+    if (result < 0)
+        return result;
+    result = executor_jail_make(&executor->ground, run->runtime, &run->request, run->host_uid,
+                                &jail, err);
+    if (jail.field) {
+        run->fault = FAULT_REQUEST;
+        run->field = jail.field;
+    }
+    if (result == 0)
+        result = start_job(run, &jail, ends, err);
+    executor_jail_done(&jail);
+    (void)out;
+    (void)error;
+    return result;
+}
+
+/* As many as one key may have, the http process's own counting aside: it knows nothing of an earlier http process's. */
+static bool key_is_full(const struct executor *executor, const struct execution_request *request)
+{
+    uint64_t most = executor->config->security.max_executions_per_key, count = 0;
+    if (most == 0 || !*request->domain)
+        return false;
+    for (const struct run *other = executor->runs; other; other = other->next)
+        count += strcmp(other->request.domain, request->domain) == 0;
+    return count >= most;
+}
+
+/* What was found of a request. */
+struct verdict {
+    const struct runtime *runtime;
+    enum execution_fault fault; /* if it cannot be run, */
+    const char *field;          /* and of FAULT_REQUEST: what of it */
+};
+
+/* Whether it may be run at all. */
+static int check(struct executor *executor, const struct execution_request *request,
+                 struct verdict *verdict, struct brig_error *err)
+{
+    verdict->fault = FAULT_BUSY;
+    if (executor->draining)
+        return brig_fail(err, BRIG_E_STATE, 0, "the server is shutting down");
+    verdict->fault = FAULT_REQUEST;
+    verdict->field = "language";
+    verdict->runtime = config_find_runtime(executor->config, request->language);
+    if (!verdict->runtime)
+        return config_fail_language(executor->config, request->language, err);
+    int result =
+        executor_jail_check(&executor->ground, verdict->runtime, request, &verdict->field, err);
+    if (result < 0)
+        return result;
+    verdict->fault = FAULT_BUSY;
+    if (executor->run_count >= executor->run_most)
+        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent runs (limit %zu)",
+                         executor->run_most);
+    if (key_is_full(executor, request))
+        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent executions with this API key");
+    verdict->fault = FAULT_SERVER;
+    return 0;
+}
+
+/* The history has no use for what the code was given and, when very much waits for the history process, has to
+ * do without the code: what nobody takes must not fill the memory. */
+static int note_begin(struct executor *executor, const struct execution_request *request)
+{
+    autostr struct str bytes = {0};
+    struct execution_request row = *request;
+    row.stdin_bytes = (struct execution_bytes){.data = ""};
+    row.file_count = row.arg_count = row.env_count = row.return_count = row.allow_count = 0;
+    if (executor->ledger.bytes > LEDGER_BYTES_MANY)
+        row.code = (struct execution_bytes){.data = ""};
+    int result = execution_request_encode(&row, &bytes, NULL);
+    if (result < 0)
+        return result;
+    return executor_ledger_add(&executor->ledger, MESSAGE_BEGIN, bytes.data, bytes.length, NULL);
+}
+
+static void mark(struct run *run, enum execution_step step)
+{
+    run->trace.at_us[step] = clock_now_us();
+}
+
+static void give(struct run *run, struct execution_request *request, uint64_t tag)
+{
+    run->request = *request;
+    *request = (struct execution_request){0};
+    run->tag = tag;
+    run->http = run->executor->http_processes;
+    run->started_ns = clock_wall_ns();
+    run->state = RUN_RUNNING;
+    add_run(run);
+}
+
+static int start_cold(struct run *run, struct brig_error *err)
+{
+    run->fault = FAULT_BUSY;
+    if (run->slot >= run->executor->slot_count && !take_slot(run))
+        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent jails (limit %zu)",
+                         run->executor->slot_count);
+    run->fault = FAULT_SERVER;
+    int result = start_run(run, err);
+    mark(run, STEP_JAIL);
+    mark(run, STEP_RELEASED);
+    return result;
+}
+
+/* A jail that waited and is none after all: nothing of the code has run, and it is started cold. */
+static int go_cold(struct run *run, struct brig_error *err)
+{
+    executor_unwatch(run->executor, &run->source);
+    executor_unwatch(run->executor, &run->gate);
+    drop_job(run);
+    run->trace.warm = false;
+    return start_cold(run, err);
+}
+
+static int start_warm(struct run *run, struct brig_error *err)
+{
+    int result = executor_park_release(run, NULL);
+    mark(run, STEP_RELEASED);
+    return result < 0 ? go_cold(run, err) : 0;
+}
+
+static void start_again(struct run *run)
+{
+    struct brig_error err = {0};
+    if (run->state == RUN_RUNNING && go_cold(run, &err) == 0)
+        return;
+    executor_output_close(run);
+    fail(run, err.message[0] ? err.message : "it was ended before it began");
+}
+
+void executor_runs_hurry(struct executor *executor)
+{
+    for (struct run *run = executor->runs, *next; run; run = next) {
+        next = run->next;
+        const struct zygote *stuck = run->job ? job_stuck_zygote(run->job, BUILD_US) : NULL;
+        if (!stuck)
+            continue;
+        executor_pools_zygote_stuck(executor, stuck);
+        start_again(run);
+    }
+}
+
+void executor_run_begin(struct executor *executor, struct execution_request *request, uint64_t tag)
+{
+    struct brig_error err = {0};
+    struct verdict verdict = {0};
+    uint64_t received_us = clock_now_us();
+    int result = check(executor, request, &verdict, &err);
+    uint64_t checked_us = clock_now_us();
+    struct run *run = result < 0 ? NULL : executor_pool_take(executor, verdict.runtime, request);
+    if (!run)
+        run = new_run(executor);
+    if (!run || note_begin(executor, request) < 0) {
+        if (run)
+            executor_run_bury(run);
+        execution_request_done(request);
+        executor_warn(executor, "out of memory: a run was not started");
+        return;
+    }
+    run->runtime = verdict.runtime;
+    run->fault = verdict.fault;
+    run->field = verdict.field;
+    give(run, request, tag);
+    run->trace.at_us[STEP_RECEIVED] = received_us;
+    run->trace.at_us[STEP_CHECKED] = checked_us;
+    mark(run, STEP_JAIL);
+    if (result == 0)
+        result = run->trace.warm ? start_warm(run, &err) : start_cold(run, &err);
+    if (result < 0) {
+        executor_output_close(run);
+        fail(run, err.message);
+    }
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* The history process's own jail: nobody whose bytes it reads should gain more by it than the history. */
+#include "server/history/confine.h"
+
+#include <errno.h>
+#include <libpq-fe.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <brig/brig.h>
+#include <brig/call.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "server/config.h"
+
+#define OPEN_FILES 256
+
+static int grant(struct brig_policy *policy, enum brig_access access, const char *path,
+                 struct brig_error *err)
+{
+    return brig_policy_grant(policy, access, path, NULL, BRIG_GRANT_OPTIONAL, err);
+}
+
+/* Files that the connection string names: certificates and the file of passwords. */
+static int grant_named(struct brig_policy *policy, const char *dsn, struct brig_error *err)
+{
+    static const char *const names[] = {"passfile", "sslcert", "sslkey", "sslrootcert", "sslcrl"};
+    PQconninfoOption *options = PQconninfoParse(dsn, NULL);
+    int result = options ? 0 : brig_fail_nomem(err);
+    for (const PQconninfoOption *option = options; option && option->keyword; option++)
+        for (size_t i = 0; i < ARRAY_LENGTH(names) && result == 0; i++)
+            if (strcmp(option->keyword, names[i]) == 0 && option->val && option->val[0] == '/')
+                result = grant(policy, BRIG_READ_ONLY, option->val, err);
+    PQconninfoFree(options);
+    return result;
+}
+
+/* libpq resolves names, and looks up who it is. */
+static int grant_postgres(struct brig_policy *policy, const char *dsn, struct brig_error *err)
+{
+    int result = brig_policy_view(policy, BRIG_VIEW_SYSTEM, NULL, err);
+    if (result == 0)
+        result = brig_policy_network(policy, BRIG_NET_HOST, err);
+    if (result == 0)
+        result = grant(policy, BRIG_READ_ONLY, "/etc/passwd", err);
+    return result == 0 ? grant_named(policy, dsn, err) : result;
+}
+
+static int grant_sqlite(struct brig_policy *policy, const char *path, struct brig_error *err)
+{
+    autofree char *directory = strndup(path, (size_t)(strrchr(path, '/') - path));
+    int result =
+        directory ? brig_policy_view(policy, BRIG_VIEW_EMPTY, NULL, err) : brig_fail_nomem(err);
+    if (result == 0)
+        result = brig_policy_network(policy, BRIG_NET_NONE, err);
+    return result == 0 ? grant(policy, BRIG_READ_WRITE, directory[0] ? directory : "/", err)
+                       : result;
+}
+
+static int fill_policy(struct brig_policy *policy, const struct server_config *config,
+                       struct brig_error *err)
+{
+    bool postgres = config->database.store == STORE_POSTGRES;
+    int result = postgres ? grant_postgres(policy, config->database.dsn, err)
+                          : grant_sqlite(policy, config->database.path, err);
+    if (result == 0)
+        result = grant(policy, BRIG_READ_WRITE, config->database.spool_dir, err);
+    if (result == 0)
+        result = brig_policy_seccomp(policy, BRIG_SECCOMP_DEV, err);
+    if (result == 0)
+        result = brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_WARN, err);
+    for (int i = 0; result == 0 && i < BRIG_LIMIT_COUNT_; i++)
+        result = brig_policy_limit(policy, (enum brig_limit)i,
+                                   i == BRIG_LIMIT_OPEN_FILES ? OPEN_FILES : 0, err);
+    return result;
+}
+
+/* The profile `code` would have no memfd_create(), which messages need; so it is `dev`, without what
+ * only a jail has use for. Sorted. */
+static const int denied[] = {
+    SCMP_SYS(accept),            /* nobody calls on the history process */
+    SCMP_SYS(accept4),           /* */
+    SCMP_SYS(chmod),             /* files are born with the modes they have */
+    SCMP_SYS(chown),             /* */
+    SCMP_SYS(chroot),            /* */
+    SCMP_SYS(execve),            /* there is nothing to run */
+    SCMP_SYS(execveat),          /* */
+    SCMP_SYS(fork),              /* nor anybody to run it */
+    SCMP_SYS(link),              /* */
+    SCMP_SYS(linkat),            /* */
+    SCMP_SYS(listen),            /* */
+    SCMP_SYS(mknod),             /* */
+    SCMP_SYS(mknodat),           /* */
+    SCMP_SYS(process_vm_readv),  /* */
+    SCMP_SYS(process_vm_writev), /* */
+    SCMP_SYS(ptrace),            /* */
+    SCMP_SYS(setns),             /* */
+    SCMP_SYS(symlink),           /* */
+    SCMP_SYS(symlinkat),         /* */
+    SCMP_SYS(unshare),           /* */
+    SCMP_SYS(vfork),             /* */
+};
+
+static int fill_filter(scmp_filter_ctx filter, bool network)
+{
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(denied); i++)
+        status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
+    /* Threads are made, processes are not. clone3() keeps its flags behind a pointer. */
+    status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+    status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+                               SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
+    if (!network) {
+        status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 0);
+        status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(connect), 0);
+    }
+    return status;
+}
+
+static int install_filter(bool network, struct brig_error *err)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    if (!filter)
+        return brig_fail_nomem(err);
+    int status = fill_filter(filter, network);
+    if (status == 0)
+        status = seccomp_load(filter);
+    seccomp_release(filter);
+    if (status != 0)
+        return brig_fail(err, BRIG_E_SYSTEM, status < 0 ? -status : 0,
+                         "its system calls cannot be filtered");
+    return 0;
+}
+
+int confine_history(const struct server_config *config, struct brig_error *err)
+{
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy)
+        return brig_fail_nomem(err);
+    int result = fill_policy(policy, config, err);
+    if (result == 0)
+        result = brig_confine_self(policy, NULL, err);
+    brig_policy_free(policy);
+    if (result == 0)
+        result = install_filter(config->database.store == STORE_POSTGRES, err);
+    return result < 0 ? brig_wrap(err, result, "the history process cannot confine itself") : 0;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* What the database has to do: take rows, answer questions, forget. None of it makes the history process
+ * wait. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/str.h"
+#include "server/config.h"
+#include "server/history/history.h"
+#include "server/history/spool.h"
+#include "server/history/store.h"
+#include "server/history/worker.h"
+
+/* ---- Whether the database answers ---- */
+
+static void note_failure(struct history *r, const char *message)
+{
+    uint64_t delay = r->retry_delay_ms ? 2 * r->retry_delay_ms : HISTORY_RETRY_FIRST_MS;
+    if (r->answers || !r->asked)
+        history_warn(r, "%s; rows wait in the spool", message);
+    r->answers = false;
+    r->asked = true;
+    (void)snprintf(r->problem, sizeof r->problem, "%s", message);
+    r->retry_delay_ms = delay < HISTORY_RETRY_MOST_MS ? delay : HISTORY_RETRY_MOST_MS;
+    r->retry_ms = clock_now_ms() + r->retry_delay_ms;
+}
+
+static void note_success(struct history *r)
+{
+    if (r->asked && !r->answers)
+        history_warn(r, "the database answers again; %" PRIu64 " rows were waiting",
+                     spool_waiting_records(r->spool));
+    r->answers = r->asked = true;
+    r->problem[0] = '\0';
+    r->retry_delay_ms = r->retry_ms = 0;
+}
+
+/* ---- Questions of the http process ---- */
+
+static void answer(struct history *r, enum message_type type, uint64_t tag, const char *text,
+                   size_t length)
+{
+    if (r->http && channel_send(r->http, type, tag, text, length, NULL) < 0) {
+        channel_free(take_ptr(&r->http));
+        history_forget_jobs(r);
+    }
+}
+
+static void refuse(struct history *r, uint64_t tag, const char *why)
+{
+    answer(r, MESSAGE_FAILED, tag, why, strlen(why));
+}
+
+void history_forget_jobs(struct history *r)
+{
+    for (size_t i = 0; i < r->job_count; i++) {
+        r->jobs[i]->abandoned = true;
+        if (!r->jobs[i]->submitted)
+            job_free(r->jobs[i]);
+    }
+    r->job_count = 0;
+}
+
+static int read_question(const struct message *question, struct job *job, struct brig_error *err)
+{
+    if (question->type == MESSAGE_LIST)
+        return query_parse(question->bytes, question->length, clock_wall_ns(), &job->query, err);
+    (void)snprintf(job->id, sizeof job->id, "%s", question->bytes);
+    if (!execution_id_is_valid(job->id))
+        return brig_fail(err, BRIG_E_INVALID, 0, "an id is a UUID");
+    for (char *c = job->id; *c; c++)
+        *c = *c >= 'A' && *c <= 'F' ? (char)(*c | 0x20) : *c;
+    const char *domain = question->bytes + EXECUTION_ID_LENGTH;
+    if (strlen(domain) >= sizeof job->domain)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the question came from an unknown process");
+    (void)snprintf(job->domain, sizeof job->domain, "%s", domain);
+    return 0;
+}
+
+void history_ask(struct history *r, const struct message *question)
+{
+    struct brig_error err = {0};
+    if (!r->operations) {
+        refuse(r, question->tag, "the server keeps no history: database.store is none");
+        return;
+    }
+    if (r->asked && !r->answers) {
+        refuse(r, question->tag, r->problem);
+        return;
+    }
+    if (r->job_count == HISTORY_JOBS_MAX) {
+        refuse(r, question->tag, "too many questions to the database at once");
+        return;
+    }
+    struct job *job = job_new(question->type == MESSAGE_LIST ? JOB_LIST : JOB_GET);
+    if (!job) {
+        refuse(r, question->tag, "out of memory");
+        return;
+    }
+    if (read_question(question, job, &err) < 0) {
+        job_free(job);
+        refuse(r, question->tag, err.message);
+        return;
+    }
+    job->tag = question->tag;
+    job->given_ms = clock_now_ms();
+    job->behind = r->appended;
+    r->jobs[r->job_count++] = job;
+}
+
+static void drop_job(struct history *r, const struct job *job)
+{
+    for (size_t i = 0; i < r->job_count; i++) {
+        if (r->jobs[i] != job)
+            continue;
+        memmove(&r->jobs[i], &r->jobs[i + 1], (--r->job_count - i) * sizeof(struct job *));
+        return;
+    }
+}
+
+static void answer_job(struct history *r, const struct job *job)
+{
+    if (job->result < 0)
+        refuse(r, job->tag, job->err.message);
+    else if (job->text.length > 0)
+        answer(r, MESSAGE_ROWS, job->tag, job->text.data, job->text.length);
+    else
+        answer(r, MESSAGE_MISSING, job->tag, NULL, 0);
+}
+
+/* ---- What is done ---- */
+
+static void take_applied(struct history *r, const struct job *job)
+{
+    struct brig_error err = {0};
+    r->applying = false;
+    if (job->result < 0) {
+        r->brought -= job->batch.count;
+        note_failure(r, job->err.message);
+        return;
+    }
+    note_success(r);
+    if (job->refused > 0) {
+        r->refused += job->refused;
+        history_warn(r, "the database refuses %" PRIu64 " rows for good: %s", job->refused,
+                     job->err.message);
+    }
+    if (spool_release(r->spool, &job->batch, &err) < 0)
+        history_warn(r, "%s", err.message);
+}
+
+static void take_answer(struct history *r, const struct job *job)
+{
+    if (!job->abandoned) {
+        drop_job(r, job);
+        answer_job(r, job);
+    }
+    if (job->result == BRIG_E_SYSTEM)
+        note_failure(r, job->err.message);
+}
+
+static void take_forgotten(struct history *r, const struct job *job)
+{
+    r->forgetting = false;
+    if (job->result < 0)
+        note_failure(r, job->err.message);
+    else if (job->result == STORE_FORGET_MAX)
+        r->forget_ms = 0; /* there are more */
+}
+
+void history_take_done(struct history *r)
+{
+    for (struct job *job; r->worker && (job = worker_take(r->worker)); job_free(job)) {
+        switch (job->kind) {
+        case JOB_APPLY:
+            take_applied(r, job);
+            break;
+        case JOB_LIST:
+        case JOB_GET:
+            take_answer(r, job);
+            break;
+        case JOB_FORGET:
+            take_forgotten(r, job);
+            break;
+        }
+    }
+}
+
+/* ---- What is due ---- */
+
+static bool is_question_behind(const struct history *r)
+{
+    for (size_t i = 0; i < r->job_count; i++)
+        if (!r->jobs[i]->submitted && r->jobs[i]->behind > r->brought)
+            return true;
+    return false;
+}
+
+/* When the rows that wait are brought, if nothing else happens; 0: there is nothing to bring. They are
+ * safe where they are, so they wait for more of their kind, unless somebody asks. */
+static uint64_t apply_due(const struct history *r, uint64_t now)
+{
+    uint64_t waiting = r->spool ? spool_waiting_records(r->spool) : 0;
+    if (r->applying || waiting == 0 || (r->asked && !r->answers))
+        return 0;
+    bool at_once = waiting >= HISTORY_GATHER_MAX || r->draining || is_question_behind(r);
+    return at_once || !r->gather_ms ? now : r->gather_ms;
+}
+
+/* An empty one, where the database did not answer, asks whether it does again. */
+static void begin_apply(struct history *r)
+{
+    struct brig_error err = {0};
+    uint64_t now = clock_now_ms(), due = apply_due(r, now);
+    bool probe = !r->asked || (r->retry_ms && now >= r->retry_ms);
+    if (r->applying || !(probe || (due && due <= now)))
+        return;
+    struct job *job = job_new(JOB_APPLY);
+    if (!job) {
+        r->gather_ms = now + HISTORY_GATHER_MS;
+        return;
+    }
+    if (spool_read(r->spool, &job->batch, &err) < 0) {
+        job_free(job);
+        note_failure(r, err.message);
+        return;
+    }
+    r->retry_ms = r->gather_ms = 0;
+    r->applying = true;
+    r->brought += job->batch.count;
+    worker_submit(r->worker, job);
+}
+
+/* Behind the rows that came before it, if they are not kept waiting themselves. */
+static void begin_questions(struct history *r)
+{
+    uint64_t now = clock_now_ms();
+    for (size_t i = 0; i < r->job_count; i++) {
+        struct job *job = r->jobs[i];
+        bool fresh = r->brought >= job->behind || spool_waiting_records(r->spool) == 0;
+        if (job->submitted || !(fresh || now - job->given_ms >= HISTORY_FRESH_MS))
+            continue;
+        job->submitted = true;
+        worker_submit(r->worker, job);
+    }
+}
+
+static void end_late(struct history *r)
+{
+    uint64_t now = clock_now_ms();
+    for (size_t i = r->job_count; i-- > 0;) {
+        struct job *job = r->jobs[i];
+        if (now - job->given_ms < HISTORY_ANSWER_MS)
+            continue;
+        drop_job(r, job);
+        job->abandoned = true;
+        refuse(r, job->tag, "the database does not answer in time");
+        if (!job->submitted)
+            job_free(job);
+    }
+}
+
+static void begin_forget(struct history *r)
+{
+    uint64_t now = clock_now_ms();
+    if (!r->config->database.retention_ms || r->forgetting || !r->answers || now < r->forget_ms)
+        return;
+    struct job *job = job_new(JOB_FORGET);
+    if (!job)
+        return;
+    job->before_ns = clock_wall_ns() - (int64_t)r->config->database.retention_ms * 1000000;
+    r->forgetting = true;
+    r->forget_ms = now + HISTORY_FORGET_MS;
+    worker_submit(r->worker, job);
+}
+
+void history_begin_due(struct history *r)
+{
+    if (!r->worker)
+        return;
+    begin_apply(r);
+    begin_questions(r);
+    end_late(r);
+    begin_forget(r);
+}
+
+static void sooner(uint64_t *due, uint64_t when)
+{
+    if (when && (!*due || when < *due))
+        *due = when;
+}
+
+uint64_t history_next_due(const struct history *r)
+{
+    uint64_t due = 0;
+    sooner(&due, r->retry_ms);
+    sooner(&due, apply_due(r, clock_now_ms()));
+    sooner(&due, r->held_until_ms);
+    sooner(&due, r->stop_ms);
+    if (r->config->database.retention_ms && r->answers && !r->forgetting)
+        sooner(&due, r->forget_ms);
+    for (size_t i = 0; i < r->job_count; i++)
+        sooner(&due, r->jobs[i]->given_ms +
+                         (r->jobs[i]->submitted ? HISTORY_ANSWER_MS : HISTORY_FRESH_MS));
+    return due;
+}
+
+/* ---- For /health ---- */
+
+static void write_status(const struct history *r, struct str *out)
+{
+    struct json j;
+    json_init(&j, out);
+    json_open_object(&j, NULL);
+    json_text(&j, "type", r->operations ? r->operations->name : "none");
+    if (!r->operations) {
+        json_text(&j, "status", "off");
+        json_close_object(&j);
+        return;
+    }
+    json_text(&j, "status", !r->asked ? "starting" : r->answers ? "ok" : "unavailable");
+    json_uint(&j, "spooled", r->answers ? 0 : spool_waiting_records(r->spool));
+    json_uint(&j, "dropped", r->dropped + r->refused);
+    json_uint(&j, "thinned", r->thinned);
+    if (r->held_until_ms)
+        json_text(&j, "problem", "the spool cannot be written");
+    else if (r->problem[0])
+        json_text(&j, "problem", r->problem);
+    json_close_object(&j);
+}
+
+void history_tell_status(struct history *r)
+{
+    autostr struct str text = {0};
+    write_status(r, &text);
+    if (!r->http || text.failed || strcmp(text.data, r->status) == 0)
+        return;
+    /* Numbers change with every row; the state itself is told at once. */
+    uint64_t now = clock_now_ms();
+    size_t head = strcspn(text.data, "0123456789");
+    if (strncmp(text.data, r->status, head) == 0 && now - r->status_ms < HISTORY_STATUS_MS)
+        return;
+    r->status_ms = now;
+    (void)snprintf(r->status, sizeof r->status, "%s", text.data);
+    if (channel_send(r->http, MESSAGE_STORE, 0, text.data, text.length, NULL) < 0) {
+        channel_free(take_ptr(&r->http));
+        history_forget_jobs(r);
+    }
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* Queries for executions, from text. */
+#include "server/history/query.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/hex.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "server/execution.h"
+#include "server/history/row.h"
+
+#define SECOND_NS INT64_C(1000000000)
+#define TIME_FORM                                                                                  \
+    "a time is as in 2026-01-31T12:00:00Z, seconds since 1970, or a duration back from now, as "   \
+    "in 2h"
+#define YEAR_FIRST 1970
+#define YEAR_LAST 2200
+
+/* ---- Times ---- */
+
+/* Digits of a fixed number; -1 if there are others. */
+static int digits(const char **at, size_t count)
+{
+    int value = 0;
+    for (size_t i = 0; i < count; i++) {
+        char c = **at;
+        if (c < '0' || c > '9')
+            return -1;
+        value = value * 10 + (c - '0');
+        (*at)++;
+    }
+    return value;
+}
+
+static bool skip(const char **at, const char *allowed)
+{
+    if (**at == '\0' || !strchr(allowed, **at))
+        return false;
+    (*at)++;
+    return true;
+}
+
+static void skip_fraction(const char **at)
+{
+    if (skip(at, "."))
+        *at += strspn(*at, "0123456789");
+}
+
+/* Seconds east of Greenwich, or a failure. A '+' may have become a space on its way. */
+static bool read_zone(const char **at, int64_t *ret_seconds)
+{
+    if (skip(at, "Zz")) {
+        *ret_seconds = 0;
+        return true;
+    }
+    bool west = **at == '-';
+    if (!skip(at, "+- "))
+        return false;
+    int hours = digits(at, 2);
+    if (!skip(at, ":"))
+        return false;
+    int minutes = digits(at, 2);
+    if (hours < 0 || hours > 23 || minutes < 0 || minutes > 59)
+        return false;
+    *ret_seconds = (west ? -1 : 1) * (int64_t)(hours * 3600 + minutes * 60);
+    return true;
+}
+
+static bool in_range(const struct tm *tm)
+{
+    return tm->tm_year >= YEAR_FIRST - 1900 && tm->tm_year <= YEAR_LAST - 1900 && tm->tm_mon >= 0 &&
+           tm->tm_mon <= 11 && tm->tm_mday >= 1 && tm->tm_mday <= 31 && tm->tm_hour >= 0 &&
+           tm->tm_hour <= 23 && tm->tm_min >= 0 && tm->tm_min <= 59 && tm->tm_sec >= 0 &&
+           tm->tm_sec <= 60;
+}
+
+/* "2026-01-31", or with "T12:00:00" and an optional fraction and zone behind it. */
+static bool read_date(const char *text, int64_t *ret_ns)
+{
+    struct tm tm = {0};
+    int64_t zone = 0;
+    const char *at = text;
+    tm.tm_year = digits(&at, 4) - 1900;
+    if (!skip(&at, "-"))
+        return false;
+    tm.tm_mon = digits(&at, 2) - 1;
+    if (!skip(&at, "-"))
+        return false;
+    tm.tm_mday = digits(&at, 2);
+    if (*at) {
+        if (!skip(&at, "Tt "))
+            return false;
+        tm.tm_hour = digits(&at, 2);
+        if (!skip(&at, ":"))
+            return false;
+        tm.tm_min = digits(&at, 2);
+        if (!skip(&at, ":"))
+            return false;
+        tm.tm_sec = digits(&at, 2);
+        skip_fraction(&at);
+        if (!read_zone(&at, &zone))
+            return false;
+    }
+    if (*at || !in_range(&tm))
+        return false;
+    *ret_ns = ((int64_t)timegm(&tm) - zone) * SECOND_NS;
+    return true;
+}
+
+static int read_time(const char *text, int64_t now_ns, int64_t *ret_ns, struct brig_error *err)
+{
+    uint64_t value = 0;
+    if (read_date(text, ret_ns))
+        return 0;
+    if (parse_uint(text, (uint64_t)(INT64_MAX / SECOND_NS), PARSE_ZERO_OK, &value, NULL) == 0) {
+        *ret_ns = (int64_t)value * SECOND_NS;
+        return 0;
+    }
+    if (parse_duration(text, 0, &value, NULL) == 0) {
+        *ret_ns = now_ns - (int64_t)value * 1000000;
+        return 0;
+    }
+    return brig_fail(err, BRIG_E_INVALID, 0, "'%s': " TIME_FORM, str_shown(text).text);
+}
+
+/* ---- Parts ---- */
+
+static int copy_word(const char *text, char word[QUERY_WORD_MAX], struct brig_error *err)
+{
+    if (strlen(text) >= QUERY_WORD_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is longer than %d characters",
+                         str_shown(text).text, QUERY_WORD_MAX - 1);
+    memcpy(word, text, strlen(text) + 1);
+    return 0;
+}
+
+static int read_language(struct query *query, const char *text, int64_t now_ns,
+                         struct brig_error *err)
+{
+    (void)now_ns;
+    return copy_word(text, query->language, err);
+}
+
+static int read_domain(struct query *query, const char *text, int64_t now_ns,
+                       struct brig_error *err)
+{
+    (void)now_ns;
+    return copy_word(text, query->domain, err);
+}
+
+static int read_status(struct query *query, const char *text, int64_t now_ns,
+                       struct brig_error *err)
+{
+    (void)now_ns;
+    if (execution_status_from_name(text) != EXECUTION_STATUSES_)
+        return copy_word(text, query->status, err);
+    autostr struct str known = {0};
+    for (int i = 0; i < EXECUTION_STATUSES_; i++)
+        str_appendf(&known, "%s%s", i ? ", " : "", execution_status_name((enum execution_status)i));
+    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not one of %s", str_shown(text).text,
+                     known.data ? known.data : "");
+}
+
+static int read_since(struct query *query, const char *text, int64_t now_ns, struct brig_error *err)
+{
+    return read_time(text, now_ns, &query->since_ns, err);
+}
+
+static int read_until(struct query *query, const char *text, int64_t now_ns, struct brig_error *err)
+{
+    return read_time(text, now_ns, &query->until_ns, err);
+}
+
+static int read_limit(struct query *query, const char *text, int64_t now_ns, struct brig_error *err)
+{
+    (void)now_ns;
+    if (parse_uint(text, QUERY_LIMIT_MAX, 0, &query->limit, NULL) == 0)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a number from 1 to %d",
+                     str_shown(text).text, QUERY_LIMIT_MAX);
+}
+
+static int read_cursor(struct query *query, const char *text, int64_t now_ns,
+                       struct brig_error *err)
+{
+    (void)now_ns;
+    uint64_t ns = 0;
+    char number[QUERY_CURSOR_MAX];
+    size_t length = strcspn(text, ".");
+    if (length < sizeof number && text[length] == '.' && execution_id_is_valid(text + length + 1)) {
+        (void)snprintf(number, sizeof number, "%.*s", (int)length, text);
+        if (parse_uint(number, INT64_MAX, 0, &ns, NULL) == 0) {
+            query->before_ns = (int64_t)ns;
+            (void)snprintf(query->before_id, sizeof query->before_id, "%s", text + length + 1);
+            return 0;
+        }
+    }
+    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not the \"next\" of an earlier answer",
+                     str_shown(text).text);
+}
+
+static const struct {
+    const char *name;
+    int (*read)(struct query *query, const char *text, int64_t now_ns, struct brig_error *err);
+} parts[] = {
+    {"language", read_language}, {"status", read_status}, {"since", read_since},
+    {"until", read_until},       {"limit", read_limit},   {"cursor", read_cursor},
+    {"domain", read_domain},
+};
+
+static int read_part(struct query *query, const char *name, const char *value, int64_t now_ns,
+                     unsigned *seen, struct brig_error *err)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
+        if (strcmp(parts[i].name, name) != 0)
+            continue;
+        if (*seen & 1u << i)
+            return brig_fail(err, BRIG_E_INVALID, 0, "%s is given twice", name);
+        *seen |= 1u << i;
+        int result = value[0] ? parts[i].read(query, value, now_ns, err) : 0;
+        return result < 0 ? brig_wrap(err, result, "%s", name) : 0;
+    }
+    return brig_fail(
+        err, BRIG_E_INVALID, 0,
+        "unknown filter '%s'; allowed are language, status, since, until, limit and cursor",
+        str_shown(name).text);
+}
+
+/* ---- The whole ---- */
+
+/* Takes %41 and + apart, in place. */
+static int decode(char *text, struct brig_error *err)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        *to = *from == '+' ? ' ' : *from;
+        if (*from == '%') {
+            int high = hex_value(from[1]), low = high < 0 ? -1 : hex_value(from[2]);
+            if (low < 0 || (high == 0 && low == 0))
+                return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not percent-encoded rightly",
+                                 str_shown(from).text);
+            *to = (char)(high * 16 + low);
+            from += 2;
+        }
+        to++;
+    }
+    *to = '\0';
+    return 0;
+}
+
+int query_parse(const char *text, size_t length, int64_t now_ns, struct query *ret_query,
+                struct brig_error *err)
+{
+    char copy[QUERY_TEXT_MAX + 1];
+    struct query query = {.limit = QUERY_LIMIT_DEFAULT, .until_ns = INT64_MAX};
+    unsigned seen = 0;
+    if (length > QUERY_TEXT_MAX || memchr(text, '\0', length))
+        return brig_fail(err, BRIG_E_INVALID, 0, "the query is longer than %d bytes, or has a NUL",
+                         QUERY_TEXT_MAX);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    for (char *part = copy, *next; part; part = next) {
+        next = strchr(part, '&');
+        if (next)
+            *next++ = '\0';
+        if (*part == '\0')
+            continue;
+        char *value = strchr(part, '=');
+        static char nothing[] = "";
+        if (value)
+            *value++ = '\0';
+        int result = decode(part, err);
+        if (result == 0 && value)
+            result = decode(value, err);
+        if (result == 0)
+            result = read_part(&query, part, value ? value : nothing, now_ns, &seen, err);
+        if (result < 0)
+            return result;
+    }
+    *ret_query = query;
+    return 0;
+}
+
+void query_cursor(const struct row *row, char ret_text[QUERY_CURSOR_MAX])
+{
+    (void)snprintf(ret_text, QUERY_CURSOR_MAX, "%" PRId64 ".%s", row->created_ns, row->id);
+}

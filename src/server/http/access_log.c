@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* The access log. */
+#include "server/http/access_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "server/execution.h"
+
+bool access_log_is_file(const char *where)
+{
+    return where && where[0] == '/';
+}
+
+static void take_file(struct access_log *log)
+{
+    struct stat info;
+    log->may_block = fstat(log->fd, &info) < 0 || !S_ISREG(info.st_mode);
+}
+
+int access_log_open(struct access_log *log, const char *where, struct brig_error *err)
+{
+    *log = (struct access_log){.fd = -1};
+    if (!where || str_equal(where, "off") || !*where)
+        return 0;
+    /* One of its own, as stderr is shared: it is not ours to make non-blocking. */
+    log->fd = str_equal(where, "-") ? fcntl(2, F_DUPFD_CLOEXEC, 3)
+                                    : open(where, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    if (log->fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the access log '%s'",
+                         str_shown(where).text);
+    take_file(log);
+    return 0;
+}
+
+/* What was logged before belongs to the old one. */
+void access_log_replace(struct access_log *log, int *fd)
+{
+    access_log_flush(log);
+    if (log->fd >= 0)
+        (void)close(log->fd);
+    log->fd = take_fd(fd);
+    take_file(log);
+}
+
+void access_log_close(struct access_log *log)
+{
+    if (log->fd >= 0)
+        (void)close(take_fd(&log->fd));
+    str_done(&log->lines);
+}
+
+/* "2026-11-15T13:54:43.123Z" */
+static void append_time(struct access_log *log, struct json *j)
+{
+    struct timespec now;
+    struct tm parts;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (now.tv_sec != log->second) {
+        log->second = now.tv_sec;
+        (void)gmtime_r(&now.tv_sec, &parts);
+        (void)strftime(log->time, sizeof log->time, "%Y-%m-%dT%H:%M:%S.000Z", &parts);
+    }
+    char *thousandths = strchr(log->time, '.');
+    for (long i = 3, left = now.tv_nsec / 1000000; thousandths && i > 0; i--, left /= 10)
+        thousandths[i] = (char)('0' + left % 10);
+    json_text(j, "time", log->time);
+}
+
+/* How long after its beginning each step was reached, in microseconds. */
+static void append_trace(struct json *j, const struct access_line *line)
+{
+    json_open_object(j, "trace_us");
+    for (int i = 0; i < STEPS_; i++)
+        if (line->trace->at_us[i] >= line->began_us)
+            json_uint(j, execution_step_name((enum execution_step)i),
+                      line->trace->at_us[i] - line->began_us);
+    json_close_object(j);
+    json_bool(j, "warm", line->trace->warm);
+}
+
+void access_log_add(struct access_log *log, const struct access_line *line)
+{
+    struct json j;
+    if (log->fd < 0)
+        return;
+    if (log->lines.length > ACCESS_LOG_BYTES_MAX || log->lines.failed) {
+        log->dropped++;
+        return;
+    }
+    json_init(&j, &log->lines);
+    json_open_object(&j, NULL);
+    append_time(log, &j);
+    json_text(&j, "request_id", line->request_id);
+    json_text(&j, "client", line->client);
+    json_text(&j, "method", line->method);
+    json_text(&j, "path", line->path);
+    json_uint(&j, "status", line->status);
+    json_uint(&j, "bytes_in", line->bytes_in);
+    json_uint(&j, "bytes_out", line->bytes_out);
+    json_uint(&j, "duration_us", line->duration_us);
+    if (*line->execution_id)
+        json_text(&j, "execution_id", line->execution_id);
+    if (*line->domain)
+        json_text(&j, "key", line->domain);
+    if (line->trace && *line->execution_id)
+        append_trace(&j, line);
+    json_close_object(&j);
+    str_append_char(&log->lines, '\n');
+}
+
+/* A pipe that can be written to takes this much without waiting. */
+static size_t writable(const struct access_log *log, size_t wanted)
+{
+    struct pollfd ready = {.fd = log->fd, .events = POLLOUT};
+    if (!log->may_block)
+        return wanted;
+    if (poll(&ready, 1, 0) <= 0 || !(ready.revents & POLLOUT))
+        return 0;
+    return wanted < PIPE_BUF ? wanted : PIPE_BUF;
+}
+
+void access_log_flush(struct access_log *log)
+{
+    size_t written = 0;
+    if (log->fd < 0 || log->lines.failed)
+        str_done(&log->lines);
+    while (written < log->lines.length) {
+        size_t length = writable(log, log->lines.length - written);
+        ssize_t now = length > 0 ? write(log->fd, log->lines.data + written, length) : 0;
+        if (now < 0 && errno == EINTR)
+            continue;
+        if (now <= 0)
+            break;
+        written += (size_t)now;
+    }
+    if (written == 0)
+        return;
+    log->lines.length -= written;
+    memmove(log->lines.data, log->lines.data + written, log->lines.length);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* POST /execute and /execute/stream. */
+#include "server/http/execute.h"
+
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "server/config.h"
+#include "server/http/answer.h"
+#include "server/http/detector.h"
+#include "server/http/http.h"
+#include "server/http/query.h"
+#include "server/http/request_json.h"
+#include "server/http/result_json.h"
+#include "server/http/route.h"
+#include "server/http/stream.h"
+
+/* Beyond this the executor is given nothing more until it has read. */
+#define UNSENT_MAX (CHANNEL_QUEUE_MAX / 2)
+
+static void own_request(struct execution_request *request)
+{
+    execution_request_done(request);
+}
+static void own_result(struct execution_result *result)
+{
+    execution_result_done(result);
+}
+#define autorequest __attribute__((cleanup(own_request)))
+#define autoresult __attribute__((cleanup(own_result)))
+
+static bool is_stream(const struct exchange *exchange)
+{
+    return exchange->route->flags & ROUTE_STREAM;
+}
+
+/* ---- The queue ---- */
+
+static void enqueue(struct http *http, struct ticket *ticket)
+{
+    ticket->queued = true;
+    ticket->queued_until_ms = http->now_ms + http->config->sandbox.queue_timeout_ms;
+    ticket->earlier = http->queue_last;
+    *(http->queue_last ? &http->queue_last->later : &http->queue_first) = ticket;
+    http->queue_last = ticket;
+    http->queued++;
+}
+
+static void dequeue(struct http *http, struct ticket *ticket)
+{
+    *(ticket->earlier ? &ticket->earlier->later : &http->queue_first) = ticket->later;
+    *(ticket->later ? &ticket->later->earlier : &http->queue_last) = ticket->earlier;
+    ticket->earlier = ticket->later = NULL;
+    ticket->queued = false;
+    http->queued--;
+}
+
+size_t execute_count(const struct http *http)
+{
+    return http->running + (size_t)http->gauges.inherited;
+}
+
+static bool has_place(const struct http *http)
+{
+    const struct channel *executor = http->peers[ROLE_EXECUTOR];
+    return executor && http->knows_executor &&
+           execute_count(http) < http->config->sandbox.max_concurrent &&
+           channel_queued(executor) < UNSENT_MAX;
+}
+
+/* Hands it to the executor. False: it has to wait. */
+static bool start(struct http *http, struct ticket *ticket)
+{
+    struct exchange *exchange = ticket->exchange;
+    exchange->trace.at_us[STEP_SENT] = clock_now_us();
+    if (!has_place(http) || !http_send(http, ROLE_EXECUTOR, MESSAGE_EXECUTE, ticket->tag,
+                                       ticket->packed.data, ticket->packed.length))
+        return false;
+    str_done(&ticket->packed);
+    http->memory -= exchange->charged;
+    exchange->charged = 0;
+    http->running++;
+    return true;
+}
+
+void execute_start_waiting(struct http *http)
+{
+    while (http->queue_first) {
+        struct ticket *ticket = http->queue_first;
+        if (!start(http, ticket))
+            return;
+        dequeue(http, ticket);
+    }
+}
+
+static void give_up(struct http *http, struct ticket *ticket, enum http_error error)
+{
+    struct exchange *exchange = ticket->exchange;
+    dequeue(http, ticket);
+    ticket_free(http, ticket);
+    answer_error(exchange, error, NULL);
+    exchange_resume(exchange);
+}
+
+void execute_tick(struct http *http)
+{
+    while (http->queue_first && http->draining)
+        give_up(http, http->queue_first, ERROR_SHUTTING_DOWN);
+    /* All wait equally long: the first is the first whose time is over. */
+    while (http->queue_first && http->queue_first->queued_until_ms <= http->now_ms)
+        give_up(http, http->queue_first, ERROR_QUEUE_TIMEOUT);
+}
+
+/* ---- From the body to the executor ---- */
+
+/* Refused by the detector: a row of the history, and 403. */
+static void block(struct exchange *exchange, struct execution_request *request, size_t language)
+{
+    struct http *http = exchange->http;
+    autostr struct str packed = {0};
+    char text[REQUEST_MESSAGE_MAX];
+    execution_id_make(exchange->execution_id);
+    request->id = exchange->execution_id;
+    if (execution_request_encode(request, &packed, NULL) == 0)
+        (void)http_send(http, ROLE_HISTORY, MESSAGE_BLOCKED, 0, packed.data, packed.length);
+    metrics_blocked(&http->metrics, language);
+    (void)snprintf(text, sizeof text, "the code was not run: it %s (%s)", request->events[0].detail,
+                   request->events[0].type);
+    answer_error(exchange, ERROR_ESCAPE_ATTEMPT, text);
+}
+
+/* A prompt that speaks of /etc/shadow is no attack: of agents it is noted alone. */
+static bool is_blocked(const struct execution_request *request, const struct runtime *runtime)
+{
+    return request->event_count > 0 && request->events[0].severity == SEVERITY_CRITICAL &&
+           !runtime->agent;
+}
+
+static void detect(struct http *http, struct execution_request *request)
+{
+    if (!http->detector)
+        return;
+    detector_scan(http->detector, request->code.data, request->code.length, &request->arena,
+                  &request->events, &request->event_count);
+    metrics_events(&http->metrics, request->events, request->event_count);
+}
+
+/* Whether the key has as many places as one may have. */
+static bool key_is_full(const struct exchange *exchange)
+{
+    uint64_t most = exchange->http->config->security.max_executions_per_key;
+    return most > 0 && *exchange->domain && exchange->http->key_places[exchange->key] >= most;
+}
+
+static void count_for_key(struct http *http, struct ticket *ticket)
+{
+    if (!*ticket->exchange->domain)
+        return;
+    ticket->counted = true;
+    ticket->key = ticket->exchange->key;
+    http->key_places[ticket->key]++;
+}
+
+static void submit(struct exchange *exchange, const struct execution_request *request,
+                   size_t language, bool base64)
+{
+    struct http *http = exchange->http;
+    struct brig_error error = {0};
+    struct ticket *ticket = ticket_new(http, TICKET_RUN, exchange);
+    if (!ticket || execution_request_encode(request, &ticket->packed, &error) < 0) {
+        if (ticket)
+            ticket_free(http, ticket);
+        answer_error(exchange, ERROR_OVERLOADED, error.code == BRIG_E_NOMEM ? NULL : error.message);
+        return;
+    }
+    ticket->language = language;
+    ticket->base64 = base64;
+    bool started = http->queued == 0 && start(http, ticket);
+    if (!started && http->queued >= http->config->sandbox.max_queued) {
+        ticket_free(http, ticket);
+        answer_error(exchange, ERROR_QUEUE_FULL, NULL);
+        return;
+    }
+    if (!started)
+        enqueue(http, ticket);
+    count_for_key(http, ticket);
+    exchange->state = EXCHANGE_WAITING;
+    exchange_suspend(exchange);
+}
+
+static void fill_in(struct exchange *exchange, struct execution_request *request)
+{
+    request->id = "";
+    request->request_id = exchange->request_id;
+    request->client = exchange->client.text;
+    request->domain = exchange->domain;
+    request->stream = is_stream(exchange);
+}
+
+void execute_begin(struct exchange *exchange)
+{
+    struct http *http = exchange->http;
+    struct request_fault fault;
+    autorequest struct execution_request request = {0};
+    const struct runtime *runtime = NULL;
+    bool base64 = false;
+    if (http->draining) {
+        answer_error(exchange, ERROR_SHUTTING_DOWN, NULL);
+        return;
+    }
+    if (!query_check(exchange) || !query_encoding(exchange, &base64))
+        return;
+    if (!request_json_decode(exchange->body.data ? exchange->body.data : "", exchange->body.length,
+                             http->config, config_workdir_roots(http->config, exchange->domain),
+                             &request, &runtime, &fault)) {
+        answer_field_error(exchange, fault.error, fault.field, fault.message);
+        return;
+    }
+    str_done(&exchange->body);
+    size_t language = (size_t)(runtime - http->config->runtimes);
+    fill_in(exchange, &request);
+    detect(http, &request);
+    exchange->trace.at_us[STEP_DECODED] = clock_now_us();
+    if (is_blocked(&request, runtime)) {
+        block(exchange, &request, language);
+        return;
+    }
+    if (key_is_full(exchange)) {
+        answer_retry_after(exchange, 1);
+        answer_error(exchange, ERROR_KEY_BUSY, NULL);
+        return;
+    }
+    submit(exchange, &request, language, base64);
+}
+
+/* ---- And back ---- */
+
+/* Only now can a stream begin: its head has the id. */
+void execute_begun(struct http *http, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(http, message->tag);
+    struct exchange *exchange = ticket && ticket->kind == TICKET_RUN ? ticket->exchange : NULL;
+    if (!exchange || ticket->queued || *exchange->execution_id ||
+        !execution_id_is_valid(message->bytes))
+        return;
+    (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", message->bytes);
+    if (!is_stream(exchange))
+        return;
+    exchange->stream = stream_new(exchange, ticket->base64);
+    if (exchange->stream)
+        exchange->state = EXCHANGE_STREAM;
+    else
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+    exchange_resume(exchange);
+}
+
+void execute_abandon(struct http *http, struct ticket *ticket)
+{
+    if (ticket->queued) {
+        dequeue(http, ticket);
+        ticket_free(http, ticket);
+        return;
+    }
+    (void)http_send(http, ROLE_EXECUTOR, MESSAGE_CANCEL, ticket->tag, NULL, 0);
+}
+
+/* The last a client hears of a run that came to nothing. */
+static void fail(struct exchange *exchange, enum http_error error, const char *field,
+                 const char *message)
+{
+    autostr struct str text = {0};
+    if (!exchange)
+        return;
+    if (exchange->stream) {
+        answer_write_error(exchange, error, field, message, &text);
+        stream_end(exchange->stream, "error", &text);
+    } else {
+        answer_field_error(exchange, error, field, message);
+    }
+    exchange_resume(exchange);
+}
+
+void execute_lost(struct http *http, struct ticket *ticket)
+{
+    struct exchange *exchange = ticket->exchange;
+    http->running--;
+    ticket_free(http, ticket);
+    fail(exchange, ERROR_EXECUTION_LOST, NULL, NULL);
+}
+
+void execute_output(struct http *http, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(http, message->tag);
+    struct exchange *exchange = ticket && ticket->kind == TICKET_RUN ? ticket->exchange : NULL;
+    if (!exchange || !exchange->stream || message->length < 1)
+        return;
+    stream_output(exchange->stream, message->bytes[0] == 2, message->bytes + 1,
+                  message->length - 1);
+    exchange_resume(exchange);
+}
+
+/* Why nothing ran. */
+static enum http_error fault_of(const struct execution_result *result)
+{
+    switch (result->fault) {
+    case FAULT_REQUEST:
+        return str_equal(result->field, "language") ? ERROR_RUNTIME_UNAVAILABLE
+                                                    : ERROR_INVALID_FIELD;
+    case FAULT_BUSY:
+        return ERROR_QUEUE_FULL;
+    case FAULT_SERVER:
+    case FAULTS_:
+        break;
+    }
+    return ERROR_SETUP_FAILED;
+}
+
+static void answer_result(struct exchange *exchange, const struct execution_result *result)
+{
+    autostr struct str text = {0};
+    struct json j;
+    struct stream *stream = exchange->stream;
+    if (result->status == EXECUTION_SETUP_FAILED) {
+        fail(exchange, fault_of(result), result->field, result->message);
+        return;
+    }
+    json_init(&j, &text);
+    result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
+    if (stream)
+        stream_end(stream, "done", &text);
+    else
+        answer_json(exchange, MHD_HTTP_OK, &text);
+    exchange_resume(exchange);
+}
+
+/* Those of the code were counted when they were found. */
+static void count_observed(struct http *http, const struct execution_result *result)
+{
+    for (size_t i = 0; i < result->event_count; i++)
+        if (!http->detector || !detector_has(&result->events[i]))
+            metrics_events(&http->metrics, &result->events[i], 1);
+}
+
+/* The executor's part of it. */
+static void take_trace(struct exchange *exchange, const struct execution_trace *trace)
+{
+    exchange->trace.warm = trace->warm;
+    for (int i = STEP_RECEIVED; i <= STEP_ENDED; i++)
+        exchange->trace.at_us[i] = trace->at_us[i];
+    exchange->trace.at_us[STEP_ANSWERED] = clock_now_us();
+}
+
+void execute_done(struct http *http, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(http, message->tag);
+    autoresult struct execution_result result = {0};
+    if (!ticket || ticket->kind != TICKET_RUN || ticket->queued)
+        return;
+    struct exchange *exchange = ticket->exchange;
+    size_t language = ticket->language;
+    int decoded = execution_result_decode(message->bytes, message->length, &result, NULL);
+    http->running--;
+    ticket_free(http, ticket);
+    if (decoded < 0) {
+        fail(exchange, ERROR_INTERNAL, NULL, NULL);
+        return;
+    }
+    metrics_execution(&http->metrics, language, &result);
+    count_observed(http, &result);
+    if (exchange) {
+        take_trace(exchange, &result.trace);
+        answer_result(exchange, &result);
+    }
+}

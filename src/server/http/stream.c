@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* An answer of server-sent events. */
+#include "server/http/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "server/config.h"
+#include "server/http/answer.h"
+#include "server/http/http.h"
+#include "server/http/sse.h"
+
+#define BLOCK_BYTES 16384 /* what the library asks for at a time */
+#define EVENT_BYTES 8192  /* of output in one event */
+
+struct piece {
+    struct piece *next;
+    bool is_stderr;
+    size_t length, taken;
+    char bytes[];
+};
+
+struct stream {
+    struct exchange *exchange;
+    bool base64, dropped, over;
+    struct piece *first, **last;
+    size_t held;
+    struct sse_text texts[2];
+    struct str out; /* events that are being read */
+    size_t out_taken;
+    const char *end_event; /* NULL: it goes on */
+    struct str end_json;
+    uint64_t comment_ms;
+};
+
+static const char *const event_names[2] = {"stdout", "stderr"};
+
+static uint64_t next_comment(const struct http *http)
+{
+    uint64_t pause = http->config->server.idle_timeout_ms / 2;
+    return http->now_ms + (pause > 0 && pause < STREAM_COMMENT_MS ? pause : STREAM_COMMENT_MS);
+}
+
+struct stream *stream_new(struct exchange *exchange, bool base64)
+{
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->exchange = exchange;
+    stream->base64 = base64;
+    stream->last = &stream->first;
+    stream->comment_ms = next_comment(exchange->http);
+    return stream;
+}
+
+static void drop_first(struct stream *stream)
+{
+    struct piece *piece = stream->first;
+    stream->first = piece->next;
+    if (!stream->first)
+        stream->last = &stream->first;
+    stream->held -= piece->length;
+    free(piece);
+}
+
+void stream_free(struct stream *stream)
+{
+    if (!stream)
+        return;
+    while (stream->first)
+        drop_first(stream);
+    str_done(&stream->out);
+    str_done(&stream->end_json);
+    free(stream);
+}
+
+bool stream_has_dropped(const struct stream *stream)
+{
+    return stream->dropped;
+}
+
+void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length)
+{
+    if (length == 0 || stream->end_event)
+        return;
+    struct piece *piece = NULL;
+    if (stream->held + length <= STREAM_BYTES_MAX && exchange_charge(stream->exchange, length))
+        piece = malloc(sizeof *piece + length);
+    if (!piece) {
+        stream->dropped = true;
+        return;
+    }
+    *piece = (struct piece){.is_stderr = is_stderr, .length = length};
+    memcpy(piece->bytes, bytes, length);
+    *stream->last = piece;
+    stream->last = &piece->next;
+    stream->held += length;
+}
+
+void stream_end(struct stream *stream, const char *event, struct str *json)
+{
+    if (stream->end_event)
+        return;
+    stream->end_event = event;
+    stream->end_json = *json;
+    str_init(json);
+}
+
+/* ---- Reading ---- */
+
+static void write_piece(struct stream *stream)
+{
+    struct piece *piece = stream->first;
+    size_t left = piece->length - piece->taken;
+    size_t length = left < EVENT_BYTES ? left : EVENT_BYTES;
+    const char *name = event_names[piece->is_stderr];
+    if (stream->base64)
+        sse_append_base64(&stream->out, name, piece->bytes + piece->taken, length);
+    else
+        sse_append_text(&stream->out, name, &stream->texts[piece->is_stderr],
+                        piece->bytes + piece->taken, length, false);
+    piece->taken += length;
+    if (piece->taken == piece->length)
+        drop_first(stream);
+}
+
+static void write_end(struct stream *stream)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(event_names) && !stream->base64; i++)
+        sse_append_text(&stream->out, event_names[i], &stream->texts[i], "", 0, true);
+    if (stream->end_json.data && !stream->end_json.failed)
+        sse_append_json(&stream->out, stream->end_event, stream->end_json.data);
+    stream->over = true;
+}
+
+/* Makes the next events, if there is anything to say. */
+static void refill(struct stream *stream)
+{
+    const struct http *http = stream->exchange->http;
+    stream->out.length = stream->out_taken = 0;
+    while (stream->first && stream->out.length < BLOCK_BYTES && !stream->out.failed)
+        write_piece(stream);
+    if (!stream->first && stream->end_event && !stream->over)
+        write_end(stream);
+    if (stream->out.length == 0 && !stream->over && http->now_ms >= stream->comment_ms)
+        sse_append_comment(&stream->out);
+    if (stream->out.length > 0)
+        stream->comment_ms = next_comment(http);
+}
+
+static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t room)
+{
+    struct exchange *exchange = context;
+    struct stream *stream = exchange->stream;
+    (void)position;
+    if (exchange->gone || stream->out.failed)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (stream->out_taken == stream->out.length)
+        refill(stream);
+    size_t left = stream->out.length - stream->out_taken;
+    if (left == 0 && stream->over)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (left == 0) {
+        exchange_suspend(exchange);
+        return 0;
+    }
+    size_t length = left < room ? left : room;
+    memcpy(buffer, stream->out.data + stream->out_taken, length);
+    stream->out_taken += length;
+    exchange->sent_bytes += length;
+    return (ssize_t)length;
+}
+
+int stream_send(struct exchange *exchange)
+{
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES,
+                                                                      read_stream, exchange, NULL);
+    if (!response)
+        return -1;
+    exchange->status = MHD_HTTP_OK;
+    exchange->content_type = "text/event-stream";
+    answer_add_headers(exchange, response);
+    /* A proxy that collects answers would make a stream useless. */
+    (void)MHD_add_response_header(response, "X-Accel-Buffering", "no");
+    enum MHD_Result queued = MHD_queue_response(exchange->connection, exchange->status, response);
+    MHD_destroy_response(response);
+    exchange->state = EXCHANGE_ANSWERED;
+    exchange->socket->deadline_ms = 0;
+    return queued == MHD_YES ? 0 : -1;
+}
+
+void stream_comment(struct stream *stream)
+{
+    stream->comment_ms = 0;
+}
+
+void stream_tick(struct exchange *exchange)
+{
+    if (exchange->stream && exchange->http->now_ms >= exchange->stream->comment_ms)
+        exchange_resume(exchange);
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: MIT */
+/* Theory of operation.
+ *
+ * brigd is four kinds of processes. The supervisor, this one, reads the configuration, opens the listening
+ * socket, forks the other three and connects each with each by a socket pair. It handles no byte that
+ * came from outside. The http process speaks HTTP and holds no power; the executor starts and ends jails; the
+ * history owns the history. Whichever ends before it was told to is started again, and the others are
+ * handed a new socket to it. If the supervisor ends, so do they, and with the executor every jail. */
+#include "server/supervisor.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "server/config.h"
+#include "server/listen.h"
+#include "server/message.h"
+#include "server/notify.h"
+#include "server/role.h"
+#include "server/supervisor_log.h"
+#include "server/supervisor_tls.h"
+
+#define START_PATIENCE_MS 20000
+#define DRAIN_MARGIN_MS 5000 /* what the others have beyond the runs' own time */
+#define RESTART_FIRST_MS 50  /* doubled at each time it dies young */
+#define RESTART_MOST_MS 5000
+#define OLD_AGE_MS 10000 /* dies older than this: it is started again at once */
+#define NOBODY 65534
+#define WORDS_AT_ONCE 16
+
+struct role {
+    role_main *begin;
+    pid_t pid; /* 0: not running */
+    int pidfd;
+    struct channel *control;
+    bool ready, told, over; /* over: it was told to end, and did */
+    uint64_t started_ms, restart_ms;
+    uint64_t delay_ms;
+};
+
+struct supervisor {
+    const struct server_config *config;
+    int listener, signals;
+    char where[LISTEN_TEXT_MAX];
+    struct role roles[ROLES_];
+    bool announced, stopping;
+    uint64_t kill_ms; /* when patience ends */
+};
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+    va_list args;
+    autostr struct str line = {0};
+    va_start(args, format);
+    str_append(&line, "brigd: ");
+    str_vappendf(&line, format, args);
+    str_append_char(&line, '\n');
+    va_end(args);
+    if (!line.failed)
+        (void)!write(2, line.data, line.length);
+}
+
+/* ---- in a new process ---- */
+
+/* What only one of them has business with is not left in the memory of the others. */
+static void forget_secrets(const struct server_config *config, enum server_role role)
+{
+    if (role != ROLE_EXECUTOR)
+        for (char **entry = environ; *entry; entry++)
+            if (!str_starts_with(*entry, "TZ="))
+                explicit_bzero(*entry, strlen(*entry));
+    if (role != ROLE_HISTORY && config->database.dsn)
+        explicit_bzero((char *)(uintptr_t)config->database.dsn, strlen(config->database.dsn));
+}
+
+/* The http process of a brigd that root has started is nobody. */
+static int become_nobody(struct brig_error *err)
+{
+    if (geteuid() != 0)
+        return 0;
+    for (unsigned long capability = 0; prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0;)
+        capability++; /* up to the last one this kernel has */
+    if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+        setresuid(NOBODY, NOBODY, NOBODY) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot become uid %d", NOBODY);
+    return 0;
+}
+
+static void close_others(const struct supervisor *supervisor, enum server_role role)
+{
+    for (int i = 0; i < ROLES_; i++) {
+        if (supervisor->roles[i].pidfd >= 0)
+            (void)close(supervisor->roles[i].pidfd);
+        if (supervisor->roles[i].control)
+            (void)close(channel_fd(supervisor->roles[i].control));
+    }
+    (void)close(supervisor->signals);
+    if (role != ROLE_HTTP)
+        (void)close(supervisor->listener);
+}
+
+static __attribute__((noreturn)) void be_role(const struct supervisor *supervisor,
+                                              enum server_role role, int control_fd, pid_t parent)
+{
+    struct brig_error err = {0};
+    struct channel *control = NULL;
+    sigset_t none;
+    char name[16];
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    (void)snprintf(name, sizeof name, "brigd-%s", server_role_name(role));
+    (void)prctl(PR_SET_NAME, name);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    /* A terminal's Ctrl-C is the supervisor's to answer. */
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+    close_others(supervisor, role);
+    forget_secrets(supervisor->config, role);
+    int result = channel_new(&control_fd, &control, &err);
+    if (result == 0 && role == ROLE_HTTP)
+        result = http_prepare(supervisor->config, &err);
+    if (result == 0 && role == ROLE_HTTP)
+        result = become_nobody(&err);
+    /* Setting ids clears both of these. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_DUMPABLE, 0);
+    if (result == 0)
+        result = supervisor->roles[role].begin(supervisor->config, control,
+                                               role == ROLE_HTTP ? supervisor->listener : -1, &err);
+    if (result < 0)
+        say("%s: %s", server_role_name(role), err.message);
+    channel_free(control);
+    _exit(result < 0 ? 1 : 0);
+}
+
+/* ---- starting and connecting ---- */
+
+static int connect_roles(struct supervisor *supervisor, enum server_role a, enum server_role b,
+                         struct brig_error *err)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    autoclose int first = ends[0], second = ends[1];
+    int result = channel_send_fd(supervisor->roles[a].control, MESSAGE_PEER, b, first, err);
+    if (result == 0)
+        result = channel_send_fd(supervisor->roles[b].control, MESSAGE_PEER, a, second, err);
+    return result;
+}
+
+static int start_role(struct supervisor *supervisor, enum server_role which, struct brig_error *err)
+{
+    struct role *role = &supervisor->roles[which];
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    autoclose int ours = ends[0], theirs = ends[1];
+    int result = channel_new(&ours, &role->control, err);
+    if (result < 0)
+        return result;
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0)
+        be_role(supervisor, which, take_fd(&theirs), parent);
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the %s", server_role_name(which));
+    role->pid = pid;
+    role->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    role->ready = false;
+    role->started_ms = clock_now_ms();
+    role->restart_ms = 0;
+    if (which == ROLE_HTTP)
+        return supervisor_tls_send(supervisor->config, role->control, err);
+    return 0;
+}
+
+/* What cannot be sent because the other one has died meanwhile is sent when it lives again. */
+static void connect_to_all(struct supervisor *supervisor, enum server_role which)
+{
+    for (int other = 0; other < ROLES_; other++)
+        if (other != (int)which && supervisor->roles[other].pid != 0)
+            (void)connect_roles(supervisor, which, (enum server_role)other, NULL);
+}
+
+/* One that is dead already has said why, and is found dead as soon as we serve. */
+static int connect_at_start(struct supervisor *supervisor, enum server_role a, enum server_role b,
+                            struct brig_error *err)
+{
+    struct brig_error why = {0};
+    int result = connect_roles(supervisor, a, b, &why);
+    if (result == 0 || why.sys_errno == EPIPE || why.sys_errno == ECONNRESET)
+        return 0;
+    if (err)
+        *err = why;
+    return result;
+}
+
+static int start_all(struct supervisor *supervisor, struct brig_error *err)
+{
+    for (int i = ROLES_; i-- > 0;) { /* who serves others comes first */
+        int result = start_role(supervisor, (enum server_role)i, err);
+        if (result < 0)
+            return result;
+        for (int other = i + 1; result == 0 && other < ROLES_; other++)
+            result =
+                connect_at_start(supervisor, (enum server_role)i, (enum server_role)other, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* ---- while it runs ---- */
+
+static void forget_role(struct role *role)
+{
+    channel_free(take_ptr(&role->control));
+    if (role->pidfd >= 0)
+        (void)close(take_fd(&role->pidfd));
+    role->pid = 0;
+}
+
+/* At the start a role that cannot begin ends everything: what is wrong will not mend itself. */
+static int note_death(struct supervisor *supervisor, enum server_role which, int status,
+                      struct brig_error *err)
+{
+    struct role *role = &supervisor->roles[which];
+    const char *name = server_role_name(which);
+    bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    forget_role(role);
+    role->over = supervisor->stopping && role->told;
+    if (role->over && clean)
+        return 0;
+    if (!supervisor->announced && !supervisor->stopping)
+        return brig_fail(err, BRIG_E_SETUP, 0, "the %s could not begin", name);
+    if (supervisor->stopping)
+        return 0;
+    uint64_t now = clock_now_ms();
+    bool young = now - role->started_ms < OLD_AGE_MS;
+    role->delay_ms = !young ? 0 : role->delay_ms ? role->delay_ms * 2 : RESTART_FIRST_MS;
+    if (role->delay_ms > RESTART_MOST_MS)
+        role->delay_ms = RESTART_MOST_MS;
+    role->restart_ms = now + role->delay_ms;
+    if (WIFSIGNALED(status))
+        say("the %s died by signal %d; it is started again", name, WTERMSIG(status));
+    else
+        say("the %s ended with %d; it is started again", name, WEXITSTATUS(status));
+    return 0;
+}
+
+static int reap(struct supervisor *supervisor, struct brig_error *err)
+{
+    for (int i = 0; i < ROLES_; i++) {
+        int status;
+        if (supervisor->roles[i].pid == 0 ||
+            waitpid(supervisor->roles[i].pid, &status, WNOHANG) != supervisor->roles[i].pid)
+            continue;
+        int result = note_death(supervisor, (enum server_role)i, status, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static void restart_due(struct supervisor *supervisor)
+{
+    uint64_t now = clock_now_ms();
+    for (int i = 0; i < ROLES_; i++) {
+        struct role *role = &supervisor->roles[i];
+        struct brig_error err = {0};
+        if (role->pid != 0 || role->restart_ms == 0 || role->restart_ms > now ||
+            supervisor->stopping)
+            continue;
+        if (start_role(supervisor, (enum server_role)i, &err) < 0) {
+            say("%s", err.message);
+            role->restart_ms = now + RESTART_MOST_MS;
+            continue;
+        }
+        connect_to_all(supervisor, (enum server_role)i);
+    }
+}
+
+static void announce(struct supervisor *supervisor)
+{
+    for (int i = 0; i < ROLES_; i++)
+        if (!supervisor->roles[i].ready)
+            return;
+    if (supervisor->announced || supervisor->stopping)
+        return;
+    supervisor->announced = true;
+    say("listening on %s%s", supervisor->config->tls.enabled ? "https://" : "http://",
+        supervisor->where);
+    notify_systemd("READY=1\nSTATUS=listening");
+}
+
+/* What a role says. Its text is for a log: nothing in it may look like more than one line. So many at a
+ * time: one that never stops must not keep the supervisor from signals and from the others. */
+static void hear(struct supervisor *supervisor, enum server_role which)
+{
+    struct role *role = &supervisor->roles[which];
+    for (int i = 0; i < WORDS_AT_ONCE; i++) {
+        automessage struct message message = {.fd = -1};
+        if (!role->control || channel_receive(role->control, &message, NULL) <= 0)
+            return;
+        if (message.length > 0)
+            say("%s: %s", server_role_name(which), str_shown(message.bytes).text);
+        if (message.type == MESSAGE_READY) {
+            role->ready = true;
+            announce(supervisor);
+        }
+    }
+}
+
+static void tell_end(struct supervisor *supervisor, enum server_role which)
+{
+    struct role *role = &supervisor->roles[which];
+    if (role->told)
+        return;
+    role->told = true;
+    role->restart_ms = 0;
+    if (role->pid == 0 || channel_send(role->control, MESSAGE_DRAIN, 0, NULL, 0, NULL) < 0)
+        role->over = role->pid == 0;
+}
+
+/* The history process last: the others have rows for it until they end. */
+static void go_on_stopping(struct supervisor *supervisor)
+{
+    tell_end(supervisor, ROLE_HTTP);
+    tell_end(supervisor, ROLE_EXECUTOR);
+    if (supervisor->roles[ROLE_HTTP].pid == 0 && supervisor->roles[ROLE_EXECUTOR].pid == 0)
+        tell_end(supervisor, ROLE_HISTORY);
+}
+
+static void kill_all(struct supervisor *supervisor)
+{
+    for (int i = 0; i < ROLES_; i++)
+        if (supervisor->roles[i].pid != 0)
+            (void)kill(supervisor->roles[i].pid, SIGKILL);
+}
+
+static void begin_stopping(struct supervisor *supervisor)
+{
+    if (supervisor->stopping) { /* asked twice: at once */
+        kill_all(supervisor);
+        return;
+    }
+    supervisor->stopping = true;
+    supervisor->kill_ms =
+        clock_now_ms() + supervisor->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
+    notify_systemd("STOPPING=1");
+    say("stopping: waiting for running executions (a second signal ends them at once)");
+}
+
+static void reload(struct supervisor *supervisor)
+{
+    struct brig_error err = {0};
+    struct channel *http = supervisor->roles[ROLE_HTTP].control;
+    notify_reloading();
+    /* One that is not there now reads both when it begins. */
+    if (http && supervisor_tls_send(supervisor->config, http, &err) < 0)
+        say("the certificate stays as it was: %s", err.message);
+    else if (http && supervisor_log_send(supervisor->config, http, &err) < 0)
+        say("the access log stays as it was: %s", err.message);
+    else
+        say("certificate and access log were opened again; for other changes restart brigd");
+    notify_systemd("READY=1");
+}
+
+static int take_signals(struct supervisor *supervisor, struct brig_error *err)
+{
+    struct signalfd_siginfo info;
+    while (read(supervisor->signals, &info, sizeof info) == sizeof info) {
+        int result = 0;
+        if (info.ssi_signo == SIGCHLD)
+            result = reap(supervisor, err);
+        else if (info.ssi_signo == SIGHUP)
+            reload(supervisor);
+        else
+            begin_stopping(supervisor);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+static int next_timeout(const struct supervisor *supervisor, uint64_t start_deadline_ms)
+{
+    uint64_t now = clock_now_ms(), due = supervisor->announced ? 0 : start_deadline_ms;
+    if (supervisor->stopping && (due == 0 || supervisor->kill_ms < due))
+        due = supervisor->kill_ms;
+    for (int i = 0; i < ROLES_; i++)
+        if (supervisor->roles[i].restart_ms && (due == 0 || supervisor->roles[i].restart_ms < due))
+            due = supervisor->roles[i].restart_ms;
+    if (due == 0)
+        return -1;
+    return due <= now ? 0 : (int)(due - now);
+}
+
+static bool all_over(const struct supervisor *supervisor)
+{
+    for (int i = 0; i < ROLES_; i++)
+        if (supervisor->roles[i].pid != 0)
+            return false;
+    return true;
+}
+
+/* One turn of the loop. */
+static int turn(struct supervisor *supervisor, uint64_t start_deadline_ms, struct brig_error *err)
+{
+    struct pollfd watches[ROLES_ + 1];
+    for (int i = 0; i < ROLES_; i++) {
+        const struct role *role = &supervisor->roles[i];
+        watches[i] =
+            (struct pollfd){.fd = role->control ? channel_fd(role->control) : -1, .events = POLLIN};
+        if (role->control && channel_wants_write(role->control))
+            watches[i].events |= POLLOUT;
+    }
+    watches[ROLES_] = (struct pollfd){.fd = supervisor->signals, .events = POLLIN};
+    if (poll(watches, ROLES_ + 1, next_timeout(supervisor, start_deadline_ms)) < 0 &&
+        errno != EINTR)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait");
+    for (int i = 0; i < ROLES_; i++) {
+        if (watches[i].revents & POLLOUT)
+            (void)channel_flush(supervisor->roles[i].control, NULL);
+        if (watches[i].revents & (POLLIN | POLLHUP))
+            hear(supervisor, (enum server_role)i);
+        /* One whose end is closed is as good as dead; its death follows, or is seen to. */
+        if ((watches[i].revents & POLLHUP) && supervisor->roles[i].pid != 0)
+            (void)kill(supervisor->roles[i].pid, supervisor->stopping ? 0 : SIGKILL);
+    }
+    int result = take_signals(supervisor, err);
+    if (result < 0)
+        return result;
+    if (!supervisor->announced && !supervisor->stopping && clock_now_ms() > start_deadline_ms)
+        return brig_fail(err, BRIG_E_SETUP, 0, "its parts took longer than %d s to begin",
+                         START_PATIENCE_MS / 1000);
+    restart_due(supervisor);
+    return 0;
+}
+
+static int serve(struct supervisor *supervisor, struct brig_error *err)
+{
+    uint64_t start_deadline_ms = clock_now_ms() + START_PATIENCE_MS;
+    while (!(supervisor->stopping && all_over(supervisor))) {
+        if (supervisor->stopping) {
+            go_on_stopping(supervisor);
+            if (clock_now_ms() >= supervisor->kill_ms)
+                kill_all(supervisor);
+        }
+        int result = turn(supervisor, start_deadline_ms, err);
+        if (result < 0)
+            return result;
+    }
+    return 0;
+}
+
+/* ---- its own beginning and end ---- */
+
+static int block_signals(struct supervisor *supervisor, struct brig_error *err)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    supervisor->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (supervisor->signals < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch for signals");
+    return 0;
+}
+
+static void warn(const struct supervisor *supervisor, bool public)
+{
+    const struct server_config *config = supervisor->config;
+    for (size_t i = 0; i < config->warnings.count; i++)
+        say("warning: %s", config->warnings.items[i]);
+    if (config->security.allowed_keys.count > 0)
+        return;
+    if (public)
+        say("WARNING: %s can be reached from other machines, and no API key is asked for: anybody "
+            "there "
+            "can run code. Set security.allowed_keys, or listen on 127.0.0.1",
+            supervisor->where);
+    else
+        say("warning: no API key is asked for; set security.allowed_keys to ask for one");
+}
+
+static void end_all(struct supervisor *supervisor)
+{
+    kill_all(supervisor);
+    for (int i = 0; i < ROLES_; i++) {
+        if (supervisor->roles[i].pid != 0)
+            (void)waitpid(supervisor->roles[i].pid, NULL, 0);
+        forget_role(&supervisor->roles[i]);
+    }
+    if (supervisor->signals >= 0)
+        (void)close(supervisor->signals);
+    if (supervisor->listener >= 0)
+        (void)close(supervisor->listener);
+    if (str_starts_with(supervisor->where, "unix:/"))
+        (void)unlink(supervisor->where + strlen("unix:"));
+}
+
+int supervisor_run(const struct server_config *config, struct brig_error *err)
+{
+    bool public = false;
+    struct supervisor supervisor = {
+        .config = config,
+        .listener = -1,
+        .signals = -1,
+        .roles = {[ROLE_HTTP] = {.begin = http_main, .pidfd = -1},
+                  [ROLE_EXECUTOR] = {.begin = executor_main, .pidfd = -1},
+                  [ROLE_HISTORY] = {.begin = history_main, .pidfd = -1}},
+    };
+    int result = listen_open(config->server.listen, getenv("LISTEN_FDS"), getenv("LISTEN_PID"),
+                             &supervisor.listener, supervisor.where, &public, err);
+    if (result < 0)
+        return result;
+    result = block_signals(&supervisor, err);
+    if (result == 0) {
+        warn(&supervisor, public);
+        result = start_all(&supervisor, err);
+    }
+    if (result == 0)
+        result = serve(&supervisor, err);
+    end_all(&supervisor);
+    return result;
+}

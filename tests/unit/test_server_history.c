@@ -1,0 +1,640 @@
+/* SPDX-License-Identifier: MIT */
+/* The history process as a process: what it called stored is in the history, whatever was killed or stopped
+ * meanwhile. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "await.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "postgres_support.h"
+#include "server/config.h"
+#include "server/execution.h"
+#include "server/history/confine.h"
+#include "server/history/history.h"
+#include "server/message.h"
+#include "server/role.h"
+#include "tap.h"
+
+static struct server_config config;
+static char directory[64];
+
+/* The supervisor's, the executor's and the http process's ends. */
+static struct {
+    pid_t pid;
+    struct channel *control, *executor, *http;
+} history;
+
+static struct channel *new_channel(int *ret_other)
+{
+    int ends[2];
+    struct channel *channel = NULL;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0 ||
+        channel_new(&ends[0], &channel, NULL) < 0)
+        tap_bail("socketpair");
+    *ret_other = ends[1];
+    return channel;
+}
+
+static struct channel *connect_peer(enum server_role role)
+{
+    int other = -1;
+    struct channel *channel = new_channel(&other);
+    if (channel_send_fd(history.control, MESSAGE_PEER, role, other, NULL) < 0)
+        tap_fail("peer");
+    (void)close(other);
+    return channel;
+}
+
+/* Waits for a message of this type; others are passed over. */
+static bool expect_within(struct channel *channel, enum message_type type, struct message *ret,
+                          int ms)
+{
+    uint64_t end = clock_now_ms() + (uint64_t)ms;
+    while (clock_now_ms() < end) {
+        *ret = (struct message){.fd = -1};
+        int got = channel_wait(channel, (int)(end - clock_now_ms()), ret, NULL);
+        if (got < 0)
+            return false;
+        if (got > 0 && ret->type == type)
+            return true;
+        if (got > 0 && ret->type == MESSAGE_WARNING)
+            tap_diag("history: %s", ret->bytes);
+        message_done(ret);
+    }
+    return false;
+}
+
+static bool expect(struct channel *channel, enum message_type type, struct message *ret)
+{
+    return expect_within(channel, type, ret, await_ms());
+}
+
+/* Whether the history process closes the channel. */
+static bool is_cut_off(struct channel *channel)
+{
+    for (;;) {
+        struct message message = {.fd = -1};
+        int got = channel_wait(channel, await_ms(), &message, NULL);
+        message_done(&message);
+        if (got <= 0)
+            return got < 0;
+    }
+}
+
+static bool start_history(char *ret_error)
+{
+    int other = -1;
+    struct message message;
+    history.control = new_channel(&other);
+    history.pid = fork();
+    if (history.pid == 0) {
+        struct channel *control = NULL;
+        struct brig_error err = {0};
+        (void)channel_new(&other, &control, NULL);
+        (void)signal(SIGXFSZ, SIG_IGN); /* a limit on files stands for a full disk */
+        int result = history_main(&config, control, -1, &err);
+        if (result < 0)
+            (void)channel_send(control, MESSAGE_WARNING, 0, err.message, strlen(err.message), NULL);
+        channel_free(control);
+        _exit(result < 0 ? 1 : 0);
+    }
+    (void)close(other);
+    if (ret_error && expect(history.control, MESSAGE_WARNING, &message)) {
+        (void)snprintf(ret_error, BRIG_MESSAGE_MAX, "%s", message.bytes);
+        message_done(&message);
+        return false;
+    }
+    if (!expect(history.control, MESSAGE_READY, &message))
+        return false;
+    message_done(&message);
+    history.executor = connect_peer(ROLE_EXECUTOR);
+    history.http = connect_peer(ROLE_HTTP);
+    return true;
+}
+
+static void leave_history(void)
+{
+    channel_free(take_ptr(&history.http));
+    channel_free(take_ptr(&history.executor));
+    channel_free(take_ptr(&history.control));
+}
+
+static void kill_history(void)
+{
+    (void)kill(history.pid, SIGKILL);
+    (void)waitpid(history.pid, NULL, 0);
+    leave_history();
+}
+
+static bool drain_history(void)
+{
+    int status = -1;
+    (void)channel_send(history.control, MESSAGE_DRAIN, 0, NULL, 0, NULL);
+    if (waitpid(history.pid, &status, 0) != history.pid)
+        return false;
+    leave_history();
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- Rows ---- */
+
+static void id_of(unsigned number, char id[EXECUTION_ID_LENGTH + 1])
+{
+    (void)snprintf(id, EXECUTION_ID_LENGTH + 1, "%08x-0000-4000-8000-000000000000", number);
+}
+
+static bool send_begin(unsigned number, uint64_t tag)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    autostr struct str bytes = {0};
+    id_of(number, id);
+    struct execution_request request = {.id = id,
+                                        .request_id = "r",
+                                        .client = "127.0.0.1",
+                                        .domain = "",
+                                        .language = "python",
+                                        .code = {"print(1)", 8},
+                                        .stdin_bytes = {"", 0}};
+    return execution_request_encode(&request, &bytes, NULL) == 0 &&
+           channel_send(history.executor, MESSAGE_BEGIN, tag, bytes.data, bytes.length, NULL) == 0;
+}
+
+static bool send_end(unsigned number, uint64_t tag)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    autostr struct str bytes = {0};
+    id_of(number, id);
+    struct execution_result result = {.id = id,
+                                      .status = EXECUTION_OK,
+                                      .output = {"secret output\n", 14},
+                                      .error_output = {"", 0},
+                                      .message = "",
+                                      .started_ns = 1};
+    return execution_result_encode(&result, &bytes, NULL) == 0 &&
+           channel_send(history.executor, MESSAGE_END, tag, bytes.data, bytes.length, NULL) == 0;
+}
+
+static bool wait_stored(uint64_t tag)
+{
+    for (;;) {
+        struct message message;
+        if (!expect(history.executor, MESSAGE_STORED, &message))
+            return false;
+        uint64_t stored = message.tag;
+        message_done(&message);
+        if (stored >= tag)
+            return true;
+    }
+}
+
+/* The answer to a question, as text; "missing" and "failed: …" are such. */
+static const char *ask(enum message_type type, const char *text)
+{
+    static char answer[1 << 20];
+    struct message message = {.fd = -1};
+    static uint64_t tag;
+    (void)channel_send(history.http, type, ++tag, text, strlen(text), NULL);
+    for (;;) {
+        int got = channel_wait(history.http, await_ms(), &message, NULL);
+        if (got <= 0)
+            return "no answer";
+        if (message.tag == tag && message.type != MESSAGE_STORE)
+            break;
+        message_done(&message);
+    }
+    (void)snprintf(answer, sizeof answer, "%s%s",
+                   message.type == MESSAGE_MISSING  ? "missing"
+                   : message.type == MESSAGE_FAILED ? "failed: "
+                                                    : "",
+                   message.bytes);
+    message_done(&message);
+    return answer;
+}
+
+static const char *get(unsigned number)
+{
+    char id[EXECUTION_ID_LENGTH + 1];
+    id_of(number, id);
+    return ask(MESSAGE_GET, id);
+}
+
+/* How many rows the history has of this status. */
+static unsigned count_rows(const char *status)
+{
+    char query[256], cursor[128] = "";
+    unsigned count = 0;
+    for (;;) {
+        (void)snprintf(query, sizeof query, "limit=500&status=%s%s%s", status,
+                       cursor[0] ? "&cursor=" : "", cursor);
+        const char *text = ask(MESSAGE_LIST, query);
+        for (const char *at = text; (at = strstr(at, "\"id\":")); at++)
+            count++;
+        const char *next = strstr(text, "\"next\":\"");
+        if (!next)
+            return count;
+        next += strlen("\"next\":\"");
+        (void)snprintf(cursor, sizeof cursor, "%.*s", (int)strcspn(next, "\""), next);
+    }
+}
+
+/* ---- Tests ---- */
+
+static void send_refusal(const char *id)
+{
+    autostr struct str bytes = {0};
+    const struct execution_request refused = {.id = id,
+                                              .request_id = "r",
+                                              .client = "127.0.0.1",
+                                              .domain = "",
+                                              .language = "bash",
+                                              .code = {"x", 1},
+                                              .stdin_bytes = {"", 0}};
+    (void)execution_request_encode(&refused, &bytes, NULL);
+    (void)channel_send(history.http, MESSAGE_BLOCKED, 0, bytes.data, bytes.length, NULL);
+}
+
+static void test_rows(void)
+{
+    struct message message;
+    tap_ok(start_history(NULL), "it starts");
+    tap_ok(channel_send(history.executor, MESSAGE_NEW_EXECUTOR, 1, NULL, 0, NULL) == 0,
+           "a new executor");
+    tap_ok(expect(history.http, MESSAGE_STORE, &message), "the http process is told of the store");
+    message_done(&message);
+    tap_ok(send_begin(1, 2) && wait_stored(2), "a beginning is stored");
+    tap_has_str(get(1), "\"status\":\"running\"", "and can be read at once");
+    tap_ok(send_end(1, 3) && wait_stored(3), "an end is stored");
+    tap_has_str(get(1), "\"output\":\"secret output\\n\"", "and can be read");
+    tap_is_str(get(77), "missing", "what is not there is missing");
+    tap_has_str(ask(MESSAGE_LIST, "language=python"), "\"executions\":[{\"id\":\"00000001-",
+                "a list is answered");
+    tap_has_str(ask(MESSAGE_LIST, "status=what"), "failed: status: 'what' is not one of",
+                "a wrong one refused");
+    tap_has_str(ask(MESSAGE_GET, "../etc"), "failed: an id is a UUID", "as is a wrong id");
+    tap_ok(send_begin(2, 4) && wait_stored(4), "another begins");
+    channel_free(take_ptr(&history.executor));
+    history.executor = connect_peer(ROLE_EXECUTOR);
+    (void)channel_send(history.executor, MESSAGE_NEW_EXECUTOR, 1, NULL, 0, NULL);
+    tap_ok(wait_stored(1), "the executor dies, and a new one comes");
+    tap_has_str(get(2), "\"status\":\"lost\"", "its run is lost");
+    autostr struct str bytes = {0};
+    struct execution_event event = {"escape_attempt", "mount", SEVERITY_CRITICAL};
+    struct execution_request refused = {.id = "00000003-0000-4000-8000-000000000000",
+                                        .request_id = "r",
+                                        .client = "c",
+                                        .domain = "",
+                                        .language = "bash",
+                                        .code = {"mount", 5},
+                                        .stdin_bytes = {"", 0},
+                                        .events = &event,
+                                        .event_count = 1};
+    (void)execution_request_encode(&refused, &bytes, NULL);
+    (void)channel_send(history.http, MESSAGE_BLOCKED, 0, bytes.data, bytes.length, NULL);
+    tap_has_str(get(3), "\"status\":\"blocked\"", "what was refused is a row");
+    tap_has_str(get(3), "\"severity\":\"critical\"", "with its event");
+    /* A http process in a stranger's hands knows ids. */
+    send_refusal("00000001-0000-4000-8000-000000000000");
+    tap_has_str(get(1), "\"status\":\"ok\"", "a refusal with the id of a run changes nothing");
+    send_refusal("");
+    tap_ok(!strstr(ask(MESSAGE_LIST, ""), "\"id\":\"\""), "and one without an id is no row");
+    (void)channel_send(history.http, MESSAGE_EXECUTE, 0, NULL, 0, NULL);
+    tap_ok(is_cut_off(history.http),
+           "a http process that asks for what is not its business is cut off");
+    channel_free(history.http);
+    history.http = connect_peer(ROLE_HTTP);
+    tap_has_str(get(1), "\"status\":\"ok\"", "the next one is served");
+    (void)channel_send(history.executor, MESSAGE_END, 2, "nonsense", 8, NULL);
+    tap_ok(wait_stored(2), "a row that is none does not come back for ever");
+    tap_ok(drain_history(), "it ends when it is told to");
+}
+
+/* Killed again and again while rows come: those that were called stored are all there. */
+static void test_killed(void)
+{
+    unsigned next = 1000, tag = 0;
+    const int rounds = tap_rounds(3, 8);
+    for (int round = 0; round < rounds; round++) {
+        if (!start_history(NULL))
+            tap_bail("start");
+        for (int i = 0; i < 60; i++) {
+            (void)send_begin(next, ++tag);
+            (void)send_end(next++, ++tag);
+        }
+        if (!wait_stored(tag))
+            tap_fail("stored");
+        for (int i = 0; i < 20; i++)
+            (void)send_begin(5000000 + next + (unsigned)i, ++tag); /* nobody was told of these */
+        kill_history();
+    }
+    tap_ok(start_history(NULL), "killed %d times, it starts", rounds);
+    unsigned missing = 0;
+    for (unsigned i = 1000; i < next; i++)
+        missing += !strstr(get(i), "\"status\":\"ok\"");
+    tap_is_int(missing, 0, "of %u rows that were stored none is missing", next - 1000);
+    tap_ok(drain_history(), "it ends");
+}
+
+/* Rows lie together for a while before they are brought to the database. */
+static void test_gathered(void)
+{
+    const unsigned first = 700000, count = 40;
+    unsigned missing = 0, tag = 0;
+    struct stat info = {.st_size = 1};
+    char path[128];
+    tap_ok(start_history(NULL), "it starts");
+    for (unsigned i = first; i < first + count; i++) {
+        (void)send_begin(i, ++tag);
+        missing += !strstr(get(i), "\"status\":\"running\"");
+        (void)send_end(i, ++tag);
+        missing += !strstr(get(i), "\"status\":\"ok\"");
+    }
+    tap_is_int(missing, 0, "who asks is told what was said before, stored or not");
+    (void)send_begin(first + count, ++tag);
+    (void)send_end(first + count, ++tag);
+    tap_ok(wait_stored(tag), "rows nobody asks for are stored");
+    (void)snprintf(path, sizeof path, "%s/%020d.spool", config.database.spool_dir, 1);
+    tap_ok(await(stat(path, &info) < 0 || info.st_size == 0),
+           "and leave the spool for the database by themselves");
+    tap_ok(drain_history(), "it ends");
+}
+
+static void test_two(void)
+{
+    char error[BRIG_MESSAGE_MAX] = "";
+    tap_ok(start_history(NULL), "one history process");
+    typeof(history) first = history;
+    memset(&history, 0, sizeof history);
+    tap_ok(!start_history(error), "a second one on the same file is refused");
+    tap_has_str(error, "in use by another brigd", "and says why");
+    (void)waitpid(history.pid, NULL, 0);
+    leave_history();
+    history = first;
+    tap_ok(drain_history(), "the first goes on and ends");
+}
+
+static void test_hashes(void)
+{
+    config.database.code = KEEP_HASH;
+    config.database.output = KEEP_NOTHING;
+    tap_ok(start_history(NULL), "with hashes for code and nothing of output");
+    tap_ok(send_begin(40, 1) && send_end(40, 2) && wait_stored(2), "a row is stored");
+    const char *text = get(40);
+    tap_ok(!strstr(text, "print(1)") && !strstr(text, "secret output"), "without either");
+    tap_has_str(text,
+                "\"code_sha256\":"
+                "\"d287bb7f9d15abdc5b6e98536263815744b6ef21c8f3c839fc434ca70d8efe99\"",
+                "with the hash");
+    tap_has_str(text, "\"output_bytes\":14", "and how much there was");
+    tap_ok(drain_history(), "it ends");
+    config.database.code = config.database.output = KEEP_FULL;
+}
+
+static void test_retention(void)
+{
+    config.database.retention_ms = 1;
+    tap_ok(start_history(NULL), "with a short retention");
+    tap_ok(await(strcmp(get(1), "missing") == 0), "old rows are forgotten");
+    tap_ok(drain_history(), "it ends");
+    config.database.retention_ms = 0;
+}
+
+static void test_none(void)
+{
+    config.database.store = STORE_NONE;
+    tap_ok(start_history(NULL), "without a history");
+    tap_ok(send_begin(50, 1) && wait_stored(1), "rows are taken and forgotten");
+    tap_has_str(get(50), "failed: the server keeps no history", "questions are answered with that");
+    tap_ok(drain_history(), "it ends");
+    config.database.store = STORE_SQLITE;
+}
+
+/* What the confined process can still open, seen through /proc by who may look. */
+static void test_confined(void)
+{
+    char path[64], text[4096];
+    tap_ok(start_history(NULL), "it starts");
+    (void)snprintf(path, sizeof path, "/proc/%d/status", history.pid);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[got < 0 ? 0 : got] = '\0';
+    tap_has_str(text, "Seccomp:\t2", "its system calls are filtered");
+    tap_has_str(text, "NoNewPrivs:\t1", "it gains no privileges");
+    tap_has_str(text, "CapEff:\t0000000000000000", "and has no capability");
+    tap_ok(drain_history(), "it ends");
+}
+
+static char outside[64];
+
+static int attempt(int number)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/probe", config.database.spool_dir);
+    switch (number) {
+    case 0:
+        return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    case 1:
+        return (int)memfd_create("x", MFD_CLOEXEC);
+    case 2:
+        return open("/etc/hostname", O_RDONLY | O_CLOEXEC);
+    case 3:
+        return open(outside, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    case 4:
+        return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    case 5:
+        return execl("/bin/true", "true", (char *)NULL);
+    default:
+        return fork();
+    }
+}
+
+/* Each in a process of its own, confined or not: 0 if it works. */
+static int outcome(int number, bool confined)
+{
+    int status = -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (confined && confine_history(&config, NULL) < 0)
+            _exit(2);
+        _exit(attempt(number) < 0);
+    }
+    (void)waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+}
+
+static void test_confine(void)
+{
+    static const char *const names[] = {"writing in the spool", "a memfd",  "reading elsewhere",
+                                        "writing elsewhere",    "a socket", "running a program",
+                                        "a new process"};
+    (void)snprintf(outside, sizeof outside, "/tmp/test-history-outside-%d", (int)getpid());
+    for (int i = 0; i < (int)ARRAY_LENGTH(names); i++) {
+        tap_is_int(outcome(i, false), 0, "%s works for others", names[i]);
+        (void)unlink(outside);
+        tap_is_int(outcome(i, true), i < 2 ? 0 : 1, "%s %s for the history process", names[i],
+                   i < 2 ? "works" : "does not work");
+    }
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/tmp";
+    tap_is_int(outcome(4, true), 0, "a socket works where the database is PostgreSQL");
+    tap_is_int(outcome(3, true), 1, "writing elsewhere still does not");
+    tap_is_int(outcome(5, true), 1, "nor running a program");
+    config.database.store = STORE_SQLITE;
+}
+
+/* ---- PostgreSQL, stopped and started under load ---- */
+
+static bool load(unsigned *next, unsigned *tag, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (!send_begin(*next, ++*tag) || !send_end((*next)++, ++*tag) || !wait_stored(*tag))
+            return false;
+    return true;
+}
+
+static bool wait_status(const char *part)
+{
+    for (;;) {
+        struct message message;
+        if (!expect(history.http, MESSAGE_STORE, &message))
+            return false;
+        bool found = strstr(message.bytes, part) != NULL;
+        message_done(&message);
+        if (found)
+            return true;
+    }
+}
+
+/* A spool with little room, before a database that is not there. */
+static void test_bounds(void)
+{
+    unsigned next = 900000, tag = 0;
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/nonexistent user=nobody dbname=x";
+    config.database.spool_max_bytes = 40000;
+    tap_ok(start_history(NULL), "with a small spool and no database");
+    tap_ok(load(&next, &tag, 20), "rows are stored");
+    tap_ok(wait_status("\"dropped\":0,\"thinned\":0"), "whole, while there is room");
+    tap_ok(load(&next, &tag, 60), "more are stored");
+    struct message message;
+    bool thinned = false, dropped = false;
+    for (int i = 0; i < 200 && !(thinned && dropped); i++) {
+        if (!load(&next, &tag, 5))
+            tap_fail("load");
+        while (expect_within(history.control, MESSAGE_WARNING, &message, 1)) {
+            thinned = thinned || strstr(message.bytes, "only hashes of code and output");
+            dropped = dropped || strstr(message.bytes, "rows are dropped");
+            message_done(&message);
+        }
+    }
+    tap_ok(thinned, "then without code and output, which is said");
+    tap_ok(dropped, "then they are dropped, which is said");
+    tap_ok(load(&next, &tag, 5), "and nobody waits for them");
+    kill_history();
+    config.database.spool_max_bytes = 1 << 30;
+}
+
+/* A disk that is full for a while: nothing is called stored that is not, and nothing is lost. */
+static void test_full_disk(void)
+{
+    struct message message;
+    struct rlimit before, none = {1, 1};
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/nonexistent user=nobody dbname=x";
+    tap_ok(start_history(NULL), "before a database that is not there");
+    tap_ok(send_begin(800000, 1) && wait_stored(1), "a row is stored");
+    (void)prlimit(history.pid, RLIMIT_FSIZE, NULL, &before);
+    none.rlim_max = before.rlim_max;
+    tap_is_int(prlimit(history.pid, RLIMIT_FSIZE, &none, NULL), 0, "then the disk is full");
+    tap_ok(send_begin(800001, 2) && send_begin(800002, 3), "others come");
+    bool said = false;
+    while (!said && expect(history.control, MESSAGE_WARNING, &message)) {
+        said = strstr(message.bytes, "append to the spool") != NULL;
+        message_done(&message);
+    }
+    tap_ok(said, "which is said");
+    tap_ok(!expect_within(history.executor, MESSAGE_STORED, &message, 1),
+           "they are not called stored");
+    tap_has_str(get(800000), "failed: ", "questions are answered meanwhile");
+    (void)prlimit(history.pid, RLIMIT_FSIZE, &before, NULL);
+    tap_ok(wait_stored(3), "when there is room again they are stored");
+    kill_history();
+}
+
+static void test_postgres(void)
+{
+    unsigned next = 1, tag = 0;
+    const unsigned many = (unsigned)tap_rounds(40, 200);
+    if (!postgres_make())
+        return;
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = postgres.dsn;
+    tap_ok(start_history(NULL), "it starts although PostgreSQL does not run");
+    tap_ok(wait_status("\"status\":\"unavailable\""), "and says so");
+    tap_ok(load(&next, &tag, many), "rows are stored all the same");
+    tap_has_str(get(1), "failed: PostgreSQL cannot be reached", "questions fail");
+    tap_ok(postgres_start(), "PostgreSQL starts");
+    tap_ok(wait_status("\"status\":\"ok\""), "the http process is told");
+    tap_ok(load(&next, &tag, many), "rows are stored");
+    tap_has_str(get(1), "\"status\":\"ok\"", "the first is there");
+    tap_ok(postgres_stop("immediate"), "PostgreSQL crashes");
+    tap_ok(load(&next, &tag, many), "rows are stored all the same");
+    tap_ok(wait_status("\"status\":\"unavailable\""), "the http process is told");
+    kill_history();
+    tap_ok(start_history(NULL), "the history process is killed, and starts");
+    tap_ok(load(&next, &tag, many), "rows are stored all the same");
+    tap_ok(postgres_start(), "PostgreSQL starts again");
+    tap_ok(wait_status("\"status\":\"ok\""), "the http process is told");
+    (void)await(count_rows("ok") >= next - 1);
+    tap_is_int(count_rows("ok"), next - 1, "no row is lost");
+
+    tap_ok(postgres_stop("fast"), "PostgreSQL stops");
+    tap_ok(load(&next, &tag, 50), "rows are stored all the same");
+    tap_ok(drain_history(), "told to end, it does, with rows in its spool");
+    tap_ok(postgres_start(), "PostgreSQL starts");
+    tap_ok(start_history(NULL), "the history process too");
+    (void)await(count_rows("ok") >= next - 1);
+    tap_is_int(count_rows("ok"), next - 1, "and brings them");
+    tap_ok(drain_history(), "it ends");
+    tap_ok(postgres_stop("fast"), "PostgreSQL stops");
+    postgres_remove();
+}
+
+int main(void)
+{
+    char path[96], spool[96];
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)snprintf(directory, sizeof directory, "/tmp/test-history-XXXXXX");
+    if (!mkdtemp(directory))
+        tap_bail("no directory");
+    (void)snprintf(path, sizeof path, "%s/history.sqlite", directory);
+    (void)snprintf(spool, sizeof spool, "%s/spool", directory);
+    config.database.path = path;
+    config.database.spool_dir = spool;
+    config.database.spool_max_bytes = 1 << 30;
+    test_rows();
+    test_gathered();
+    test_killed();
+    test_two();
+    test_hashes();
+    test_confined();
+    test_confine();
+    test_retention();
+    test_none();
+    test_postgres();
+    test_bounds();
+    test_full_disk();
+    (void)snprintf(postgres.directory, sizeof postgres.directory, "%s", directory);
+    postgres_remove();
+    return tap_done();
+}
