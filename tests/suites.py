@@ -214,7 +214,7 @@ def machine_suites():
     # Where there is one CPU, and many. Emulated, they share one CPU of this machine, so few suites run at a time.
     for cpus in ("1", "16"):
         options = ["-c", cpus, "-m", "3G"]
-        yield machine(f"vm-cpus-{cpus}-unit", ("vm-cpus",), ["-j", "2", "unit/test_*", "e2e/ready"], options=options)
+        yield machine(f"vm-cpus-{cpus}-unit", ("vm-cpus",), ["-j", "2", "unit/test_*"], options=options)
         yield machine(f"vm-cpus-{cpus}-jails", ("vm-cpus",), ["-j", "2", "--quick", "e2e/*limits", "escape*"],
                       options=options)
 

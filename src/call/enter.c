@@ -103,7 +103,7 @@ static void join_group(struct brig_call *call)
     struct start start = {.plan = plan, .wire = -1};
     int result = child_enter_group(&start);
     if (result >= 0)
-        result = child_join_groups(plan, plan->join_fds);
+        result = child_join_groups(plan);
     if (result < 0)
         enter_failed(call, PLAN_STEP_CGROUP, result);
 }

@@ -131,7 +131,7 @@ static int compile(struct brig_call *call, struct brig_error *err)
     struct brig_caller *caller = call->caller;
     struct plan *plan = call->own;
     if (!caller->template->ready) {
-        int result = plan_compile(caller->policy, PLAN_FULL, 0, plan, err);
+        int result = plan_compile(caller->policy, PLAN_FULL, 0, NULL, plan, err);
         return result < 0 ? result : plan_open_init(plan, err);
     }
     (void)pthread_mutex_lock(&caller->lock);

@@ -34,7 +34,6 @@
 #include "cli/starter.h"
 #include "cli/workdir.h"
 #include "jail/cgroup/cgroup.h"
-#include "jail/job/begun.h"
 #include "policy/policy.h"
 
 /* A project with many protected paths needs more than 1024, which is what most systems begin with. */
@@ -128,7 +127,7 @@ static int run_job(struct setup *setup, const char *const *argv, char **envp, st
     if (status == 0 && relayed)
         status = open_relays(policy, relays, command.stdio, err);
     if (status == 0)
-        status = job_start_begun(take_ptr(&setup->begun), policy, &command, &job, err);
+        status = brig_start(policy, &command, &job, err);
     policy_forget_secrets(settings->policy);
     for (int i = 1; i < 3; i++)
         if (command.stdio[i].kind == BRIG_STDIO_FD)
@@ -279,7 +278,7 @@ static int run_setup(const struct app *app, struct setup *setup, const char *con
     (void)fds_raise_limit(FDS_WANTED, &settings->policy->files_before);
     int status = script_words(settings, argv[0] ? argv : shell, &words, err);
     if (status == 0)
-        status = home_enter(settings, identity, &mounts, &setup->live, &setup->begun, err);
+        status = home_enter(settings, identity, &mounts, &setup->live, err);
     setup->lease = mounts.lease;
     if (status == 0)
         status = run_command(setup, words, app->envp, err);

@@ -26,9 +26,7 @@
 #include "cli/path_aliases.h"
 #include "cli/settings.h"
 #include "home/hide.h"
-#include "home/ready.h"
 #include "home/wire.h"
-#include "jail/job/begun.h"
 #include "policy/policy.h"
 #include "policy/policy_parts.h"
 
@@ -321,12 +319,6 @@ static bool knows_links(const struct brig_policy *policy)
     return policy->stranger || policy_mode_row(policy->mode)->home == POLICY_HOME_SCRATCH;
 }
 
-/* Uses the time in which a holder makes itself ready, or answers. */
-static void use_time(void *arg)
-{
-    policy_read_sockets(arg);
-}
-
 /* What a run hides and where. */
 struct hidden {
     struct masks masks;
@@ -398,8 +390,7 @@ static int find_mount_points(const struct brig_policy *policy, const char *home,
 }
 
 static int join(const struct settings *settings, const struct hidden *hidden, uid_t owner,
-                int called, struct home_begun *begun, struct home_mounts *mounts,
-                struct brig_error *err)
+                struct home_mounts *mounts, struct brig_error *err)
 {
     const struct path_aliases *path_aliases = &hidden->path_aliases;
     const struct masks *masks = &hidden->masks;
@@ -431,10 +422,6 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .mount_points = &points,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
-        .meanwhile = use_time,
-        .meanwhile_arg = policy,
-        .called = called,
-        .begun = begun,
     };
     status = home_join(&spec, mounts, err);
     if (status == 0)
@@ -470,8 +457,6 @@ void home_leave(const struct settings *settings, struct home_mounts *mounts)
 {
     if (settings->script && mounts->tmp >= 0) /* the mount is gone, but its filesystem is not */
         (void)unlinkat(mounts->tmp, strrchr(settings->script_path, '/') + 1, 0);
-    if (mounts->wants_preparer && mounts->lease >= 0)
-        home_start_preparer(mounts->lease);
     home_mounts_done(mounts);
 }
 
@@ -722,76 +707,16 @@ int home_foresee(const struct settings *settings, const struct identity *identit
     return kept ? stand_in(settings, &hidden, plan, ret_stand_in, err) : 0;
 }
 
-/* The holder, who may have namespaces that were made ahead. */
-struct source {
-    int called;
-    bool lost; /* it has not answered, or in another way */
-    bool wants_preparer;
-};
-
-static void ask_holder(void *arg, const char *shape, size_t length)
-{
-    const struct source *source = arg;
-    home_ask_ready(source->called, shape, length);
-}
-
-static bool take_from_holder(void *arg, struct ready_set *ret_set)
-{
-    struct source *source = arg;
-    int taken = home_take_ready(source->called, ret_set, &source->wants_preparer);
-    source->lost = taken < 0;
-    return taken > 0;
-}
-
-/* The namespaces need nothing of what is found out here. What runs before the command is started has
- * the machine to itself; and where streams pass through here, they are not ours. */
-static struct brig_job *begin(const struct settings *settings, struct source *source)
-{
-    const struct brig_policy *policy = settings->policy;
-    bool relayed = policy->limits_asked & 1U << BRIG_LIMIT_OUTPUT_BYTES;
-    const struct job_source from = {.ask = ask_holder, .take = take_from_holder, .arg = source};
-    if (relayed || settings->initjails.count > 0)
-        return NULL;
-    return job_begin(policy, source->called >= 0 ? &from : NULL);
-}
-
-/* Nor does a holder, of which there is none yet; but what runs before the command may start it. */
-static struct home_begun *begin_holder(const struct settings *settings, uid_t owner)
-{
-    bool own = owner == geteuid() && jail_uid(settings->policy, owner) == owner;
-    return own && settings->initjails.count == 0 ? home_begin(settings->storage, settings->jail)
-                                                 : NULL;
-}
-
-static void begun_done(struct home_begun **begun)
-{
-    home_begun_free(*begun);
-}
-
-static int enter(const struct settings *settings, const struct identity *identity,
-                 struct home_mounts *ret_mounts, struct live_masks *live,
-                 struct brig_job **ret_begun, struct brig_error *err)
+int home_enter(const struct settings *settings, const struct identity *identity,
+               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
-    const char *home = identity->host_home;
     bool kept = policy_mode_row(policy->mode)->home != POLICY_HOME_SCRATCH;
     __attribute__((cleanup(hidden_done))) struct hidden hidden = {0};
     uid_t owner = 0;
-    if (kept && !home)
+    if (kept && !identity->host_home)
         return no_home(err);
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
-    /* While the jail is begun with, the holder sees who it is that calls. */
-    autoclose int called =
-        kept && status == 0 ? home_call(settings->storage, settings->jail, jail_uid(policy, owner))
-                            : -1;
-    __attribute__((cleanup(begun_done))) struct home_begun *holder =
-        kept && status == 0 && called < 0 ? begin_holder(settings, owner) : NULL;
-    struct source source = {.called = called};
-    if (kept && status == 0)
-        *ret_begun = begin(settings, &source);
-    /* A late answer must not be taken for another; join() calls again, and says why. */
-    if (source.lost)
-        (void)close(take_fd(&called));
     if (status == 0 && (kept || shows_host(settings)))
         status = hide_as_user(settings, identity, false, &hidden, err);
     make_own(settings, identity);
@@ -801,29 +726,16 @@ static int enter(const struct settings *settings, const struct identity *identit
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     status = initjail_run(settings, identity, owner, err);
     if (status == 0)
-        status = join(settings, &hidden, owner, take_fd(&called), take_ptr(&holder), &mounts, err);
+        status = join(settings, &hidden, owner, &mounts, err);
     if (status == 0)
         status = go_live(settings, identity, &hidden, live, err);
     if (status < 0) {
         home_mounts_done(&mounts);
         return status;
     }
-    mounts.wants_preparer = source.wants_preparer;
     remember_jail(settings, identity);
     if (*mounts.notice)
         message_warning("%s", mounts.notice);
     *ret_mounts = mounts;
     return 0;
-}
-
-int home_enter(const struct settings *settings, const struct identity *identity,
-               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_job **ret_begun,
-               struct brig_error *err)
-{
-    struct brig_job *begun = NULL;
-    int status = enter(settings, identity, ret_mounts, live, &begun, err);
-    if (status < 0)
-        job_abandon(take_ptr(&begun));
-    *ret_begun = begun;
-    return status;
 }

@@ -11,11 +11,9 @@ struct str;
 
 /* Completes the policy with what is hidden and, where its mode keeps a home, with the mounts of the
  * jail; it may give the jail a host id of its own. *ret_mounts is to be kept until the run is over,
- * and *live, which was initialised, knows what is hidden then. *ret_begun is the jail, if it could be
- * begun with meanwhile, for job_start_begun(); else NULL, as on failure. */
+ * and *live, which was initialised, knows what is hidden then. */
 int home_enter(const struct settings *settings, const struct identity *identity,
-               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_job **ret_begun,
-               struct brig_error *err);
+               struct home_mounts *ret_mounts, struct live_masks *live, struct brig_error *err);
 
 /* For whoever asks what a run would be: completes the policy as home_enter() does. Nothing is made: the
  * mounts are left out, or, with `plan`, an empty directory stands for each, and what the holder would

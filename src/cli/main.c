@@ -15,7 +15,6 @@
 #include "cli/help.h"
 #include "cli/tables.h"
 #include "home/home.h"
-#include "home/ready.h"
 
 /* A closed stdin, stdout or stderr would be the number of the first file opened here, and go into
  * the jail as what it is not. */
@@ -41,8 +40,6 @@ int main(int argc, char **argv)
 {
     if (argc == 1 && strcmp(argv[0], HOME_HOLDER_NAME) == 0)
         return home_holder_main();
-    if (argc == 1 && strcmp(argv[0], HOME_PREPARER_NAME) == 0)
-        return home_preparer_main();
     fill_standard_fds();
     const struct app app = {.argc = argc, .argv = argv, .envp = environ};
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;

@@ -21,7 +21,6 @@
 #include "cli/variables.h"
 #include "cli/workdir.h"
 #include "jail/confine/unenforced.h"
-#include "jail/job/begun.h"
 #include "policy/policy.h"
 
 /* The directory is opened once and granted by this descriptor: another one may be at its path later. */
@@ -212,7 +211,6 @@ void setup_finish(struct setup *setup, struct brig_unenforced *notices)
 
 void setup_done(struct setup *setup)
 {
-    job_abandon(take_ptr(&setup->begun));
     setup_finish(setup, NULL);
     if (setup->cwd_fd >= 0)
         (void)close(take_fd(&setup->cwd_fd));

@@ -22,7 +22,6 @@ struct setup {
     struct guard *guard;    /* of a run, or NULL */
     struct live_masks live; /* of a run */
     int lease;              /* in its jail, or -1; see home_mounts */
-    struct brig_job *begun; /* by home_enter(), until it is started; or NULL */
 };
 
 /* Builds all of it. argc counts what belongs to it: the words of a command at argv[scan->command] say

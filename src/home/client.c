@@ -161,97 +161,37 @@ static int give_parts(const struct home_spec *spec, struct given *given, struct 
 
 /* ---- finding or starting it ---- */
 
-#define STARTER_STACK 16384
-
-/* A holder that was begun with. The process that makes it is gone when it has executed its program. */
-struct home_begun {
-    uid_t uid; /* as whom it lives */
-    gid_t gid;
-    int program, theirs; /* for the holder: brig itself, and its end of the socket */
-    int socket;
-    pid_t starter;
-    _Alignas(16) char stack[STARTER_STACK];
-};
-
 /* In the child: becomes the user, then brig itself again, as the holder. */
-static __attribute__((noreturn)) void become_holder(const struct home_begun *begun)
+static __attribute__((noreturn)) void become_holder(const struct home_spec *spec, int program,
+                                                    int socket)
 {
-    if (geteuid() != begun->uid &&
-        (setgroups(0, NULL) < 0 || setresgid(begun->gid, begun->gid, begun->gid) < 0 ||
-         setresuid(begun->uid, begun->uid, begun->uid) < 0))
+    if (geteuid() != spec->uid &&
+        (setgroups(0, NULL) < 0 || setresgid(spec->gid, spec->gid, spec->gid) < 0 ||
+         setresuid(spec->uid, spec->uid, spec->uid) < 0))
         _exit(1);
-    self_execute(begun->program, begun->theirs, HOME_HOLDER_NAME);
+    self_execute(program, socket, HOME_HOLDER_NAME);
 }
 
-static int starter_main(void *arg)
-{
-    if (vfork() == 0)
-        become_holder(arg);
-    _exit(0);
-}
-
-/* Its memory is ours, as is the holder's until its exec: to copy it would take longer, and a jail that is
- * begun with has it too. It has a stack of its own, so that we can go on meanwhile, and all signals
- * blocked, as a handler would be ours; the holder lifts that. But no memory is shared where ids are
- * taken, which makes it undumpable. */
-static void start_starter(struct home_begun *begun)
-{
-    if (geteuid() == begun->uid) {
-        sigset_t all, before;
-        (void)sigfillset(&all);
-        (void)sigprocmask(SIG_SETMASK, &all, &before);
-        begun->starter =
-            clone(starter_main, begun->stack + STARTER_STACK, CLONE_VM | SIGCHLD, begun);
-        (void)sigprocmask(SIG_SETMASK, &before, NULL);
-        return;
-    }
-    begun->starter = fork();
-    if (begun->starter != 0)
-        return;
-    if (fork() == 0)
-        become_holder(begun);
-    _exit(0);
-}
-
-/* Its parent is gone at once, so that nobody has to wait for the holder. */
-void home_begun_free(struct home_begun *begun)
-{
-    if (!begun)
-        return;
-    if (begun->socket >= 0)
-        (void)close(begun->socket);
-    while (begun->starter > 0 && waitpid(begun->starter, NULL, 0) < 0 && errno == EINTR)
-        ;
-    free(begun);
-}
-
-static void begun_cleanup(struct home_begun **begun)
-{
-    home_begun_free(*begun);
-}
-
-/* A holder of our own making, and a socket to it; NULL if that fails. */
-static struct home_begun *begin_holder(uid_t uid, gid_t gid, struct brig_error *err)
+/* A new holder, and a socket to it. Its parent ends at once, so that nobody has to wait for the holder. */
+static int fork_holder(const struct home_spec *spec, struct brig_error *err)
 {
     int pair[2];
     autoclose int program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-    autofree struct home_begun *begun = malloc(sizeof *begun);
-    if (!begun || program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-        (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
-        return NULL;
-    }
+    if (program < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
+    autoclose int ours = pair[0];
     autoclose int theirs = pair[1];
-    begun->uid = uid;
-    begun->gid = gid;
-    begun->program = program;
-    begun->theirs = theirs;
-    begun->socket = pair[0];
-    start_starter(begun);
-    if (begun->starter > 0)
-        return take_ptr(&begun);
-    (void)brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
-    (void)close(begun->socket);
-    return NULL;
+    pid_t starter = fork();
+    if (starter == 0) {
+        if (fork() == 0)
+            become_holder(spec, program, theirs);
+        _exit(0);
+    }
+    if (starter < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the jail's holder");
+    while (waitpid(starter, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return take_fd(&ours);
 }
 
 /* Tells a new holder which jail it is for. */
@@ -264,22 +204,6 @@ static int introduce(int socket, const char *name, const char *storage, const ch
     talk_add_text(&text, key);
     return talk_send(socket, (struct home_request){.op = HOME_JOIN}, &text, NULL, 0, err);
 }
-
-struct home_begun *home_begin(const char *storage, const char *name)
-{
-    struct home_begun *begun = begin_holder(geteuid(), getegid(), NULL);
-    if (!begun || introduce(begun->socket, name, storage, "", NULL) == 0)
-        return begun;
-    home_begun_free(begun);
-    return NULL;
-}
-
-/* What a run asks for. */
-struct asking {
-    struct home_request head;
-    const struct str *text;
-    bool sent; /* to a holder that is being started, which will find it when it has */
-};
 
 static int introduce_for(const struct home_spec *spec, int socket, struct brig_error *err)
 {
@@ -294,39 +218,30 @@ static int introduce_for(const struct home_spec *spec, int socket, struct brig_e
     return introduce(socket, spec->name, spec->storage, key, err);
 }
 
-/* The socket to a new holder, or to one that was begun with, when it is ready. */
-static int start_holder(const struct home_spec *spec, struct asking *asking,
-                        struct home_begun *begun, struct brig_error *err)
+/* The socket to a new holder, when it is ready. */
+static int start_holder(const struct home_spec *spec, struct brig_error *err)
 {
-    __attribute__((cleanup(begun_cleanup))) struct home_begun *ours =
-        begun ? begun : begin_holder(spec->uid, spec->gid, err);
-    if (!ours)
-        return BRIG_E_SYSTEM;
+    autoclose int socket = fork_holder(spec, err);
+    if (socket < 0)
+        return socket;
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
-    int status = begun ? 0 : introduce_for(spec, ours->socket, err);
-    /* If more has to be given, or that fails, it is asked later. */
-    asking->sent = status == 0 && spec->owner == spec->uid &&
-                   talk_send(ours->socket, asking->head, asking->text, NULL, 0, NULL) == 0;
-    if (status == 0 && asking->sent && spec->meanwhile)
-        spec->meanwhile(spec->meanwhile_arg);
+    int status = introduce_for(spec, socket, err);
     if (status == 0)
-        status = talk_receive(ours->socket, &reply, NULL, fds, err);
-    return status < 0 ? status : take_fd(&ours->socket);
+        status = talk_receive(socket, &reply, NULL, fds, err);
+    return status < 0 ? status : take_fd(&socket);
 }
 
-static int find_holder(const struct home_spec *spec, struct asking *asking,
-                       struct home_begun *begun, struct brig_error *err)
+static int find_holder(const struct home_spec *spec, struct brig_error *err)
 {
     struct timespec began, now;
     (void)clock_gettime(CLOCK_MONOTONIC, &began);
     for (;;) {
-        int fd = begun ? -ENOENT : talk_connect(spec->storage, spec->name, spec->uid, err);
-        asking->sent = false;
+        int fd = talk_connect(spec->storage, spec->name, spec->uid, err);
         if (fd != -ENOENT)
             return fd;
         struct brig_error local = {0};
-        fd = start_holder(spec, asking, take_ptr(&begun), &local);
+        fd = start_holder(spec, &local);
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
         if (fd != BRIG_E_STATE || now.tv_sec - began.tv_sec >= PATIENCE_SECONDS) {
             if (fd < 0 && err)
@@ -341,26 +256,18 @@ static int find_holder(const struct home_spec *spec, struct asking *asking,
     }
 }
 
-int home_call(const char *storage, const char *name, uid_t uid)
+static int join_once(const struct home_spec *spec, const struct str *text,
+                     struct home_mounts *ret_mounts, struct brig_error *err)
 {
-    int fd = talk_connect(storage, name, uid, NULL);
-    return fd < 0 ? -1 : fd;
-}
-
-/* With a connection that is there, a holder that was begun with, or a new one. */
-static int join_once(const struct home_spec *spec, int called, struct home_begun *begun,
-                     const struct str *text, struct home_mounts *ret_mounts, struct brig_error *err)
-{
-    struct asking asking = {.head = {.op = HOME_JOIN,
-                                     .kind = spec->kind,
-                                     .mask_count = (uint32_t)spec->mask_count,
-                                     .shown_count = (uint32_t)spec->shown_count,
-                                     .own_count = (uint32_t)spec->own_count,
-                                     .mount_points = (uint32_t)spec->mount_points->length,
-                                     .disk_bytes = spec->disk_bytes,
-                                     .disk_inodes = spec->disk_inodes},
-                            .text = text};
-    autoclose int socket = called >= 0 ? called : find_holder(spec, &asking, begun, err);
+    const struct home_request request = {.op = HOME_JOIN,
+                                         .kind = spec->kind,
+                                         .mask_count = (uint32_t)spec->mask_count,
+                                         .shown_count = (uint32_t)spec->shown_count,
+                                         .own_count = (uint32_t)spec->own_count,
+                                         .mount_points = (uint32_t)spec->mount_points->length,
+                                         .disk_bytes = spec->disk_bytes,
+                                         .disk_inodes = spec->disk_inodes};
+    autoclose int socket = find_holder(spec, err);
     if (socket < 0)
         return socket;
     struct home_reply reply = {0};
@@ -370,10 +277,8 @@ static int join_once(const struct home_spec *spec, int called, struct home_begun
     if (!places)
         return brig_fail_nomem(err);
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
-    if (status == 0 && !asking.sent)
-        status = talk_send(socket, asking.head, text, given.fds, given.count, err);
-    if (status == 0 && called >= 0 && spec->meanwhile)
-        spec->meanwhile(spec->meanwhile_arg);
+    if (status == 0)
+        status = talk_send(socket, request, text, given.fds, given.count, err);
     if (status == 0)
         status = talk_receive(socket, &reply, places, fds, err);
     if (status < 0)
@@ -457,11 +362,11 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     add_rules(&text, spec);
     str_append_bytes(&text, spec->mount_points->data, spec->mount_points->length);
     struct brig_error local = {0};
-    int status = join_once(spec, spec->called, spec->begun, &text, ret_mounts, &local);
+    int status = join_once(spec, &text, ret_mounts, &local);
     for (int i = 0; i < RETRIES && status < 0 && is_gone(&local); i++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = RETRY_MS * 1000000L}, NULL);
         local = (struct brig_error){0};
-        status = join_once(spec, -1, NULL, &text, ret_mounts, &local);
+        status = join_once(spec, &text, ret_mounts, &local);
     }
     if (status < 0 && err)
         *err = local;

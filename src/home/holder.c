@@ -74,17 +74,6 @@ static void send_reply(int socket, const struct home_reply *reply, const char *t
     (void)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Who starts a holder hears that it is there, and then what it asked for. If it has asked already, both
- * come together: to be woken for the first alone would only take its time, and ours. */
-static void answer_run(struct holder *holder, int socket, const struct home_reply *reply,
-                       const char *text, const int *fds, size_t count)
-{
-    if (holder->greets)
-        send_reply(socket, &(struct home_reply){0}, NULL, NULL, 0);
-    holder->greets = false;
-    send_reply(socket, reply, text, fds, count);
-}
-
 static void leave(struct holder *holder, int status)
 {
     (void)unlinkat(holder->sockets, holder->socket_name, 0);
@@ -129,7 +118,7 @@ static void join(struct holder *holder, struct holder_run *run, struct home_mess
     reply.length = status == 0 && answer.set ? (uint32_t)answer.set->places.length : 0;
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, status < 0 ? err.message : answer.notice, sizeof reply.message);
-    answer_run(holder, run->socket, &reply, reply.length > 0 ? answer.set->places.data : NULL, fds,
+    send_reply(run->socket, &reply, reply.length > 0 ? answer.set->places.data : NULL, fds,
                status == 0 ? HOME_FD_COUNT : 0);
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
         if (fds[i] >= 0)
@@ -197,11 +186,6 @@ static bool serve(struct holder *holder, struct holder_run *run)
     case HOME_JOIN:
         join(holder, run, &request, &given);
         return true;
-    case HOME_READY:
-        return holder_ready_give(holder, run, &request);
-    case HOME_PREPARER:
-        holder_ready_adopt(holder, run, &given);
-        return true;
     case HOME_LIST:
         list(holder, run, &reply);
         break;
@@ -219,7 +203,7 @@ static bool serve(struct holder *holder, struct holder_run *run)
         memcpy(reply.message, err.message, sizeof reply.message);
         break;
     }
-    answer_run(holder, run->socket, &reply, NULL, NULL, 0);
+    send_reply(run->socket, &reply, NULL, NULL, 0);
     if (request.head.op == HOME_STOP && reply.code == 0)
         leave(holder, 0);
     return true;
@@ -228,30 +212,25 @@ static bool serve(struct holder *holder, struct holder_run *run)
 /* ---- connections ---- */
 
 #define NSPID "NSpid:"
-#define NO_NEW_PRIVS "NoNewPrivs:\t"
 
 /* Whether a process is in a namespace of process ids below ours, as everything in a jail is. */
-static bool is_nested(pid_t pid, bool *ret_confined)
+static bool is_nested(pid_t pid)
 {
     char path[64], line[256];
     bool nested = true; /* or it is gone, or cannot be seen */
     (void)snprintf(path, sizeof path, "/proc/%d/status", pid);
     autofile FILE *file = fopen(path, "re");
-    *ret_confined = true;
     while (file && fgets(line, sizeof line, file)) {
         if (strncmp(line, NSPID, strlen(NSPID)) == 0) {
             const char *first = line + strlen(NSPID) + strspn(line + strlen(NSPID), " \t");
             nested = first[strcspn(first, " \t")] != '\0'; /* one number for each namespace */
-        } else if (strncmp(line, NO_NEW_PRIVS, strlen(NO_NEW_PRIVS)) == 0) {
-            *ret_confined = line[strlen(NO_NEW_PRIVS)] != '0';
-            break; /* that comes later */
         }
     }
     return nested;
 }
 
 /* The first run has started us, through a socket that nobody else could have. */
-static bool is_welcome(int socket, bool first, pid_t *ret_pid, bool *ret_confined)
+static bool is_welcome(int socket, bool first, pid_t *ret_pid)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -262,8 +241,8 @@ static bool is_welcome(int socket, bool first, pid_t *ret_pid, bool *ret_confine
         return true;
     /* Root, acting for the user, is nobody in our user namespace. Others than these two cannot come
      * here at all: the directory of the socket is the user's alone. */
-    return peer.pid > 0 && (peer.uid == OVERFLOW_UID ||
-                            (peer.uid == geteuid() && !is_nested(peer.pid, ret_confined)));
+    return peer.pid > 0 &&
+           (peer.uid == OVERFLOW_UID || (peer.uid == geteuid() && !is_nested(peer.pid)));
 }
 
 /* Who is not welcome is told so when he has asked: of a socket that is closed with something unread
@@ -271,12 +250,12 @@ static bool is_welcome(int socket, bool first, pid_t *ret_pid, bool *ret_confine
 static void add_run(struct holder *holder, int socket, bool first)
 {
     pid_t pid = 0;
-    bool confined = false, welcome = is_welcome(socket, first, &pid, &confined);
+    bool welcome = is_welcome(socket, first, &pid);
     if (holder->run_count == HOLDER_RUNS_MAX)
         (void)close(socket);
     else
-        holder->runs[holder->run_count++] = (struct holder_run){
-            .socket = socket, .pid = pid, .unwelcome = !welcome, .confined = confined};
+        holder->runs[holder->run_count++] =
+            (struct holder_run){.socket = socket, .pid = pid, .unwelcome = !welcome};
 }
 
 static void accept_run(struct holder *holder)
@@ -296,7 +275,6 @@ static void drop_run(struct holder *holder, size_t which)
     holder->runs[which] = holder->runs[--holder->run_count];
     holder_unpin(holder);
     holder_relax_disk(holder);
-    holder_ready_after(holder);
 }
 
 static int watch_left_ms(const struct holder *holder)
@@ -305,20 +283,14 @@ static int watch_left_ms(const struct holder *holder)
     return now < holder->watch_due_ms ? (int)(holder->watch_due_ms - now) : 0;
 }
 
-/* How long to wait for something to happen, but for what is to be made ready. */
-static int usual_patience_ms(const struct holder *holder)
+/* How long to wait for something to happen. */
+static int patience_ms(const struct holder *holder)
 {
     if (holder->watch_due_ms != 0)
         return watch_left_ms(holder);
     if (holder->run_count == 0)
         return LINGER_MS;
     return holder->masking.blind ? BLIND_MS : -1;
-}
-
-static int patience_ms(const struct holder *holder)
-{
-    int usual = usual_patience_ms(holder), ready = holder_ready_patience_ms(holder);
-    return ready >= 0 && (usual < 0 || ready < usual) ? ready : usual;
 }
 
 /* Those that have gone, or those that have not. From the end: dropping moves the last one here. */
@@ -338,16 +310,9 @@ static void serve_some(struct holder *holder, struct pollfd *fds, bool gone)
     }
 }
 
-static void leave_session(struct holder *holder)
-{
-    if (!holder->apart)
-        (void)setsid();
-    holder->apart = true;
-}
-
 static __attribute__((noreturn)) void serve_all(struct holder *holder)
 {
-    static struct pollfd fds[HOLDER_RUNS_MAX + 3];
+    static struct pollfd fds[HOLDER_RUNS_MAX + 2];
     for (;;) {
         bool has_any = holder->has_overlay || holder->has_home;
         if (holder->run_count == 0 && (!has_any || mounts_hold_disks()))
@@ -359,11 +324,7 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
                                          .events = holder->runs[i].joined ? 0 : POLLIN};
         fds[events] =
             (struct pollfd){.fd = count > 0 ? holder->masking.inotify : -1, .events = POLLIN};
-        fds[events + 1] = (struct pollfd){.fd = holder->ready.preparer, .events = POLLIN};
-        int ready = poll(fds, count + 3, patience_ms(holder));
-        bool prepared = ready == 0 && holder_ready_prepare(holder);
-        if (prepared && (holder->watch_due_ms == 0 || watch_left_ms(holder) > 0))
-            continue;
+        int ready = poll(fds, count + 2, patience_ms(holder));
         if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
             (ready < 0 && errno != EINTR))
             leave(holder, 0);
@@ -377,14 +338,11 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         }
         if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
             masking_process(&holder->masking);
-        if (fds[events + 1].revents != 0)
-            holder_ready_take(holder);
         /* Who has gone first: who joins now may be alone then, and have masks of its own. */
         serve_some(holder, fds, true);
         serve_some(holder, fds, false);
         if (fds[0].revents & POLLIN)
             accept_run(holder);
-        leave_session(holder);
     }
 }
 
@@ -424,15 +382,15 @@ static int start_listening(struct holder *holder, struct brig_error *err)
     return 0;
 }
 
-/* Its session is left after the first answer: that is a scheduling group of its own, which comes after
- * those that wait for a CPU already. */
-void holder_settle_down(const char *name)
+/* Keeps nothing of the caller's. */
+static void settle_down(void)
 {
     sigset_t none;
     if (chdir("/") < 0)
         _exit(1);
     (void)umask(077);
-    (void)prctl(PR_SET_NAME, name);
+    (void)prctl(PR_SET_NAME, HOME_HOLDER_NAME);
+    (void)setsid();
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd < 3; fd++)
         (void)dup2(null, fd);
@@ -492,8 +450,7 @@ int home_holder_main(void)
     const int first = 3;
     holder.sockets = holder.storage = holder.listener = holder.lock = holder.leavings = -1;
     holder.masking = holder.links = MASKING_INIT;
-    holder_ready_init(&holder.ready);
-    holder_settle_down(HOME_HOLDER_NAME);
+    settle_down();
     ssize_t length = recv(first, &request, sizeof request - 1, 0);
     if (length < (ssize_t)sizeof request.head || request.head.version != HOME_WIRE_VERSION ||
         request.head.length != (size_t)length - sizeof request.head)
@@ -504,10 +461,7 @@ int home_holder_main(void)
     reply.code = begin(&holder, &request, &err);
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, err.message, sizeof reply.message);
-    char byte;
-    holder.greets = reply.code == 0 && recv(first, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-    if (!holder.greets)
-        send_reply(first, &reply, NULL, NULL, 0);
+    send_reply(first, &reply, NULL, NULL, 0);
     if (reply.code < 0)
         return 1;
     add_run(&holder, first, true);

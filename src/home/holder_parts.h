@@ -7,7 +7,6 @@
 #include "home/masking.h"
 #include "home/pins.h"
 #include "home/private.h"
-#include "home/ready.h"
 #include "home/storage.h"
 #include "home/wire.h"
 
@@ -18,25 +17,10 @@ struct holder_run {
     pid_t pid;
     struct private_limits disk;
     bool unwelcome;
-    bool
-        confined; /* by no_new_privs, as every jail is: it gets nothing made ahead, and makes nothing */
     char *mount_points; /* see wire.h */
     size_t mount_points_length;
     bool has_overlay;
     bool joined; /* it has the mounts, and hears of new masks */
-};
-
-/* Namespaces for the next run, and who makes them. */
-struct holder_ready {
-    int preparer;    /* a socket to it, or -1 */
-    bool asked;      /* it is at work, */
-    bool stale;      /* for a shape that nobody wants by now */
-    bool failed;     /* it cannot make this shape */
-    bool has_set;    /* of this shape: */
-    uint64_t due_ms; /* when one is to be made, by the monotonic clock; 0: never */
-    size_t length;   /* 0: nobody has asked yet */
-    char shape[READY_SHAPE_MAX];
-    struct ready_set set;
 };
 
 struct holder {
@@ -46,14 +30,11 @@ struct holder {
     int sockets, storage, listener, lock;
     int leavings; /* a work directory with what is to be removed in it; or -1 */
     bool has_overlay, has_home;
-    bool greets;                /* who started it has still to be told that it is there */
-    bool apart;                 /* it has left the session of who started it */
     struct masking masking;     /* of the overlay */
     struct masking links;       /* of the home that a private one stands for: where masks lead */
     struct private_limits disk; /* as it is now */
     uint64_t watch_due_ms; /* when names are to be watched, by the monotonic clock; 0: they are */
-    struct holder_ready ready;
-    struct pins pins; /* the mount points of runs */
+    struct pins pins;      /* the mount points of runs */
     struct holder_run runs[HOLDER_RUNS_MAX];
     size_t run_count;
 };
@@ -104,23 +85,3 @@ void holder_unpin(struct holder *holder);
 int holder_mask(struct holder *holder, const struct holder_run *asking,
                 const struct home_message *request, const struct holder_given *given,
                 uint32_t *ret_told, struct brig_error *err);
-
-/* With nothing of the caller's but its session, and with this name. In holder.c. */
-void holder_settle_down(const char *name);
-
-/* ---- holder_ready.c ---- */
-
-void holder_ready_init(struct holder_ready *ready);
-/* Answers a run that wants namespaces; false if it is of no more use. */
-bool holder_ready_give(struct holder *holder, const struct holder_run *run,
-                       const struct home_message *request);
-/* Takes the socket to a preparer that came with a request. */
-void holder_ready_adopt(struct holder *holder, const struct holder_run *run,
-                        struct holder_given *given);
-/* After a run is gone. */
-void holder_ready_after(struct holder *holder);
-/* How long to wait until a set is to be made; -1: for ever. And has it made, if it is time for it. */
-int holder_ready_patience_ms(const struct holder *holder);
-bool holder_ready_prepare(struct holder *holder);
-/* The preparer has something to say, or is gone. */
-void holder_ready_take(struct holder *holder);

@@ -24,7 +24,6 @@
 
 #define HOME_NAME_MAX 64 /* of a jail's name */
 
-struct home_begun;
 struct str;
 
 struct home_spec {
@@ -43,11 +42,6 @@ struct home_spec {
     size_t own_count;
     const struct str *mount_points;   /* of the run, in what all runs share: see wire.h */
     uint64_t disk_bytes, disk_inodes; /* see home_limit_disk(); 0: no limit */
-    void (*meanwhile)(void *arg);     /* called while a holder has something to do; may be NULL */
-    void *meanwhile_arg;
-    int called; /* what home_call() gave, to be closed by home_join(); or -1 */
-    struct home_begun
-        *begun; /* if that is -1: what home_begin() gave, to be freed by home_join() */
 };
 
 /* What a run got: detached mounts, and its place in the jail. */
@@ -57,7 +51,6 @@ struct home_mounts {
     int lock;     /* keeps others from mounting the same again, should the holder die */
     int in_use;   /* of a jail with an id of its own: tells its owner, who cannot ask its holder */
     bool created; /* the home is new */
-    bool wants_preparer; /* see ready.h */
     /* What masks lead to by symbolic links, each ended by a NUL: relative to the home, or absolute if
      * it is not in it. The home has it hidden; grants and the host's view have not. */
     char *places;
@@ -73,15 +66,6 @@ struct home_mounts {
         .home = -1, .tmp = -1, .var_tmp = -1, .shm = -1, .run = -1, .lease = -1, .lock = -1,       \
         .in_use = -1                                                                               \
     }
-
-/* Calls the jail's holder, which has some looking to do before it can be asked: the connection, or -1
- * if there is none. */
-int home_call(const char *storage, const char *name, uid_t uid);
-
-/* Starts a holder for a jail of the caller's that has none, before it is known what to ask it for; NULL if
- * that fails. One that is freed without having been asked ends. */
-struct home_begun *home_begin(const char *storage, const char *name);
-void home_begun_free(struct home_begun *begun);
 
 /* Joins the jail, starting its holder if there is none. Release with home_mounts_done when the run
  * is over. */

@@ -305,51 +305,6 @@ static int new_overlay(const char *lower, int changes, int work, const char *lab
     return status < 0 ? status : share(parts[MOUNTS_OVERLAY], err);
 }
 
-#define BESIDE_STACK 32768
-
-/* An overlay that is mounted while its layer of masks is made, by a process that shares our memory: half
- * of the one is waiting for a disk's directories, the other is system calls. errno is shared too, so it makes
- * its own without libc's (SYS), unless it fails. */
-struct beside {
-    const char *lower, *label;
-    int changes, work;
-    int status; /* 1: it has not come to its end */
-    struct brig_error err;
-};
-
-static int beside_main(void *arg)
-{
-    struct beside *beside = arg;
-    beside->status =
-        new_overlay(beside->lower, beside->changes, beside->work, beside->label, &beside->err);
-    _exit(0);
-}
-
-static bool has_two_cpus(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1;
-}
-
-/* The kernel looks into a layer when somebody looks into the overlay, which is handed out later. */
-static int layer_and_overlay(struct beside *beside, struct brig_error *err)
-{
-    static _Alignas(16) char stack[BESIDE_STACK];
-    pid_t pid =
-        has_two_cpus() ? clone(beside_main, stack + sizeof stack, CLONE_VM | SIGCHLD, beside) : -1;
-    int status = make_layer(err);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    layer.known = false;
-    if (status < 0)
-        return status;
-    if (beside->status > 0)
-        return new_overlay(beside->lower, beside->changes, beside->work, beside->label, err);
-    if (beside->status < 0 && err)
-        *err = beside->err;
-    return beside->status;
-}
-
 /* ---- directories of the host ---- */
 
 static bool is_same(int left, int right)
@@ -508,12 +463,10 @@ int mounts_overlay(int home, int changes, int work, const char *label, struct br
         status = keep(above, STORE, err);
     autoclose int own_changes = status < 0 ? status : open_own(changes, err);
     autoclose int own_work = own_changes < 0 ? own_changes : open_own(work, err);
-    struct beside beside = {.lower = MASKS ":" LOWER,
-                            .label = label,
-                            .changes = own_changes,
-                            .work = own_work,
-                            .status = 1};
-    status = own_work < 0 ? own_work : layer_and_overlay(&beside, err);
+    status = own_work < 0 ? own_work : make_layer(err);
+    layer.known = false;
+    if (status == 0)
+        status = new_overlay(MASKS ":" LOWER, own_changes, own_work, label, err);
     name_of(home, path);
     return status == 0 ? 0
                        : brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);

@@ -8,18 +8,16 @@
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 6
+#define HOME_WIRE_VERSION 7
 #define HOME_TEXT_MAX 65536   /* of a request's strings */
 #define HOME_RULES_MAX 4096   /* masks and the like */
 #define HOME_PLACES_MAX 16384 /* bytes of places that masks lead to by links */
 
 enum home_op {
-    HOME_JOIN,     /* the jail's home and private directories, for one run */
-    HOME_STOP,     /* end, if nobody is in the jail */
-    HOME_LIST,     /* who is */
-    HOME_MASK,     /* hide more, now; with the end of a pipe, for who has done so to close */
-    HOME_READY,    /* namespaces of the shape that follows, if there are any: see ready.h */
-    HOME_PREPARER, /* the socket to who makes them comes with it; there is no answer */
+    HOME_JOIN, /* the jail's home and private directories, for one run */
+    HOME_STOP, /* end, if nobody is in the jail */
+    HOME_LIST, /* who is */
+    HOME_MASK, /* hide more, now; with the end of a pipe, for who has done so to close */
 };
 
 enum home_place {

@@ -47,15 +47,7 @@ void brig_policy_free(struct brig_policy *policy)
     free(policy->workdir);
     free(policy->hostname);
     free(policy->origin);
-    free(policy->sockets);
     free(policy);
-}
-
-void policy_read_sockets(struct brig_policy *policy)
-{
-    bool whole; /* as much as there is */
-    if (policy->view == BRIG_VIEW_HOST && !policy->sockets)
-        policy->sockets = proc_read("/proc/net/unix", SIZE_MAX, &whole);
 }
 
 static void own_policy(struct brig_policy **policy)

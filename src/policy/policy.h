@@ -119,15 +119,11 @@ struct brig_policy {
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */
     const struct mountinfo_table
-        *mounts;   /* as the front has read them, borrowed; NULL: it has not */
-    char *sockets; /* the kernel's list of sockets, if it was read ahead; or NULL */
+        *mounts; /* as the front has read them, borrowed; NULL: it has not */
     /* Of a plan that is only printed (see facts.h), borrowed: nothing is asked of the kernel, and nothing
      * is made on the host. NULL in every policy that is run. */
     const struct facts *facts;
 };
-
-/* Reads the list of sockets that a view of the host needs, for who has time for it. */
-void policy_read_sockets(struct brig_policy *policy);
 
 /* Whether what the jail reaches is decided by a broker outside. */
 static inline bool policy_has_door(const struct brig_policy *policy)

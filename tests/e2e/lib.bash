@@ -370,23 +370,3 @@ holder_of() {
     run_as_user "$BRIG" list --json | grep -o "\"name\":\"$1\"[^]]*" |
         sed 's/.*"holder":\([0-9]*\).*/\1/; t; s/.*/0/'
 }
-
-# set_of JAIL: the namespaces that its holder has prepared for the next run. Only root can look.
-set_of() {
-    local holder
-    holder=$(holder_of "$1") && [ "${holder:-0}" -gt 0 ] || return 1
-    find "/proc/$holder/fd" -printf '%l\n' 2>/dev/null | grep -E '^(user|ipc|uts|net):' | sort
-}
-
-# await_set JAIL COUNT [OTHER]: until it has prepared so many, and not the OTHER ones.
-await_set() {
-    await lib_has_set "$@" || {
-        echo "the holder of $1 has: $(set_of "$1")" >&2
-        return 1
-    }
-}
-lib_has_set() {
-    local now
-    now=$(set_of "$1" || true)
-    [ "$(printf '%s' "$now" | grep -c :)" -eq "$2" ] && [ "$now" != "${3:-}" ]
-}

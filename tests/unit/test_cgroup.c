@@ -645,38 +645,6 @@ static void test_joined(void)
     cgroup_free(group);
 }
 
-/* Found first and made later. */
-static void test_halves(void)
-{
-    const struct cgroup_limits limits = {.memory_bytes = 64 * MIB, .cpu_percent = 50, .pids = 10};
-    struct cgroup *group = NULL;
-    struct brig_error err = {0};
-    unsigned missing = 0, found = 0;
-    int fds[CGROUP_JOIN_MAX], wanted = 12;
-    size_t open = count_fds(), before = count_ours(getpid());
-    tap_is_int(cgroup_begin(&limits, &group, &found, &err), 0, "%sa place: %s", who, err.message);
-    bool waits = cgroup_can_wait(group);
-    tap_is_int(waits, cgroup_kind(group) == CGROUP_V1, "%sv1 can wait, v2 cannot", who);
-    tap_is_int(count_ours(getpid()), (long)before, "%sno group yet", who);
-    size_t expected = waits ? cgroup_join_fds(group, fds) : 0;
-    for (size_t i = 0; i < expected; i++)
-        tap_is_int(fds[i], -1, "%snothing to join it by", who);
-    cgroup_set_pids(group, 6);
-    tap_is_int(cgroup_finish(group, &missing, &err), 0, "%sthen it is made: %s", who, err.message);
-    tap_is_int(missing, found, "%swith what was said to be there", who);
-    if (waits)
-        tap_is_int(cgroup_join_fds(group, fds), (long)expected, "%sand as many to join", who);
-    tap_is_int(end_of(start_in(group, fork_often, &wanted)), 5, "%sits last limit holds", who);
-    empty(group);
-    cgroup_vacate(group);
-    tap_is_int(count_ours(getpid()), (long)before, "%swhat is empty can go before the rest", who);
-    cgroup_free(group);
-    tap_is_int(cgroup_begin(&limits, &group, &found, &err), 0, "%sa place again", who);
-    cgroup_free(group);
-    tap_is_int(count_ours(getpid()), (long)before, "%swhich nobody needs", who);
-    tap_is_int(count_fds(), (long)open, "%sand no descriptor is left", who);
-}
-
 /* Without clone3: the child joins by writing. */
 static void test_procs(void)
 {
@@ -820,7 +788,6 @@ static void test_all(void)
     test_renamed();
     test_unthrottle();
     test_joined();
-    test_halves();
     test_procs();
     test_sweep();
     test_sweep_lock();

@@ -250,96 +250,37 @@ static int make(struct cgroup *group, const struct cgroup_bases *bases,
                                     : limit_v1(group, limits, missing, err);
 }
 
-static void drop_site(struct cgroup *group)
+/* Makes the group in the place that was found. */
+static int make_in(struct cgroup *group, const struct cgroup_bases *bases,
+                   const struct cgroup_limits *limits, unsigned *missing, struct brig_error *err)
 {
-    if (group->site)
-        cgroup_bases_done(&group->site->bases);
-    free(take_ptr(&group->site));
-}
-
-/* Of what v1 has a hierarchy for. On v2 it turns out when the group is made. */
-static unsigned expect_missing(const struct cgroup_site *site)
-{
-    const struct cgroup_bases *bases = &site->bases;
-    unsigned time = site->limits.cpu_time ? CGROUP_TIME : 0;
-    unsigned wanted = cgroup_wanted(&site->limits);
-    if (bases->kind == CGROUP_NONE)
-        return wanted | time;
-    if (bases->kind == CGROUP_V2)
-        return 0;
-    bool timed = bases->dirs[CGROUP_TREE_UNIFIED] >= 0 ||
-                 bases->dirs[bases->same_as[CGROUP_TREE_CPUACCT]] >= 0;
-    return (wanted & ~bases->resources) | (timed ? 0 : time);
-}
-
-int cgroup_begin(const struct cgroup_limits *limits, struct cgroup **ret_group,
-                 unsigned *ret_missing, struct brig_error *err)
-{
-    struct cgroup_site *site = malloc(sizeof *site);
-    if (!site)
-        return brig_fail_nomem(err);
-    site->limits = *limits;
-    cgroup_find(choose_trees(limits), &site->bases);
-    struct cgroup *group = allocate(site->bases.kind, site->bases.same_as);
-    if (!group) {
-        cgroup_bases_done(&site->bases);
-        free(site);
-        return brig_fail_nomem(err);
-    }
-    group->site = site;
-    *ret_missing = expect_missing(site);
-    if (group->kind == CGROUP_NONE)
-        drop_site(group);
-    *ret_group = group;
-    return 0;
-}
-
-/* Who is cloned into a group needs it before. */
-bool cgroup_can_wait(const struct cgroup *group)
-{
-    return group->kind == CGROUP_V1 && group->site &&
-           group->site->bases.dirs[CGROUP_TREE_UNIFIED] < 0;
-}
-
-void cgroup_set_pids(struct cgroup *group, uint64_t pids)
-{
-    if (group->site)
-        group->site->limits.pids = pids;
-}
-
-int cgroup_finish(struct cgroup *group, unsigned *ret_missing, struct brig_error *err)
-{
-    const struct cgroup_site *site = group->site;
-    unsigned missing = 0;
     struct timespec now;
-    if (!site) /* there is none to be had */
-        return 0;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    int result = make(group, &site->bases, &site->limits, (unsigned)now.tv_nsec, &missing, err);
-    if (result == 0)
-        cgroup_sweep_rarely(&site->bases, (unsigned)now.tv_nsec);
-    if (site->limits.cpu_time && !has_time(group))
-        missing |= CGROUP_TIME;
-    group->limits = site->limits;
-    group->missing = missing;
-    drop_site(group);
+    int result = make(group, bases, limits, (unsigned)now.tv_nsec, missing, err);
     if (result < 0)
         return result;
-    *ret_missing = missing;
+    cgroup_sweep_rarely(bases, (unsigned)now.tv_nsec);
+    if (limits->cpu_time && !has_time(group))
+        *missing |= CGROUP_TIME;
     return 0;
 }
 
 int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, unsigned *ret_missing,
                struct brig_error *err)
 {
-    struct cgroup *group = NULL;
-    unsigned missing = 0;
-    int result = cgroup_begin(limits, &group, &missing, err);
-    if (result == 0)
-        result = cgroup_finish(group, &missing, err);
-    if (result < 0) {
-        cgroup_free(group);
-        return result;
+    autobases struct cgroup_bases bases;
+    cgroup_find(choose_trees(limits), &bases);
+    struct cgroup *group = allocate(bases.kind, bases.same_as);
+    if (!group)
+        return brig_fail_nomem(err);
+    unsigned missing = cgroup_wanted(limits) | (limits->cpu_time ? CGROUP_TIME : 0);
+    if (group->kind != CGROUP_NONE) {
+        missing = 0;
+        int result = make_in(group, &bases, limits, &missing, err);
+        if (result < 0) {
+            cgroup_free(group);
+            return result;
+        }
     }
     *ret_missing = missing;
     *ret_group = group;
@@ -444,21 +385,12 @@ int cgroup_clone_fd(const struct cgroup *group)
     return has_main ? group->main_fd : cgroup_dir(group, CGROUP_TREE_UNIFIED);
 }
 
-static size_t count_bases(const struct cgroup_bases *bases)
-{
-    size_t count = 0;
-    for (int tree = CGROUP_TREE_UNIFIED + 1; tree < CGROUP_TREES; tree++)
-        count += bases->dirs[tree] >= 0;
-    return count;
-}
-
 size_t cgroup_join_fds(const struct cgroup *group, int fds[CGROUP_JOIN_MAX])
 {
     _Static_assert(CGROUP_TREES <= CGROUP_JOIN_MAX, "each hierarchy has one at most");
-    size_t count = group->site ? count_bases(&group->site->bases) : group->join_count;
-    for (size_t i = 0; i < count; i++)
-        fds[i] = group->site ? -1 : group->joins[i];
-    return count;
+    for (size_t i = 0; i < group->join_count; i++)
+        fds[i] = group->joins[i];
+    return group->join_count;
 }
 
 int cgroup_open_procs(const struct cgroup *group)
@@ -538,11 +470,6 @@ static void free_leaf(struct cgroup *leaf)
     free(leaf);
 }
 
-void cgroup_vacate(struct cgroup *group)
-{
-    (void)cgroup_remove_dirs(group); /* what is not empty yet will be, when it is freed */
-}
-
 /* Who has ended is in the group for a moment longer than others are told of it. */
 static int remove_patiently(struct cgroup *group)
 {
@@ -564,7 +491,6 @@ void cgroup_free(struct cgroup *group)
         free_leaf(group);
         return;
     }
-    drop_site(group);
     cgroup_joined(group);
     if (remove_patiently(group) < 0)
         cgroup_give_up(group);

@@ -93,17 +93,6 @@ bool cgroup_is_unified(void);
 int cgroup_new(const struct cgroup_limits *limits, struct cgroup **ret_group, unsigned *ret_missing,
                struct brig_error *err);
 
-/* The same in two halves: cgroup_begin() finds the place, and *ret_missing is what will be missing; with
- * cgroup_finish() the group is there. Where cgroup_can_wait(), the second half can be left for later,
- * and before it nothing else is to be called but cgroup_join_fds(), which tells how many there will be.
- * The group has to be freed also where its second half fails. */
-int cgroup_begin(const struct cgroup_limits *limits, struct cgroup **ret_group,
-                 unsigned *ret_missing, struct brig_error *err);
-bool cgroup_can_wait(const struct cgroup *group);
-int cgroup_finish(struct cgroup *group, unsigned *ret_missing, struct brig_error *err);
-/* Another limit on tasks than was said at first, before the second half. */
-void cgroup_set_pids(struct cgroup *group, uint64_t pids);
-
 /* A leaf beside `main` for a tool, with limits of its own; at most CGROUP_LEAF_MAX at a time
  * (BRIG_E_STATE beyond). Of the functions below, cgroup_move(), usage, kill and free work on it. It
  * borrows the group, which must be freed after it, and keeps what was counted in the leaf. On v2 the
@@ -125,8 +114,7 @@ enum cgroup_kind cgroup_kind(const struct cgroup *group);
  *
  * v2 and hybrid: the fd for CLONE_INTO_CGROUP; -1 otherwise. */
 int cgroup_clone_fd(const struct cgroup *group);
-/* v1: fds the child writes "0" into, one after the other; -1 each before cgroup_finish(). Returns how
- * many. */
+/* v1: fds the child writes "0" into, one after the other. Returns how many. */
 #define CGROUP_JOIN_MAX 8
 size_t cgroup_join_fds(const struct cgroup *group, int fds[CGROUP_JOIN_MAX]);
 /* Where clone3 is missing: opens what the child can write "0" into instead of being cloned into
@@ -169,24 +157,8 @@ int cgroup_kill(const struct cgroup *group);
 /* A pid (or the id of a thread) in the group that is in uninterruptible sleep, or 0. */
 pid_t cgroup_stuck_pid(const struct cgroup *group);
 
-/* Removes as much of the group as is empty, where that is all that is still wanted of it. */
-void cgroup_vacate(struct cgroup *group);
 /* Removes the group if it is empty; else it is left for cgroup_sweep(). Accepts NULL. */
 void cgroup_free(struct cgroup *group);
-
-/* Groups that are used again, by one thread: see cgroup_rest.c. cgroup_rest_put() takes a group whose jail
- * is over, with what was counted in it; one that is not fit to be used again is freed. cgroup_rest_take()
- * gives one with these limits that is as good as new, or NULL. */
-struct cgroup_rest;
-struct cgroup_rest *cgroup_rest_new(void);
-void cgroup_rest_put(struct cgroup_rest *rest, struct cgroup *group,
-                     const struct cgroup_usage *usage);
-struct cgroup *cgroup_rest_take(struct cgroup_rest *rest, const struct cgroup_limits *limits,
-                                unsigned *ret_missing);
-/* Now and then: removes as many as were never needed since the last time. */
-void cgroup_rest_settle(struct cgroup_rest *rest);
-/* Accepts NULL. */
-void cgroup_rest_free(struct cgroup_rest *rest);
 
 /* Removes groups whose brig is gone or has given them up, killing what is left in them. Returns how
  * many. */

@@ -29,12 +29,9 @@ enum cgroup_tree {
 #define CGROUP_LEFT "left"    /* a leaf that marks a group as given up by its brig */
 #define CGROUP_CPU_PERIOD_US 100000
 
-struct cgroup_site;
-
 struct cgroup {
     enum cgroup_kind kind;
-    struct cgroup_site *site; /* where it is to be made, until it is; ours */
-    struct cgroup *parent;    /* of a leaf, borrowed; else NULL */
+    struct cgroup *parent; /* of a leaf, borrowed; else NULL */
     char name[CGROUP_NAME_MAX];
     /* The group's directories, locked; -1 where it has none. Of hierarchies that are one, only the
      * first has a directory: ask with cgroup_dir(). */
@@ -48,10 +45,7 @@ struct cgroup {
     unsigned late;    /* v2: resources that were counted only once a leaf wanted them */
     unsigned enabled; /* v2: what subtree_control hands on to the leaves */
     unsigned leaf_count, leaf_next;
-    struct cgroup_usage past;    /* events in leaves that are gone */
-    struct cgroup_limits limits; /* it was made with, */
-    unsigned missing;            /* and what of them it lacks */
-    uint64_t charged;            /* memory of who was in it before: see cgroup_rest.c */
+    struct cgroup_usage past; /* events in leaves that are gone */
 };
 
 /* ---- cgroup_text.c: pure ---- */
@@ -141,11 +135,6 @@ struct cgroup_bases {
 void cgroup_find(unsigned trees, struct cgroup_bases *ret_bases);
 void cgroup_bases_done(struct cgroup_bases *bases);
 
-/* What the second half of a group's birth needs of the first. */
-struct cgroup_site {
-    struct cgroup_bases bases;
-    struct cgroup_limits limits;
-};
 #define autobases __attribute__((cleanup(cgroup_bases_done)))
 
 /* ---- cgroup_v2.c, cgroup_v1.c ---- */

@@ -124,14 +124,6 @@ static bool read_cpu(const struct cgroup *group, struct cgroup_usage *usage)
     return true;
 }
 
-/* Of this jail: what was charged before may be freed meanwhile. */
-static uint64_t read_peak(int memory, uint64_t charged)
-{
-    uint64_t peak = 0;
-    (void)cgroup_read_number(memory, "memory.max_usage_in_bytes", &peak);
-    return peak > charged ? peak - charged : 0;
-}
-
 /* Events count where the process is that they happen to, and nowhere above. In a hierarchy that only
  * leaves are in, nothing else is known of the jail. */
 void cgroup_v1_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
@@ -150,7 +142,7 @@ void cgroup_v1_usage(const struct cgroup *group, struct cgroup_usage *ret_usage)
                                                                  "memory.oom_control", "oom_kill");
     if (memory >= 0 && !is_widened(group, CGROUP_TREE_MEMORY)) {
         usage.has |= CGROUP_MEMORY;
-        usage.peak_memory_bytes = read_peak(memory, group->charged);
+        (void)cgroup_read_number(memory, "memory.max_usage_in_bytes", &usage.peak_memory_bytes);
     }
     if (pids >= 0)
         usage.pids_refused = group->past.pids_refused +

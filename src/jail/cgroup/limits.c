@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -145,100 +146,18 @@ static int settle(struct limits *limits, const struct brig_policy *policy,
     return 0;
 }
 
-static int begin(struct limits *limits, const struct brig_policy *policy, bool may_wait,
-                 struct brig_error *err)
-{
-    struct cgroup_limits want = wanted(policy, limits->shared);
-    if (!takes_group(&want)) {
-        limits->missing = resources_of(&want);
-        return 0;
-    }
-    struct cgroup_limits first = want;
-    if (limits->settled_later && want.cpu_percent > 0 && want.cpu_percent < BUILD_PERCENT) {
-        first.cpu_percent = BUILD_PERCENT;
-        limits->cpu_percent = want.cpu_percent;
-    }
-    if (limits->rest)
-        limits->group = cgroup_rest_take(limits->rest, &first, &limits->missing);
-    if (limits->group)
-        return settle(limits, policy, &want, err);
-    int result = cgroup_begin(&first, &limits->group, &limits->missing, err);
-    limits->waits = result == 0 && may_wait && cgroup_can_wait(limits->group);
-    if (result == 0 && !limits->waits)
-        result = cgroup_finish(limits->group, &limits->missing, err);
-    return result < 0 ? result : settle(limits, policy, &want, err);
-}
-
-int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
-{
-    return begin(limits, policy, false, err);
-}
-
-/* What turns out only later not to be had cannot be told of any more. */
-int limits_begin(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
-{
-    return begin(limits, policy, policy->on_unsupported == BRIG_UNSUPPORTED_FAIL, err);
-}
-
-int limits_finish(struct limits *limits, struct brig_error *err)
-{
-    unsigned missing = limits->missing;
-    if (!limits->waits)
-        return 0;
-    limits->waits = false;
-    int result = cgroup_finish(limits->group, &missing, err);
-    if (result == 0 && missing & ~limits->missing)
-        return brig_fail(err, BRIG_E_SETUP, 0,
-                         "the jail's cgroups cannot be made where they should");
-    return result;
-}
-
-int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,
-                   struct brig_error *err)
-{
-    const struct facts *facts = policy->facts;
-    struct cgroup_limits want = wanted(policy, false);
-    bool near = facts->root || facts->cgroup_at_hand || !limits_are_defaults(policy);
-    unsigned has = takes_group(&want) && near ? facts->cgroup : 0;
-    limits->missing = resources_of(&want) & ~has;
-    const char *asked = first_asked(policy, limits->missing);
-    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
-        return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here", asked);
-    *ret_grouped = resources_of(&want) & has;
-    return 0;
-}
-
-void limits_leave_out_init(struct limits *limits, const struct brig_policy *policy)
-{
-    limits->without_init = true;
-    cgroup_set_pids(limits->group, policy->limits[BRIG_LIMIT_PROCESSES]);
-}
-
-void limits_vacate(struct limits *limits)
-{
-    if (limits->without_init)
-        cgroup_vacate(limits->group);
-}
-
-bool limits_are_defaults(const struct brig_policy *policy)
+/* Whether the policy has limits that take a group, but only as defaults. */
+static bool are_defaults(const struct brig_policy *policy)
 {
     struct cgroup_limits want = wanted(policy, false);
     return takes_group(&want) && !(policy->limits_asked & all_limits());
 }
 
-bool limits_are_asked(const struct brig_policy *policy)
+/* For what is only a default nobody searches far: a group is used where our own is one to make others
+ * in, or where the jail we are in has one for us. */
+static bool is_worth_a_group(const struct brig_policy *policy)
 {
-    struct cgroup_limits want = wanted(policy, false);
-    return takes_group(&want) && policy->limits_asked & all_limits();
-}
-
-bool limits_are_same(const struct brig_policy *one, const struct brig_policy *other)
-{
-    unsigned all = all_limits();
-    for (int limit = 0; limit < BRIG_LIMIT_COUNT_; limit++)
-        if (all & 1U << limit && one->limits[limit] != other->limits[limit])
-            return false;
-    return ((one->limits_asked ^ other->limits_asked) & all) == 0 && has_tcp(one) == has_tcp(other);
+    return geteuid() == 0 || !are_defaults(policy) || cgroup_is_ours() || nested_limits_are_near();
 }
 
 void limits_skip(struct limits *limits, const struct brig_policy *policy)
@@ -247,13 +166,42 @@ void limits_skip(struct limits *limits, const struct brig_policy *policy)
     limits->missing = resources_of(&want);
 }
 
+int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err)
+{
+    struct cgroup_limits want = wanted(policy, limits->shared);
+    if (!takes_group(&want) || !is_worth_a_group(policy)) {
+        limits_skip(limits, policy);
+        return 0;
+    }
+    struct cgroup_limits first = want;
+    if (limits->settled_later && want.cpu_percent > 0 && want.cpu_percent < BUILD_PERCENT) {
+        first.cpu_percent = BUILD_PERCENT;
+        limits->cpu_percent = want.cpu_percent;
+    }
+    int result = cgroup_new(&first, &limits->group, &limits->missing, err);
+    return result < 0 ? result : settle(limits, policy, &want, err);
+}
+
+int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,
+                   struct brig_error *err)
+{
+    const struct facts *facts = policy->facts;
+    struct cgroup_limits want = wanted(policy, false);
+    bool near = facts->root || facts->cgroup_at_hand || !are_defaults(policy);
+    unsigned has = takes_group(&want) && near ? facts->cgroup : 0;
+    limits->missing = resources_of(&want) & ~has;
+    const char *asked = first_asked(policy, limits->missing);
+    if (asked && policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "the %s limit cannot be enforced here", asked);
+    *ret_grouped = resources_of(&want) & has;
+    limits->foreseen = *ret_grouped != 0;
+    return 0;
+}
+
 void limits_done(struct limits *limits)
 {
     nested_limits_lease_free(limits->lease);
-    if (limits->rest && limits->group && limits->is_counted)
-        cgroup_rest_put(limits->rest, limits->group, &limits->used);
-    else
-        cgroup_free(limits->group);
+    cgroup_free(limits->group);
     *limits = (struct limits){0};
 }
 
@@ -262,15 +210,13 @@ bool limits_hold(const struct limits *limits)
     return limits->lease || (limits->group && cgroup_kind(limits->group) != CGROUP_NONE);
 }
 
-void limits_usage(struct limits *limits, struct cgroup_usage *ret_usage)
+void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage)
 {
     *ret_usage = (struct cgroup_usage){0};
     if (limits->lease)
         nested_limits_lease_usage(limits->lease, ret_usage);
     else if (limits->group)
         cgroup_usage(limits->group, ret_usage);
-    limits->used = *ret_usage;
-    limits->is_counted = true;
 }
 
 int limits_settle(struct limits *limits, struct brig_error *err)

@@ -10,40 +10,22 @@
 struct limits {
     struct cgroup *group;              /* ours; may be of kind CGROUP_NONE */
     struct nested_limits_lease *lease; /* or, inside a jail, what its supervisor gave us */
-    unsigned missing;         /* enum cgroup_resource bits that are wanted and cannot be had */
-    bool shared;              /* the jail's user namespace is that of others, too: a template's */
-    bool waits;               /* the group is found, and still to be made by limits_finish() */
-    bool without_init;        /* the command alone is in it */
-    bool settled_later;       /* limits_settle() will be called once the jail is built */
-    unsigned cpu_percent;     /* the CPU limit that then comes, if it has to; else 0 */
-    struct cgroup_rest *rest; /* where the group may come from and goes to, borrowed; or NULL */
-    struct cgroup_usage used; /* what was counted, once somebody asked */
-    bool is_counted;          /* and somebody has */
+    unsigned missing;     /* enum cgroup_resource bits that are wanted and cannot be had */
+    bool shared;          /* the jail's user namespace is that of others, too: a template's */
+    bool foreseen;        /* limits_foresee() says that there would be a group */
+    bool settled_later;   /* limits_settle() will be called once the jail is built */
+    unsigned cpu_percent; /* the CPU limit that then comes, if it has to; else 0 */
 };
 
 /* Makes the group, or asks the supervisor of the jail we are in for one. What was asked for and is
  * missing fails with BRIG_E_UNSUPPORTED if the policy says so; what is only the mode's default never
  * does. */
 int limits_init(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
-/* The same, with a group that is made by limits_finish() where it can be: while the jail's first process
- * is. */
-int limits_begin(struct limits *limits, const struct brig_policy *policy, struct brig_error *err);
-int limits_finish(struct limits *limits, struct brig_error *err);
-/* Init will not be in the group that is still to be made. */
-void limits_leave_out_init(struct limits *limits, const struct brig_policy *policy);
-/* Nobody is left but init: a group that it is not in goes. */
-void limits_vacate(struct limits *limits);
+/* Does without a group: what takes one is missing. */
+void limits_skip(struct limits *limits, const struct brig_policy *policy);
 /* The build of a jail is in its group already, and who starts it waits for that: a small share of the
  * CPU is set only now. */
 int limits_settle(struct limits *limits, struct brig_error *err);
-/* Whether the policy has limits that take a group, but only as defaults. For these nobody searches
- * far: if our own group is none to make others in (cgroup_is_ours()), limits_skip() it is. */
-bool limits_are_defaults(const struct brig_policy *policy);
-/* Whether it has such limits, and not only as defaults. */
-bool limits_are_asked(const struct brig_policy *policy);
-void limits_skip(struct limits *limits, const struct brig_policy *policy);
-/* Whether a group that was made for one policy is what the other wants. */
-bool limits_are_same(const struct brig_policy *one, const struct brig_policy *other);
 /* What limits_init() would come to by the policy's facts. *ret_grouped are the resources that a group
  * would limit, 0 without one. */
 int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsigned *ret_grouped,
@@ -54,7 +36,7 @@ void limits_done(struct limits *limits);
 
 /* Whether there is a group, so that the policy's limits are those of the whole jail. */
 bool limits_hold(const struct limits *limits);
-void limits_usage(struct limits *limits, struct cgroup_usage *ret_usage);
+void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage);
 /* Before everything is killed: see cgroup_unthrottle(). */
 void limits_unthrottle(const struct limits *limits);
 /* Lists what is missing, and what is done instead. Returns the bits of that for which resource

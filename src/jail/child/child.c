@@ -19,10 +19,6 @@
 #include "jail/sys.h"
 #include "jail/wire.h"
 
-#define ROOM_FOR_FDS 1000
-#define ROOM_BESIDE_SLOTS 64 /* for what is open only for a while, and rules */
-#define WAIT_ALL 0x40000000  /* __WALL */
-
 bool child_has_intermediate(const struct plan *plan)
 {
     return plan->become || plan->join_userns >= 0;
@@ -142,13 +138,12 @@ static int take_step(const struct start *start, const struct plan_step *step)
     return -ERR_ENOSYS;
 }
 
-/* The steps from `from` to before `to`. 0, or the exit status after the failure was reported. */
-static int take_steps(const struct start *start, const struct plan_step *steps, size_t from,
-                      size_t to)
+/* Takes the steps in order. 0, or the exit status after the failure was reported. */
+static int build(const struct start *start)
 {
-    for (size_t i = from; i < to; i++) {
-        const struct plan_step *step = &steps[i];
-        int result = step->done ? 0 : take_step(start, step);
+    for (size_t i = 0; i < start->plan->step_count; i++) {
+        const struct plan_step *step = &start->plan->steps[i];
+        int result = take_step(start, step);
         if (result >= 0 || (step->if_reachable && result == -ERR_EACCES))
             continue;
         if (!step->soft)
@@ -156,11 +151,6 @@ static int take_steps(const struct start *start, const struct plan_step *steps, 
         child_say(start->wire, WIRE_SOFT, (int)i, -result);
     }
     return 0;
-}
-
-static int build(const struct start *start)
-{
-    return take_steps(start, start->plan->steps, 0, start->plan->step_count);
 }
 
 static char *put_number(char *end, unsigned value)
@@ -191,48 +181,15 @@ static void keep_caps(const struct plan *plan)
         (void)SYS(prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_NET_ADMIN, 0, 0);
 }
 
-/* The init program, made here where the parent had no time for it: an fd or -errno. */
-long child_open_init(const struct plan *plan)
-{
-    if (plan->init_fd >= 0)
-        return SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
-    long low = SYS(memfd_create, "brig-init", 1 | 0x10 /* MFD_CLOEXEC | MFD_EXEC */);
-    if (low == -ERR_EINVAL) /* before 6.3 */
-        low = SYS(memfd_create, "brig-init", 1);
-    long fd = low < 0 ? low : SYS(fcntl, low, F_DUPFD_CLOEXEC, 16);
-    if (fd < 0)
-        return fd;
-    long result = SYS(write, fd, init_image, init_image_size);
-    if (result == (long)init_image_size) /* as init_image_open() says */
-        result = SYS(fchmod, fd, 0111);
-    return result < 0 ? result : fd;
-}
-
-/* Where the command's process is built beside: all steps but that one. */
-static size_t steps_beside(const struct plan *plan)
-{
-    size_t count = plan->step_count;
-    return count > 0 && plan->steps[count - 1].op == PLAN_DETACH ? count - 1 : count;
-}
-
-/* Of the host's tree, as the last thing before the exec. The kernel waits for all CPUs with it, and the
- * longer the other process has been at its restrictions, the shorter. */
-static int let_go(const struct plan *plan)
-{
-    const struct start own = {.plan = plan, .wire = WIRE_INIT_FD};
-    return take_steps(&own, plan->steps, steps_beside(plan), plan->step_count);
-}
-
 static int become_init(struct start *start, long command)
 {
     const struct plan *plan = start->plan;
     char number[16];
-    const char *argv[] = {
-        "brig-init", put_number(number + sizeof number - 1, (unsigned)command),
-        start->hold.held ? WIRE_INIT_QUIET(plan->init_mode[1] == 'a') : plan->init_mode, 0};
+    const char *argv[] = {"brig-init", put_number(number + sizeof number - 1, (unsigned)command),
+                          plan->init_mode, 0};
     const char *envp[] = {0};
     /* Out of the way of the low numbers first: init_fd may be one of 0 to 3. */
-    long init = child_open_init(plan);
+    long init = SYS(fcntl, plan->init_fd, F_DUPFD_CLOEXEC, 16);
     long wire = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, 16);
     bool piped = command > 0 && start->gate[1] >= 0;
     long gate = piped ? SYS(fcntl, start->gate[1], F_DUPFD_CLOEXEC, 16) : -1;
@@ -246,43 +203,20 @@ static int become_init(struct start *start, long command)
     if (gate >= 0)
         (void)SYS(dup3, gate, WIRE_GATE_FD, 0);
     child_close_on_exec(WIRE_GATE_FD + 1);
-    int result = start->apart ? let_go(plan) : 0;
-    if (result != 0)
-        return result;
     keep_caps(plan);
     (void)SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (plan->rung == PLAN_FULL)
         (void)SYS(chdir, "/");
-    start->hold.ready = true;
     long failed = SYS(execveat, init, "", argv, envp, AT_EMPTY_PATH);
-    start->hold.ready = false;
     child_say(WIRE_INIT_FD, WIRE_FAILED, PLAN_STEP_INIT, (int)-failed);
     return 125;
 }
 
-/* What the first process is cloned with: its network it may make itself, and its view of groups
- * only once it is in them. */
+/* What the first process is cloned with. The cgroup namespace begins where its creator is, so it is made
+ * after the jail's groups are joined. */
 static unsigned long first_flags(const struct plan *plan)
 {
-    unsigned long flags = plan->clone_flags;
-    if (plan->two_cpus)
-        flags &= ~(unsigned long)CLONE_NEWNET;
-    if (child_is_grouped(plan))
-        flags &= ~(unsigned long)CLONE_NEWCGROUP;
-    return flags;
-}
-
-/* Of these what it is born with, if it is begun with early: to make the others takes most of a clone's
- * time, and the caller has a plan to make. */
-static unsigned long birth_flags(const struct plan *plan)
-{
-    return first_flags(plan) & (CLONE_NEWUSER | CLONE_NEWPID);
-}
-
-static int make_other_namespaces(const struct start *start)
-{
-    unsigned long others = first_flags(start->plan) & ~birth_flags(start->plan);
-    return start->early ? (int)SYS(unshare, others) : 0;
+    return plan->clone_flags & ~(child_is_grouped(plan) ? (unsigned long)CLONE_NEWCGROUP : 0);
 }
 
 struct action {
@@ -301,7 +235,7 @@ static void clear_handlers(const struct start *start)
     (void)SYS(rt_sigaction, SIGNAL_CHILD, &standard, 0, sizeof now.mask);
     (void)SYS(rt_sigaction, SIGNAL_PIPE, &standard, 0, sizeof now.mask);
     (void)SYS(rt_sigaction, SIGNAL_FILE_SIZE, &standard, 0, sizeof now.mask);
-    for (int signal = 1; !start->handlers_cleared && signal <= SIGNAL_COUNT; signal++)
+    for (int signal = 1; !start->by_clone3 && signal <= SIGNAL_COUNT; signal++)
         if (SYS(rt_sigaction, signal, 0, &now, sizeof now.mask) >= 0 && now.handler > 1)
             (void)SYS(rt_sigaction, signal, &standard, 0, sizeof now.mask);
 }
@@ -314,79 +248,40 @@ static int start_session(int pty)
     return (int)SYS(ioctl, pty, TIOCSCTTY, 0);
 }
 
-/* What the command's process waits at. Where it is there early, and so in our memory until its exec,
- * that we have left it is enough: either we are init then, or there is no jail. The kernel says so a
- * moment before we have another memory, and what keeps the command from looking into it until then
- * is that it has no capabilities. Where it is held, it is the supervisor who lets it go, by a socket:
- * nobody gets a signal who writes to one that nobody reads any more. */
+/* The pipe that the command's process reads from before its exec. Init writes to it: until pid 1 has
+ * executed init, it shares the caller's memory. A held command waits for the supervisor instead, on a
+ * socket: writing to one whose reader is gone raises no signal. */
 static long close_gate(struct start *start)
 {
-    if (start->plan->held) {
-        long made =
-            SYS(socketpair, 1 /* AF_UNIX */, 1 /* SOCK_STREAM */ | O_CLOEXEC, 0, start->gate);
-        return made < 0 ? made : child_say_fd(start->wire, WIRE_GATE, 0, start->gate[1]);
-    }
-    if (start->early && start->plan->drop_caps)
-        child_hold(&start->hold);
-    return start->hold.held ? 0 : SYS(pipe2, start->gate, O_CLOEXEC);
+    if (!start->plan->held)
+        return SYS(pipe2, start->gate, O_CLOEXEC);
+    long made = SYS(socketpair, 1 /* AF_UNIX */, 1 /* SOCK_STREAM */ | O_CLOEXEC, 0, start->gate);
+    return made < 0 ? made : child_say_fd(start->wire, WIRE_GATE, 0, start->gate[1]);
 }
 
-/* The command's process; side by side with us if clone3 can tell when it has left, else we wait
- * for its exec. The pid, or the negated exit status after the failure was reported. */
+/* Clones the command's process, which shares this memory until its exec. The pid, or the negated exit
+ * status after the failure was reported. */
 static long clone_command(struct start *start)
 {
-    bool together = start->handlers_cleared;
-    long command = together || start->plan->held ? close_gate(start) : 0;
-    start->no_fallback = together;
-    unsigned long flags = CLONE_VM | (together ? 0 : CLONE_VFORK);
-    if (start->apart)
-        flags |= CLONE_FILES | CLONE_PIDFD;
+    long command = close_gate(start);
     if (command >= 0)
         command = child_clone(start, &(struct child_clone){
-                                         .flags = flags,
+                                         .flags = CLONE_VM,
                                          .exit_signal = SIGNAL_CHILD,
                                          .stack = 2,
-                                         .here = together ? &start->command_here : 0,
-                                         .pidfd = &start->command_pidfd,
+                                         .here = &start->command_here,
                                          .function = child_command_main,
                                      });
     return command < 0 ? -child_failed(start, PLAN_STEP_COMMAND, command) : command;
 }
 
-/* Making a network namespace takes as long as building everything else. With two CPUs they are done
- * side by side: the command's process is cloned first and makes the network while this one builds;
- * and where there is none to make, at least it is there. They share their fds meanwhile, as restrictions
- * are made of what the build opened. Not where there is a terminal, which the command would miss,
- * being older than the session, nor where groups have to be dropped in both. */
-static bool is_apart(const struct start *start)
-{
-    const struct plan *plan = start->plan;
-    return start->early || (plan->two_cpus && plan->programs && !plan->wants_pty &&
-                            plan->pty_fd < 0 && !plan->parent_maps && start->handlers_cleared);
-}
-
 int child_make_network(const struct start *start)
 {
     const struct plan *plan = start->plan;
-    long result = 0;
-    if (plan->two_cpus && plan->clone_flags & CLONE_NEWNET)
-        result = SYS(unshare, CLONE_NEWNET);
+    int result = plan->loopback ? sys_loopback_up() : 0;
     if (result < 0)
-        return child_failed(start, PLAN_STEP_CLONE, result);
-    if (plan->loopback && (result = sys_loopback_up()) < 0)
         return child_failed(start, PLAN_STEP_LOOPBACK, result);
     return plan->door ? child_open_door(start) : 0;
-}
-
-/* Letting go of the old tree, the last step, is left for later. The command's process need not wait
- * for it: it looks up paths from the new root only, and will wait until we are init. */
-static int build_for_two(struct start *start)
-{
-    const struct plan *plan = start->plan;
-    int result = take_steps(start, plan->steps, start->first_count, steps_beside(plan));
-    if (result == 0)
-        child_tell(&start->built);
-    return result;
 }
 
 static bool await_go(const struct start *start)
@@ -395,102 +290,8 @@ static bool await_go(const struct start *start)
     return SYS(read, start->wire, &message, sizeof message) == (long)sizeof message;
 }
 
-/* What is to be mounted may have been opened after we were cloned: then it comes with the word that the
- * plan is whole, in the order of its steps, and has other numbers here. */
-static bool take_mounts(const struct plan *plan, const int *fds, size_t count)
-{
-    size_t taken = 0;
-    for (size_t i = 0; i < plan->step_count && taken < count; i++)
-        if (plan->steps[i].op == PLAN_PREPARED)
-            plan->steps[i].fd = fds[taken++];
-    return taken == count;
-}
-
-/* Until the plan is whole. */
-static bool await_plan(struct start *start)
-{
-    int fds[CHILD_GIVEN_MAX];
-    int count = child_take(start->wire, WIRE_GO, fds);
-    if (count < 0 || !take_mounts(start->plan, fds, (size_t)count))
-        return false;
-    child_tell(&start->planned);
-    child_go_anywhere(start);
-    return true;
-}
-
-/* Left to itself the kernel would often put the command's process on the CPU of the caller, whose
- * place we are to take. It is to have ours. */
-static void stay_here(struct start *start)
-{
-    unsigned cpu = 0;
-    unsigned long here[CPU_WORDS] = {0};
-    if (start->cpus_size <= 0 || SYS(getcpu, &cpu, 0, 0) < 0 || cpu / 64 >= CPU_WORDS)
-        return;
-    here[cpu / 64] = 1UL << cpu % 64;
-    (void)SYS(sched_setaffinity, 0, sizeof here, here);
-}
-
-void child_go_anywhere(const struct start *start)
-{
-    if (start->pinned)
-        (void)SYS(sched_setaffinity, 0, start->cpus_size, start->cpus);
-}
-
-/* The kernel lets a table of fds that is shared grow only after a grace period, some milliseconds
- * later. It begins with 64; a view with many grants holds more. One of the two processes keeps the table as
- * long as it lives, so it is as large as the plan needs, if that is known. */
-static void make_room_for_fds(const struct start *start)
-{
-    long room = start->wire + start->plan->slot_count + ROOM_BESIDE_SLOTS;
-    if (start->early || room > ROOM_FOR_FDS)
-        room = ROOM_FOR_FDS;
-    long high = SYS(fcntl, start->wire, F_DUPFD_CLOEXEC, room - 1);
-    if (high >= 0)
-        (void)SYS(close, high);
-}
-
-/* What is seen of groups begins where the command is, if only that is in them. */
-static unsigned long late_view(const struct plan *plan)
-{
-    return plan->late_groups.make ? CLONE_NEWCGROUP : 0;
-}
-
-static long build_apart(struct start *start)
-{
-    long result = SYS(setsid);
-    if (result < 0)
-        return -child_failed(start, PLAN_STEP_SESSION, result);
-    if (!start->plan->few_fds)
-        make_room_for_fds(start);
-    if (start->early)
-        stay_here(start);
-    long command = clone_command(start);
-    if (command < 0)
-        return command;
-    /* Its own doing it would wait for us, who keep the list of processes busy when we pivot. */
-    if ((result = SYS(setpgid, command, command)) < 0)
-        return -child_failed(start, PLAN_STEP_SESSION, result);
-    child_tell(&start->begun);
-    if ((result = take_steps(start, start->first_steps, 0, start->first_count)) != 0)
-        return -result;
-    if (start->early && !await_plan(start))
-        return -125;
-    if ((result = build_for_two(start)) != 0)
-        return -result; /* and with this process ends the other */
-    if (!child_await(&start->networked))
-        return -125; /* it has said why */
-    unsigned long others = start->plan->clone_flags & (CLONE_NEWNET | late_view(start->plan));
-    if (others)
-        result = SYS(setns, start->command_pidfd, others);
-    if (result >= 0)
-        child_tell(&start->joined);
-    if (result >= 0)
-        result = SYS(unshare, CLONE_FILES);
-    return result < 0 ? -child_failed(start, PLAN_STEP_CLONE, result) : command;
-}
-
-/* One thing after the other. The command's pid, 0 for none, or the negated exit status. */
-static long build_alone(struct start *start)
+/* Builds the jail, and clones the command. Its pid, 0 for none, or the negated exit status. */
+static long build_jail(struct start *start)
 {
     const struct plan *plan = start->plan;
     long result = child_make_network(start);
@@ -509,31 +310,6 @@ static const int *group_of(const struct plan *plan)
     return plan->cgroup_fd >= 0 ? &plan->cgroup_fd : 0;
 }
 
-/* The first act of the first clone. A caller with a thousand jails has ten thousand fds: to copy them
- * all, and close them again at each exec, would take longer than the rest. The kernel copies only what
- * is below. */
-static int leave_fds(const struct start *start)
-{
-    if (start->fds_below == 0)
-        return 0;
-    long result = SYS(close_range, start->fds_below, ~0U, CLOSE_RANGE_UNSHARE);
-    if (result < 0) /* before 5.9, or filtered */
-        result = SYS(unshare, CLONE_FILES);
-    return (int)result;
-}
-
-/* The wire and init's program were opened after that was looked at. */
-static unsigned fds_to_leave(const struct plan *plan, int wire)
-{
-    int below = (int)plan->fds_below;
-    return wire < below && plan->init_fd < below ? plan->fds_below : 0;
-}
-
-static unsigned long sharing_flag(const struct start *start)
-{
-    return start->fds_below > 0 ? CLONE_FILES : 0;
-}
-
 static int take_ids(const struct plan *plan)
 {
     if (plan->rung != PLAN_FULL && plan->drop_caps)
@@ -550,30 +326,14 @@ static int take_ids(const struct plan *plan)
     return (int)result;
 }
 
-/* Those that are late the command joins, if it is there early. */
-static int join_groups(const struct start *start)
-{
-    const struct plan *plan = start->plan;
-    if (!plan->late_groups.make)
-        return child_join_groups(plan, plan->join_fds);
-    return is_apart(start) ? 0 : child_join_late_groups(start);
-}
-
 static int first_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
-    int result = child_has_intermediate(plan) ? 0 : leave_fds(start);
-    if (result < 0)
-        return child_failed(start, PLAN_STEP_CLONE, result);
-    if (start->early)
-        (void)SYS(close, start->parent_wire);
     clear_handlers(start);
-    result = child_has_intermediate(plan) ? 0 : child_enter_group(start);
-    if (result < 0 || (result = join_groups(start)) < 0)
+    int result = child_has_intermediate(plan) ? 0 : child_enter_group(start);
+    if (result < 0 || (result = child_join_groups(plan)) < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
-    if ((result = make_other_namespaces(start)) < 0)
-        return child_failed(start, PLAN_STEP_CLONE, result);
     if (plan->parent_maps && !await_go(start))
         return 125;
     if (plan->range_count > 0 && (result = take_ids(plan)) < 0)
@@ -581,8 +341,7 @@ static int first_main(void *argument)
     if (plan->init_mode[0] == 's') /* before there can be an orphan; it stays through the exec */
         (void)SYS(prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     start->umask = (unsigned)SYS(umask, 0); /* the modes of the build are meant as they stand */
-    start->apart = is_apart(start);
-    long command = start->apart ? build_apart(start) : build_alone(start);
+    long command = build_jail(start);
     return command < 0 ? (int)-command : become_init(start, command);
 }
 
@@ -619,13 +378,9 @@ static int intermediate_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
-    int result = leave_fds(start);
-    if (result < 0)
-        return child_failed(start, PLAN_STEP_CLONE, result);
-    if (plan->late_groups.make) /* or a caller that is killed would be waited for */
-        (void)SYS(close, start->parent_wire);
     clear_handlers(start);
-    if ((result = child_enter_group(start)) < 0) /* while we may */
+    int result = child_enter_group(start); /* while we may */
+    if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     if (plan->become && (result = take_ids(plan)) < 0)
         return child_failed(start, PLAN_STEP_IDS, result);
@@ -648,58 +403,6 @@ static struct start *start_in(void *memory)
     return (struct start *)(void *)((char *)memory + (size_t)CHILD_STACKS * CHILD_STACK_BYTES);
 }
 
-/* The first process of a jail that is begun with early. */
-static long clone_early(struct start *start, unsigned long flags, const int *cgroup)
-{
-    return child_clone(start,
-                       &(struct child_clone){
-                           .flags = birth_flags(start->plan) | flags | CLONE_VM | CLONE_PIDFD,
-                           .stack = 1,
-                           .here = &start->first_here,
-                           .cgroup = cgroup,
-                           .function = first_main,
-                       });
-}
-
-/* Joins what was made ahead for the first process, as a pid namespace belongs to the user namespace of who
- * clones it. Its fds are the caller's, who is to have the pidfd. */
-static int joiner_main(void *argument)
-{
-    struct start *start = argument;
-    int result = child_enter_group(start); /* while we may */
-    if (result < 0)
-        return child_failed(start, PLAN_STEP_CGROUP, result);
-    if ((result = join_namespaces(start->plan)) < 0)
-        return child_failed(start, PLAN_STEP_JOIN, result);
-    stay_here(start); /* the caller goes on where it is */
-    long first = clone_early(start, CLONE_PARENT, 0);
-    start->first = (int)first;
-    return first < 0 ? child_failed(start, PLAN_STEP_CLONE, first) : 0;
-}
-
-static long begin_given(struct start *start)
-{
-    long joiner = child_clone(start, &(struct child_clone){.flags = CLONE_VM | CLONE_FILES,
-                                                           .here = &start->joiner_here,
-                                                           .cgroup = group_of(start->plan),
-                                                           .function = joiner_main});
-    start->joiner = joiner < 0 ? 0 : (int)joiner;
-    return joiner < 0 ? joiner : 0;
-}
-
-long child_settle(void *memory, int *ret_pidfd)
-{
-    struct start *start = start_in(memory);
-    child_wait_until_gone(&start->joiner_here);
-    if (start->joiner > 0)
-        (void)SYS(wait4, start->joiner, 0, WAIT_ALL, 0);
-    start->joiner = 0;
-    if (start->first <= 0)
-        return -ERR_EPERM; /* it has said why */
-    *ret_pidfd = start->pidfd;
-    return start->first;
-}
-
 /* Whether an intermediate can have the caller's memory and not a copy, which is most of what it costs.
  * Taking ids makes a memory undumpable, until take_ids() has made it dumpable again; one that was not must
  * stay so. And who has the caller's memory must be nobody's to trace: in a user namespace that was
@@ -717,36 +420,33 @@ int child_first(void *memory)
     return start_in(memory)->first;
 }
 
-static struct start *new_start(const struct plan *plan, const int wire[2], void *memory)
+static void init_start(struct start *start, const struct plan *plan, const int wire[2],
+                       void *memory)
 {
-    struct start *start = start_in(memory);
     *start = (struct start){.plan = plan,
                             .parent_wire = wire[0],
                             .wire = wire[1],
                             .stack = memory,
                             .pidfd = -1,
-                            .command_pidfd = -1,
-                            .gate = {-1, -1},
-                            .fds_below = fds_to_leave(plan, wire[0] > wire[1] ? wire[0] : wire[1])};
-    return start;
+                            .gate = {-1, -1}};
 }
 
 long child_start(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
 {
-    struct start *start = new_start(plan, wire, memory);
+    struct start *start = start_in(memory);
+    init_start(start, plan, wire, memory);
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (child_has_intermediate(plan)) {
-        if (!may_share_memory(plan)) /* with a copy, it need not be waited for */
-            clone.flags = plan->late_groups.make ? 0 : CLONE_VFORK;
+        if (!may_share_memory(plan))
+            clone.flags = CLONE_VFORK;
         if (plan->enters) /* what it clones ends like it: see job_enter() */
             clone.exit_signal = SIGNAL_CHILD;
-        clone.flags |= sharing_flag(start);
         clone.function = intermediate_main;
         return child_clone(start, &clone);
     }
-    if (plan->parent_maps) /* it must wait for us, so we cannot wait for it */
+    if (plan->parent_maps) /* it waits for us to write its maps, so we cannot wait for it */
         clone.flags = 0;
-    clone.flags |= first_flags(plan) | CLONE_PIDFD | sharing_flag(start);
+    clone.flags |= first_flags(plan) | CLONE_PIDFD;
     clone.stack = 1;
     clone.function = first_main;
     long pid = child_clone(start, &clone);
@@ -755,58 +455,6 @@ long child_start(const struct plan *plan, const int wire[2], void *memory, int *
     if (pid >= 0)
         *ret_pidfd = start->pidfd;
     return pid;
-}
-
-long child_begin(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
-{
-    struct start *start = new_start(plan, wire, memory);
-    start->early = start->no_fallback = true;
-    start->first_steps = plan->steps;
-    start->first_count = plan->first_steps;
-    /* Whether it binds itself or child_go_on() does, these it may run on afterwards. */
-    start->cpus_size = SYS(sched_getaffinity, 0, sizeof start->cpus, start->cpus);
-    start->pinned = start->cpus_size > 0;
-    if (plan->given)
-        return begin_given(start);
-    long pid = clone_early(start, sharing_flag(start), group_of(plan));
-    start->first = (int)pid;
-    if (pid >= 0)
-        *ret_pidfd = start->pidfd;
-    return pid;
-}
-
-/* Until the command's process is cloned, or never will be: the first would be moved to another CPU
- * before, and the command's with it. Its end is not told, but seen. */
-static void await_begun(const struct start *start)
-{
-    const struct __kernel_timespec patience = {.tv_nsec = 2000000};
-    while (__atomic_load_n(&start->begun, __ATOMIC_ACQUIRE) == 0 &&
-           __atomic_load_n(&start->first_here, __ATOMIC_ACQUIRE) != 0)
-        (void)SYS(futex, &start->begun, 0 /* FUTEX_WAIT */, 0, &patience, 0, 0);
-}
-
-bool child_go_on(void *memory, int wire_fd, const int *fds, size_t count)
-{
-    struct start *start = start_in(memory);
-    await_begun(start);
-    /* Left to itself the kernel would wake it on the CPU where it cloned who makes the network now,
-     * to wait for the end of that. Ours is about to be free. Where there is no network to be made, it is
-     * busy where it is, and to be moved takes longer. */
-    unsigned cpu = 0;
-    unsigned long here[CPU_WORDS] = {0};
-    if (!start->plan->given && SYS(getcpu, &cpu, 0, 0) >= 0 && cpu / 64 < CPU_WORDS) {
-        here[cpu / 64] = 1UL << cpu % 64;
-        (void)SYS(sched_setaffinity, start->first, sizeof here, here);
-    }
-    if (count == 0)
-        child_say(wire_fd, WIRE_GO, 0, 0);
-    else if (child_give(wire_fd, WIRE_GO, fds, count) < 0)
-        (void)SYS(kill, start->first, SIGNAL_KILL); /* it would wait for ever */
-    /* The command's leaves last, if it is there. To be woken before would hold up the first. */
-    child_wait_until_gone(&start->command_here);
-    child_wait_until_gone(&start->first_here);
-    child_wait_until_gone(&start->command_here);
-    return start->hold.held && start->hold.ready;
 }
 
 /* ---- for a function: the same with forks of libc's in between ---- */
@@ -831,7 +479,7 @@ int child_call_outside(struct start *start)
 
 int child_call_build(struct start *start)
 {
-    long result = child_join_groups(start->plan, start->plan->join_fds);
+    long result = child_join_groups(start->plan);
     if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
     start->umask = (unsigned)SYS(umask, 0);
@@ -899,14 +547,9 @@ long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
                      long (*fork_function)(void *), void *argument, struct start **ret_start)
 {
     struct start *start = start_in(memory);
-    *start = (struct start){.plan = plan,
-                            .wire = wire_fd,
-                            .stack = memory,
-                            .pidfd = -1,
-                            .command_pidfd = -1,
-                            .gate = {-1, -1},
-                            .fork = fork_function,
-                            .fork_argument = argument};
+    init_start(start, plan, (int[]){-1, wire_fd}, memory);
+    start->fork = fork_function;
+    start->fork_argument = argument;
     *ret_start = start;
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK,
                                 .exit_signal = SIGNAL_CHILD, /* so that it can be ignored */

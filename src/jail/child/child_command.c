@@ -21,8 +21,7 @@
 
 #define SECRECY_TRIES 50000 /* of some 20 µs at least */
 
-/* A process group of its own in init's session, and the terminal's foreground. Where we were cloned
- * before the build, the first process has seen to it. Not a session of its
+/* A process group of its own in init's session, and the terminal's foreground. Not a session of its
  * own: its group would be orphaned, and Ctrl-Z would not stop it. */
 static int set_group(int pty)
 {
@@ -49,23 +48,6 @@ static int open_null(const struct plan *plan)
     for (size_t i = 0; i < plan->fd_count; i++)
         wanted = wanted || plan->fds[i].fd == PLAN_FD_NULL;
     return wanted ? (int)SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0) : -1;
-}
-
-/* Leaves the fds that are shared with the first process for a copy of those we still need. The others
- * are mounts, most of them, and who closes one last has the work of it: not us, on the way to the
- * exec. */
-static int leave_shared_fds(const struct start *start, int null)
-{
-    const struct plan *plan = start->plan;
-    int last = start->wire > start->gate[0] ? start->wire : start->gate[0];
-    last = last > null ? last : null;
-    last = last > start->waiter ? last : start->waiter;
-    for (size_t i = 0; i < plan->fd_count; i++)
-        last = last > plan->fds[i].fd ? last : plan->fds[i].fd;
-    long result = SYS(close_range, last + 1, ~0U, CLOSE_RANGE_UNSHARE);
-    if (result < 0) /* before 5.9 */
-        result = SYS(unshare, CLONE_FILES);
-    return (int)result;
 }
 
 /* The lowest number above all that the command wants. */
@@ -233,11 +215,9 @@ static int execute(const struct plan *plan)
 }
 
 /* Puts somebody small in the command's place, who has nothing of this memory and waits. */
-static int execute_waiter(const struct start *start, const struct start *own)
+static int execute_waiter(const struct start *own)
 {
     const struct plan *plan = own->plan;
-    if (start->apart)
-        (void)child_await(&start->joined); /* nobody can join a process that cannot be read */
     const char *envp[] = {0};
     long result = SYS(dup3, own->gate[0], plan->waiter_gate, 0);
     if (result >= 0)
@@ -251,29 +231,6 @@ static int join_keyring(void)
 {
     long result = SYS(keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0);
     return result < 0 ? (int)result : 0;
-}
-
-/* Makes the network, while the first process builds; by then there are the groups, too. */
-static int make_network(struct start *start)
-{
-    int status = child_make_network(start);
-    int result = status == 0 && start->plan->late_groups.make ? child_join_late_groups(start) : 0;
-    if (result < 0)
-        status = child_failed(start, PLAN_STEP_CGROUP, result);
-    if (status == 0)
-        child_tell(&start->networked);
-    else
-        child_tell_never(&start->networked);
-    return status;
-}
-
-/* Takes over what the first process has built. That has moved our root, but only a working directory
- * that was the root with it. */
-static int take_over(const struct start *start)
-{
-    (void)child_await(&start->built); /* or we die with it */
-    long result = SYS(chdir, "/");
-    return result < 0 ? child_failed(start, PLAN_STEP_WORKDIR, result) : 0;
 }
 
 /* The same filter, with a listener that is the supervisor's alone: whoever has it answers for the
@@ -305,8 +262,8 @@ static int install_filter(const struct start *start)
                               : (int)SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, plan->seccomp);
 }
 
-/* What stands without the build: made while the first process is at it. From here on only such
- * calls can be made as every profile allows. */
+/* Everything but Landlock, which needs paths. From here on only such calls can be made as every profile
+ * allows. */
 static int raise_confine(const struct start *start, int pty)
 {
     const struct plan *plan = start->plan;
@@ -317,7 +274,7 @@ static int raise_confine(const struct start *start, int pty)
         child_drop_bounding_set();
     if ((result = join_keyring()) < 0)
         child_say(start->wire, WIRE_SOFT, PLAN_STEP_KEYRING, -result);
-    if (!start->apart && (result = set_group(pty)) < 0)
+    if ((result = set_group(pty)) < 0)
         return child_failed(start, PLAN_STEP_SESSION, result);
     if (plan->drop_caps && (result = drop_caps()) < 0)
         return child_failed(start, PLAN_STEP_CAPS, result);
@@ -328,38 +285,11 @@ static int raise_confine(const struct start *start, int pty)
     return 0;
 }
 
-/* Whether the list of the first process's fds is ours to read: it is when that has a memory anybody of
- * its user may look into. */
-static bool shows_fds(void)
-{
-    return SYS(faccessat, AT_FDCWD, "/proc/1/fd", 4 /* R_OK */, 0) >= 0;
-}
-
-/* The kernel says that the first process has left its memory some moments before it makes the new one
- * init's own. Little can be done in between, as it has a capability that we lack; but what takes only
- * the right user could be. */
-static bool await_secrecy(void)
-{
-    const struct __kernel_timespec moment = {.tv_nsec = 20000};
-    for (int try = 0; SYS(geteuid) != 0 && shows_fds(); try++) {
-        if (try == SECRECY_TRIES)
-            return false;
-        (void)SYS(nanosleep, &moment, 0);
-    }
-    return true;
-}
-
-/* Nothing untrusted runs before the first process is init, or is about to be and can do nothing else:
- * until its exec, it shares the caller's memory, and before it lets go of the host's tree, that. From
- * then on it has a capability that the command lacks, which keeps it from being traced or read. */
-static bool await_init(const struct start *start, int gate)
+/* Nothing untrusted runs before the first process is init: until its exec it shares the caller's memory. */
+static bool await_init(int gate)
 {
     char word;
-    if (start->hold.held) {
-        (void)shows_fds(); /* to look it up once takes longer, and there is time now */
-        return child_await_exec(&start->hold) && await_secrecy();
-    }
-    return gate < 0 || SYS(read, gate, &word, 1) == 1;
+    return SYS(read, gate, &word, 1) == 1;
 }
 
 int child_command_main(void *argument)
@@ -368,28 +298,19 @@ int child_command_main(void *argument)
     const struct plan *plan = start->plan;
     int result;
 
-    child_go_anywhere(start);
-    if (start->apart && (result = make_network(start)) != 0)
-        return result;
-    if (start->early && !child_await(&start->planned))
-        return 125;
-    start->waiter = plan->held ? (int)child_open_init(plan) : -1; /* while it may be made */
     int pty = plan->wants_pty ? plan->slots[PLAN_PTY_SLOT] : plan->pty_fd;
     if ((result = raise_confine(start, pty)) != 0)
-        return result;
-    if (start->apart && (result = take_over(start)) != 0)
         return result;
     int null = open_null(plan);
     if (plan->landlock && (result = restrict_landlock(start)) < 0) /* with the fds of the build */
         return child_failed(start, PLAN_STEP_LANDLOCK, result);
-    if (start->apart && (result = leave_shared_fds(start, null)) < 0)
-        return child_failed(start, PLAN_STEP_FDS, result);
-    if (start->gate[1] >= 0)
-        (void)SYS(close, start->gate[1]); /* or its end would never be seen */
+    (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
-    /* From here on the fds are not those of the first process any more, which has its own to look at. */
-    struct start own = {
-        .plan = plan, .wire = start->wire, .waiter = start->waiter, .gate = {start->gate[0], -1}};
+    /* The numbers change from here on, and the first process still uses its own. */
+    struct start own = {.plan = plan,
+                        .wire = start->wire,
+                        .waiter = plan->held ? plan->init_fd : -1,
+                        .gate = {start->gate[0], -1}};
     int copies[PLAN_FD_MAX];
     if ((result = copy_fds(&own, pty, null, copies)) < 0 || (result = place_fds(plan, copies)) < 0)
         return child_failed(&own, PLAN_STEP_FDS, result);
@@ -400,8 +321,8 @@ int child_command_main(void *argument)
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
     if (plan->held)
-        return child_failed(&own, PLAN_STEP_EXEC, execute_waiter(start, &own));
-    if (!await_init(start, own.gate[0]))
+        return child_failed(&own, PLAN_STEP_EXEC, execute_waiter(&own));
+    if (!await_init(own.gate[0]))
         return 125; /* there is none, and so no jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return child_failed(&own, PLAN_STEP_WORKDIR, result);
@@ -429,8 +350,7 @@ int child_call_wait(const struct start *start)
 {
     const struct plan *plan = start->plan;
     int result;
-    char word;
-    if (SYS(read, start->gate[0], &word, 1) != 1)
+    if (!await_init(start->gate[0]))
         return 125; /* there is no init, and so no jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)
         return child_failed(start, PLAN_STEP_WORKDIR, result);

@@ -27,7 +27,7 @@ bool child_is_grouped(const struct plan *plan)
 int child_enter_group(const struct start *start)
 {
     const struct plan *plan = start->plan;
-    if (plan->cgroup_fd < 0 || start->handlers_cleared)
+    if (plan->cgroup_fd < 0 || start->by_clone3)
         return 0;
     long procs = SYS(openat, plan->cgroup_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC, 0);
     long result = procs < 0 ? procs : SYS(write, procs, "0", 1);
@@ -70,24 +70,11 @@ static long join_tool(uint64_t token)
     return result;
 }
 
-int child_join_late_groups(const struct start *start)
-{
-    const struct plan *plan = start->plan;
-    int fds[CHILD_GIVEN_MAX];
-    int count = child_take(start->wire, WIRE_GROUPS, fds);
-    int result = count < 0 || count == (int)plan->join_count ? count : -ERR_EPROTO;
-    if (result >= 0)
-        result = child_join_groups(plan, fds);
-    for (int i = 0; i < count; i++)
-        (void)SYS(close, fds[i]);
-    return result;
-}
-
-int child_join_groups(const struct plan *plan, const int *fds)
+int child_join_groups(const struct plan *plan)
 {
     long result = plan->tool_token != 0 ? join_tool(plan->tool_token) : 0;
     for (size_t i = 0; i < plan->join_count && result >= 0; i++)
-        result = SYS(write, fds[i], "0", 1);
+        result = SYS(write, plan->join_fds[i], "0", 1);
     if (result >= 0 && child_is_grouped(plan) && plan->clone_flags & CLONE_NEWCGROUP)
         result = SYS(unshare, CLONE_NEWCGROUP);
     if (result == -ERR_ENOSPC && plan->tool_token != 0) /* the jail we are in allows no more */

@@ -113,48 +113,9 @@ static int clone_host_tree(const struct plan_step *step)
     return result;
 }
 
-static bool identify_root(struct statx *ret_root)
-{
-    unsigned wanted = STATX_INO | STATX_MNT_ID;
-    return SYS(statx, AT_FDCWD, "/", 0, wanted, ret_root) >= 0 &&
-           (ret_root->stx_mask & wanted) == wanted;
-}
-
-/* Whether our root is that of the mount namespace: who joins that, as who enters the jail does, is put
- * there. If not, as in a chroot, nothing has changed. */
-static bool is_whole_tree(int root)
-{
-    struct statx before, now;
-    long pid = SYS(getpid), self = identify_root(&before) ? SYS(pidfd_open, pid, 0) : -1;
-    if (self < 0)
-        return false;
-    long joined = SYS(setns, self, CLONE_NEWNS); /* not before 5.8 */
-    (void)SYS(close, self);
-    if (joined < 0)
-        return false;
-    if (identify_root(&now) && now.stx_mnt_id == before.stx_mnt_id && now.stx_ino == before.stx_ino)
-        return true;
-    if (SYS(fchdir, root) < 0 || SYS(chroot, ".") < 0)
-        SYS(exit_group, 125);
-    return false;
-}
-
 static int attach_root(int tree)
 {
     return (int)SYS(move_mount, tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH);
-}
-
-static int keep_own_tree(const struct plan *plan, const struct plan_step *step)
-{
-    long root = SYS(openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC, 0);
-    if (root < 0)
-        return (int)root;
-    bool whole = is_whole_tree((int)root);
-    if (!whole && (root = clone_host_tree(step)) < 0)
-        return (int)root;
-    plan->slots[step->slot] = (int)root;
-    plan->slots[step->from] = whole ? -ERR_ENOENT : (int)root;
-    return whole ? check_identity((int)root, step) : attach_root((int)root);
 }
 
 /* Opens a path below a directory without following any symlink; the last name may be one, and is
@@ -265,28 +226,13 @@ static int make_mount_point(int dir, const char *name, unsigned mode)
     return made == -ERR_EEXIST ? 0 : (int)made;
 }
 
-/* A clone of the host's device, or what stands for its absence. */
-static long open_device(const char *path)
-{
-    long tree = SYS(open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    return tree == -ERR_EACCES ? -ERR_ENOENT : tree;
-}
-
-static int keep_device(const struct plan *plan, const struct plan_step *step)
-{
-    long tree = open_device(step->path);
-    plan->slots[step->slot] = (int)tree;
-    return tree < 0 && tree != -ERR_ENOENT ? (int)tree : 0;
-}
-
 static int bind_device(const struct plan *plan, const struct plan_step *step)
 {
     int dir = plan->slots[step->slot];
     const char *name = step->path + step->length;
-    long tree =
-        step->from == PLAN_NO_SLOT ? open_device(step->path) : (long)plan->slots[step->from];
+    long tree = SYS(open_tree, AT_FDCWD, step->path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     if (tree < 0)
-        return tree == -ERR_ENOENT ? 0 : (int)tree;
+        return tree == -ERR_ENOENT || tree == -ERR_EACCES ? 0 : (int)tree;
     long result = make_mount_point(dir, name, step->mode);
     if (result >= 0)
         result = SYS(move_mount, tree, "", dir, name, MOVE_MOUNT_F_EMPTY_PATH);
@@ -373,27 +319,18 @@ static int make_path(int dir, const struct plan_step *step)
     return at < 0 ? (int)at : 0;
 }
 
-/* Whether there is another tree below the root. */
-static bool is_stacked(const struct plan *plan, const struct plan_step *step)
-{
-    return step->from == PLAN_NO_SLOT || plan->slots[step->from] >= 0;
-}
-
 /* The new root becomes /; the old one is stacked on it, where the working directory then is. */
 static int pivot(const struct plan *plan, const struct plan_step *step)
 {
-    if (!is_stacked(plan, step))
-        return 0;
     long result = SYS(fchdir, plan->slots[step->slot]);
     if (result >= 0)
         result = SYS(pivot_root, ".", ".");
     return (int)result;
 }
 
-static int detach(const struct plan *plan, const struct plan_step *step)
+/* Of the old root, which is where we are. */
+static int detach(void)
 {
-    if (!is_stacked(plan, step))
-        return 0;
     long result = SYS(umount2, ".", MOUNT_DETACH);
     if (result >= 0)
         result = SYS(chdir, "/");
@@ -427,10 +364,6 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
         return set_attr(plan->slots[step->slot], "", step->flags, 0);
     if (step->op == PLAN_ROOT)
         return attach_root(plan->slots[step->slot]);
-    if (step->op == PLAN_OWN_TREE)
-        return keep_own_tree(plan, step);
-    if (step->op == PLAN_OPEN_DEVICE)
-        return keep_device(plan, step);
     if (step->op == PLAN_DEVICE)
         return bind_device(plan, step);
     if (step->op == PLAN_MKDIR)
@@ -452,6 +385,6 @@ int child_mount_step(const struct plan *plan, const struct plan_step *step)
     if (step->op == PLAN_PIVOT)
         return pivot(plan, step);
     if (step->op == PLAN_DETACH)
-        return detach(plan, step);
+        return detach();
     return -ERR_ENOENT;
 }

@@ -17,10 +17,3 @@ struct child_terminal {
 void child_say(int wire, int type, int a, int b);
 /* The same with an fd; 0 or -errno. */
 int child_say_fd(int wire, int type, int a, int fd);
-
-/* At most so many come with a message to the child. */
-#define CHILD_GIVEN_MAX 16
-/* Says it with that many fds; 0 or -errno. And waits for a message of that type: how many came with it, or
- * -errno. They are close-on-exec. */
-int child_give(int wire, int type, const int *fds, size_t count);
-int child_take(int wire, int type, int ret_fds[CHILD_GIVEN_MAX]);

@@ -2,8 +2,6 @@
 /* What the processes of one start share: the files that run between clone and exec. */
 #pragma once
 
-#include <linux/futex.h>
-
 #include "jail/child/child.h"
 
 /* Error and signal numbers live in headers that cannot be mixed with the kernel's. */
@@ -24,18 +22,6 @@ enum {
     SIGNAL_COUNT = 64,
 };
 
-#define CPU_WORDS 128 /* 8192 CPUs, as many as the kernel can be built for */
-
-/* A word that the kernel changes when the process that holds it leaves this memory, by exec or by its
- * end: a robust futex. Whoever waits for that can be another than who waits for first_here. */
-struct child_hold {
-    struct robust_list_head head;
-    struct robust_list entry;
-    int word;
-    bool held;  /* else the kernel knows no such thing */
-    bool ready; /* its end would be an exec */
-};
-
 /* Above the stacks, in the caller's memory or in a copy of it. */
 struct start {
     const struct plan *plan;
@@ -43,28 +29,15 @@ struct start {
     /* Of CHILD_STACK_BYTES each: intermediate, first process, command. NULL where a function is to find
      * the stack and the handlers of who called: then each goes on below its parent, who waits. */
     char *stack;
-    bool handlers_cleared; /* clone3 did it */
-    bool no_fallback;      /* clone3 or nothing */
-    unsigned fds_below;    /* the table of fds is the caller's, to be left; 0: it is a copy */
-    unsigned umask;        /* the caller's, for the command */
-    /* Cleared by the kernel when the process leaves this memory, by exec or by its end. */
-    int first_here, command_here;
-    int pidfd;               /* of the first process, in the table of whoever cloned it */
-    int command_pidfd;       /* of the command's, for the first to join its network */
-    struct child_hold hold;  /* of the first process: the command waits with its exec; */
-    int gate[2];             /* or, where that cannot be used, a pipe: init writes */
-    int joiner, joiner_here; /* who joins what was made ahead, and clones the first process */
-    bool early;              /* begun with before the plan was whole: */
-    const struct plan_step *first_steps; /* what of it was known by then, */
-    size_t first_count;                  /* as the list may be another one later; */
-    int parent_wire; /* the caller's end, which must not stay open with its death, or -1; */
-    int first;       /* the first process, outside; if early, it waits for WIRE_GO, */
-    bool pinned;     /* to one CPU meanwhile, */
-    long cpus_size;  /* and then may run on these again */
-    unsigned long cpus[CPU_WORDS];
-    bool apart; /* the command's process makes the network while the first one builds; */
-    int begun, planned, built, networked, joined; /* what they tell each other then */
-    int waiter; /* the program that waits in the place of a held command, of its process */
+    bool by_clone3; /* which has cleared the handlers, and put us into the group */
+    unsigned umask; /* the caller's, for the command */
+    /* Cleared by the kernel when the command's process leaves this memory, by exec or by its end. */
+    int command_here;
+    int first;       /* the first process, outside; of an intermediate */
+    int pidfd;       /* of the first process, in the table of whoever cloned it */
+    int gate[2];     /* a pipe that the command's process reads from until init writes */
+    int waiter;      /* the program that waits in the place of a held command, of its process */
+    int parent_wire; /* the caller's end, which must not stay open with its death, or -1 */
     long (*fork)(void *); /* who forks, in child_fork_…(): the pid or -errno, in the parent */
     void *fork_argument;
 };
@@ -77,7 +50,6 @@ struct child_clone {
     int exit_signal;
     int stack;         /* which of the three */
     int *here;         /* for CLONE_CHILD_CLEARTID, or NULL */
-    int *pidfd;        /* for CLONE_PIDFD; NULL for start->pidfd */
     int *pid;          /* gets the pid as soon as there is one, or NULL; only clone3 does it */
     const int *cgroup; /* fd of the group to be born in, or NULL */
     int (*function)(void *);
@@ -88,15 +60,6 @@ struct child_clone {
 long child_clone(struct start *start, const struct child_clone *clone);
 /* Waits until the process that `here` was given to has left this memory. */
 void child_wait_until_gone(const int *here);
-/* Holds the word until the caller has left this memory. */
-void child_hold(struct child_hold *hold);
-/* Waits until who held it has left; whether that was by an exec. */
-bool child_await_exec(const struct child_hold *hold);
-/* Between two processes of one memory: that something is done, or will never be; and waiting for
- * either. Should the one that is to tell be killed, so is the other. */
-void child_tell(int *state);
-void child_tell_never(int *state);
-bool child_await(const int *state);
 /* Reports a failed step; the exit status. */
 int child_failed(const struct start *start, int step, long result);
 /* Every fd from this one on is closed by an exec. */
@@ -104,15 +67,9 @@ void child_close_on_exec(int first);
 
 /* ---- child.c ---- */
 
-/* Makes the network, where the clone did not, and brings it up. 0, or the exit status after the
+/* Brings the network up that the clone made, and opens its door. 0, or the exit status after the
  * failure was reported. */
 int child_make_network(const struct start *start);
-/* To be called by who was cloned by a process that is bound to one CPU. */
-void child_go_anywhere(const struct start *start);
-
-/* The init program, made here where the parent had no time for it: an fd or -errno. */
-long child_open_init(const struct plan *plan);
-
 /* ---- child_door.c ---- */
 
 /* What plan->door asks for, in the network namespace we are in. 0, or the exit status after the
@@ -125,12 +82,9 @@ int child_open_door(const struct start *start);
 bool child_is_grouped(const struct plan *plan);
 /* Enters the group of v2 where clone could not put us there, which takes longer. 0 or -errno. */
 int child_enter_group(const struct start *start);
-/* Joins the groups of v1 by these fds, or the leaf of a tool; then what the jail sees of groups begins where it
+/* Joins the groups of v1, or the leaf of a tool; then what the jail sees of groups begins where it
  * is. 0 or -errno. */
-int child_join_groups(const struct plan *plan, const int *fds);
-/* Waits for the groups that the caller makes meanwhile, and joins them. 0 or -errno. */
-int child_join_late_groups(const struct start *start);
-
+int child_join_groups(const struct plan *plan);
 /* ---- child_enter.c ---- */
 
 /* Joins the namespaces of a jail that runs, where hostile processes are waiting. 0 or -errno. */

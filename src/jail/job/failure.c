@@ -66,7 +66,6 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_TMPFS:
     case PLAN_PROC:
     case PLAN_DEVPTS:
-    case PLAN_OWN_TREE:
     case PLAN_ROOT:
     case PLAN_PIVOT:
     case PLAN_DETACH:
@@ -75,7 +74,6 @@ static bool is_unsupported(const struct plan *plan, int step, int sys_errno)
     case PLAN_PREPARED:
     case PLAN_SUBTREE:
     case PLAN_ATTR:
-    case PLAN_OPEN_DEVICE:
     case PLAN_DEVICE:
     case PLAN_ATTACH:
         return sys_errno == ENOSYS;

@@ -12,12 +12,8 @@
 #include "jail/plan/plan_print.h"
 
 static int plan_rung(const struct brig_policy *policy, enum plan_rung rung,
-                     const struct limits *limits, bool grouped, struct plan *plan,
-                     struct identity *ret_identity, struct brig_error *err)
+                     const struct limits *limits, struct plan *plan, struct brig_error *err)
 {
-    int result = plan_begin(policy, rung, 0, plan, ret_identity, err);
-    if (result < 0)
-        return result;
     if (rung == PLAN_FULL && !policy->facts->namespaces)
         return plan_explain_failure(plan, PLAN_STEP_CLONE, EPERM, err);
     if (rung == PLAN_LANDLOCK &&
@@ -25,22 +21,18 @@ static int plan_rung(const struct brig_policy *policy, enum plan_rung rung,
         return brig_fail(
             err, BRIG_E_UNSUPPORTED, 0,
             "neither namespaces nor Landlock can be used: the filesystem would be open");
-    plan->limits_missing = limits_note(limits, policy, rung == PLAN_FULL, &plan->unenforced);
-    plan->join_count = grouped ? 1 : 0; /* that there is a group is all that the view asks */
-    job_note_rung(plan, policy);
-    return plan_finish(plan, policy, ret_identity, err);
+    return plan_compile(policy, rung, 0, limits, plan, err);
 }
 
 /* Down the ladder as climb_down() does. */
-static int plan_jail(const struct brig_policy *policy, const struct limits *limits, bool grouped,
-                     struct plan *plan, struct identity *ret_identity, struct brig_error *err)
+static int plan_jail(const struct brig_policy *policy, const struct limits *limits,
+                     struct plan *plan, struct brig_error *err)
 {
     int rung = policy->disabled_layers & BRIG_LAYER_NAMESPACES ? PLAN_LANDLOCK : PLAN_FULL;
     for (;; rung++) {
         struct brig_error local = {0};
         *plan = PLAN_INIT;
-        int result =
-            plan_rung(policy, (enum plan_rung)rung, limits, grouped, plan, ret_identity, &local);
+        int result = plan_rung(policy, (enum plan_rung)rung, limits, plan, &local);
         if (result == 0)
             return 0;
         plan_done(plan);
@@ -82,7 +74,10 @@ int job_foresee(const struct brig_policy *policy, const struct brig_command *com
     if (result == 0)
         result = limits_foresee(&limits, policy, &grouped, err);
     if (result == 0)
-        result = plan_jail(policy, &limits, grouped != 0, &plan, &identity, err);
+        result = plan_jail(policy, &limits, &plan, err);
+    struct brig_unenforced noted = {0}; /* in the plan already */
+    if (result == 0)
+        result = identity_choose(policy, &plan.arena, &noted, &identity, err);
     if (result == 0)
         result = add_command(&plan, policy, command, &streams, err);
     if (result < 0)

@@ -19,7 +19,6 @@
 #include "base/fds.h"
 #include "jail/job/spawn.h"
 #include "jail/prepare/held.h"
-#include "jail/prepare/ready.h"
 #include "jail/sys.h"
 
 #define CPU_CHECK_MIN_US 20000
@@ -273,7 +272,6 @@ static void note_end(struct brig_job *job, const struct wire_message *message)
     job->entry_fd = -1;
     limits_usage(&job->limits, &job->group_usage); /* of all but init */
     job->usage_known = true;
-    limits_vacate(&job->limits);
 }
 
 static void handle_wire(struct brig_job *job)
@@ -515,13 +513,11 @@ int brig_job_wait(struct brig_job *job, struct brig_error *err)
 /* ---- the result ---- */
 
 /* The group saw all of the jail, whatever init was told. */
-static void fill_group_usage(const struct cgroup_usage *group, bool without_init,
-                             struct brig_usage *usage)
+static void fill_group_usage(const struct cgroup_usage *group, struct brig_usage *usage)
 {
-    uint64_t init = without_init ? 0 : 1;
     if (group->peak_memory_bytes > 0)
         usage->peak_memory_bytes = group->peak_memory_bytes;
-    usage->peak_pids = group->peak_pids > init ? group->peak_pids - init : 0;
+    usage->peak_pids = group->peak_pids > 0 ? group->peak_pids - 1 : 0; /* without init */
     if (group->cpu_user_us + group->cpu_sys_us > usage->cpu_user_us + usage->cpu_sys_us) {
         usage->cpu_user_us = group->cpu_user_us;
         usage->cpu_sys_us = group->cpu_sys_us;
@@ -542,7 +538,7 @@ static void fill_usage(const struct brig_job *job, struct brig_usage *usage)
     usage->peak_memory_bytes = peak_kb > job->own_peak_kb ? peak_kb * 1024 : 0;
     for (int i = 0; i < 2; i++)
         usage->out_bytes[i] = job->captures[i].seen;
-    fill_group_usage(&job->group_usage, job->limits.without_init, usage);
+    fill_group_usage(&job->group_usage, usage);
     usage->stuck_pid = job->stuck_pid;
 }
 
@@ -639,9 +635,6 @@ void brig_job_free(struct brig_job *job)
     capture_done(&job->captures[1]);
     watch_done(&job->watch);
     plan_done(&job->plan);
-    if (job->given)
-        ready_set_done(job->given);
-    free(job->given);
     limits_done(&job->limits);
     free(job);
 }

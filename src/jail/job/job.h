@@ -10,9 +10,7 @@
 #include "jail/plan/plan.h"
 #include "jail/wire.h"
 
-struct job_begun;
 struct job_late;
-struct ready_set;
 struct zygote;
 
 enum job_state {
@@ -33,12 +31,9 @@ struct brig_job {
     enum job_state state;
     struct plan plan;
     struct limits limits;
-    struct job_begun *begun;             /* by job_begin(), until it is started; or NULL */
-    bool limits_deferred;                /* still to be looked for, while the namespaces are made */
     struct cgroup_usage group_usage;     /* when it was over */
     struct nested_limits *nested_limits; /* bounded apart, or NULL */
     struct door *door;                   /* of its network, or NULL */
-    struct ready_set *given; /* whose sockets are the door's, until it is started; or NULL */
     struct denials denials;
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
@@ -66,12 +61,6 @@ struct brig_job {
     uint64_t cpu_limit_us, grace_us;
     uint64_t own_peak_kb; /* ours at the start, which the kernel counts into the child's */
 };
-
-/* One at rest; NULL if there is no memory for it. `held`: the command will wait. In job_start.c. */
-struct brig_job *job_at_rest(bool held);
-
-/* Lists what a plan without namespaces does not enforce. */
-void job_note_rung(struct plan *plan, const struct brig_policy *policy);
 
 /* When the time of a job is over, by the monotonic clock; 0: it may run for ever. And whether it has
  * any limit on time, also of the CPU's. */

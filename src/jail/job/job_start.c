@@ -16,38 +16,12 @@
 #include "jail/attach/attach.h"
 #include "jail/cgroup/limits.h"
 #include "jail/confine/unenforced.h"
-#include "jail/job/begun_parts.h"
 #include "jail/job/job.h"
 #include "jail/prepare/held.h"
-#include "jail/prepare/ready.h"
 #include "jail/prepare/template.h"
 #include "jail/prepare/zygote_parts.h"
 
 /* ---- the ladder ---- */
-
-void job_note_rung(struct plan *plan, const struct brig_policy *policy)
-{
-    struct brig_unenforced *list = &plan->unenforced;
-    enum plan_rung rung = plan->rung;
-    if (rung == PLAN_FULL)
-        return;
-    unenforced_add(list, "no namespaces: processes, IPC and host name are the host's");
-    unenforced_add(list, "no private /tmp, /run, /dev and /proc, no masks, and no read-only grants "
-                         "below writable ones");
-    unenforced_add(list, "other processes of the user can be seen, slowed down and limited");
-    if (policy->network == BRIG_NET_NONE)
-        unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
-    if (policy->network == BRIG_NET_OPEN && plan->tool_token != 0)
-        unenforced_add(list, "network open: it is the network of the jail around this one");
-    else if (policy_has_door(policy))
-        unenforced_add(list,
-                       "network %s: without a network namespace, connections are refused only by "
-                       "the syscall filter and Landlock",
-                       policy_network_name(policy->network));
-    if (rung == PLAN_LIMITS)
-        unenforced_add(list,
-                       "no Landlock: the filesystem is restricted by ordinary permissions only");
-}
 
 /* Without namespaces there is no door, and the result says so. */
 static int take_door(struct brig_job *job, const struct brig_policy *policy,
@@ -63,22 +37,10 @@ static int take_door(struct brig_job *job, const struct brig_policy *policy,
     return 0;
 }
 
-/* The door's sockets were made ahead, and are not the child's to send. */
-static void take_given_sockets(struct brig_job *job, struct door_sockets *sockets)
-{
-    struct ready_set *given = job->given;
-    if (!given || !job->plan.given)
-        return;
-    for (size_t i = 0; i < given->socket_count; i++)
-        door_sockets_add(sockets, given->sockets[i].kind, given->sockets[i].index,
-                         given->sockets[i].fd);
-    given->socket_count = 0;
-}
-
 /* Completes job->plan with the command, starts it, and takes what came of it. */
 static int launch(struct brig_job *job, const struct brig_policy *policy,
                   const struct brig_command *command, struct streams *streams,
-                  struct spawn_early *early, struct brig_error *err)
+                  struct brig_error *err)
 {
     struct plan_input input = {
         .policy = policy,
@@ -88,17 +50,15 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         .host_terminal = streams->terminal,
         .pty_fd = job->plan.rung == PLAN_FULL ? -1 : streams->pty_slave,
     };
-    const int *slots = job->plan.slots;
+    job->plan.held = job->waiting;
     int result = plan_add_command(&job->plan, &input, err);
-    if (slots && slots != job->plan.slots) /* they were too few, and some are filled */
-        spawn_abandon(early);
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
     if (policy->trace && (result = denials_prepare(&job->denials, &job->plan, err)) < 0)
         return result;
     struct spawned spawned;
     job->started_us = clock_now_us();
-    if ((result = spawn_jail(&job->plan, early, &spawned, err)) < 0)
+    if ((result = spawn_jail(&job->plan, &spawned, err)) < 0)
         return result;
     job->pid = spawned.pid;
     watch_mounts(&job->watch, &job->plan, job->pid);
@@ -113,7 +73,6 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     if (spawned.nested_limits >= 0) /* without memory for it, tools are bounded with the rest */
         job->nested_limits =
             nested_limits_new(spawned.nested_limits, job->limits.group, spawned.pid);
-    take_given_sockets(job, &spawned.door);
     result = take_door(job, policy, &spawned.door, err);
     job->end = spawned.end;
     job->stop_signal = spawned.stop_signal;
@@ -123,145 +82,6 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         job->entry_fd = attach_publish(&job->plan, policy, job->pid, job->limits.group);
     int trimmed = plan_trim(&job->plan, err);
     return result < 0 ? result : trimmed;
-}
-
-/* ---- fds ---- */
-
-static bool is_low(int fd)
-{
-    return fd < FDS_HIGH;
-}
-
-static bool gives_low_fds(const struct brig_policy *policy, const struct brig_command *command,
-                          const struct streams *streams)
-{
-    bool low = is_low(streams->pty_slave);
-    for (int i = 0; i < 3; i++)
-        low = low && is_low(streams->fds[i]);
-    for (size_t i = 0; i < command->pass_fd_count; i++)
-        low = low && is_low(command->pass_fds[i].fd);
-    for (size_t i = 0; i < policy->grant_count; i++)
-        low = low && is_low(policy->grants[i].fd);
-    return low;
-}
-
-static bool has_low_fds(const struct plan *plan)
-{
-    bool low = is_low(plan->cgroup_fd) && is_low(plan->init_fd) && is_low(plan->pty_fd);
-    for (size_t i = 0; i < plan->join_count; i++)
-        low = low && is_low(plan->join_fds[i]);
-    for (size_t i = 0; i < plan->owned_count; i++)
-        low = low && is_low(plan->owned_fds[i]);
-    for (size_t i = 0; i < plan->step_count; i++)
-        low = low && is_low(plan->steps[i].fd);
-    for (size_t i = 0; i < plan->rule_count; i++)
-        low = low && is_low(plan->rules[i].fd);
-    for (size_t i = 0; i < plan->join_more_count; i++)
-        low = low && is_low(plan->join_more[i]);
-    return low && is_low(plan->join_userns) && is_low(plan->join_mntns) && is_low(plan->join_netns);
-}
-
-/* Lets the child leave everything else behind. Not where more fds are in play than are looked at here,
- * nor where the parent goes on with the child's table while that one waits for its maps. */
-static void bound_fds(struct plan *plan, const struct brig_policy *policy,
-                      const struct brig_command *command, const struct streams *streams)
-{
-    bool simple =
-        plan->rung == PLAN_FULL && !plan->door && !plan->parent_maps && plan->tool_token == 0;
-    bool low = simple && gives_low_fds(policy, command, streams) && has_low_fds(plan);
-    plan->fds_below = low ? FDS_HIGH : 0;
-}
-
-static int make_groups(void *context, int fds[CGROUP_JOIN_MAX], struct brig_error *err)
-{
-    struct brig_job *job = context;
-    int result = limits_finish(&job->limits, err);
-    return result < 0 ? result : (int)cgroup_join_fds(job->limits.group, fds);
-}
-
-/* Groups that are still to be made can be, while an intermediate with a copy of our memory, for which
- * nobody waits, makes the first process. Not where tools have parts of them: who they are is compared
- * with init. */
-static int settle_groups(struct brig_job *job, const struct brig_policy *policy, bool wants_pty,
-                         struct brig_error *err)
-{
-    struct plan *plan = &job->plan;
-    bool beside = plan->rung == PLAN_FULL && plan->become && plan->two_cpus && !wants_pty &&
-                  policy->seccomp == BRIG_SECCOMP_CODE;
-    if (!job->limits.waits || !beside)
-        return limits_finish(&job->limits, err);
-    limits_leave_out_init(&job->limits, policy);
-    plan->late_groups = (struct plan_groups){.make = make_groups, .context = job};
-    return 0;
-}
-
-/* What the child has to know of the job's group, and the result of what it cannot do. */
-static void use_group(struct brig_job *job, const struct brig_policy *policy)
-{
-    struct plan *plan = &job->plan;
-    const struct limits *limits = &job->limits;
-    plan->limits_missing = limits_note(limits, policy, plan->rung == PLAN_FULL, &plan->unenforced);
-    if (limits->lease) {
-        plan->tool_token = nested_limits_lease_token(limits->lease);
-        unenforced_add(&plan->unenforced, "inside another jail: its namespaces are this one's too");
-    } else if (limits->group) {
-        plan->cgroup_fd = cgroup_clone_fd(limits->group);
-        plan->join_count = cgroup_join_fds(limits->group, plan->join_fds);
-    }
-}
-
-/* On v1, most users have no group at hand for what are only defaults. That is found out while the
- * kernel makes the namespaces. */
-static int find_default_group(struct brig_job *job, const struct brig_policy *policy,
-                              struct brig_error *err)
-{
-    if (!job->limits_deferred)
-        return 0;
-    job->limits_deferred = false;
-    if (cgroup_is_ours() || nested_limits_are_near())
-        return limits_init(&job->limits, policy, err);
-    limits_skip(&job->limits, policy);
-    return 0;
-}
-
-/* If there is a group after all, the namespaces are made again, in it. */
-static int use_late_group(struct brig_job *job, const struct brig_policy *policy,
-                          const struct brig_command *command, const struct streams *streams,
-                          struct spawn_early *early, struct brig_error *err)
-{
-    int result = find_default_group(job, policy, err);
-    if (result == 0)
-        result = limits_finish(&job->limits, err);
-    if (result == 0 && limits_hold(&job->limits))
-        spawn_abandon(early);
-    use_group(job, policy);
-    bound_fds(&job->plan, policy, command, streams);
-    if (result == 0 && limits_hold(&job->limits))
-        spawn_begin(&job->plan, streams_want_pty(streams), early);
-    return result;
-}
-
-/* The first half of job->plan, and the namespaces; nothing if these are begun with already. */
-static int begin_rung(struct brig_job *job, const struct brig_policy *policy,
-                      const struct brig_command *command, const struct streams *streams,
-                      enum plan_rung rung, unsigned missing, struct job_begun *begun,
-                      struct brig_error *err)
-{
-    if (begun->early.begun)
-        return 0;
-    int result = plan_begin(policy, rung, missing, &job->plan, &begun->identity, err);
-    if (result < 0)
-        return result;
-    job->plan.held = job->waiting;
-    job->plan.few_fds =
-        policy->grant_count == 0 && policy->private_count == 0 && !policy_has_door(policy);
-    if ((result = settle_groups(job, policy, streams_want_pty(streams), err)) < 0)
-        return result;
-    if (!job->limits_deferred)
-        use_group(job, policy);
-    bound_fds(&job->plan, policy, command, streams);
-    spawn_begin(&job->plan, streams_want_pty(streams), &begun->early);
-    return 0;
 }
 
 static int try_rung(struct brig_job *job, const struct brig_policy *policy,
@@ -278,23 +98,8 @@ static int try_rung(struct brig_job *job, const struct brig_policy *policy,
         if (result < 0)
             return result;
     }
-    struct job_begun own = {0};
-    autofree struct job_begun *before = take_ptr(&job->begun);
-    struct job_begun *begun = before ? before : &own;
-    struct spawn_early *early = &begun->early;
-    int result = begin_rung(job, policy, command, streams, rung, missing, begun, err);
-    if (result < 0)
-        return result;
-    if (job->limits_deferred || before)
-        result = use_late_group(job, policy, command, streams, early, err);
-    job_note_rung(&job->plan, policy);
-    if (result == 0)
-        result = plan_finish(&job->plan, policy, &begun->identity, err);
-    bound_fds(&job->plan, policy, command, streams);
-    if (result == 0)
-        result = launch(job, policy, command, streams, early, err);
-    spawn_abandon(early); /* nothing, where it was started */
-    return result;
+    int result = plan_compile(policy, rung, missing, &job->limits, &job->plan, err);
+    return result < 0 ? result : launch(job, policy, command, streams, err);
 }
 
 static int start_from_template(struct brig_job *job, struct brig_template *template,
@@ -302,17 +107,14 @@ static int start_from_template(struct brig_job *job, struct brig_template *templ
                                struct streams *streams, struct brig_error *err)
 {
     int network = template_plan(template, &job->plan);
-    use_group(job, policy);
+    plan_use_limits(&job->plan, policy, &job->limits);
     int result = policy == template->policy ? 0 : template_adapt(template, policy, &job->plan, err);
-    bound_fds(&job->plan, policy, command, streams);
     if (result == 0)
-        result = launch(job, policy, command, streams, NULL, err);
+        result = launch(job, policy, command, streams, err);
     if (network >= 0) {
         (void)close(network);
         template_refill(template);
     }
-    if (policy != template->policy)
-        template_make_group(template);
     return result;
 }
 
@@ -321,7 +123,7 @@ static int start_in_jail(struct brig_job *job, const struct attach *entry,
                          struct brig_error *err)
 {
     int result = attach_plan(entry, &job->plan, err);
-    return result < 0 ? result : launch(job, entry->record.policy, command, streams, NULL, err);
+    return result < 0 ? result : launch(job, entry->record.policy, command, streams, err);
 }
 
 /* A directory of the jail's own has nowhere to be without namespaces, and what is asked for less than
@@ -422,30 +224,6 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     return job_arm_timer(job, err);
 }
 
-/* On v2 many do have a group, and would have the namespaces made twice. */
-static int defer_limits(struct brig_job *job, const struct brig_policy *policy,
-                        struct brig_error *err)
-{
-    job->limits_deferred = true;
-    return cgroup_is_unified() ? find_default_group(job, policy, err) : 0;
-}
-
-static int settle_limits(struct brig_job *job, const struct brig_policy *policy,
-                         struct brig_template *template, struct brig_error *err)
-{
-    bool prepared = template && template->ready;
-    job->limits.shared = prepared && !template->nested;
-    if (prepared && template->no_group)
-        limits_skip(&job->limits, policy);
-    else if (!prepared && geteuid() != 0 && limits_are_defaults(policy))
-        return defer_limits(job, policy, err);
-    else if (!prepared)
-        return limits_begin(&job->limits, policy, err);
-    else if (!template_take_group(template, policy, &job->limits))
-        return limits_init(&job->limits, policy, err);
-    return 0;
-}
-
 /* ---- one that a zygote makes ---- */
 
 /* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
@@ -489,12 +267,11 @@ static int start_from_zygote(struct brig_job *job, struct zygote *zygote, uint32
     for (int i = 0; i < 3; i++)
         if (streams->fds[i] < 0)
             return brig_fail(err, BRIG_E_INVALID, 0, "stdio %d must be an fd or bytes", i);
-    job->limits.rest = zygote->groups;
     int result = limits_init(&job->limits, template->policy, err);
     if (result < 0)
         return result;
     int network = template_plan(template, &job->plan);
-    use_group(job, template->policy);
+    plan_use_limits(&job->plan, template->policy, &job->limits);
     job->denials.filter = job->plan.seccomp_told ? job->plan.seccomp : NULL;
     job->own_peak_kb = 0; /* nothing of ours is borrowed */
     job->building = calloc(1, sizeof *job->building);
@@ -517,10 +294,9 @@ struct origin {
     const struct brig_policy *policy;
     struct brig_template *template;
     const struct attach *entry;
-    struct zygote *zygote;  /* who forks it, */
-    uint32_t host_id;       /* as this */
-    struct brig_job *begun; /* by job_begin(), or NULL */
-    bool held;              /* the command waits for job_release() */
+    struct zygote *zygote; /* who forks it, */
+    uint32_t host_id;      /* as this */
+    bool held;             /* the command waits for job_release() */
 };
 
 static int make_jail(struct brig_job *job, const struct origin *origin,
@@ -536,15 +312,17 @@ static int make_jail(struct brig_job *job, const struct origin *origin,
         if (result < 0)
             return result;
     }
-    int result = settle_limits(job, origin->policy, origin->template, err);
+    bool prepared = origin->template && origin->template->ready;
+    job->limits.shared = prepared && !origin->template->nested;
+    int result = limits_init(&job->limits, origin->policy, err);
     if (result < 0)
         return result;
-    if (origin->template && origin->template->ready)
+    if (prepared)
         return start_from_template(job, origin->template, origin->policy, command, streams, err);
     return climb_down(job, origin->policy, command, streams, err);
 }
 
-struct brig_job *job_at_rest(bool held)
+static struct brig_job *new_job(bool held)
 {
     struct brig_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -581,16 +359,14 @@ static int start(const struct origin *origin, const struct brig_command *command
     int result = streams_check(command, err);
     if (result == 0 && origin->policy->facts) /* what was recorded says nothing of this machine */
         result = brig_fail(err, BRIG_E_STATE, 0, "a policy with recorded facts cannot be run");
-    if (result < 0) {
-        job_abandon(origin->begun);
+    if (result < 0)
         return result;
-    }
-    struct brig_job *job = origin->begun ? origin->begun : job_at_rest(origin->held);
+    struct brig_job *job = new_job(origin->held);
     if (!job)
         return brig_fail_nomem(err);
     note_own_peak(job);
-    struct streams streams = job->begun ? job->begun->streams : STREAMS_NONE;
-    for (int i = 0; i < 3 && result == 0 && !job->begun; i++)
+    struct streams streams = STREAMS_NONE;
+    for (int i = 0; i < 3 && result == 0; i++)
         result = streams_open(job, origin->policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
         result = make_jail(job, origin, command, &streams, err);
@@ -604,7 +380,7 @@ static int start(const struct origin *origin, const struct brig_command *command
         job_let_in(job);
     streams_done(&streams);
     if (result < 0) {
-        job_abandon(job);
+        brig_job_free(job);
         return result;
     }
     *ret_job = job;
@@ -614,29 +390,9 @@ static int start(const struct origin *origin, const struct brig_command *command
 int brig_start(const struct brig_policy *policy, const struct brig_command *command,
                struct brig_job **ret_job, struct brig_error *err)
 {
-    return job_start_begun(NULL, policy, command, ret_job, err);
-}
-
-/* What could not join what was made ahead for it is made from scratch. */
-static struct brig_job *still_there(struct brig_job *begun)
-{
-    if (!begun || spawn_settle(&begun->begun->early))
-        return begun;
-    job_abandon(begun);
-    return NULL;
-}
-
-int job_start_begun(struct brig_job *begun, const struct brig_policy *policy,
-                    const struct brig_command *command, struct brig_job **ret_job,
-                    struct brig_error *err)
-{
     int result = policy_validate(policy, err);
-    if (result < 0) {
-        job_abandon(begun);
-        return result;
-    }
-    struct origin origin = {.policy = policy, .begun = still_there(begun)};
-    return start(&origin, command, ret_job, err);
+    struct origin origin = {.policy = policy};
+    return result < 0 ? result : start(&origin, command, ret_job, err);
 }
 
 int job_start_held(const struct brig_policy *policy, const struct brig_command *command,

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "jail/child/child.h"
-#include "jail/child/child_say.h"
 #include "jail/sys.h"
 
 int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
@@ -108,21 +106,6 @@ static void reap(pid_t pid)
         ;
 }
 
-/* The first process waits for them, or for the end of its socket. */
-static int send_groups(const struct plan *plan, int wire, struct brig_error *err)
-{
-    int fds[CGROUP_JOIN_MAX];
-    int count = plan->late_groups.make(plan->late_groups.context, fds, err);
-    int sent = count < 0 ? 0 : child_give(wire, WIRE_GROUPS, fds, (size_t)count);
-    if (count >= 0 && sent == 0)
-        return 0;
-    (void)shutdown(wire, SHUT_WR);
-    if (sent == -EPIPE) /* who is gone has said why */
-        return 0;
-    return count < 0 ? count
-                     : brig_fail(err, BRIG_E_SETUP, -sent, "cannot give the jail its cgroups");
-}
-
 /* The clone itself, with every signal blocked: a handler of the caller's must not run in the child,
  * which may share its memory. On failure there may be something to undo. */
 static int clone_jail(const struct plan *plan, const int wire[2], struct spawned *spawned,
@@ -137,8 +120,6 @@ static int clone_jail(const struct plan *plan, const int wire[2], struct spawned
     long pid = child_start(plan, wire, memory, &spawned->pidfd);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     int result = pid < 0 ? plan_explain_failure(plan, PLAN_STEP_CLONE, (int)-pid, err) : 0;
-    if (pid >= 0 && plan->late_groups.make)
-        result = send_groups(plan, wire[0], err);
     if (pid >= 0 && child_has_intermediate(plan)) {
         reap((pid_t)pid);
         spawned->first = child_first(memory);
@@ -309,123 +290,8 @@ int spawn_steps(struct plan *plan, struct brig_error *err)
     return result < 0 ? result : take_messages(plan, &spawned, err);
 }
 
-/* It gains something where the first process has something to do meanwhile, and needs nothing from
- * the plan's second half for it. */
-static bool can_begin(const struct plan *plan, bool wants_pty)
+int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err)
 {
-    return plan->rung == PLAN_FULL && plan->two_cpus && !wants_pty && !plan->become &&
-           !plan->parent_maps && (plan->join_userns < 0 || plan->given);
-}
-
-static void end_early(struct spawn_early *early)
-{
-    (void)munmap(early->memory, CHILD_MEMORY_BYTES);
-    early->begun = false;
-}
-
-void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *ret_early)
-{
-    struct spawn_early early = {.pidfd = -1};
-    int pair[2];
-    if (!can_begin(plan, wants_pty) ||
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return;
-    early.wire = pair[0];
-    early.wire_child = pair[1];
-    early.memory = map_memory(MAP_PRIVATE);
-    long pid = -ENOMEM;
-    if (early.memory) {
-        sigset_t before;
-        block_signals(&before);
-        pid = child_begin(plan, pair, early.memory, &early.pidfd);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    if (pid < 0) {
-        if (early.memory)
-            end_early(&early);
-        (void)close(early.wire);
-        (void)close(early.wire_child);
-        return;
-    }
-    early.pid = (pid_t)pid; /* 0: spawn_settle() is to come */
-    early.begun = true;
-    *ret_early = early;
-}
-
-bool spawn_settle(struct spawn_early *early)
-{
-    if (!early->begun || early->pid > 0)
-        return early->begun;
-    long pid = child_settle(early->memory, &early->pidfd);
-    early->pid = pid < 0 ? 0 : (pid_t)pid;
-    return pid > 0;
-}
-
-static struct spawned begun(const struct spawn_early *early)
-{
-    struct spawned spawned = SPAWNED_NONE;
-    spawned.pid = early->pid;
-    spawned.pidfd = early->pidfd;
-    spawned.wire = early->wire;
-    return spawned;
-}
-
-void spawn_abandon(struct spawn_early *early)
-{
-    if (!early->begun)
-        return;
-    (void)spawn_settle(early);
-    struct spawned spawned = begun(early);
-    undo(&spawned); /* with its first process the namespace is gone, and who shares our memory */
-    end_early(early);
-    (void)close(early->wire);
-    (void)close(early->wire_child);
-}
-
-/* What the first process has to be given, as it was begun with before that was there. */
-static size_t find_mounts(const struct plan *plan, const struct spawn_early *early,
-                          int ret_fds[CHILD_GIVEN_MAX])
-{
-    size_t count = 0;
-    for (size_t i = 0; i < plan->step_count && early->gives_mounts; i++)
-        if (plan->steps[i].op == PLAN_PREPARED && count++ < CHILD_GIVEN_MAX)
-            ret_fds[count - 1] = plan->steps[i].fd;
-    return count;
-}
-
-/* Lets what was begun with go on. */
-static int finish_early(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
-                        struct brig_error *err)
-{
-    sigset_t before;
-    int mounts[CHILD_GIVEN_MAX];
-    size_t mount_count = find_mounts(plan, early, mounts);
-    if (mount_count > CHILD_GIVEN_MAX)
-        return brig_fail(err, BRIG_E_SETUP, 0, "more than %d mounts of a jail", CHILD_GIVEN_MAX);
-    if (!spawn_settle(early))
-        return plan_explain_failure(plan, PLAN_STEP_JOIN, EPERM, err);
-    block_signals(&before);
-    bool started = child_go_on(early->memory, early->wire, mounts, mount_count);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    end_early(early);
-    (void)close(early->wire_child);
-    struct spawned spawned = begun(early);
-    spawned.started = started;
-    int result = settle(plan, &spawned, -1, err);
-    if (result < 0) {
-        undo(&spawned);
-        (void)close(spawned.wire);
-        return result;
-    }
-    *ret_spawned = spawned;
-    return 0;
-}
-
-int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
-               struct brig_error *err)
-{
-    if (early && early->begun)
-        return finish_early(plan, early, ret_spawned, err);
     int opened = plan_open_init(plan, err);
     if (opened < 0)
         return opened;

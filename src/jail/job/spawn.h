@@ -35,27 +35,9 @@ struct spawned {
         .nested_limits = -1, .listener = -1                                                        \
     }
 
-/* A jail begun with; zero-initialise. */
-struct spawn_early {
-    bool begun;
-    bool gives_mounts; /* what the plan has for its mounts was opened later, and is sent along */
-    int wire, wire_child, pidfd;
-    pid_t pid;
-    void *memory;
-};
-
-/* With the first half of a plan (plan_begin()), where that gains something, begins to make the
- * namespaces while the caller thinks on. Never fails: what does not work is heard of later. Then
- * either spawn_jail() or spawn_abandon() must follow, by the same thread. */
-void spawn_begin(const struct plan *plan, bool wants_pty, struct spawn_early *ret_early);
-void spawn_abandon(struct spawn_early *early);
-/* Whether what was begun with is there: where namespaces are joined, that is known only later. */
-bool spawn_settle(struct spawn_early *early);
-
-/* `early` is what was begun with, or NULL. On failure nothing is left behind, and the code is as
+/* Starts the jail of a plan that has its command. On failure nothing is left behind, and the code is as
  * plan_explain_failure() says. */
-int spawn_jail(struct plan *plan, struct spawn_early *early, struct spawned *ret_spawned,
-               struct brig_error *err);
+int spawn_jail(struct plan *plan, struct spawned *ret_spawned, struct brig_error *err);
 
 /* Ends what spawn_jail() started, and waits for it; nothing if there is none. */
 void spawn_end(struct spawned *process);

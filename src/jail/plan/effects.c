@@ -16,7 +16,7 @@ struct table {
     struct effects *effects;
     struct effects_tree *slots;
     int filesystems, mounts;
-    bool own_root, pivoted, detached;
+    bool pivoted, detached;
 };
 
 static struct arena *arena_of(const struct table *table)
@@ -159,17 +159,10 @@ static void take_mount_step(struct table *table, const struct plan_step *step)
         new_tree(table, step->slot, EFFECTS_DEVPTS, step);
         break;
     case PLAN_TREE:
-    case PLAN_OPEN_DEVICE:
         new_tree(table, step->slot, EFFECTS_HOST, step);
-        table->slots[step->slot].alone = step->op == PLAN_OPEN_DEVICE;
         break;
     case PLAN_PREPARED:
         new_tree(table, step->slot, step->path ? EFFECTS_MAPPED : EFFECTS_GIVEN, step);
-        break;
-    case PLAN_OWN_TREE:
-        new_tree(table, step->slot, EFFECTS_HOST, step);
-        table->own_root = true;
-        mount_tree(table, &table->slots[step->slot], "/", false);
         break;
     case PLAN_SUBTREE:
         clone_part(table, step);
@@ -290,7 +283,7 @@ int effects_of(const struct plan *plan, struct effects *ret_effects, struct brig
         effects_done(&effects);
         return brig_fail_nomem(err);
     }
-    effects.keeps_host = !table.own_root && !(table.pivoted && table.detached);
+    effects.keeps_host = !(table.pivoted && table.detached);
     qsort(effects.mounts, effects.mount_count, sizeof *effects.mounts, compare_mounts);
     qsort(effects.objects, effects.object_count, sizeof *effects.objects, compare_objects);
     *ret_effects = effects;

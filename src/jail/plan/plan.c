@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "jail/cgroup/limits.h"
 #include "jail/child/child_say.h"
 #include "jail/confine/identity.h"
 #include "jail/confine/seccomp.h"
@@ -20,9 +21,6 @@
 #include "jail/plan/facts.h"
 #include "jail/plan/init_image.h"
 #include "jail/view/view.h"
-
-/* Where the child fills them before it is known how many there are: most plans have a fifth. */
-#define FIRST_SLOTS 512
 
 struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what)
 {
@@ -171,22 +169,8 @@ static bool has_inet(const struct brig_policy *policy)
            (policy->disabled_layers & BRIG_LAYER_SECCOMP) != 0;
 }
 
-static bool has_two_cpus(void)
-{
-    cpu_set_t set;
-    unsigned long words[sizeof set / sizeof(unsigned long)];
-    if (sched_getaffinity(0, sizeof set, &set) < 0)
-        return false;
-    memcpy(words, &set, sizeof words);
-    int count = 0; /* CPU_COUNT() looks at each bit */
-    for (size_t i = 0; i < ARRAY_LENGTH(words) && count < 2; i++)
-        count += __builtin_popcountl(words[i]);
-    return count > 1;
-}
-
 static void plan_namespaces(struct plan *plan, const struct brig_policy *policy)
 {
-    plan->two_cpus = has_two_cpus();
     plan->clone_flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     if (plan->missing & PLAN_NO_CGROUP_NAMESPACE) {
         plan->clone_flags &= ~(unsigned long)CLONE_NEWCGROUP;
@@ -332,7 +316,7 @@ static int plan_waiter(struct plan *plan, struct brig_error *err)
         argv[at++] = plan->argv[i];
     plan->waiter_argv = argv;
     plan->waiter_gate = gate;
-    plan->init_mode = plan->init_mode[1] ? "nwa" : "nw";
+    plan->init_mode = "nw";
     return arena->failed ? brig_fail_nomem(err) : 0;
 }
 
@@ -421,12 +405,6 @@ static int plan_confine(struct plan *plan, const struct brig_policy *policy, int
     return 0;
 }
 
-static void make_slots(struct plan *plan, int room)
-{
-    plan->slots = arena_alloc(&plan->arena, (size_t)room * sizeof *plan->slots);
-    plan->slot_room = plan->slots ? room : 0;
-}
-
 int plan_add_command(struct plan *plan, const struct plan_input *input, struct brig_error *err)
 {
     plan->wants_pty = input->wants_pty && plan->rung == PLAN_FULL;
@@ -446,8 +424,7 @@ int plan_add_command(struct plan *plan, const struct plan_input *input, struct b
     if (plan->held && (result = plan_waiter(plan, err)) < 0)
         return result;
     plan_rlimits(plan, input->policy);
-    if (plan->slot_count >= plan->slot_room)
-        make_slots(plan, plan->slot_count + 1);
+    plan->slots = arena_alloc(&plan->arena, (size_t)plan->slot_count * sizeof *plan->slots);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }
 
@@ -468,28 +445,13 @@ static int begin(struct plan *plan, const struct brig_policy *policy, struct ide
         plan->map_host_gid = identity->host_gid;
         plan->map_subordinate_gid = identity->subordinate_gid;
     }
-    plan->init_mode = plan->rung != PLAN_FULL ? "s" : policy->jail_name ? "n" : "na";
+    plan->init_mode = plan->rung == PLAN_FULL ? "n" : "s";
     if (plan->rung == PLAN_FULL)
         plan_namespaces(plan, policy);
     if (plan->rung == PLAN_FULL && policy_has_door(policy) &&
         (result = plan_add_door(plan, policy, err)) < 0)
         return result;
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
-}
-
-int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
-               struct plan *ret_plan, struct identity *ret_identity, struct brig_error *err)
-{
-    struct plan plan = PLAN_INIT;
-    plan.rung = rung;
-    plan.missing = missing;
-    int result = begin(&plan, policy, ret_identity, err);
-    if (result < 0) {
-        plan_done(&plan);
-        return result;
-    }
-    *ret_plan = plan;
-    return 0;
 }
 
 static int find_abi(const struct brig_policy *policy)
@@ -499,26 +461,53 @@ static int find_abi(const struct brig_policy *policy)
     return policy->facts ? policy->facts->landlock : landlock_abi();
 }
 
-int plan_begin_view(struct plan *plan, const struct brig_policy *policy,
-                    const struct identity *identity, struct brig_error *err)
+/* Lists what a plan without namespaces does not enforce. */
+static void note_rung(struct plan *plan, const struct brig_policy *policy)
 {
-    int result = view_begin(plan, policy, identity, find_abi(policy), err);
-    if (result < 0)
-        return result;
-    make_slots(plan,
-               plan->slot_count + FIRST_SLOTS); /* for what is opened first, see view_own.c, too */
-    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+    struct brig_unenforced *list = &plan->unenforced;
+    enum plan_rung rung = plan->rung;
+    if (rung == PLAN_FULL)
+        return;
+    unenforced_add(list, "no namespaces: processes, IPC and host name are the host's");
+    unenforced_add(list, "no private /tmp, /run, /dev and /proc, no masks, and no read-only grants "
+                         "below writable ones");
+    unenforced_add(list, "other processes of the user can be seen, slowed down and limited");
+    if (policy->network == BRIG_NET_NONE)
+        unenforced_add(list, "network none: only as far as the syscall filter and Landlock reach");
+    if (policy->network == BRIG_NET_OPEN && plan->tool_token != 0)
+        unenforced_add(list, "network open: it is the network of the jail around this one");
+    else if (policy_has_door(policy))
+        unenforced_add(list,
+                       "network %s: without a network namespace, connections are refused only by "
+                       "the syscall filter and Landlock",
+                       policy_network_name(policy->network));
+    if (rung == PLAN_LIMITS)
+        unenforced_add(list,
+                       "no Landlock: the filesystem is restricted by ordinary permissions only");
 }
 
-int plan_finish(struct plan *plan, const struct brig_policy *policy,
-                const struct identity *identity, struct brig_error *err)
+void plan_use_limits(struct plan *plan, const struct brig_policy *policy,
+                     const struct limits *limits)
+{
+    plan->limits_missing = limits_note(limits, policy, plan->rung == PLAN_FULL, &plan->unenforced);
+    if (limits->lease) {
+        plan->tool_token = nested_limits_lease_token(limits->lease);
+        unenforced_add(&plan->unenforced, "inside another jail: its namespaces are this one's too");
+    } else if (limits->group) {
+        plan->cgroup_fd = cgroup_clone_fd(limits->group);
+        plan->join_count = cgroup_join_fds(limits->group, plan->join_fds);
+    } else if (limits->foreseen) {
+        plan->join_count = 1; /* that there is a group is all that the view asks */
+    }
+}
+
+static int finish(struct plan *plan, const struct brig_policy *policy,
+                  const struct identity *identity, struct brig_error *err)
 {
     int abi = find_abi(policy);
     int result = 0;
-    if (plan->rung == PLAN_FULL && !plan->view)
-        result = view_begin(plan, policy, identity, abi, err);
-    if (result == 0 && plan->rung == PLAN_FULL)
-        result = view_finish(plan, err);
+    if (plan->rung == PLAN_FULL)
+        result = view_plan(plan, policy, identity, abi, err);
     else if (plan->rung == PLAN_LANDLOCK)
         result = view_plan_landlock_only(plan, policy, identity, abi, err);
     if (result < 0 || (result = plan_confine(plan, policy, abi, err)) < 0)
@@ -527,14 +516,20 @@ int plan_finish(struct plan *plan, const struct brig_policy *policy,
 }
 
 int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
-                 struct plan *ret_plan, struct brig_error *err)
+                 const struct limits *limits, struct plan *ret_plan, struct brig_error *err)
 {
-    struct plan plan;
+    struct plan plan = PLAN_INIT;
     struct identity identity;
-    int result = plan_begin(policy, rung, missing, &plan, &identity, err);
-    if (result < 0)
-        return result;
-    if ((result = plan_finish(&plan, policy, &identity, err)) < 0) {
+    plan.rung = rung;
+    plan.missing = missing;
+    int result = begin(&plan, policy, &identity, err);
+    if (result == 0 && limits)
+        plan_use_limits(&plan, policy, limits);
+    if (result == 0)
+        note_rung(&plan, policy);
+    if (result == 0)
+        result = finish(&plan, policy, &identity, err);
+    if (result < 0) {
         plan_done(&plan);
         return result;
     }

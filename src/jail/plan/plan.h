@@ -32,17 +32,14 @@ enum plan_op {
     PLAN_PROC,      /* slot = new procfs, detached; flags as for PLAN_ATTR */
     PLAN_DEVPTS,    /* slot = new devpts instance, detached */
     PLAN_TREE,      /* slot = recursive clone of the host tree at path, checked by dev and ino */
-    PLAN_OWN_TREE, /* slot = / of this mount namespace, its own copy of the host's tree, which stays;
-                       * where that is not all of it, a clone that the others are attached in, and so is `from` */
-    PLAN_PREPARED,    /* slot = the detached tree the parent made, fd */
-    PLAN_SUBTREE,     /* slot = clone of the directory or file `path` in slot `from`; data: as for
+    PLAN_PREPARED,  /* slot = the detached tree the parent made, fd */
+    PLAN_SUBTREE,   /* slot = clone of the directory or file `path` in slot `from`; data: as for
                        * PLAN_ATTACH */
-    PLAN_ATTR,        /* set flags (PLAN_ATTR_…) on the mount in slot */
-    PLAN_ROOT,        /* slot becomes the tree that the others are attached in */
-    PLAN_OPEN_DEVICE, /* slot = the host's device at path; what it does not have leaves nothing */
-    PLAN_DEVICE, /* the host's device at path, or that in `from`, at the same name in slot, which begins
-                       * at length; what the host does not have is left out */
-    PLAN_MKDIR,   /* in slot: path, mode; existing is fine */
+    PLAN_ATTR,      /* set flags (PLAN_ATTR_…) on the mount in slot */
+    PLAN_ROOT,      /* slot becomes the tree that the others are attached in */
+    PLAN_DEVICE, /* the host's device at path, at the same name in slot, which begins at length; what
+                       * the host does not have is left out */
+    PLAN_MKDIR,  /* in slot: path, mode; existing is fine */
     PLAN_MKFILE,  /* in slot: path, mode, data */
     PLAN_SYMLINK, /* in slot: path → data */
     PLAN_MKPATH,  /* in slot: the directories of path, following no symlink; mode: the last name is
@@ -52,10 +49,10 @@ enum plan_op {
                        * PLAN_ATTACH_NAME `from` is the directory right above, and the name begins
                        * at length */
     PLAN_OPEN_ROOT, /* slot = / as it is now, to attach in */
-    PLAN_OPEN,  /* slot = what is at path in the root `from`, a directory if mode says so; data: as
+    PLAN_OPEN,   /* slot = what is at path in the root `from`, a directory if mode says so; data: as
                        * for PLAN_ATTACH. What is not there leaves a slot without anything */
-    PLAN_PIVOT, /* the root becomes /, with the host's tree stacked on it; not if `from` is empty */
-    PLAN_DETACH, /* the host's tree is gone; the same */
+    PLAN_PIVOT,  /* the root becomes /, with the host's tree stacked on it */
+    PLAN_DETACH, /* the host's tree is gone */
     PLAN_KEEP,   /* send out the directory in slot */
     PLAN_LATE,   /* send out the file at path in slot, open for writing */
     PLAN_LISTEN, /* make the socket for tools at path, send it out */
@@ -74,6 +71,8 @@ enum plan_attr {
 /* Of PLAN_LATE: who opens the file to read it waits until its writer has let go of it. */
 #define PLAN_LATE_AWAITED 1U
 
+struct limits;
+
 #define PLAN_NO_SLOT (-1)
 #define PLAN_PTY_SLOT 0 /* reserved in every plan */
 
@@ -83,7 +82,6 @@ struct plan_step {
     bool if_reachable; /* what we are not let to, nobody in the jail is */
     bool fresh;        /* made anew for each run of a template, see plan_template.c */
     bool alone;        /* left out of templates, whose runs share a user namespace */
-    bool done;         /* ahead, with the namespaces that are joined: see ready.h */
     int slot, from;
     int fd;
     unsigned flags;
@@ -148,18 +146,8 @@ struct plan_place {
     bool writable;    /* the command can change it */
 };
 
-/* Groups that are made by the parent while the jail is built: gives what they are joined by, and how many
- * there are, or a negative code. The command alone is in them, so that they can be removed while the
- * first process ends; without clone3, or with a terminal, that one is too. */
-struct plan_groups {
-    int (*make)(void *context, int fds[CGROUP_JOIN_MAX], struct brig_error *err); /* or NULL */
-    void *context;
-};
-
 /* Besides enum brig_layer: in a jail there can be no more cgroup namespaces. */
 #define PLAN_NO_CGROUP_NAMESPACE (1U << 31)
-
-struct view;
 
 struct plan {
     struct arena arena;
@@ -167,15 +155,12 @@ struct plan {
     unsigned missing;          /* layers this system turned out not to have, and PLAN_NO_… */
     int failed_step;           /* of the last attempt to start it */
     unsigned long clone_flags; /* CLONE_NEW… */
-    bool two_cpus;             /* for doing two things at a time */
-    unsigned fds_below;        /* all fds the child needs are below this; 0: that is not known */
     /* The group the jail is cloned into, or writes itself into; borrowed: */
     int cgroup_fd; /* or -1 */
     int join_fds[CGROUP_JOIN_MAX];
     size_t join_count;
-    struct plan_groups late_groups; /* these are sent to the first process instead */
-    uint64_t tool_token;            /* or 0: the leaf it joins, of the jail we are in */
-    unsigned limits_missing;        /* enum cgroup_resource: resource limits have to do */
+    uint64_t tool_token;     /* or 0: the leaf it joins, of the jail we are in */
+    unsigned limits_missing; /* enum cgroup_resource: resource limits have to do */
     /* Before the namespaces are made: */
     bool become;        /* as root: take these ids first, */
     bool become_joined; /* or, of a range that is mapped, once the user namespace was joined */
@@ -185,8 +170,7 @@ struct plan {
     gid_t inside_gid;
     uint32_t range_first, range_count; /* instead: ids the parent maps to themselves, as root */
     int join_userns, join_mntns, join_netns; /* of a template, else -1 */
-    bool given;  /* made ahead for this run alone; those, and join_more */
-    bool enters; /* a jail that runs already; those, and: */
+    bool enters;                             /* a jail that runs already; those, and: */
     int join_more[PLAN_JOIN_MAX];
     size_t join_more_count;
     bool parent_maps; /* the parent runs newgidmap while the child waits, with these: */
@@ -197,10 +181,7 @@ struct plan {
     /* The build, in order, by the jail's first process: */
     struct plan_step *steps;
     size_t step_count, step_room;
-    size_t first_steps; /* so many can be taken before the rest is known: see plan_begin_view() */
-    struct view *view;  /* what the view has so far, until plan_finish() */
-    bool few_fds;       /* the build opens less than the kernel has room for at once */
-    int slot_count, slot_room;
+    int slot_count;
     int *slots; /* filled by the child */
     /* The command: */
     struct plan_fd fds[PLAN_FD_MAX];
@@ -228,7 +209,7 @@ struct plan {
     const char *const *waiter_argv;
     int waiter_gate;
     /* Init: */
-    int init_fd;           /* -1: plan_open_init() is still to come, or the child makes it */
+    int init_fd;           /* -1: plan_open_init() is still to come */
     const char *init_mode; /* see wire.h */
     const char *home;      /* where the command starts if nothing else is said */
     /* For the parent after the start: */
@@ -267,20 +248,13 @@ enum plan_command_step {
 };
 
 /* Compiles the jail of a policy for a rung; `missing` are layers (enum brig_layer) found not to work
- * here. The host's paths are looked up here and again, as fds, in the child. */
+ * here. `limits` are the job's, or NULL where plan_use_limits() comes later: a template's. The host's
+ * paths are looked up here and again, as fds, in the child. */
 int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
-                 struct plan *ret_plan, struct brig_error *err);
-/* The same in two halves: the first decides which namespaces are made and as whom, so that they can
- * be begun with (see spawn_begin()) while the second looks up all the paths. */
-int plan_begin(const struct brig_policy *policy, enum plan_rung rung, unsigned missing,
-               struct plan *ret_plan, struct identity *ret_identity, struct brig_error *err);
-int plan_finish(struct plan *plan, const struct brig_policy *policy,
-                const struct identity *identity, struct brig_error *err);
-/* Between the two, where there is much to think about before the second: adds what no grant or mask can
- * change of the view, the root, /dev and /proc, so that the child need not wait with it. The policy
- * may get grants and masks afterwards, and nothing else; `identity` must stay where it is. */
-int plan_begin_view(struct plan *plan, const struct brig_policy *policy,
-                    const struct identity *identity, struct brig_error *err);
+                 const struct limits *limits, struct plan *ret_plan, struct brig_error *err);
+/* Takes over what the child has to know of the job's group, and lists what that cannot limit. */
+void plan_use_limits(struct plan *plan, const struct brig_policy *policy,
+                     const struct limits *limits);
 /* Makes the fd of the init program, unless there is one. */
 int plan_open_init(struct plan *plan, struct brig_error *err);
 void plan_done(struct plan *plan);

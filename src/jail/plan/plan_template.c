@@ -26,12 +26,10 @@ static bool is_always_fresh(const struct plan_step *step)
     case PLAN_TMPFS:
     case PLAN_PROC:
     case PLAN_TREE:
-    case PLAN_OWN_TREE:
     case PLAN_PREPARED:
     case PLAN_SUBTREE:
     case PLAN_ATTR:
     case PLAN_ROOT:
-    case PLAN_OPEN_DEVICE:
     case PLAN_DEVICE:
     case PLAN_MKDIR:
     case PLAN_MKFILE:

@@ -48,7 +48,7 @@ static int start_holder(struct brig_template *template, struct plan *held, struc
         arena_alloc(&template->compiled.arena, ((size_t)held->slot_count + 1) * sizeof(int));
     if (!held->slots)
         return brig_fail_nomem(err);
-    int result = spawn_jail(held, NULL, &template->holder, err);
+    int result = spawn_jail(held, &template->holder, err);
     if (result < 0)
         return result;
     template->fresh.join_userns = open_namespace(template->holder.pid, "user", err);
@@ -101,7 +101,7 @@ static int start_maker(struct brig_template *template, struct brig_error *err)
     maker.clone_flags = CLONE_NEWNET;
     maker.init_fd = template->fresh.init_fd;
     maker.init_mode = template->fresh.loopback ? "M" : "m";
-    int result = spawn_jail(&maker, NULL, &template->maker, err);
+    int result = spawn_jail(&maker, &template->maker, err);
     if (result < 0)
         return result;
     template_refill(template);
@@ -123,25 +123,11 @@ static void map_range(struct plan *held, const struct template_ids *ids)
     held->host_uid = held->host_gid = ids->first + ids->count - 1;
 }
 
-/* What there is no group for now is not looked for again with each run. */
-static bool has_no_group(const struct brig_template *template)
-{
-    struct limits limits = {0};
-    if (!template->nested)
-        return limits_are_defaults(template->policy) && !cgroup_is_ours() &&
-               !nested_limits_are_near();
-    if (template->policy->on_unsupported == BRIG_UNSUPPORTED_FAIL)
-        return false;
-    bool none = limits_init(&limits, template->policy, NULL) == 0 && !limits_hold(&limits);
-    limits_done(&limits);
-    return none;
-}
-
 static int prepare(struct brig_template *template, enum plan_split_kind kind,
                    const struct template_ids *ids, struct brig_error *err)
 {
     struct plan held = PLAN_INIT;
-    int result = plan_compile(template->policy, PLAN_FULL, 0, &template->compiled, err);
+    int result = plan_compile(template->policy, PLAN_FULL, 0, NULL, &template->compiled, err);
     if (result == 0)
         result = plan_open_init(&template->compiled, err);
     if (result == 0)
@@ -163,8 +149,6 @@ static int prepare(struct brig_template *template, enum plan_split_kind kind,
     /* A network with a door is made for each run: its sockets are. */
     if (template->fresh.clone_flags & CLONE_NEWNET && !template->fresh.door)
         result = start_maker(template, err);
-    if (result == 0)
-        template->no_group = has_no_group(template);
     return result;
 }
 
@@ -240,7 +224,6 @@ void brig_template_free(struct brig_template *template)
 {
     if (!template)
         return;
-    limits_done(&template->spare);
     spawn_end(&template->maker);
     spawn_end(&template->holder);
     if (template->fresh.join_userns >= 0)

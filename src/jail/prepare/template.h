@@ -16,8 +16,6 @@ struct brig_template {
     struct brig_policy *policy;
     struct template_ids ids; /* count 0: none, runs are who the template is */
     bool nested;             /* each run has a user namespace of its own */
-    struct limits spare;     /* the group of the next run, made when nobody waited for it */
-    bool no_group;           /* for its limits */
     bool ready;              /* false: nothing could be prepared, runs are built from scratch */
     struct plan compiled;    /* owns the memory and fds of the parts */
     struct plan fresh;       /* what each run does; copied for each */
@@ -48,11 +46,6 @@ bool template_is_current(const struct brig_template *template);
 /* Makes the plan of template_plan() that of such a policy, which is borrowed until the start. */
 int template_adapt(const struct brig_template *template, const struct brig_policy *policy,
                    struct plan *plan, struct brig_error *err);
-/* The group that was made ahead, if its limits are the policy's; false: there is none. */
-bool template_take_group(struct brig_template *template, const struct brig_policy *policy,
-                         struct limits *ret_limits);
-/* Makes one, after a run was started. */
-void template_make_group(struct brig_template *template);
 /* As brig_start(), with a policy that fits. In job_start.c. */
 int job_start_prepared(struct brig_template *template, const struct brig_policy *policy,
                        const struct brig_command *command, struct brig_job **ret_job,

@@ -101,26 +101,6 @@ bool template_is_current(const struct brig_template *template)
     return true;
 }
 
-/* ---- a group ahead ---- */
-
-bool template_take_group(struct brig_template *template, const struct brig_policy *policy,
-                         struct limits *ret_limits)
-{
-    if (!template->spare.group || !limits_are_same(template->policy, policy))
-        return false;
-    *ret_limits = template->spare;
-    template->spare = (struct limits){0};
-    return true;
-}
-
-void template_make_group(struct brig_template *template)
-{
-    if (template->no_group || template->spare.group)
-        return;
-    if (limits_init(&template->spare, template->policy, NULL) < 0 || template->spare.lease)
-        limits_done(&template->spare); /* a lease is of who asks for it */
-}
-
 /* ---- making it the run's ---- */
 
 static void set_content(struct plan *plan, const struct policy_private_file *ours,

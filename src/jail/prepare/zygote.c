@@ -216,7 +216,7 @@ static int start_process(struct zygote *zygote, const struct zygote_config *conf
         result = plan_add_command(&plan, &input, err);
     plan.rlimit_count = 0; /* they are for the runs */
     if (result == 0)
-        result = spawn_jail(&plan, NULL, &zygote->process, err);
+        result = spawn_jail(&plan, &zygote->process, err);
     plan_done(&plan);
     return result;
 }
@@ -267,7 +267,6 @@ static int make_plan(struct zygote *zygote, struct brig_error *err)
     struct denials denials = DENIALS_INIT;
     struct plan *plan = &template->fresh;
     plan->workdir = template->policy->workdir;
-    plan->two_cpus = false; /* one is enough for the interpreter */
     plan->held = true;
     int result = settle_limits(plan, template->policy, err);
     if (result == 0 && template->policy->trace) {
@@ -290,7 +289,6 @@ int zygote_new(const struct zygote_config *config, struct zygote **ret_zygote,
     if (!zygote)
         return brig_fail_nomem(err);
     zygote->socket = zygote->words = -1;
-    zygote->groups = config->groups;
     const struct template_ids ids = {.first = config->first_id, .count = config->id_count};
     int result = template_new(config->policy, PLAN_NESTED, &ids, &zygote->template, err);
     if (result == 0)

@@ -8,7 +8,6 @@
 
 #include <brig/brig.h>
 
-struct cgroup_rest;
 struct zygote;
 
 struct zygote_config {
@@ -17,7 +16,6 @@ struct zygote_config {
     const char *file;                 /* that file, as the interpreter opens it */
     const char *modules;              /* to import before, separated by spaces; or NULL */
     int library;                      /* fd of brig-zygote.so, borrowed */
-    struct cgroup_rest *groups;       /* for the runs' groups, outlives them all; or NULL */
     /* As root: ids of which each run takes one, and one more for the zygote, the last; else 0. */
     uint32_t first_id, id_count;
 };

@@ -10,7 +10,6 @@ struct zygote {
     struct brig_template *template;
     struct plan plan; /* what it walks for each run; of the template's memory, with its filter */
     struct spawned process;
-    struct cgroup_rest *groups; /* borrowed, or NULL */
     int socket;
     int words; /* what it writes, for when it fails */
     bool ready, gone;

@@ -306,36 +306,9 @@ static int add_host_root(struct view *view, const char *path, struct brig_error 
     return 0;
 }
 
-/* The mount namespace's own copy, see view_own.c. */
-static int add_own_root(struct view *view, struct brig_error *err)
-{
-    struct stat info;
-    if (stat("/", &info) < 0)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot use '/' as the jail's root");
-    struct plan_step *step = plan_add(view->plan, PLAN_OWN_TREE, "use '/' as the jail's root");
-    if (step) {
-        step->slot = view->root;
-        step->from = view->stacked;
-        step->path = "/";
-        step->check_identity = true;
-        step->dev = info.st_dev;
-        step->ino = info.st_ino;
-    }
-    view_add_place(view, (struct view_place){.dest = "/", .host = ""});
-    int result = view_open_sources(view, err);
-    view_open_devices(view);
-    if (result == 0 && (step = plan_add(view->plan, PLAN_ATTR, "make the jail's root read-only"))) {
-        step->slot = view->root;
-        step->flags = PLAN_ATTR_RDONLY | PLAN_ATTR_NOSUID | PLAN_ATTR_NODEV | PLAN_ATTR_RECURSIVE;
-    }
-    return result;
-}
-
 static int add_root(struct view *view, struct brig_error *err)
 {
     view->root = plan_new_slot(view->plan);
-    view->stacked = PLAN_NO_SLOT;
-    view->own = view_can_keep_tree(view);
     int result = 0;
     switch (view->policy->view) {
     case BRIG_VIEW_SYSTEM:
@@ -344,9 +317,7 @@ static int add_root(struct view *view, struct brig_error *err)
         add_frame_root(view);
         break;
     case BRIG_VIEW_HOST:
-        if (view->own)
-            view->stacked = plan_new_slot(view->plan);
-        result = view->own ? add_own_root(view, err) : add_host_root(view, "/", err);
+        result = add_host_root(view, "/", err);
         break;
     case BRIG_VIEW_ROOT:
         result = add_host_root(view, view->policy->root_path, err);
@@ -354,8 +325,7 @@ static int add_root(struct view *view, struct brig_error *err)
     }
     if (result < 0)
         return result;
-    struct plan_step *step =
-        view->own ? NULL : plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
+    struct plan_step *step = plan_add(view->plan, PLAN_ROOT, "attach the jail's root");
     if (step)
         step->slot = view->root;
     uint64_t access = landlock_rights(view->abi, LANDLOCK_GRANT_READ, true);
@@ -447,15 +417,12 @@ static void finish(struct view *view)
         attr->flags = PLAN_ATTR_RDONLY;
     }
     struct plan_step *step = plan_add(view->plan, PLAN_PIVOT, "change to the jail's root");
-    if (step) {
+    if (step)
         step->slot = view->root;
-        step->from = view->stacked;
-    }
     const struct plan *plan = view->plan;
     if (view->policy->seccomp == BRIG_SECCOMP_DEV && (plan->cgroup_fd >= 0 || plan->join_count > 0))
         add_tools_socket(view);
-    if ((step = plan_add(view->plan, PLAN_DETACH, "let go of the host's tree")))
-        step->from = view->stacked;
+    (void)plan_add(view->plan, PLAN_DETACH, "let go of the host's tree");
 }
 
 /* What of it may be hidden while it runs, see job_hide(). */
@@ -468,16 +435,11 @@ static void keep_places(const struct view *view)
             view->places[i].dest, view->places[i].host, view->places[i].writable};
 }
 
-int view_begin(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
-               int landlock_abi, struct brig_error *err)
+/* What no grant or mask changes. */
+static int add_frame(struct view *view, struct brig_error *err)
 {
-    struct view *view = arena_alloc(&plan->arena, sizeof *view);
-    if (!view)
-        return brig_fail_nomem(err);
-    *view =
-        (struct view){.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    const struct brig_policy *policy = view->policy;
     int result = add_root(view, err);
-    plan->first_steps = plan->step_count;
     if (result < 0 || (result = add_scratch(view, err)) < 0)
         return result;
     view_add_dev(view);
@@ -488,19 +450,18 @@ int view_begin(struct plan *plan, const struct brig_policy *policy, const struct
         view_add_identity_files(view);
     if (policy_has_door(policy))
         view_add_door(view);
-    plan->view = view;
-    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+    return 0;
 }
 
-int view_finish(struct plan *plan, struct brig_error *err)
+int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
+              int landlock_abi, struct brig_error *err)
 {
-    struct view *view = plan->view;
-    int result = view_add_entries(view, err);
-    if (result < 0 || (result = add_file(view, err)) < 0 ||
-        (result = view_add_files(view, err)) < 0)
+    struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    int result = add_frame(&view, err);
+    if (result < 0 || (result = view_add_entries(&view, err)) < 0 ||
+        (result = add_file(&view, err)) < 0 || (result = view_add_files(&view, err)) < 0)
         return result;
-    finish(view);
-    keep_places(view);
-    plan->view = NULL;
+    finish(&view);
+    keep_places(&view);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

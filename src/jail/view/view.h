@@ -6,12 +6,9 @@
 #include "jail/confine/identity.h"
 #include "jail/plan/plan.h"
 
-/* Adds the steps from the first mount to the pivot, and the Landlock rules that go with them. First
- * what no grant or mask can change; policy and identity must stay where they are until the second. */
-int view_begin(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
-               int landlock_abi, struct brig_error *err);
-/* Then the rest. */
-int view_finish(struct plan *plan, struct brig_error *err);
+/* Adds the steps from the first mount to the pivot, and the Landlock rules that go with them. */
+int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
+              int landlock_abi, struct brig_error *err);
 
 /* Without mounts: the same policy as Landlock rules on the host's own tree. */
 int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,

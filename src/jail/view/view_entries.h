@@ -51,14 +51,3 @@ int view_find_source(struct view *view, const struct policy_grant *grant, struct
 /* The same of a mount that the caller made. */
 int view_find_mount(const struct policy_grant *grant, struct stat *ret_info,
                     struct brig_error *err);
-
-/* The tree a grant is about, opened: its slot. */
-int view_open_tree(struct view *view, const struct policy_grant *grant, const struct stat *info);
-
-/* view_own.c: whether the root can be the mount namespace's own tree. */
-bool view_can_keep_tree(const struct view *view);
-/* Then first of all: opens what is granted. */
-int view_open_sources(struct view *view, struct brig_error *err);
-/* What was opened, if it is still the same: its slot, or PLAN_NO_SLOT. */
-int view_source_slot(const struct view *view, const struct policy_grant *grant,
-                     const struct stat *info);

@@ -253,7 +253,8 @@ static bool is_mapped(const struct view *view, const struct view_entry *entry)
            (!policy->stranger || policy->owner == 0 || entry->info.st_uid == policy->owner);
 }
 
-int view_open_tree(struct view *view, const struct policy_grant *grant, const struct stat *info)
+static int open_tree_of(struct view *view, const struct policy_grant *grant,
+                        const struct stat *info)
 {
     struct plan *plan = view->plan;
     int slot = plan_new_slot(plan);
@@ -291,12 +292,7 @@ static int find_tree(struct view *view, const struct view_entry *entry, const ch
     uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                           (grant->access == BRIG_READ_ONLY ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
     if (fd < 0 && !mapped) {
-        *ret_slot = view->own ? view_source_slot(view, grant, &entry->info)
-                              : view_open_tree(view, grant, &entry->info);
-        if (*ret_slot == PLAN_NO_SLOT)
-            return brig_fail(err, BRIG_E_SETUP, ESTALE,
-                             "'%s' changed while it was being granted [%s]", grant->source,
-                             grant->origin);
+        *ret_slot = open_tree_of(view, grant, &entry->info);
         return 0;
     }
     if (mapped && !view->policy->facts) {

@@ -50,9 +50,8 @@ static bool is_granted(const struct view *view, const char *path)
 static void add_socket_masks(struct view *view, struct view_entries *entries)
 {
     bool whole; /* as much as there is */
-    const char *sockets = view->policy->sockets;
-    autofree char *text = sockets ? NULL : proc_read("/proc/net/unix", SIZE_MAX, &whole);
-    const char *rest = sockets ? sockets : text, *from;
+    autofree char *text = proc_read("/proc/net/unix", SIZE_MAX, &whole);
+    const char *rest = text, *from;
     size_t count = 0;
     /* From slash to slash: sockets without a path are passed over. */
     while (rest && (from = strchr(rest, '/')) && count < SOCKET_MASKS_MAX) {

@@ -25,14 +25,6 @@ struct view_made {
     const char *path;
 };
 
-/* What is granted of the host's, where that is opened first. */
-struct view_own_source {
-    const char *path; /* the grant's own text */
-    dev_t dev;
-    ino_t ino;
-    int slot;
-};
-
 struct view {
     struct plan *plan;
     const struct brig_policy *policy;
@@ -42,11 +34,6 @@ struct view {
     int scratch; /* slot of the private tmpfs */
     int dev;     /* slot of /dev, where it is a filesystem of its own */
     bool frame;  /* the root is a tmpfs of ours */
-    bool own;    /* the root is the mount namespace's own tree, see view_own.c; */
-    int stacked; /* slot of the root, if it is not after all; */
-    int devices; /* the first of the slots of the host's device nodes; */
-    struct view_own_source *sources;
-    size_t source_count;
     struct view_place *places;
     size_t place_count, place_room;
     struct view_made *made; /* directories already planned */
@@ -88,7 +75,6 @@ void view_landlock(struct view *view, int slot, const char *dest, enum landlock_
 /* view_system.c */
 int view_add_system(struct view *view, struct brig_error *err); /* /usr … and /etc */
 void view_add_identity_files(struct view *view); /* passwd and group over the host's */
-void view_open_devices(struct view *view); /* where the root is the mount namespace's own tree */
 void view_add_dev(struct view *view);
 void view_add_proc(struct view *view);
 int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,

@@ -260,19 +260,6 @@ static const struct {
                     {"stderr", "/proc/self/fd/2"},
                     {"ptmx", "pts/ptmx"}};
 
-void view_open_devices(struct view *view)
-{
-    view->devices = view->plan->slot_count;
-    for (size_t i = 0; i < ARRAY_LENGTH(device_nodes); i++) {
-        int slot = plan_new_slot(view->plan);
-        struct plan_step *step = plan_add(view->plan, PLAN_OPEN_DEVICE, "open a device node");
-        if (step) {
-            step->slot = slot;
-            step->path = device_nodes[i];
-        }
-    }
-}
-
 void view_add_dev(struct view *view)
 {
     struct plan *plan = view->plan;
@@ -297,7 +284,6 @@ void view_add_dev(struct view *view)
         if (!step)
             return;
         step->slot = slot;
-        step->from = view->own ? view->devices + (int)i : PLAN_NO_SLOT;
         step->path = device_nodes[i];
         step->length = view->frame ? strlen("/") : strlen("/dev/");
         step->mode = 0444;

@@ -543,7 +543,6 @@ static void clear_up(struct executor *executor)
 {
     executor_pools_end(executor);
     executor_runs_abandon(executor);
-    cgroup_rest_free(executor->pools.groups); /* which all of these have used */
     executor_frames_end(executor);
     executor_sweeper_end(&executor->sweeper);
     for (int i = 0; i < ROLES_; i++)

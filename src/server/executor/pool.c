@@ -270,8 +270,6 @@ void executor_pools_settle(struct executor *executor, uint64_t now_ms)
     if (now_ms >= pools->due_ms) {
         executor_runs_hurry(executor);
         look_after_all(executor, now_ms);
-        if (pools->groups)
-            cgroup_rest_settle(pools->groups);
     }
     if (!any)
         return;
@@ -314,7 +312,6 @@ int executor_pools_begin(struct executor *executor, struct brig_error *err)
     struct pools *pools = &executor->pools;
     if (!executor->config->sandbox.pool.enabled)
         return 0;
-    pools->groups = cgroup_rest_new(); /* without memory for it, each has its own */
     int result = executor_builder_begin(&pools->builder, err);
     if (result < 0)
         return result;

@@ -46,7 +46,6 @@ struct pools {
     bool builds_zygote;      /* what is being made is one */
     int library;             /* of zygotes; -1: there are none */
     struct pool_zygote *buried;
-    struct cgroup_rest *groups; /* of runs that are over, for others */
     struct pool_retry {
         bool reported; /* that it failed */
         uint64_t at_ms, wait_ms;

@@ -37,8 +37,7 @@ static int start(struct pool_zygote *own, const struct jail *jail, const char *m
                                    .argv = jail->argv,
                                    .file = file,
                                    .modules = modules,
-                                   .library = executor->pools.library,
-                                   .groups = executor->pools.groups};
+                                   .library = executor->pools.library};
     if (executor->as_root) { /* each slot's, and the one behind them */
         config.first_id = executor->config->sandbox.uid_first;
         config.id_count = (uint32_t)executor->slot_count + 1;
