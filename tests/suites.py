@@ -99,7 +99,7 @@ def unit_suites():
         if name in ("test_server_hostile", "test_server_executor"):
             yield Suite(f"pools/{name}", [program], seldom if name == "test_server_hostile" else groups,
                         variables={"BRIG_TEST_POOLS": "on"}, **alone)
-    for name, arguments in (("test_call_many", ["threads"]), ("test_server_builder", [])):
+    for name, arguments in (("test_call_many", ["threads"]),):
         program = f"tests/unit/{name}"
         yield Suite(f"tsan/{name}", [f"build-tsan/{program}", *arguments], ("all", "unit"),
                     needs=("build-tsan",), target=program, tmp_on_disk=True, has_user=False)

@@ -26,7 +26,6 @@
 #include "base/cleanup.h"
 #include "call/call.h"
 #include "jail/child/child_say.h"
-#include "jail/job/closing.h"
 #include "jail/sys.h"
 
 /* glibc's, from 2.35 on; it registers them with this size. */
@@ -52,17 +51,6 @@ void enter_failed(struct brig_call *call, int step, int error)
 
 /* ---- descriptors ---- */
 
-/* They are few, and often one. */
-static void sort_numbers(int *numbers, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        for (size_t j = i; j > 0 && numbers[j] < numbers[j - 1]; j--) {
-            int held = numbers[j];
-            numbers[j] = numbers[j - 1];
-            numbers[j - 1] = held;
-        }
-}
-
 /* Closes everything but what is kept. */
 static void close_others(struct brig_call *call)
 {
@@ -71,14 +59,7 @@ static void close_others(struct brig_call *call)
     for (size_t i = 0; i < call->keep_count; i++)
         keep[count++] = call->keep_fds[i];
     keep[count++] = call->memory;
-    sort_numbers(keep, count);
-    unsigned next = FIRST_FD;
-    for (size_t i = 0; i < count; i++) {
-        if ((unsigned)keep[i] > next)
-            sys_close_between(next, (unsigned)keep[i] - 1);
-        next = (unsigned)keep[i] + 1;
-    }
-    sys_close_between(next, ~0U);
+    child_close_all_but(FIRST_FD, keep, count);
 }
 
 /* 0 to 2 are always open, so that nothing else gets these numbers. */
@@ -170,7 +151,7 @@ static __attribute__((noreturn)) void wait_outside(const struct brig_call *call,
     int pidfd = (int)SYS(pidfd_open, first, 0);
     if (pidfd >= 0)
         (void)child_say_fd(call->wire_child, WIRE_PID, first, pidfd);
-    sys_close_between(0, ~0U);
+    child_close_all_but(0, NULL, 0);
     int status = 0;
     while (waitpid(first, &status, 0) < 0 && errno == EINTR)
         ;

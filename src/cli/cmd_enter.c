@@ -23,6 +23,7 @@
 #include "cli/run_loop.h"
 #include "cli/runs.h"
 #include "home/jails.h"
+#include "jail/job/job.h"
 #include "jail/sys.h"
 
 /* How long the end of the run is waited for, when what was entered was killed. */
@@ -216,7 +217,7 @@ static int run_job(const struct attach *entry, const struct brig_command *comman
     struct run_loop loop = {.signal_fd = -1};
     int status = run_loop_init(&loop, err);
     if (status == 0)
-        status = job_enter(entry, command, &job, err);
+        status = job_start(&(struct job_source){.attach = entry}, command, &job, err);
     if (status == 0)
         status = run_loop_run(&loop, job, entry->record.policy->limits[BRIG_LIMIT_GRACE_MS], err);
     if (status == 0)
@@ -277,7 +278,7 @@ static int run_enter(const struct app *app, int argc, char **argv)
     int status = parse_words(argc, argv, &wanted, &err);
     if (status > 0)
         return command_refuse(&cmd_enter, argc, argv, status);
-    (void)signal(SIGCHLD, SIG_IGN); /* see job_enter() */
+    (void)signal(SIGCHLD, SIG_IGN); /* see attach.h */
     if (status == 0)
         status = jails_place_find(&place, &err);
     if (status == 0)

@@ -12,23 +12,19 @@ enum wire_type {
     WIRE_PID,        /* a = pid of the jail's first process, where another process made it */
     WIRE_TERMINAL,   /* the pty's master comes with it */
     WIRE_KEPT,       /* a private directory of the jail's comes with it */
-    WIRE_LATE,       /* a file of the jail's that is to be filled comes with it; a: with a lease */
-    WIRE_GATE,    /* where the command is held, the end of the pipe that lets it go comes with it */
-    WIRE_TOOLS,   /* the socket for tools comes with it */
-    WIRE_DOOR,    /* a socket of the door comes with it; a = kind << 8 | index */
-    WIRE_DENIALS, /* the listener of the syscall filter comes with it */
-    WIRE_STARTED, /* init runs */
-    WIRE_STOPPED, /* a = signal that stopped the command */
-    WIRE_STUCK,   /* the command ended, but something of it does not die */
-    WIRE_ENDED,   /* a = wait status of the command, or -1 if it was killed; what all used */
+    WIRE_LATE,       /* a file of the jail's that is to be filled comes with it */
+    WIRE_TOOLS,      /* the socket for tools comes with it */
+    WIRE_DOOR,       /* a socket of the door comes with it; a = kind << 8 | index */
+    WIRE_DENIALS,    /* the listener of the syscall filter comes with it */
+    WIRE_STARTED,    /* init runs */
+    WIRE_STOPPED,    /* a = signal that stopped the command */
+    WIRE_STUCK,      /* the command ended, but something of it does not die */
+    WIRE_ENDED,      /* a = wait status of the command, or -1 if it was killed; what all used */
     /* supervisor → init */
     WIRE_SIGNAL,  /* a = signal for the command's process group */
     WIRE_KILL,    /* end everything at once */
     WIRE_GO,      /* to the child: the id maps are written */
-    WIRE_GROUPS,  /* to the child: what it joins its groups by comes with it */
     WIRE_NETWORK, /* to a maker: one more network namespace; it answers with the same and an fd */
-    /* of who makes namespaces ahead */
-    WIRE_READY, /* one comes with it; a = enum ready_namespace */
 };
 
 struct wire_message {
@@ -41,11 +37,7 @@ struct wire_message {
 /* The fd the socket has in init, and how init is called: argv[1] is the command's pid, argv[2] is
  * "n" where the jail has a pid namespace, "s" where init must be a subreaper instead, "h" for the
  * holder of a template, which only waits for the end of its socket, "m" for the maker of network
- * namespaces, "M" for one that also brings their loopback up. "nw" is "n" with a command that the
- * supervisor lets go, "nq" one whose command and supervisor know without a word that it runs; an "a" behind
- * these says that nobody can enter the jail, as it has no name. With "w" it is no init, but who waits in
- * the place of such a command: argv[1] is the number of the gate then, and what follows is said in init.c. */
+ * namespaces, "M" for one that also brings their loopback up. */
 #define WIRE_INIT_FD 3
-#define WIRE_INIT_QUIET(alone) ((alone) ? "nqa" : "nq")
 /* Where a command waits for init, it is let go by a byte written here. */
 #define WIRE_GATE_FD 4

@@ -114,7 +114,6 @@ struct brig_policy {
     bool unix_sockets; /* without namespaces and network */
     bool trace;        /* list the system calls that were refused */
     bool late_input;   /* bytes for standard input come with job_release() */
-    bool late_open;    /* who opens the late file waits for that: see held.h */
     enum brig_on_unsupported on_unsupported;
     unsigned disabled_layers; /* enum brig_layer */
     char *origin;             /* for rules added from now on */

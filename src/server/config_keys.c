@@ -249,11 +249,10 @@ const struct config_key config_runtime_keys[] = {
     {RUNTIME_KEY("allow", CONFIG_WORDS, allow), .max = 7, .check = config_check_word,
      .doc = "Hosts that it always reaches."},
     {RUNTIME_KEY("parking", CONFIG_CHOICE, parking), .choices = parkings,
-     .doc = "How its jails wait for code: exec, before the program is started; open, with a shell "
-            "running that is about to open the file; node, with Node running; zygote, forked "
-            "from a running Python; or none. Open, node and zygote need the program to be sh, "
-            "dash or bash, node, or python3. Agents, and runtimes that have hosts to reach, do "
-            "not wait."},
+     .doc = "How its jails wait for code: node, with Node running; zygote, forked from a running "
+            "Python; or none. Node and zygote need the program to be node or python3. Agents, and "
+            "runtimes that have hosts to reach, do not wait. The words exec and open of earlier "
+            "versions mean none."},
     {RUNTIME_KEY("pool_min", CONFIG_NUMBER, pool_min), .max = POOL_MAX,
      .doc = "Instead of sandbox.pool.min, if it is not 0."},
     {RUNTIME_KEY("pool_max", CONFIG_NUMBER, pool_max), .max = POOL_MAX,

@@ -139,14 +139,11 @@ static bool can_park(const struct runtime *runtime)
     const char *slash = strrchr(runtime->argv[0], '/');
     const char *name = slash ? slash + 1 : runtime->argv[0];
     bool plain = !runtime->compile[0] && runtime->input == RUNTIME_FILE;
-    if (runtime->parking == PARKING_OPEN)
-        return plain &&
-               (strcmp(name, "sh") == 0 || strcmp(name, "dash") == 0 || strcmp(name, "bash") == 0);
     if (runtime->parking == PARKING_NODE)
         return plain && (strcmp(name, "node") == 0 || strcmp(name, "nodejs") == 0);
     if (runtime->parking == PARKING_ZYGOTE)
         return plain && strncmp(name, "python3", strlen("python3")) == 0;
-    return true;
+    return false;
 }
 
 /* An agent has a network and a credential, which are made for one request; and where the program of a
@@ -154,10 +151,8 @@ static bool can_park(const struct runtime *runtime)
 static int settle_pool(const struct server_config *config, struct runtime *runtime,
                        struct brig_error *err)
 {
-    if (runtime->agent || runtime->allow[0])
+    if (runtime->agent || runtime->allow[0] || !can_park(runtime))
         runtime->parking = PARKING_NONE;
-    else if (!can_park(runtime))
-        runtime->parking = PARKING_EXEC;
     return settle(&runtime->pool_min, &runtime->pool_max, config->sandbox.pool.min,
                   config->sandbox.pool.max, "pool_min", "pool_max", err);
 }

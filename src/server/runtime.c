@@ -51,7 +51,7 @@ const struct runtime runtime_table[] = {
         .package = "dash",
         .profile = BRIG_SECCOMP_CODE,
         .inside_uid = NOBODY,
-        .parking = PARKING_OPEN,
+        .parking = PARKING_NONE,
         .origin = "built in",
     },
     {

@@ -20,8 +20,8 @@ enum runtime_input {
 
 /* How a jail waits for its code; see executor/pool.h. */
 enum runtime_parking {
-    PARKING_EXEC,   /* all restrictions are in force, the program is not started */
-    PARKING_OPEN,   /* a shell runs, and waits where it opens the file */
+    PARKING_EXEC, /* as PARKING_OPEN a word of earlier configurations: none */
+    PARKING_OPEN,
     PARKING_NODE,   /* Node runs, and waits before the file */
     PARKING_ZYGOTE, /* forked from a running Python of the same API key */
     PARKING_NONE,

@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #include "jail/child/child_start.h"
-#include "jail/job/closing.h"
-#include "jail/plan/init_image.h"
 #include "jail/plan/plan_flat.h"
 #include "jail/prepare/zygote_wire.h"
 #include "jail/sys.h"
@@ -24,10 +22,6 @@
 
 #define SIGNALS 65
 #define FIRST_FD 3 /* that is not the command's */
-
-/* The program of init comes with the plan. */
-const unsigned char *const init_image = NULL;
-const size_t init_image_size = 0;
 
 /* Of the one process there is; its children have copies. */
 static struct {
@@ -136,7 +130,7 @@ static void set_plan(const struct order *order)
 {
     struct plan *plan = &zygote.plan;
     const struct zygote_message *message = &order->message;
-    size_t next = 4;
+    size_t next = ZYGOTE_FDS_MIN;
     plan->join_netns = message->has_network ? order->fds[next++] : -1;
     plan->clone_flags = zygote.flags & ~(message->has_network ? (unsigned long)CLONE_NEWNET : 0UL);
     plan->loopback = zygote.loopback && !message->has_network; /* that one is up */
@@ -185,18 +179,21 @@ static void restore_signals(void)
         (void)sigaction(zygote.signals[i], &zygote.actions[i], NULL);
 }
 
-/* Before it waits, as the kernel has work to do with some of them. Two it needs until then. */
-static void close_others(const struct start *start)
+/* Until the supervisor has filled the file and the input, or is gone. */
+static void await_release(int gate)
 {
-    unsigned wire = (unsigned)start->wire, gate = (unsigned)start->gate[0];
-    unsigned low = wire < gate ? wire : gate, high = wire < gate ? gate : wire;
-    sys_close_between(FIRST_FD, low - 1);
-    sys_close_between(low + 1, high - 1);
-    sys_close_between(high + 1, ~0U);
+    char byte;
+    ssize_t length;
+    do
+        length = read(gate, &byte, 1);
+    while (length < 0 && errno == EINTR);
+    if (length != 1)
+        _exit(125);
 }
 
 static void be_command(const struct start *start, const struct order *order, const char *file)
 {
+    int gate = order->fds[4];
     restore_signals();
     for (int i = 0; i < 3; i++)
         if (dup3(order->fds[1 + i], i, 0) < 0)
@@ -205,14 +202,15 @@ static void be_command(const struct start *start, const struct order *order, con
     int status = child_call_confine(start);
     if (status != 0)
         _exit(status);
-    close_others(start);
-    if (!order->message.in_a_hurry)
-        python_touch(file);
+    /* Before it waits, as the kernel has work to do with some of them. */
+    child_close_all_but(FIRST_FD, (int[]){start->wire, start->gate[0], gate}, 3);
+    python_touch(file);
     if (!python_renew(file))
         _exit(125);
     if ((status = child_call_wait(start)) != 0)
         _exit(status);
-    sys_close_between(FIRST_FD, ~0U);
+    await_release(gate);
+    child_close_all_but(FIRST_FD, NULL, 0);
     (void)pthread_sigmask(SIG_SETMASK, &zygote.mask, NULL);
 }
 
@@ -278,7 +276,7 @@ void serve(const char *file, const char *modules)
     static struct order order; /* a child finds it when it comes back */
     for (;;) {
         receive(&order, room);
-        if (order.message.type != ZYGOTE_FORK || order.fd_count < 4)
+        if (order.message.type != ZYGOTE_FORK || order.fd_count < ZYGOTE_FDS_MIN)
             _exit(125);
         if (fork_jail(&order, file))
             return;

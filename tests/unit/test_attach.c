@@ -2,6 +2,7 @@
 /* Entering a run: its record, who is believed, and how what was entered ends; the test itself is the
  * supervisor that is found. */
 #include "jail/attach/attach.h"
+#include "jail/job/job.h"
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -94,13 +95,13 @@ static int enter_shell(const struct attach *entry, const char *script,
     struct brig_job *job = NULL;
     struct brig_error err = {0};
     shell_init(&shell, script);
-    int code = job_enter(entry, &shell.command, &job, &err);
+    int code = job_start(&(struct job_source){.attach = entry}, &shell.command, &job, &err);
     if (code == 0)
         code = brig_job_wait(job, &err);
     if (code == 0)
         code = brig_job_result(job, ret_result, &err);
     if (code < 0) {
-        tap_diag("job_enter: %s", err.message);
+        tap_diag("job_start: %s", err.message);
         *ret_result = (struct brig_result){.outcome = BRIG_SETUP_FAILED};
     }
     brig_job_free(job);
@@ -184,7 +185,7 @@ static void test_end_of_run(void)
     shell_init(&shell, "echo ready; exec sleep 1000");
     void (*before)(int) = signal(SIGCHLD, SIG_IGN);
     if (attach_find(getpid(), &entry, NULL) < 0 ||
-        job_enter(&entry, &shell.command, &entered, NULL) < 0)
+        job_start(&(struct job_source){.attach = &entry}, &shell.command, &entered, NULL) < 0)
         tap_bail("the run cannot be entered");
     brig_job_free(job);
     tap_pass("a run ends while nobody waits for the command that entered it");
@@ -207,7 +208,7 @@ static void test_cancelling(void)
     struct shell shell;
     shell_init(&shell, "trap '' TERM; sleep 1000 & while :; do sleep 1000; done");
     if (attach_find(getpid(), &entry, NULL) < 0 ||
-        job_enter(&entry, &shell.command, &entered, NULL) < 0)
+        job_start(&(struct job_source){.attach = &entry}, &shell.command, &entered, NULL) < 0)
         tap_bail("the run cannot be entered");
     brig_job_free(entered);
     struct brig_result result;

@@ -285,15 +285,16 @@ static void test_pools(void)
     tap_is_int(runtime->parking, PARKING_ZYGOTE, "python's are forked");
     tap_ok(runtime->pool_min == 2 && runtime->pool_max == 16, "two, and at most sixteen");
     tap_is_int(config_find_runtime(&config, "node")->parking, PARKING_NODE, "node's run already");
-    tap_is_int(config_find_runtime(&config, "bash")->parking, PARKING_OPEN, "a shell's, too");
+    tap_is_int(config_find_runtime(&config, "bash")->parking, PARKING_NONE,
+               "a shell's do not wait");
     tap_is_int(config_find_runtime(&config, "claude")->parking, PARKING_NONE,
                "and agents' do not wait");
     runtime = runtime_with("runtimes:\n  node: {command: [bun, '{file}']}\n", "node");
-    tap_is_int(runtime->parking, PARKING_EXEC, "another program than node cannot run already");
+    tap_is_int(runtime->parking, PARKING_NONE, "another program than node cannot wait");
     runtime = runtime_with("runtimes:\n  node: {command: [/opt/node, '{file}']}\n", "node");
     tap_is_int(runtime->parking, PARKING_NODE, "the same program elsewhere can");
     runtime = runtime_with("runtimes:\n  bash: {command: [zsh, '{file}']}\n", "bash");
-    tap_is_int(runtime->parking, PARKING_EXEC, "nor can another shell than is known");
+    tap_is_int(runtime->parking, PARKING_NONE, "nor can a shell");
     runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], parking: none}\n", "x");
     tap_is_int(runtime->parking, PARKING_NONE, "it can be turned off for one");
     runtime = runtime_with("runtimes:\n  x: {command: [x, '{file}'], allow: [a.example]}\n", "x");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of a template with a policy of their own: what fits, what each has for itself, and that it sees
  * what a jail that was built from scratch sees. */
+#include "jail/job/job.h"
 #include "jail/prepare/template.h"
 
 #include <sys/prctl.h>
@@ -68,8 +69,9 @@ static struct brig_job *start_reading(struct brig_template *template,
         .stdio = {{.kind = input < 0 ? BRIG_STDIO_BYTES : BRIG_STDIO_FD, .fd = input},
                   {.kind = BRIG_STDIO_CAPTURE},
                   {.kind = BRIG_STDIO_CAPTURE}}};
-    if (job_start_prepared(template, policy, &command, &job, &err) < 0)
-        tap_diag("job_start_prepared: %s", err.message);
+    const struct job_source source = {.policy = policy, .template = template};
+    if (job_start(&source, &command, &job, &err) < 0)
+        tap_diag("job_start: %s", err.message);
     return job;
 }
 

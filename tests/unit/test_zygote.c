@@ -10,7 +10,7 @@
 
 #include "jail/cgroup/cgroup_driver.h"
 #include "jail/confine/identity.h"
-#include "jail/prepare/held.h"
+#include "jail/job/job.h"
 #include "jail/prepare/zygote.h"
 #include "job_support.h"
 #include "policy/policy.h"
@@ -101,9 +101,18 @@ static struct brig_job *fork_run(struct zygote *zygote)
                                    .stdio = {{.kind = BRIG_STDIO_BYTES},
                                              {.kind = BRIG_STDIO_CAPTURE},
                                              {.kind = BRIG_STDIO_CAPTURE}}};
-    int result = zygote_start(zygote, FIRST_ID + turn++ % ID_COUNT, &command, &job, &err);
+    const struct job_source source = {.zygote = zygote, .host_id = FIRST_ID + turn++ % ID_COUNT};
+    int result = job_start(&source, &command, &job, &err);
     tap_is_int(result, 0, "a run is forked: %s", err.message);
     return job;
+}
+
+static bool await_made(struct brig_job *job)
+{
+    while (!job_is_waiting(job) && await_readable(brig_job_fd(job)) &&
+           brig_job_process(job, NULL) == 0)
+        ;
+    return job_is_waiting(job);
 }
 
 static int release(struct brig_job *job, const char *code, const char *input)
@@ -113,6 +122,7 @@ static int release(struct brig_job *job, const char *code, const char *input)
                             .input = input,
                             .input_length = strlen(input),
                             .wall_ms = (uint64_t)await_ms()};
+    (void)await_made(job);
     return job_release(job, &late, NULL);
 }
 
@@ -317,14 +327,6 @@ static void test_random(struct zygote *zygote)
         brig_result_done(&results[i]);
 }
 
-static bool await_made(struct brig_job *job)
-{
-    while (!job_is_waiting(job) && await_readable(brig_job_fd(job)) &&
-           brig_job_process(job, NULL) == 0)
-        ;
-    return job_is_waiting(job);
-}
-
 /* Many at a time, parked, and released in another order. */
 static void test_parked(struct zygote *zygote)
 {
@@ -366,6 +368,7 @@ static void test_limits(struct zygote *zygote)
     struct brig_job *job = fork_run(zygote);
     struct job_late late = {
         .code = "import time\ntime.sleep(60)", .code_length = 26, .input = "", .wall_ms = 100};
+    (void)await_made(job);
     tap_is_int(job_release(job, &late, NULL), 0, "a short time");
     finish_run(job, &result);
     is_outcome(&result, BRIG_TIMEOUT, "a run that takes too long");

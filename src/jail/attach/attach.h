@@ -83,6 +83,9 @@ struct attach {
     }
 void attach_done(struct attach *entry);
 
+/* A command is started in the jail by job_start(). The caller should be ignoring SIGCHLD: a jail cannot end
+ * before all its processes are reaped, and this one has its parent outside, who may be stopped. */
+
 /* The run that a process supervises. Only a process of our own user is believed: root that acts for
  * another becomes that user first. BRIG_E_NOT_FOUND if it supervises none, or is a jail's;
  * BRIG_E_SYSTEM if it is somebody else's. */
@@ -90,14 +93,7 @@ int attach_find(pid_t supervisor, struct attach *ret_entry, struct brig_error *e
 /* Whether its supervisor is still there. */
 bool attach_is_alive(const struct attach *entry);
 
-/* ---- entry_plan.c ---- */
+/* ---- attach_plan.c ---- */
 
 /* The plan of a command in the jail, but for the command. It owns the fds it is made of. */
 int attach_plan(const struct attach *entry, struct plan *ret_plan, struct brig_error *err);
-
-/* ---- job_start.c ---- */
-
-/* Starts a command in the jail. The caller should be ignoring SIGCHLD: a jail cannot end before all
- * its processes are reaped, and this one has its parent outside, who may be stopped. */
-int job_enter(const struct attach *entry, const struct brig_command *command,
-              struct brig_job **ret_job, struct brig_error *err);

@@ -98,21 +98,13 @@ static int keep_directory(const struct start *start, const struct plan_step *ste
     return result;
 }
 
-/* A lease: whoever opens the file waits until it is given back, or its fd is closed. Nobody wants to be
- * told of him by a signal. Without one, before 5.3, nobody can be made to wait there. */
-static bool take_lease(long fd)
-{
-    return SYS(fcntl, fd, F_SETLEASE, F_WRLCK) >= 0 && SYS(fcntl, fd, F_SETOWN, 0) >= 0;
-}
-
 static int open_late(const struct start *start, const struct plan_step *step)
 {
     long fd = SYS(openat, start->plan->slots[step->slot], step->path,
                   O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     if (fd < 0)
         return (int)fd;
-    bool leased = step->flags & PLAN_LATE_AWAITED && take_lease(fd);
-    int result = child_say_fd(start->wire, WIRE_LATE, leased, (int)fd);
+    int result = child_say_fd(start->wire, WIRE_LATE, 0, (int)fd);
     (void)SYS(close, fd);
     return result;
 }
@@ -249,14 +241,10 @@ static int start_session(int pty)
 }
 
 /* The pipe that the command's process reads from before its exec. Init writes to it: until pid 1 has
- * executed init, it shares the caller's memory. A held command waits for the supervisor instead, on a
- * socket: writing to one whose reader is gone raises no signal. */
+ * executed init, it shares the caller's memory. */
 static long close_gate(struct start *start)
 {
-    if (!start->plan->held)
-        return SYS(pipe2, start->gate, O_CLOEXEC);
-    long made = SYS(socketpair, 1 /* AF_UNIX */, 1 /* SOCK_STREAM */ | O_CLOEXEC, 0, start->gate);
-    return made < 0 ? made : child_say_fd(start->wire, WIRE_GATE, 0, start->gate[1]);
+    return SYS(pipe2, start->gate, O_CLOEXEC);
 }
 
 /* Clones the command's process, which shares this memory until its exec. The pid, or the negated exit
@@ -439,7 +427,7 @@ long child_start(const struct plan *plan, const int wire[2], void *memory, int *
     if (child_has_intermediate(plan)) {
         if (!may_share_memory(plan))
             clone.flags = CLONE_VFORK;
-        if (plan->enters) /* what it clones ends like it: see job_enter() */
+        if (plan->enters) /* what it clones ends like it: see attach.h */
             clone.exit_signal = SIGNAL_CHILD;
         clone.function = intermediate_main;
         return child_clone(start, &clone);

@@ -112,11 +112,38 @@ void child_wait_until_gone(const int *here)
         (void)SYS(futex, here, 0 /* FUTEX_WAIT */, 1, 0, 0, 0);
 }
 
+#define FD_END 65536U /* where close_range() is missing, before 5.9 */
+
+static void close_between(unsigned first, unsigned last)
+{
+    if (first > last || SYS(close_range, first, last, 0) >= 0)
+        return;
+    for (unsigned fd = first; fd <= last && fd < FD_END; fd++)
+        (void)SYS(close, fd);
+}
+
+void child_close_all_but(int first, const int *kept, size_t count)
+{
+    for (int at = first;;) {
+        int next = -1; /* the lowest that is kept, from there on */
+        for (size_t i = 0; i < count; i++)
+            if (kept[i] >= at && (next < 0 || kept[i] < next))
+                next = kept[i];
+        if (next < 0) {
+            close_between((unsigned)at, ~0U);
+            return;
+        }
+        if (next > at)
+            close_between((unsigned)at, (unsigned)next - 1);
+        at = next + 1;
+    }
+}
+
 void child_close_on_exec(int first)
 {
     if (SYS(close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) >= 0)
         return;
-    for (int fd = first; fd < 65536; fd++) /* before 5.11 */
+    for (int fd = first; fd < (int)FD_END; fd++) /* before 5.11 */
         (void)SYS(fcntl, fd, F_SETFD, FD_CLOEXEC);
 }
 

@@ -78,9 +78,8 @@ static int copy_fds(struct start *own, int pty, int null, int copies[PLAN_FD_MAX
             return (int)copy;
         copies[i] = (int)copy;
     }
-    int moved = move_above(&own->wire, above + 1); /* where a held command has its gate */
-    if (moved < 0 || (moved = move_above(&own->gate[0], above + 1)) < 0 ||
-        (moved = move_above(&own->waiter, above + 1)) < 0)
+    int moved = move_above(&own->wire, above);
+    if (moved < 0 || (moved = move_above(&own->gate[0], above)) < 0)
         return moved;
     child_close_on_exec(3);
     return 0;
@@ -214,18 +213,6 @@ static int execute(const struct plan *plan)
     return (int)told;
 }
 
-/* Puts somebody small in the command's place, who has nothing of this memory and waits. */
-static int execute_waiter(const struct start *own)
-{
-    const struct plan *plan = own->plan;
-    const char *envp[] = {0};
-    long result = SYS(dup3, own->gate[0], plan->waiter_gate, 0);
-    if (result >= 0)
-        result = SYS(execveat, own->waiter, "", plan->waiter_argv, plan->envp ? plan->envp : envp,
-                     AT_EMPTY_PATH);
-    return (int)result;
-}
-
 /* A session keyring of its own: the caller's may hold keys. */
 static int join_keyring(void)
 {
@@ -307,10 +294,7 @@ int child_command_main(void *argument)
     (void)SYS(close, start->gate[1]); /* or its end would never be seen */
     (void)SYS(umask, start->umask);
     /* The numbers change from here on, and the first process still uses its own. */
-    struct start own = {.plan = plan,
-                        .wire = start->wire,
-                        .waiter = plan->held ? plan->init_fd : -1,
-                        .gate = {start->gate[0], -1}};
+    struct start own = {.plan = plan, .wire = start->wire, .gate = {start->gate[0], -1}};
     int copies[PLAN_FD_MAX];
     if ((result = copy_fds(&own, pty, null, copies)) < 0 || (result = place_fds(plan, copies)) < 0)
         return child_failed(&own, PLAN_STEP_FDS, result);
@@ -320,8 +304,6 @@ int child_command_main(void *argument)
         return child_failed(&own, PLAN_STEP_CAPS, result);
     unsigned long none = 0;
     (void)SYS(rt_sigprocmask, 2 /* SIG_SETMASK */, &none, 0, sizeof none);
-    if (plan->held)
-        return child_failed(&own, PLAN_STEP_EXEC, execute_waiter(&own));
     if (!await_init(own.gate[0]))
         return 125; /* there is none, and so no jail */
     if (plan->workdir && (result = (int)SYS(chdir, plan->workdir)) < 0)

@@ -13,7 +13,6 @@
 
 /* The fds of the plan, of its namespaces, and the wire. */
 #define KEPT_MAX (PLAN_FD_MAX + CGROUP_JOIN_MAX + PLAN_JOIN_MAX + 5)
-#define FD_END 65536 /* where close_range() is missing */
 
 struct kept {
     int fds[KEPT_MAX];
@@ -24,24 +23,6 @@ static void keep(struct kept *kept, int fd)
 {
     if (fd >= 0 && kept->count < KEPT_MAX)
         kept->fds[kept->count++] = fd;
-}
-
-static void close_from_to(unsigned from, unsigned to)
-{
-    if (from > to || SYS(close_range, from, to, 0) >= 0)
-        return;
-    for (unsigned fd = from; fd <= to && fd < FD_END; fd++)
-        (void)SYS(close, fd);
-}
-
-/* The lowest that is kept, from a number on; -1 if there is none. */
-static int next_kept(const struct kept *kept, int from)
-{
-    int next = -1;
-    for (size_t i = 0; i < kept->count; i++)
-        if (kept->fds[i] >= from && (next < 0 || kept->fds[i] < next))
-            next = kept->fds[i];
-    return next;
 }
 
 static void close_others(const struct start *start)
@@ -60,11 +41,7 @@ static void close_others(const struct start *start)
         keep(&kept, plan->join_fds[i]);
     for (size_t i = 0; i < plan->fd_count; i++)
         keep(&kept, plan->fds[i].fd);
-    int at = 0, next;
-    for (; (next = next_kept(&kept, at)) >= 0; at = next + 1)
-        if (next > at)
-            close_from_to((unsigned)at, (unsigned)next - 1);
-    close_from_to((unsigned)at, ~0U);
+    child_close_all_but(0, kept.fds, kept.count);
     /* What is opened from here on must not have the numbers of the command's streams. */
     for (long fd = 0; fd >= 0 && fd <= 2;)
         fd = SYS(openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);

@@ -33,11 +33,10 @@ struct start {
     unsigned umask; /* the caller's, for the command */
     /* Cleared by the kernel when the command's process leaves this memory, by exec or by its end. */
     int command_here;
-    int first;       /* the first process, outside; of an intermediate */
-    int pidfd;       /* of the first process, in the table of whoever cloned it */
-    int gate[2];     /* a pipe that the command's process reads from until init writes */
-    int waiter;      /* the program that waits in the place of a held command, of its process */
-    int parent_wire; /* the caller's end, which must not stay open with its death, or -1 */
+    int first;            /* the first process, outside; of an intermediate */
+    int pidfd;            /* of the first process, in the table of whoever cloned it */
+    int gate[2];          /* a pipe that the command's process reads from until init writes */
+    int parent_wire;      /* the caller's end, which must not stay open with its death, or -1 */
     long (*fork)(void *); /* who forks, in child_fork_…(): the pid or -errno, in the parent */
     void *fork_argument;
 };
@@ -64,6 +63,8 @@ void child_wait_until_gone(const int *here);
 int child_failed(const struct start *start, int step, long result);
 /* Every fd from this one on is closed by an exec. */
 void child_close_on_exec(int first);
+/* Closes every fd from `first` on but these; those that are -1 are passed over. */
+void child_close_all_but(int first, const int *kept, size_t count);
 
 /* ---- child.c ---- */
 

@@ -26,12 +26,8 @@
 #include "../sys.h"
 #include "../wire.h"
 
-#define ERR_ENOENT 2
 #define ERR_EINTR 4
-#define ERR_ENOEXEC 8
 #define ERR_ECHILD 10
-#define ERR_EACCES 13
-#define ERR_ENOTDIR 20
 
 /* Statuses as wait(2) packs them. */
 #define STATUS_STOPPED(status) (((status)&0xff) == 0x7f)
@@ -53,9 +49,6 @@ enum mode {
     MODE_HOLDER = 'h',
     MODE_MAKER = 'm',
     MODE_MAKER_LOOPBACK = 'M',
-    MODE_WAITER = 'w',
-    MODE_ALONE = 'a',
-    MODE_QUIET = 'q',
 };
 
 /* What sendmsg takes, on 64-bit machines; the system's headers for it need libc. */
@@ -94,22 +87,12 @@ static int parse_pid(const char *text)
     return value;
 }
 
-/* Behind the first. */
-static bool has_letter(const char *mode, char letter)
-{
-    while (*++mode)
-        if (*mode == letter)
-            return true;
-    return false;
-}
-
 /* Everything we know of the jail while it lives. */
 struct jail {
     int command; /* its pid, 0 for none */
     int signals; /* a signalfd for SIGCHLD */
     int mode;
     int status; /* how the command ended, -1 while it lives */
-    bool alone; /* nobody comes in from outside: all are our children, and theirs */
 };
 
 /* One wait; the pid, or what wait4 says. */
@@ -204,15 +187,10 @@ static __attribute__((noreturn)) void end_jail(struct jail *jail)
 /* Reaps whatever is there to reap; ends the jail when the command itself ended. */
 static void reap(struct jail *jail)
 {
-    long waited;
-    while ((waited = wait_one(jail, WNOHANG | WUNTRACED)) > 0)
+    while (wait_one(jail, WNOHANG | WUNTRACED) > 0)
         ;
     if (jail->status == -1)
         return;
-    /* Who has lost its parent is our child: without any there is nobody left. To call kill() for these
-     * would look at every process of the machine. */
-    if (jail->alone && waited == -ERR_ECHILD)
-        tell_end(jail);
     end_jail(jail);
 }
 
@@ -261,85 +239,13 @@ static void obey(struct jail *jail)
     }
 }
 
-/* ---- in the command's own process: waiting to be it ---- */
-
-/* As child_command.c does it, without a wire to say why it failed. */
-static int execute(const char **programs, int count, const char **argv, const char **envp)
-{
-    long told = -ERR_ENOENT;
-    for (int i = 0; i < count; i++) {
-        long result = SYS(execve, programs[i], argv, envp);
-        if (result == -ERR_ENOEXEC) { /* a shell script by convention; there is room before argv */
-            const char *before = argv[-1], *first = argv[0];
-            argv[0] = programs[i];
-            argv[-1] = "/bin/sh";
-            result = SYS(execve, "/bin/sh", argv - 1, envp);
-            argv[-1] = before;
-            argv[0] = first;
-        }
-        if (result == -ERR_ENOENT || result == -ERR_ENOTDIR)
-            continue;
-        told = result;
-        if (result != -ERR_EACCES)
-            break;
-    }
-    return told == -ERR_ENOENT ? 127 : 126;
-}
-
-static size_t text_length(const char *text)
-{
-    size_t length = 0;
-    while (text[length])
-        length++;
-    return length;
-}
-
-static void complain(const char *what)
-{
-    static const char text[] = "brig: cannot start ";
-    (void)SYS(write, 2, text, sizeof text - 1);
-    (void)SYS(write, 2, what, text_length(what));
-    (void)SYS(write, 2, "\n", 1);
-}
-
-/* argv: "brig-init", number of the gate, "w", the directory or "", how many programs, the programs, and
- * then what is to be executed. All restrictions are in force already. */
-static __attribute__((noreturn)) void wait_and_execute(long argc, const char **argv)
-{
-    const int fixed = 5;
-    int gate = parse_pid(argv[1]), count = argc > fixed ? parse_pid(argv[4]) : 0;
-    const char *directory = argv[3], **envp = argv + argc + 1;
-    char word;
-    long got;
-    if (argc <= fixed + count)
-        leave(125);
-    while ((got = SYS(read, gate, &word, 1)) == -ERR_EINTR)
-        ;
-    if (got != 1)
-        leave(125); /* there is no init, and so no jail */
-    (void)SYS(close, gate);
-    if (directory[0] && SYS(chdir, directory) < 0) {
-        complain(directory);
-        leave(126);
-    }
-    const char *name = argv[fixed + count];
-    int code = execute(argv + fixed, count, argv + fixed + count, envp);
-    complain(name);
-    leave(code);
-}
-
 static __attribute__((noreturn, used)) void init_main(long *stack)
 {
     long argc = stack[0];
     const char **argv = (const char **)(stack + 1);
     if (argc < 3)
         leave(125);
-    if (argv[2][0] == MODE_WAITER)
-        wait_and_execute(argc, argv);
-    struct jail jail = {.command = parse_pid(argv[1]),
-                        .mode = argv[2][0],
-                        .status = -1,
-                        .alone = has_letter(argv[2], MODE_ALONE)};
+    struct jail jail = {.command = parse_pid(argv[1]), .mode = argv[2][0], .status = -1};
 
     (void)SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
     (void)SYS(prctl, PR_SET_NAME, "brig-init", 0, 0, 0);
@@ -347,12 +253,9 @@ static __attribute__((noreturn, used)) void init_main(long *stack)
     /* Every signal stays blocked: none can end or disturb us; SIGCHLD is read as data. */
     unsigned long all = ~0UL, child = 1UL << (SIGCHLD - 1);
     (void)SYS(rt_sigprocmask, 0 /* SIG_BLOCK */, &all, 0, sizeof all);
-    bool quiet = has_letter(argv[2], MODE_QUIET);
-    if (!quiet)
-        report(WIRE_STARTED, 0);
-    if (jail.command > 0 && !quiet) {              /* while that number is nothing else's: */
-        if (!has_letter(argv[2], MODE_WAITER))     /* whom the supervisor lets go, */
-            (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start; no pipe, no wait */
+    report(WIRE_STARTED, 0);
+    if (jail.command > 0) {
+        (void)SYS(write, WIRE_GATE_FD, "", 1); /* the command may start */
         (void)SYS(close, WIRE_GATE_FD);
     }
     long signals = SYS(signalfd4, -1, &child, sizeof child, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -14,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
+#include "base/write.h"
 #include "jail/job/spawn.h"
-#include "jail/prepare/held.h"
+#include "jail/job/streams.h"
 #include "jail/sys.h"
 
 #define CPU_CHECK_MIN_US 20000
@@ -48,7 +50,7 @@ bool job_is_timed(const struct brig_job *job)
 
 bool job_is_awaited(const struct brig_job *job)
 {
-    return job->waiting || job->late >= 0 || job->late_input >= 0;
+    return job->late >= 0 || job->late_input >= 0;
 }
 
 void job_start_clock(struct brig_job *job, uint64_t wall_ms)
@@ -58,6 +60,50 @@ void job_start_clock(struct brig_job *job, uint64_t wall_ms)
     if (job->cpu_limit_us)
         job->cpu_check_us = job->started_us + 1;
 }
+
+/* ---- a run that was prepared ---- */
+
+bool job_is_waiting(const struct brig_job *job)
+{
+    return job->state == JOB_RUNNING && job_is_awaited(job) && !job->building;
+}
+
+int job_take_kept(struct brig_job *job)
+{
+    return take_fd(&job->kept);
+}
+
+static int fill_late(struct brig_job *job, const struct job_late *late, struct brig_error *err)
+{
+    int result = 0;
+    if (job->late_input >= 0)
+        result = streams_fill_input(job->late_input, late->input, late->input_length, err);
+    if (result < 0)
+        return result;
+    if (job->late >= 0 && (result = write_all(job->late, late->code, late->code_length)) < 0)
+        return brig_fail(err, BRIG_E_SETUP, -result, "cannot write the code into its jail");
+    int *const fds[] = {&job->late, &job->late_input};
+    for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
+        if (*fds[i] >= 0)
+            (void)close(take_fd(fds[i]));
+    return 0;
+}
+
+int job_release(struct brig_job *job, const struct job_late *late, struct brig_error *err)
+{
+    if (!job_is_waiting(job))
+        return brig_fail(err, BRIG_E_STATE, 0, "the command does not wait");
+    job->started_us = clock_now_us();
+    int result = fill_late(job, late, err);
+    if (result < 0)
+        return result;
+    job_start_clock(job, late->wall_ms);
+    if (job->gate >= 0 && send(job->gate, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        return brig_fail(err, BRIG_E_STATE, 0, "the jail is gone");
+    return job_arm_timer(job, err);
+}
+
+/* ---- time ---- */
 
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
@@ -247,7 +293,10 @@ static int hear_builder(struct brig_job *job, struct brig_error *err)
         int fd = -1, got = spawn_receive(job->wire, &message, &fd);
         if (got == 0)
             return 0;
-        int result = got < 0 ? job_build_lost(job, err) : job_build(job, &message, fd, err);
+        int result = got < 0 ? brig_fail(err, BRIG_E_SETUP, 0,
+                                         "the zygote or the jail's first process ended before the "
+                                         "command was started")
+                             : job_build(job, &message, fd, err);
         if (result < 0)
             return result;
     }

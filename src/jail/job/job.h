@@ -10,7 +10,8 @@
 #include "jail/plan/plan.h"
 #include "jail/wire.h"
 
-struct job_late;
+struct attach;
+struct brig_template;
 struct zygote;
 
 enum job_state {
@@ -20,11 +21,10 @@ enum job_state {
     JOB_OVER,
 };
 
-/* A jail that somebody else is making: job_build.c. */
+/* A jail that a zygote is making: see prepare/zygote.c. */
 struct job_building {
     struct zygote *zygote; /* a share in it */
     bool started;          /* init runs */
-    struct job_late *late; /* for the release, as soon as all is there; or NULL */
 };
 
 struct brig_job {
@@ -38,11 +38,8 @@ struct brig_job {
     pid_t pid;
     int pidfd, wire, terminal, epoll, timer;
     int kept;                      /* the directory of brig_policy_keep(), or -1 */
-    int gate;                      /* lets a held command go, or -1 */
+    int gate;                      /* lets a command of a zygote go, or -1 */
     int late, late_input;          /* what job_release() fills, or -1 */
-    bool waiting;                  /* the command is held until then, */
-    bool leased;                   /* or by the late file, */
-    bool at_file;                  /* and has been let go that far */
     struct job_building *building; /* by a zygote, until init says that it runs; or NULL */
     int entry_fd;                  /* what is published for job_enter(), or -1 */
     bool usage_known;              /* of the group, before init ended */
@@ -62,6 +59,45 @@ struct brig_job {
     uint64_t own_peak_kb; /* ours at the start, which the kernel counts into the child's */
 };
 
+/* Where a jail comes from: it is built for a policy, or joins what a template has prepared, is forked by
+ * a zygote, or is there already and runs. */
+struct job_source {
+    const struct brig_policy
+        *policy; /* of a template: one that fits it, or NULL; of the others none */
+    struct brig_template *template; /* or NULL */
+    struct zygote *zygote;          /* or NULL; of the command, only stdio counts then */
+    uint32_t host_id;               /* as root: the id that the zygote's child takes */
+    const struct attach *attach;    /* or NULL */
+};
+
+/* Starts a command. All other ways to start one are this. */
+int job_start(const struct job_source *source, const struct brig_command *command,
+              struct brig_job **ret_job, struct brig_error *err);
+
+/* What a prepared run is given once it is known what it is for: the content of the policy's late file
+ * (policy_late_file()), standard input where policy->late_input is set, and its time. */
+struct job_late {
+    const void *code;
+    size_t code_length;
+    const void *input;
+    size_t input_length;
+    uint64_t wall_ms; /* from now on; 0: no limit */
+};
+
+/* Whether everything of the jail is in place, and only job_release() is awaited. */
+bool job_is_waiting(const struct brig_job *job);
+/* Fills what is late, starts the clock, and lets a zygote's child go; other commands know by themselves
+ * how to wait for their file. Once is all. */
+int job_release(struct brig_job *job, const struct job_late *late, struct brig_error *err);
+/* For who has others waiting: the result is there as soon as nobody is left in the jail; what remains of it
+ * is cleared away by brig_job_free(), at once after job_is_gone(), of which brig_job_fd() tells. */
+void job_answer_early(struct brig_job *job);
+bool job_is_gone(const struct brig_job *job);
+/* The zygote that should have made the jail, and for as long has made none at all; else NULL. */
+const struct zygote *job_stuck_zygote(const struct brig_job *job, uint64_t patience_us);
+/* The directory of brig_job_kept_dir(), from now on the caller's to close; -1: there is none. */
+int job_take_kept(struct brig_job *job);
+
 /* When the time of a job is over, by the monotonic clock; 0: it may run for ever. And whether it has
  * any limit on time, also of the CPU's. */
 uint64_t job_deadline_us(const struct brig_job *job);
@@ -74,15 +110,9 @@ bool job_is_empty(const struct brig_job *job);
 bool job_is_awaited(const struct brig_job *job);
 /* Starts the clock for limits on time; job_arm_timer() is to follow. */
 void job_start_clock(struct brig_job *job, uint64_t wall_ms);
-/* Lets a held command begin, if it will wait again at the late file. In held.c. */
-void job_let_in(struct brig_job *job);
-/* Takes a message of a jail that is being built; 0, or what went wrong. In job_build.c. */
+/* Takes a message of a jail that is being built; 0, or what went wrong. In prepare/zygote.c. */
 int job_build(struct brig_job *job, const struct wire_message *message, int fd,
               struct brig_error *err);
-/* What its socket's end means then. */
-int job_build_lost(struct brig_job *job, struct brig_error *err);
-/* Remembers a release until it can be. */
-int job_build_release(struct brig_job *job, const struct job_late *late, struct brig_error *err);
 void job_building_free(struct job_building *building);
 
 /* Arms the timer for the next thing due; one is made when there is something. */

@@ -17,9 +17,10 @@
 #include "jail/cgroup/limits.h"
 #include "jail/confine/unenforced.h"
 #include "jail/job/job.h"
-#include "jail/prepare/held.h"
+#include "jail/job/spawn.h"
+#include "jail/job/streams.h"
 #include "jail/prepare/template.h"
-#include "jail/prepare/zygote_parts.h"
+#include "jail/prepare/zygote.h"
 
 /* ---- the ladder ---- */
 
@@ -50,7 +51,6 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
         .host_terminal = streams->terminal,
         .pty_fd = job->plan.rung == PLAN_FULL ? -1 : streams->pty_slave,
     };
-    job->plan.held = job->waiting;
     int result = plan_add_command(&job->plan, &input, err);
     if (result < 0 || (result = watch_start(&job->watch, &job->plan, err)) < 0)
         return result;
@@ -66,9 +66,7 @@ static int launch(struct brig_job *job, const struct brig_policy *policy,
     job->wire = fds_keep_high(spawned.wire);
     job->terminal = spawned.terminal;
     job->kept = fds_keep_high(spawned.kept);
-    job->gate = fds_keep_high(spawned.gate);
     job->late = fds_keep_high(spawned.late);
-    job->leased = spawned.leased;
     job->denials.listener = fds_keep_high(spawned.listener);
     if (spawned.nested_limits >= 0) /* without memory for it, tools are bounded with the rest */
         job->nested_limits =
@@ -224,105 +222,30 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     return job_arm_timer(job, err);
 }
 
-/* ---- one that a zygote makes ---- */
-
-/* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
- * of ours. With v2 that waits for the whole machine, but nobody waits for that; where v1 has the limits,
- * v2 only counts the time of the CPU, and is left out where no limit is on that. */
-static int enter_as_isolated_uid(struct brig_job *job, bool counted, int *ret_procs,
-                                 struct brig_error *err)
-{
-    struct plan *plan = &job->plan;
-    int group = plan->cgroup_fd;
-    plan->cgroup_fd = *ret_procs = -1;
-    if (group < 0 || (cgroup_kind(job->limits.group) != CGROUP_V2 && !counted))
-        return 0;
-    *ret_procs = cgroup_open_procs(job->limits.group);
-    if (*ret_procs < 0 || plan->join_count == CGROUP_JOIN_MAX)
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the jail's group");
-    plan->join_fds[plan->join_count++] = *ret_procs;
-    return 0;
-}
-
-static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
-                      const struct streams *streams, struct brig_error *err)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
-    job->wire = fds_keep_high(pair[0]);
-    autoclose int theirs = pair[1];
-    autoclose int procs = -1;
-    job->started_us = clock_now_us();
-    bool counted = zygote->template->policy->limits[BRIG_LIMIT_CPU_MS] != 0;
-    int result = job->plan.become_joined ? enter_as_isolated_uid(job, counted, &procs, err) : 0;
-    return result < 0 ? result : zygote_order(zygote, &job->plan, host_id, theirs, streams, err);
-}
-
-/* What becomes of it, job_build() hears. */
-static int start_from_zygote(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
-                             const struct streams *streams, struct brig_error *err)
-{
-    struct brig_template *template = zygote->template;
-    for (int i = 0; i < 3; i++)
-        if (streams->fds[i] < 0)
-            return brig_fail(err, BRIG_E_INVALID, 0, "stdio %d must be an fd or bytes", i);
-    int result = limits_init(&job->limits, template->policy, err);
-    if (result < 0)
-        return result;
-    int network = template_plan(template, &job->plan);
-    plan_use_limits(&job->plan, template->policy, &job->limits);
-    job->denials.filter = job->plan.seccomp_told ? job->plan.seccomp : NULL;
-    job->own_peak_kb = 0; /* nothing of ours is borrowed */
-    job->building = calloc(1, sizeof *job->building);
-    result = job->building && job->plan.limits_missing == zygote->plan.limits_missing
-                 ? order_jail(job, zygote, host_id, streams, err)
-                 : brig_fail(err, BRIG_E_STATE, 0, "the zygote has other limits than the run");
-    if (network >= 0) {
-        (void)close(network);
-        template_refill(template);
-    }
-    if (result < 0)
-        return result;
-    job->building->zygote = zygote_share(zygote);
-    return plan_trim(&job->plan, err);
-}
-
-/* Whose jail it will be: one of the policy's, one of a template, or with an entry the one that is
- * there. */
-struct origin {
-    const struct brig_policy *policy;
-    struct brig_template *template;
-    const struct attach *entry;
-    struct zygote *zygote; /* who forks it, */
-    uint32_t host_id;      /* as this */
-    bool held;             /* the command waits for job_release() */
-};
-
-static int make_jail(struct brig_job *job, const struct origin *origin,
+static int make_jail(struct brig_job *job, const struct job_source *source,
                      const struct brig_command *command, struct streams *streams,
                      struct brig_error *err)
 {
-    if (origin->entry)
-        return start_in_jail(job, origin->entry, command, streams, err);
-    if (origin->zygote)
-        return start_from_zygote(job, origin->zygote, origin->host_id, streams, err);
-    if (policy_has_door(origin->policy)) {
-        int result = door_new(origin->policy, &job->door, err);
+    if (source->attach)
+        return start_in_jail(job, source->attach, command, streams, err);
+    if (source->zygote)
+        return zygote_start(source->zygote, source->host_id, job, streams, err);
+    if (policy_has_door(source->policy)) {
+        int result = door_new(source->policy, &job->door, err);
         if (result < 0)
             return result;
     }
-    bool prepared = origin->template && origin->template->ready;
-    job->limits.shared = prepared && !origin->template->nested;
-    int result = limits_init(&job->limits, origin->policy, err);
+    bool prepared = source->template && source->template->ready;
+    job->limits.shared = prepared && !source->template->nested;
+    int result = limits_init(&job->limits, source->policy, err);
     if (result < 0)
         return result;
     if (prepared)
-        return start_from_template(job, origin->template, origin->policy, command, streams, err);
-    return climb_down(job, origin->policy, command, streams, err);
+        return start_from_template(job, source->template, source->policy, command, streams, err);
+    return climb_down(job, source->policy, command, streams, err);
 }
 
-static struct brig_job *new_job(bool held)
+static struct brig_job *new_job(void)
 {
     struct brig_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -335,7 +258,6 @@ static struct brig_job *new_job(bool held)
                              .gate = -1,
                              .late = -1,
                              .late_input = -1,
-                             .waiting = held,
                              .entry_fd = -1,
                              .epoll = -1,
                              .timer = -1,
@@ -353,31 +275,51 @@ static void note_own_peak(struct brig_job *job)
         job->own_peak_kb = (uint64_t)own.ru_maxrss;
 }
 
-static int start(const struct origin *origin, const struct brig_command *command,
-                 struct brig_job **ret_job, struct brig_error *err)
+/* Finds the policy of a source that has one of its own; others are checked here. */
+static int settle_policy(struct job_source *source, struct brig_error *err)
 {
-    int result = streams_check(command, err);
-    if (result == 0 && origin->policy->facts) /* what was recorded says nothing of this machine */
+    struct brig_template *template = source->template;
+    if (source->zygote && !zygote_is_ready(source->zygote))
+        return brig_fail(err, BRIG_E_STATE, 0, "the zygote is not ready");
+    if (source->zygote)
+        source->policy = zygote_policy(source->zygote);
+    else if (source->attach)
+        source->policy = source->attach->record.policy;
+    else if (template && !source->policy)
+        source->policy = template->policy;
+    else if (template && !template_fits(template, source->policy))
+        return brig_fail(err, BRIG_E_STATE, 0, "the policy is not that of the template");
+    else
+        return policy_validate(source->policy, err);
+    return 0;
+}
+
+int job_start(const struct job_source *from, const struct brig_command *command,
+              struct brig_job **ret_job, struct brig_error *err)
+{
+    struct job_source own = *from, *source = &own;
+    int result = settle_policy(source, err);
+    if (result == 0)
+        result = streams_check(command, err);
+    if (result == 0 && source->policy->facts) /* what was recorded says nothing of this machine */
         result = brig_fail(err, BRIG_E_STATE, 0, "a policy with recorded facts cannot be run");
     if (result < 0)
         return result;
-    struct brig_job *job = new_job(origin->held);
+    struct brig_job *job = new_job();
     if (!job)
         return brig_fail_nomem(err);
     note_own_peak(job);
     struct streams streams = STREAMS_NONE;
     for (int i = 0; i < 3 && result == 0; i++)
-        result = streams_open(job, origin->policy, &command->stdio[i], i, &streams, err);
+        result = streams_open(job, source->policy, &command->stdio[i], i, &streams, err);
     if (result == 0)
-        result = make_jail(job, origin, command, &streams, err);
+        result = make_jail(job, source, command, &streams, err);
     if (result == 0)
         result = limits_settle(&job->limits, err);
     if (result == 0 && job->limits.group)
         cgroup_joined(job->limits.group);
     if (result == 0)
-        result = supervise(job, origin->policy, err);
-    if (result == 0)
-        job_let_in(job);
+        result = supervise(job, source->policy, err);
     streams_done(&streams);
     if (result < 0) {
         brig_job_free(job);
@@ -390,59 +332,11 @@ static int start(const struct origin *origin, const struct brig_command *command
 int brig_start(const struct brig_policy *policy, const struct brig_command *command,
                struct brig_job **ret_job, struct brig_error *err)
 {
-    int result = policy_validate(policy, err);
-    struct origin origin = {.policy = policy};
-    return result < 0 ? result : start(&origin, command, ret_job, err);
-}
-
-int job_start_held(const struct brig_policy *policy, const struct brig_command *command,
-                   struct brig_job **ret_job, struct brig_error *err)
-{
-    int result = policy_validate(policy, err);
-    struct origin origin = {.policy = policy, .held = true};
-    return result < 0 ? result : start(&origin, command, ret_job, err);
+    return job_start(&(struct job_source){.policy = policy}, command, ret_job, err);
 }
 
 int brig_template_start(struct brig_template *template, const struct brig_command *command,
                         struct brig_job **ret_job, struct brig_error *err)
 {
-    struct origin origin = {.policy = template->policy, .template = template};
-    return start(&origin, command, ret_job, err);
-}
-
-int job_start_prepared(struct brig_template *template, const struct brig_policy *policy,
-                       const struct brig_command *command, struct brig_job **ret_job,
-                       struct brig_error *err)
-{
-    int result = policy_validate(policy, err);
-    if (result == 0 && !template_fits(template, policy))
-        result = brig_fail(err, BRIG_E_STATE, 0, "the policy is not that of the template");
-    struct origin origin = {.policy = policy, .template = template};
-    return result < 0 ? result : start(&origin, command, ret_job, err);
-}
-
-int job_enter(const struct attach *entry, const struct brig_command *command,
-              struct brig_job **ret_job, struct brig_error *err)
-{
-    struct origin origin = {.policy = entry->record.policy, .entry = entry};
-    return start(&origin, command, ret_job, err);
-}
-
-int zygote_start(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
-                 struct brig_job **ret_job, struct brig_error *err)
-{
-    if (!zygote_is_ready(zygote))
-        return brig_fail(err, BRIG_E_STATE, 0, "the zygote is not ready");
-    struct origin origin = {
-        .policy = zygote->template->policy, .zygote = zygote, .host_id = host_id, .held = true};
-    return start(&origin, command, ret_job, err);
-}
-
-int zygote_start_now(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
-                     struct brig_job **ret_job, struct brig_error *err)
-{
-    zygote->in_a_hurry = true;
-    int result = zygote_start(zygote, host_id, command, ret_job, err);
-    zygote->in_a_hurry = false;
-    return result;
+    return job_start(&(struct job_source){.template = template}, command, ret_job, err);
 }

@@ -137,7 +137,6 @@ static void keep_fd(struct spawned *spawned, const struct wire_message *message,
     int *place = type == WIRE_TERMINAL  ? &spawned->terminal
                  : type == WIRE_KEPT    ? &spawned->kept
                  : type == WIRE_LATE    ? &spawned->late
-                 : type == WIRE_GATE    ? &spawned->gate
                  : type == WIRE_TOOLS   ? &spawned->nested_limits
                  : type == WIRE_DENIALS ? &spawned->listener
                  : type == WIRE_PID     ? &spawned->pidfd
@@ -173,9 +172,6 @@ static int take_messages(struct plan *plan, struct spawned *spawned, struct brig
             break;
         case WIRE_PID:
             spawned->pid = message.a;
-            break;
-        case WIRE_LATE:
-            spawned->leased = message.a != 0;
             break;
         case WIRE_STARTED: /* may overtake the intermediate's word about the pid */
             spawned->started = true;
@@ -220,8 +216,6 @@ static void undo(struct spawned *spawned)
         (void)close(spawned->kept);
     if (spawned->late >= 0)
         (void)close(spawned->late);
-    if (spawned->gate >= 0)
-        (void)close(spawned->gate);
     if (spawned->nested_limits >= 0)
         (void)close(spawned->nested_limits);
     if (spawned->listener >= 0)

@@ -17,12 +17,10 @@ struct spawned {
     int wire;                 /* to it, SEQPACKET, non-blocking */
     int terminal;             /* master of its pty, or -1 */
     int kept;                 /* a private directory of its, or -1 */
-    int gate;                 /* lets a held command go, or -1 */
     int late;                 /* a file of its that is to be filled, or -1 */
     int nested_limits;        /* the socket for tools, listening, or -1 */
     int listener;             /* for what the filter refuses, or -1 */
     struct door_sockets door; /* of the network door */
-    bool leased;              /* who opens the late file waits */
     bool started;             /* init was heard of */
     int stop_signal;          /* the command stopped already */
     struct wire_message end;  /* WIRE_ENDED, if it came already; else type 0 */
@@ -31,8 +29,8 @@ struct spawned {
 #define SPAWNED_NONE                                                                               \
     (struct spawned)                                                                               \
     {                                                                                              \
-        .pidfd = -1, .wire = -1, .terminal = -1, .kept = -1, .late = -1, .gate = -1,               \
-        .nested_limits = -1, .listener = -1                                                        \
+        .pidfd = -1, .wire = -1, .terminal = -1, .kept = -1, .late = -1, .nested_limits = -1,      \
+        .listener = -1                                                                             \
     }
 
 /* Starts the jail of a plan that has its command. On failure nothing is left behind, and the code is as

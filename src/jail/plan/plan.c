@@ -289,37 +289,6 @@ static int plan_programs(struct plan *plan, const struct brig_command *command,
     return arena->failed ? brig_fail_nomem(err) : 0;
 }
 
-/* What waits in the command's place: see init.c. */
-static int plan_waiter(struct plan *plan, struct brig_error *err)
-{
-    struct arena *arena = &plan->arena;
-    size_t programs = 0, argc = 0, at = 0;
-    int gate = 3;
-    while (plan->programs[programs])
-        programs++;
-    while (plan->argv[argc])
-        argc++;
-    for (size_t i = 0; i < plan->fd_count; i++)
-        if (plan->fds[i].number >= gate)
-            gate = plan->fds[i].number + 1;
-    const char **argv = arena_alloc(arena, (programs + argc + 6) * sizeof *argv);
-    if (!argv)
-        return brig_fail_nomem(err);
-    argv[at++] = "brig-init";
-    argv[at++] = arena_printf(arena, "%d", gate);
-    argv[at++] = "w";
-    argv[at++] = plan->workdir ? plan->workdir : "";
-    argv[at++] = arena_number(arena, programs);
-    for (size_t i = 0; i < programs; i++)
-        argv[at++] = plan->programs[i];
-    for (size_t i = 0; i < argc; i++)
-        argv[at++] = plan->argv[i];
-    plan->waiter_argv = argv;
-    plan->waiter_gate = gate;
-    plan->init_mode = "nw";
-    return arena->failed ? brig_fail_nomem(err) : 0;
-}
-
 static const char *choose_workdir(const struct plan *plan, const struct brig_policy *policy)
 {
     if (policy->workdir)
@@ -419,10 +388,6 @@ int plan_add_command(struct plan *plan, const struct plan_input *input, struct b
         return result;
     plan_fds(plan, input);
     plan->workdir = choose_workdir(plan, input->policy);
-    if (plan->held && plan->rung != PLAN_FULL)
-        return brig_fail(err, BRIG_E_SETUP, 0, "without namespaces no command can be held");
-    if (plan->held && (result = plan_waiter(plan, err)) < 0)
-        return result;
     plan_rlimits(plan, input->policy);
     plan->slots = arena_alloc(&plan->arena, (size_t)plan->slot_count * sizeof *plan->slots);
     return plan->arena.failed ? brig_fail_nomem(err) : 0;

@@ -8,7 +8,6 @@
 
 #include "base/arena.h"
 #include "jail/cgroup/cgroup.h"
-#include "jail/confine/identity.h"
 #include "jail/confine/landlock.h"
 #include "jail/nested_limits/nested_limits.h"
 #include "jail/plan/plan_door.h"
@@ -67,9 +66,6 @@ enum plan_attr {
     PLAN_ATTR_RECURSIVE = 1 << 4,
     PLAN_ATTACH_NAME = 1 << 5,
 };
-
-/* Of PLAN_LATE: who opens the file to read it waits until its writer has let go of it. */
-#define PLAN_LATE_AWAITED 1U
 
 struct limits;
 
@@ -205,9 +201,6 @@ struct plan {
     const char *const *script_argv; /* "/bin/sh", program slot, rest: for ENOEXEC */
     const char *const *envp;
     char **environment; /* envp, to be freed */
-    bool held;          /* the command waits to be let go; this does, in its place: */
-    const char *const *waiter_argv;
-    int waiter_gate;
     /* Init: */
     int init_fd;           /* -1: plan_open_init() is still to come */
     const char *init_mode; /* see wire.h */

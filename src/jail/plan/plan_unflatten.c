@@ -36,14 +36,14 @@ bool plan_unflatten(void *bytes, size_t length, struct plan *ret_plan)
     plan.workdir = at(base, (const void *)(uintptr_t)flat->workdir);
     plan.arena = (struct arena){0};
     plan.door = NULL;
-    plan.programs = plan.argv = plan.script_argv = plan.envp = plan.waiter_argv = NULL;
+    plan.programs = plan.argv = plan.script_argv = plan.envp = NULL;
     plan.environment = NULL;
     plan.masks = NULL;
     plan.places = NULL;
     plan.owned_fds = NULL;
     plan.mask_count = plan.place_count = plan.owned_count = plan.fd_count = plan.join_count = 0;
     plan.cgroup_fd = plan.init_fd = plan.join_userns = plan.join_mntns = plan.join_netns = -1;
-    plan.init_mode = "nwa";
+    plan.init_mode = "n";
     *ret_plan = plan;
     return true;
 }

@@ -24,7 +24,7 @@ struct brig_template {
     struct spawned maker;    /* keeps network namespaces ready; pid 0 where none are needed */
 };
 
-/* As brig_template_new(). With PLAN_NESTED it is for a zygote or for job_start_prepared(), and fails
+/* As brig_template_new(). With PLAN_NESTED it is for a zygote or for runs with policies of their own, and fails
  * where it cannot be. */
 int template_new(const struct brig_policy *policy, enum plan_split_kind kind,
                  const struct template_ids *ids, struct brig_template **ret_template,
@@ -46,7 +46,3 @@ bool template_is_current(const struct brig_template *template);
 /* Makes the plan of template_plan() that of such a policy, which is borrowed until the start. */
 int template_adapt(const struct brig_template *template, const struct brig_policy *policy,
                    struct plan *plan, struct brig_error *err);
-/* As brig_start(), with a policy that fits. In job_start.c. */
-int job_start_prepared(struct brig_template *template, const struct brig_policy *policy,
-                       const struct brig_command *command, struct brig_job **ret_job,
-                       struct brig_error *err);

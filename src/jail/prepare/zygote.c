@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Starting a zygote and giving it orders: see zygote.h. */
-#include "jail/prepare/zygote_parts.h"
+#include "jail/prepare/zygote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,18 +8,24 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/str.h"
 #include "jail/cgroup/limits.h"
 #include "jail/confine/denials.h"
+#include "jail/job/job.h"
+#include "jail/job/spawn.h"
+#include "jail/job/streams.h"
 #include "jail/plan/plan_flat.h"
+#include "jail/prepare/template.h"
 #include "jail/prepare/zygote_wire.h"
 #include "policy/policy.h"
 
@@ -28,6 +34,17 @@
 #define LIBRARY_MAX (8 << 20)
 #define LAST_WORDS_MAX 300
 #define END_PATIENCE_MS 200
+
+struct zygote {
+    struct brig_template *template;
+    struct plan plan; /* what it walks for each run; of the template's memory, with its filter */
+    struct spawned process;
+    int socket;
+    int words; /* what it writes, for when it fails */
+    bool ready, gone;
+    unsigned shares;      /* besides its owner's */
+    uint64_t answered_us; /* when it last had made a jail */
+};
 
 /* ---- messages ---- */
 
@@ -72,15 +89,15 @@ static int send_plan(const struct zygote *zygote, struct brig_error *err)
     return 0;
 }
 
-int zygote_order(struct zygote *zygote, const struct plan *plan, uint32_t host_id, int wire,
-                 const struct streams *streams, struct brig_error *err)
+/* `wire` and `gate` are the child's ends. */
+static int send_order(const struct zygote *zygote, const struct plan *plan, uint32_t host_id,
+                      int wire, int gate, const struct streams *streams, struct brig_error *err)
 {
-    int fds[ZYGOTE_FDS_MAX] = {wire, streams->fds[0], streams->fds[1], streams->fds[2]};
-    size_t count = 4;
+    int fds[ZYGOTE_FDS_MAX] = {wire, streams->fds[0], streams->fds[1], streams->fds[2], gate};
+    size_t count = ZYGOTE_FDS_MIN;
     struct zygote_message message = {.type = ZYGOTE_FORK,
                                      .host_uid = host_id,
                                      .host_gid = host_id,
-                                     .in_a_hurry = zygote->in_a_hurry,
                                      .has_network = plan->join_netns >= 0,
                                      .has_cgroup = plan->cgroup_fd >= 0,
                                      .join_count = (uint8_t)plan->join_count};
@@ -267,7 +284,6 @@ static int make_plan(struct zygote *zygote, struct brig_error *err)
     struct denials denials = DENIALS_INIT;
     struct plan *plan = &template->fresh;
     plan->workdir = template->policy->workdir;
-    plan->held = true;
     int result = settle_limits(plan, template->policy, err);
     if (result == 0 && template->policy->trace) {
         struct arena own = plan->arena;
@@ -305,10 +321,9 @@ int zygote_new(const struct zygote_config *config, struct zygote **ret_zygote,
     return 0;
 }
 
-struct zygote *zygote_share(struct zygote *zygote)
+const struct brig_policy *zygote_policy(const struct zygote *zygote)
 {
-    zygote->shares++;
-    return zygote;
+    return zygote->template->policy;
 }
 
 int zygote_fd(const struct zygote *zygote)
@@ -360,4 +375,158 @@ void zygote_free(struct zygote *zygote)
     spawn_end(&zygote->process);
     brig_template_free(zygote->template);
     free(zygote);
+}
+
+/* ---- a job in a jail that it makes ---- */
+
+/* A zygote of root's is not root, and may clone into no group: its children write themselves into an fd
+ * of ours. With v2 that waits for the whole machine, but nobody waits for that; where v1 has the limits,
+ * v2 only counts the time of the CPU, and is left out where no limit is on that. */
+static int enter_as_isolated_uid(struct brig_job *job, bool counted, int *ret_procs,
+                                 struct brig_error *err)
+{
+    struct plan *plan = &job->plan;
+    int group = plan->cgroup_fd;
+    plan->cgroup_fd = *ret_procs = -1;
+    if (group < 0 || (cgroup_kind(job->limits.group) != CGROUP_V2 && !counted))
+        return 0;
+    *ret_procs = cgroup_open_procs(job->limits.group);
+    if (*ret_procs < 0 || plan->join_count == CGROUP_JOIN_MAX)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot open the jail's group");
+    plan->join_fds[plan->join_count++] = *ret_procs;
+    return 0;
+}
+
+static int order_jail(struct brig_job *job, struct zygote *zygote, uint32_t host_id,
+                      const struct streams *streams, struct brig_error *err)
+{
+    int wires[2], gates[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, wires) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    job->wire = fds_keep_high(wires[0]);
+    autoclose int wire = wires[1];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
+    job->gate = fds_keep_high(gates[0]);
+    autoclose int gate = gates[1];
+    autoclose int procs = -1;
+    job->started_us = clock_now_us();
+    bool counted = zygote->template->policy->limits[BRIG_LIMIT_CPU_MS] != 0;
+    int result = job->plan.become_joined ? enter_as_isolated_uid(job, counted, &procs, err) : 0;
+    return result < 0 ? result : send_order(zygote, &job->plan, host_id, wire, gate, streams, err);
+}
+
+int zygote_start(struct zygote *zygote, uint32_t host_id, struct brig_job *job,
+                 const struct streams *streams, struct brig_error *err)
+{
+    struct brig_template *template = zygote->template;
+    for (int i = 0; i < 3; i++)
+        if (streams->fds[i] < 0)
+            return brig_fail(err, BRIG_E_INVALID, 0, "stdio %d must be an fd or bytes", i);
+    int result = limits_init(&job->limits, template->policy, err);
+    if (result < 0)
+        return result;
+    int network = template_plan(template, &job->plan);
+    plan_use_limits(&job->plan, template->policy, &job->limits);
+    job->denials.filter = job->plan.seccomp_told ? job->plan.seccomp : NULL;
+    job->own_peak_kb = 0; /* nothing of ours is borrowed */
+    job->building = calloc(1, sizeof *job->building);
+    result = job->building && job->plan.limits_missing == zygote->plan.limits_missing
+                 ? order_jail(job, zygote, host_id, streams, err)
+                 : brig_fail(err, BRIG_E_STATE, 0, "the zygote has other limits than the run");
+    if (network >= 0) {
+        (void)close(network);
+        template_refill(template);
+    }
+    if (result < 0)
+        return result;
+    job->building->zygote = zygote;
+    zygote->shares++;
+    return plan_trim(&job->plan, err);
+}
+
+/* ---- what is heard of it while it is made ---- */
+
+void job_building_free(struct job_building *building)
+{
+    if (!building)
+        return;
+    zygote_free(building->zygote);
+    free(building);
+}
+
+static int take_pid(struct brig_job *job, pid_t pid, int *pidfd, struct brig_error *err)
+{
+    if (job->pidfd >= 0)
+        return 0;
+    job->pidfd = fds_keep_high(take_fd(pidfd));
+    job->pid = pid;
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = job->pidfd};
+    if (job->pidfd < 0 || epoll_ctl(job->epoll, EPOLL_CTL_ADD, job->pidfd, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
+    return 0;
+}
+
+/* The steps are in the zygote's plan: the job's own was trimmed. */
+static void note_soft_failure(struct brig_job *job, const struct wire_message *message)
+{
+    struct plan told = job->building->zygote->plan;
+    told.unenforced = job->plan.unenforced;
+    plan_note_soft_failure(&told, message->a, message->b);
+    job->plan.unenforced = told.unenforced;
+}
+
+/* Both words have come: that init runs, and which process it is. */
+static void finish(struct brig_job *job)
+{
+    struct job_building *building = job->building;
+    if (!building->started || job->pid <= 0)
+        return;
+    building->zygote->answered_us = clock_now_us();
+    job_building_free(take_ptr(&job->building));
+}
+
+int job_build(struct brig_job *job, const struct wire_message *message, int fd,
+              struct brig_error *err)
+{
+    autoclose int own = fd;
+    struct job_building *building = job->building;
+    int result = 0;
+    switch (message->type) {
+    case WIRE_FAILED:
+        return plan_explain_failure(&building->zygote->plan, message->a, message->b, err);
+    case WIRE_SOFT:
+        note_soft_failure(job, message);
+        break;
+    case WIRE_PID:
+        result = take_pid(job, message->a, &own, err);
+        break;
+    case WIRE_KEPT:
+        job->kept = fds_keep_high(take_fd(&own));
+        break;
+    case WIRE_LATE:
+        job->late = fds_keep_high(take_fd(&own));
+        break;
+    case WIRE_DENIALS:
+        result = denials_listen(&job->denials, take_fd(&own), job->epoll, err);
+        break;
+    case WIRE_STARTED:
+        building->started = true;
+        break;
+    default:
+        break;
+    }
+    if (result == 0)
+        finish(job);
+    return result;
+}
+
+/* One that has many orders makes one after the other. */
+const struct zygote *job_stuck_zygote(const struct brig_job *job, uint64_t patience_us)
+{
+    const struct zygote *zygote = job->building ? job->building->zygote : NULL;
+    if (!zygote)
+        return NULL;
+    uint64_t since = zygote->answered_us > job->started_us ? zygote->answered_us : job->started_us;
+    return clock_now_us() >= since + patience_us ? zygote : NULL;
 }

@@ -8,6 +8,7 @@
 
 #include <brig/brig.h>
 
+struct streams;
 struct zygote;
 
 struct zygote_config {
@@ -30,15 +31,13 @@ int zygote_process(struct zygote *zygote, struct brig_error *err);
 bool zygote_is_ready(const struct zygote *zygote);
 pid_t zygote_pid(const struct zygote *zygote); /* of who looks after it */
 
-/* A held job in a jail of the zygote's policy. Its building goes on by itself, heard of by
- * brig_job_process(); job_is_waiting() says when it is done, and job_release() may come before that.
- * Of the command only stdio counts. `host_id` is one of the ids, as root; else it is ignored. */
-int zygote_start(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
-                 struct brig_job **ret_job, struct brig_error *err);
+const struct brig_policy *zygote_policy(const struct zygote *zygote);
 
-/* The same for one that is to be released at once. */
-int zygote_start_now(struct zygote *zygote, uint32_t host_id, const struct brig_command *command,
-                     struct brig_job **ret_job, struct brig_error *err);
+/* For job_start(): orders a jail for a job, as this host id where root's zygote has a range of them.
+ * Its building goes on by itself and is heard of by brig_job_process(); when it is done,
+ * job_is_waiting(). */
+int zygote_start(struct zygote *zygote, uint32_t host_id, struct brig_job *job,
+                 const struct streams *streams, struct brig_error *err);
 
 /* Jails that it has made go on. */
 void zygote_free(struct zygote *zygote);

@@ -16,7 +16,7 @@
 enum zygote_type {
     /* to the zygote */
     ZYGOTE_PLAN = 1, /* the flat plan follows, in pieces; with the last comes the program of init */
-    ZYGOTE_FORK,     /* a jail, please: fds are the wire, 0 to 2, then what the counts say */
+    ZYGOTE_FORK,     /* a jail: fds are the wire, 0 to 2, the gate, then what the counts say */
     /* from it */
     ZYGOTE_READY, /* it has the plan and waits */
 };
@@ -26,9 +26,10 @@ struct zygote_message {
     uint32_t length; /* ZYGOTE_PLAN: of the whole plan */
     uint32_t host_uid, host_gid;
     uint8_t has_network, has_cgroup, join_count;
-    uint8_t in_a_hurry; /* somebody waits: nothing is made ready that may be needed anyway */
 };
 
-/* The wire, three streams, a network namespace, a group, and those of v1. */
-#define ZYGOTE_FDS_MAX (4 + 1 + 1 + CGROUP_JOIN_MAX)
+/* The wire, three streams and the gate: from it the child reads a byte before it runs anything. */
+#define ZYGOTE_FDS_MIN 5
+/* And a network namespace, a group, and those of v1. */
+#define ZYGOTE_FDS_MAX (ZYGOTE_FDS_MIN + 1 + 1 + CGROUP_JOIN_MAX)
 #define ZYGOTE_PIECE_BYTES 32768

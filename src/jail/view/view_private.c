@@ -40,7 +40,6 @@ static void add_late(struct view *view, const char *path)
         return;
     step->slot = view->scratch;
     step->path = path;
-    step->flags = view->policy->late_open ? PLAN_LATE_AWAITED : 0;
 }
 
 int view_add_files(struct view *view, struct brig_error *err)

@@ -533,7 +533,6 @@ static int set_up(struct executor *executor, struct channel *control, struct bri
         .ready = peer_ready, .owner = supervisor, .fd = channel_fd(control)};
     find_zygotes(executor);
     if ((result = executor_watch(executor, &supervisor->source, EPOLLIN, err)) < 0 ||
-        (result = executor_pools_begin(executor, err)) < 0 ||
         (result = executor_sweeper_begin(&executor->sweeper, err)) < 0)
         return result;
     return channel_send(control, MESSAGE_READY, 0, NULL, 0, err);
@@ -559,8 +558,10 @@ static void clear_up(struct executor *executor)
 int executor_main(const struct server_config *config, struct channel *control, int listener,
                   struct brig_error *err)
 {
-    struct executor executor = {
-        .config = config, .epoll = -1, .instance = INSTANCE_NONE, .pools.library = -1};
+    struct executor executor = {.config = config,
+                                .epoll = -1,
+                                .instance = INSTANCE_NONE,
+                                .pools = {.enabled = config->sandbox.pool.enabled, .library = -1}};
     (void)listener;
     executor_ledger_init(&executor.ledger);
     int result = set_up(&executor, control, err);

@@ -152,15 +152,14 @@ void executor_runs_abandon(struct executor *executor);
 
 /* ---- park.c ---- */
 
-/* Pipes and the like for a jail that is to wait; then the builder makes it with executor_park_build(). */
-int executor_park_prepare(struct run *run, struct brig_error *err);
-int executor_park_build(void *what, struct brig_error *err);
-/* The same by a fork, at once; the jail is finished by and by. `now`: it will be let go at once. */
-int executor_park_fork(struct run *run, struct zygote *zygote, bool now, struct brig_error *err);
+/* Makes a jail that waits for its code. */
+int executor_park_build(struct run *run, struct brig_error *err);
+/* The same by a fork; the jail is finished by and by. */
+int executor_park_fork(struct run *run, struct zygote *zygote, struct brig_error *err);
 bool executor_park_is_building(const struct run *run);
 /* Watches what was made. */
 int executor_park_adopt(struct run *run, struct brig_error *err);
-/* Its request is there: lets it go. */
+/* Its request is there, and it is not being built any more: lets it go. */
 int executor_park_release(struct run *run, struct brig_error *err);
 /* The memory that it takes while it waits. */
 uint64_t executor_park_bytes(const struct run *run);

@@ -286,7 +286,6 @@ int executor_jail_make_late(const struct jail_ground *ground, const struct runti
     if (result < 0)
         return result;
     ret_jail->policy->late_input = true;
-    ret_jail->policy->late_open = runtime->parking == PARKING_OPEN;
     return 0;
 }
 

@@ -16,17 +16,14 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "jail/job/job.h"
-#include "jail/prepare/held.h"
 #include "jail/prepare/zygote.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/jail_check.h"
-#include "server/park_leave.h" /* made from node/leave.c */
-#include "server/park_node.h"  /* made from park_node.js */
+#include "server/park_node.h" /* made from park_node.js */
 
 /* In the jail's own /tmp: there is one in every view. */
 #define NODE_SCRIPT "/tmp/.brig-park.js"
-#define NODE_LIBRARY "/tmp/.brig-park.node"
 /* A number of which Node's own fds stay clear, so that they have the ones they always have. */
 #define NODE_GATE 200
 /* What the kernel keeps for a jail: namespaces, mounts, a network; see bench/memory. */
@@ -35,11 +32,8 @@
 
 /* ---- making it ---- */
 
-int executor_park_prepare(struct run *run, struct brig_error *err)
+static int open_gate(struct run *run, struct brig_error *err)
 {
-    int result = executor_output_open(run, run->output_ends, err);
-    if (result < 0 || run->runtime->parking != PARKING_NODE)
-        return result;
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a gate for a waiting jail");
@@ -70,9 +64,6 @@ static int build_node(struct run *run, const struct jail *jail, const struct bri
     command.pass_fd_count = 1;
     int result = brig_policy_file(jail->policy, NODE_SCRIPT, park_node_script,
                                   sizeof park_node_script, 0444, err);
-    if (result == 0)
-        result = brig_policy_file(jail->policy, NODE_LIBRARY, park_leave_library,
-                                  sizeof park_leave_library, 0444, err);
     return result < 0 ? result : brig_start(jail->policy, &command, &run->job, err);
 }
 
@@ -84,24 +75,16 @@ static int build(struct run *run, const struct jail *jail, struct brig_error *er
                   {.kind = BRIG_STDIO_FD, .fd = run->output_ends[0]},
                   {.kind = BRIG_STDIO_FD, .fd = run->output_ends[1]}},
     };
-    switch (run->runtime->parking) {
-    case PARKING_NODE:
-        return build_node(run, jail, &command, err);
-    case PARKING_EXEC:
-    case PARKING_OPEN:
-    case PARKING_ZYGOTE:
-        return job_start_held(jail->policy, &command, &run->job, err);
-    case PARKING_NONE:
-        break;
-    }
-    return brig_fail(err, BRIG_E_STATE, 0, "jails of %s do not wait", run->runtime->name);
+    return build_node(run, jail, &command, err);
 }
 
-int executor_park_build(void *what, struct brig_error *err)
+int executor_park_build(struct run *run, struct brig_error *err)
 {
-    struct run *run = what;
     struct jail jail;
-    int result =
+    int result = executor_output_open(run, run->output_ends, err);
+    if (result < 0 || (result = open_gate(run, err)) < 0)
+        return result;
+    result =
         executor_jail_make_late(&run->executor->ground, run->runtime, run->host_uid, &jail, err);
     if (result == 0)
         result = build(run, &jail, err);
@@ -110,9 +93,10 @@ int executor_park_build(void *what, struct brig_error *err)
     return result;
 }
 
-int executor_park_fork(struct run *run, struct zygote *zygote, bool now, struct brig_error *err)
+int executor_park_fork(struct run *run, struct zygote *zygote, struct brig_error *err)
 {
     int result = executor_output_open(run, run->output_ends, err);
+    const struct job_source source = {.zygote = zygote, .host_id = run->host_uid};
     const struct brig_command command = {
         .argv = run->runtime->argv, /* of no meaning here: it runs already */
         .stdio = {{.kind = BRIG_STDIO_BYTES},
@@ -120,8 +104,7 @@ int executor_park_fork(struct run *run, struct zygote *zygote, bool now, struct 
                   {.kind = BRIG_STDIO_FD, .fd = run->output_ends[1]}},
     };
     if (result == 0)
-        result = (now ? zygote_start_now : zygote_start)(zygote, run->host_uid, &command, &run->job,
-                                                         err);
+        result = job_start(&source, &command, &run->job, err);
     close_given(run);
     return result;
 }
@@ -145,7 +128,6 @@ int executor_park_adopt(struct run *run, struct brig_error *err)
 {
     run->state = RUN_WAITING;
     run->parked_ms = clock_now_ms();
-    run->ready = job_is_waiting(run->job);
     int result = executor_run_watch(run, err);
     if (result < 0 || run->gate.fd < 0)
         return result;

@@ -13,32 +13,17 @@ for (const key of Object.keys(Module._pathCache))
 const preloaded = process._preload_modules;
 if (Array.isArray(preloaded) && !Object.isFrozen(preloaded))
   preloaded.splice(0);
-// A function that ends the process and does nothing else; its file is needed only once. Or undefined.
-function loadLeave(fs) {
-  const file = __filename.replace(/js$/, 'node');
-  const loaded = { exports: {} };
-  try {
-    process.dlopen(loaded, file);
-    fs.unlinkSync(file);
-  } catch {
-    return undefined;
-  }
-  return typeof loaded.exports === 'function' ? loaded.exports : undefined;
-}
 // What ends by itself, and well, ends as by process.exit(): Node would take itself apart first, which takes
-// longer than most programs. An end with an error is left to Node, which has something to print then. So is that
-// of other libraries, which may have something to do.
-function endQuickly(leave) {
+// longer than most programs. An end with an error is left to Node, which has something to print then.
+function endQuickly() {
   const { emit, reallyExit } = process;
-  const hasLibraries = () => Object.keys(Module._cache).some((name) => name.endsWith('.node'));
-  hasLibraries();
   let mayEnd = false;
   const value = function (name, code) {
     if (name === 'beforeExit')
       mayEnd = true;
     const heard = Reflect.apply(emit, this, arguments);
     if (name === 'exit' && mayEnd && code === 0 && !process.exitCode)
-      Reflect.apply(leave && !hasLibraries() ? leave : reallyExit, process, [0]);
+      Reflect.apply(reallyExit, process, [0]);
     return heard;
   };
   Object.defineProperty(value, 'name', { value: 'emit' });
@@ -68,7 +53,7 @@ function rehearse(fs) {
 if (require('worker_threads').isMainThread) {
   const fs = require('fs');
   const gate = 200;
-  endQuickly(loadLeave(fs));
+  endQuickly();
   try {
     rehearse(fs);
   } catch { /* then it is compiled later */ }

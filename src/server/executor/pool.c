@@ -5,23 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "jail/cgroup/cgroup.h"
-#include "jail/prepare/held.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/pool_parts.h"
 
-#define QUIET_MS 3      /* after a request, before there is time for others */
-#define PAUSE_US 300    /* after an answer: the client is yet to be woken */
-#define LOOK_MS 1000    /* between looks at what waits */
-#define READY_MS 10000  /* what is not ready by then never is */
-#define AT_FILE_APART 4 /* times, at which those that stand at a file are replaced */
+#define QUIET_MS 3                      /* after a request, before there is time for others */
+#define PAUSE_US 300                    /* after an answer: the client is yet to be woken */
+#define LOOK_MS 1000                    /* between looks at what waits */
+#define READY_MS 10000                  /* what is not ready by then never is */
 #define BYTES_NODE ((uint64_t)64 << 20) /* of one, until one was measured */
 #define BYTES_OTHER ((uint64_t)1 << 20)
 
@@ -111,8 +107,6 @@ static void drop(struct executor *executor, struct pool *pool)
     empty(pool);
     executor_zygote_bury(pool->zygote);
     executor_zygote_bury(pool->next_zygote);
-    if (executor->pools.builds_for == pool)
-        executor->pools.builds_for = NULL;
     free(pool);
 }
 
@@ -163,14 +157,14 @@ static void look_at_program(struct pool *pool)
     executor_zygote_bury(take_ptr(&pool->zygote));
     executor_zygote_bury(take_ptr(&pool->next_zygote));
     pool->program = now;
-    pool->changed = true;
 }
 
 static bool may_wait(const struct executor *executor, const struct runtime *runtime,
                      const struct execution_request *request)
 {
-    return executor->pools.builder.running && runtime->parking != PARKING_NONE &&
-           executor_jail_fits_late(request);
+    bool can = runtime->parking == PARKING_NODE ||
+               (runtime->parking == PARKING_ZYGOTE && executor->pools.library >= 0);
+    return executor->pools.enabled && can && executor_jail_fits_late(request);
 }
 
 /* One that waits in the pool for such requests; without a pool there is one from now on. */
@@ -187,7 +181,7 @@ static struct run *look_for(struct executor *executor, const struct runtime *run
     uint64_t now = clock_now_ms();
     if (!run) {
         pool_size_missed(&pool->size, now);
-        run = pool_fork(executor, pool, true);
+        run = pool_fork(executor, pool);
     }
     if (!run)
         return NULL;
@@ -214,10 +208,6 @@ struct run *executor_pool_take(struct executor *executor, const struct runtime *
 static bool is_stale(const struct run *run, uint64_t now_ms)
 {
     uint64_t most = run->ready ? run->executor->config->sandbox.pool.age_ms : READY_MS;
-    /* Not all of a pool at once: one that comes then finds another. */
-    uint64_t at_file = JOB_AT_FILE_MS - run->slot % AT_FILE_APART * 2 * LOOK_MS;
-    if (job_is_at_file(run->job) && most > at_file)
-        most = at_file;
     return now_ms >= run->parked_ms + most;
 }
 
@@ -259,8 +249,6 @@ static void count(struct executor *executor)
         for (const struct run *run = pool->waiting; run; run = run->next)
             *(run->ready ? &counts->ready : &counts->building) += 1;
     }
-    if (executor->pools.builds_for && !executor->pools.builds_zygote)
-        pool_counts(executor, executor->pools.builds_for->runtime)->building++;
 }
 
 void executor_pools_settle(struct executor *executor, uint64_t now_ms)
@@ -287,7 +275,7 @@ uint64_t executor_pools_due_ms(const struct executor *executor, uint64_t now_ms)
 {
     const struct pools *pools = &executor->pools;
     if (!pools->first)
-        return executor->run_count > 0 && pools->builder.running ? pools->due_ms : UINT64_MAX;
+        return executor->run_count > 0 && pools->enabled ? pools->due_ms : UINT64_MAX;
     bool soon =
         pools->quiet_ms > now_ms && pools->quiet_ms < pools->due_ms && pool_lacks_any(executor);
     return soon ? pools->quiet_ms : pools->due_ms;
@@ -305,29 +293,11 @@ uint64_t executor_pools_pause_us(const struct executor *executor)
     return matters && until > now ? until - now : 0;
 }
 
-/* ---- begin and end ---- */
-
-int executor_pools_begin(struct executor *executor, struct brig_error *err)
-{
-    struct pools *pools = &executor->pools;
-    if (!executor->config->sandbox.pool.enabled)
-        return 0;
-    int result = executor_builder_begin(&pools->builder, err);
-    if (result < 0)
-        return result;
-    pools->built = (struct executor_source){
-        .ready = pool_take_built, .owner = executor, .fd = pools->builder.event};
-    return executor_watch(executor, &pools->built, EPOLLIN, err);
-}
+/* ---- the end ---- */
 
 void executor_pools_end(struct executor *executor)
 {
     struct pools *pools = &executor->pools;
-    void *left = executor_builder_end(&pools->builder);
-    if (left && pools->builds_zygote)
-        executor_zygote_bury(left);
-    else if (left)
-        executor_run_bury(left);
     while (pools->first)
         drop(executor, pools->first);
     executor_zygotes_clear(executor);

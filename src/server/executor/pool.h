@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Pools: whole jails that wait for code, each for one run. A pool is of one runtime and of one API key,
  * and all of its jails are as a request without wishes of its own has them. What fits takes one; what
- * does not, or finds none, begins cold at once. A jail is made by the builder's thread, one at a time,
- * and never comes back. */
+ * does not, or finds none, begins cold at once. Jails are made one at a time, when there is time for it,
+ * and never come back. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "server/execution.h"
-#include "server/executor/builder.h"
 #include "server/executor/pool_size.h"
 #include "server/executor/pool_zygote.h"
 #include "server/executor/source.h"
@@ -33,18 +32,14 @@ struct pool {
     size_t count;        /* of those */
     size_t made;         /* ever */
     uint64_t bytes_each; /* as was last measured */
-    bool changed;        /* the program, since the builder began with one */
     struct pool_zygote *zygote,
         *next_zygote; /* the one that is forked, and its successor; or NULL */
 };
 
 struct pools {
     struct pool *first;
-    struct builder builder;
-    struct executor_source built;
-    struct pool *builds_for; /* NULL: what is being made is no longer wanted */
-    bool builds_zygote;      /* what is being made is one */
-    int library;             /* of zygotes; -1: there are none */
+    bool enabled;
+    int library; /* of zygotes; -1: there are none */
     struct pool_zygote *buried;
     struct pool_retry {
         bool reported; /* that it failed */
@@ -55,7 +50,6 @@ struct pools {
     uint64_t due_ms;       /* when to look after them again */
 };
 
-int executor_pools_begin(struct executor *executor, struct brig_error *err);
 /* Ends all that wait. */
 void executor_pools_end(struct executor *executor);
 /* A jail that waits for such a request, from now on the caller's; NULL: there is none. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Filling pools: making jails that wait, one at a time, by the builder's thread or by a fork. */
+/* Filling pools: making jails that wait, one at a time, from scratch or by a fork. */
 #include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "jail/prepare/held.h"
+#include "jail/job/job.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
 #include "server/executor/pool_parts.h"
@@ -68,7 +68,7 @@ void executor_pool_heard(struct run *run, int result, const struct brig_error *e
 /* ---- forks ---- */
 
 /* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. */
-struct run *pool_fork(struct executor *executor, struct pool *pool, bool now)
+struct run *pool_fork(struct executor *executor, struct pool *pool)
 {
     struct brig_error err = {0};
     if (!executor_zygote_is_ready(pool->zygote) ||
@@ -78,7 +78,7 @@ struct run *pool_fork(struct executor *executor, struct pool *pool, bool now)
     if (!run)
         return NULL;
     run->runtime = pool->runtime;
-    int result = executor_park_fork(run, pool->zygote->zygote, now, &err);
+    int result = executor_park_fork(run, pool->zygote->zygote, &err);
     if (result == 0)
         result = executor_park_adopt(run, &err);
     if (result < 0) {
@@ -103,79 +103,27 @@ static void measure(struct pool *pool)
     pool->bytes_each = executor_park_bytes(newest);
 }
 
-static void take_run(struct executor *executor, struct pool *pool, struct run *run, int result,
-                     struct brig_error *err)
-{
-    if (result == 0)
-        result = executor_park_adopt(run, err);
-    if (result < 0) {
-        build_failed(executor, run, err);
-        return;
-    }
-    executor->pools.retry.wait_ms = 0;
-    pool_counts(executor, run->runtime)->refills++;
-    if (!pool || pool->changed || executor->draining) {
-        pool_discard(run);
-        return;
-    }
-    pool_link(pool, run);
-    measure(pool);
-    pool->made++;
-}
-
-static void take_zygote(struct executor *executor, struct pool *pool, struct pool_zygote *own,
-                        int result, struct brig_error *err)
-{
-    if (result == 0)
-        result = executor_zygote_adopt(own, err);
-    if (result < 0)
-        executor_pools_zygote_lost(executor, err);
-    if (result < 0 || !pool || pool->changed || executor->draining)
-        executor_zygote_bury(own);
-    else
-        pool->next_zygote = own;
-}
-
-/* What the thread has made. */
-void pool_take_built(void *owner, uint32_t events)
-{
-    struct executor *executor = owner;
-    struct pools *pools = &executor->pools;
-    struct brig_error err = {0};
-    int result;
-    (void)events;
-    void *made = executor_builder_take(&pools->builder, &result, &err);
-    struct pool *pool = take_ptr(&pools->builds_for);
-    if (!made)
-        return;
-    if (pools->builds_zygote)
-        take_zygote(executor, pool, made, result, &err);
-    else
-        take_run(executor, pool, made, result, &err);
-}
-
-static void give(struct executor *executor, struct pool *pool, builder_make *work, void *what,
-                 bool zygote)
-{
-    pool->changed = false;
-    executor->pools.builds_for = pool;
-    executor->pools.builds_zygote = zygote;
-    executor_builder_give(&executor->pools.builder, work, what);
-}
-
-static void begin_build(struct executor *executor, struct pool *pool)
+static void build(struct executor *executor, struct pool *pool)
 {
     struct brig_error err = {0};
-    if (pool_fork(executor, pool, false))
+    if (pool_fork(executor, pool) || pool->runtime->parking != PARKING_NODE)
         return;
     struct run *run = executor_run_new(executor);
     if (!run)
         return;
     run->runtime = pool->runtime;
-    if (executor_park_prepare(run, &err) < 0)
+    int result = executor_park_build(run, &err);
+    if (result == 0)
+        result = executor_park_adopt(run, &err);
+    if (result < 0) {
         build_failed(executor, run, &err);
-    else
-        give(executor, pool, executor_park_build, run, false);
+        return;
+    }
+    executor->pools.retry.wait_ms = 0;
+    pool_counts(executor, run->runtime)->refills++;
+    pool_link(pool, run);
+    measure(pool);
+    pool->made++;
 }
 
 /* ---- zygotes ---- */
@@ -206,12 +154,12 @@ static void look_after_zygotes(struct executor *executor, uint64_t now_ms)
     struct pools *pools = &executor->pools;
     for (struct pool *pool = pools->first; pool; pool = pool->next) {
         look_after_zygote(executor, pool);
-        if (!pools->builder.running || executor_builder_is_busy(&pools->builder) ||
-            now_ms < pools->zygote_retry.at_ms || !wants_zygote(executor, pool, now_ms))
+        if (!pools->enabled || now_ms < pools->zygote_retry.at_ms ||
+            !wants_zygote(executor, pool, now_ms))
             continue;
-        struct pool_zygote *own = executor_zygote_new(executor, pool->runtime);
-        if (own)
-            give(executor, pool, executor_zygote_build, own, true);
+        struct brig_error err = {0};
+        if (executor_zygote_new(executor, pool->runtime, &pool->next_zygote, &err) < 0)
+            executor_pools_zygote_lost(executor, &err);
     }
     executor_zygotes_clear(executor);
 }
@@ -221,8 +169,7 @@ static bool may_build(const struct executor *executor, uint64_t now_ms)
 {
     const struct pools *pools = &executor->pools;
     uint64_t bytes = 0;
-    if (!pools->builder.running || executor_builder_is_busy(&pools->builder) ||
-        executor->draining || now_ms < pools->retry.at_ms ||
+    if (!pools->enabled || executor->draining || now_ms < pools->retry.at_ms ||
         executor->slot_count - executor->slots_taken <= executor->run_most - executor->run_count)
         return false;
     for (const struct pool *pool = pools->first; pool; pool = pool->next) {
@@ -272,5 +219,5 @@ void pool_fill(struct executor *executor, uint64_t now_ms)
     look_after_zygotes(executor, now_ms);
     struct pool *needy = may_build(executor, now_ms) ? choose_needy(executor, now_ms) : NULL;
     if (needy)
-        begin_build(executor, needy);
+        build(executor, needy);
 }

@@ -22,10 +22,8 @@ void pool_discard(struct run *run);
 
 /* ---- pool_fill.c ---- */
 
-/* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. `now`: it is wanted at once. */
-struct run *pool_fork(struct executor *executor, struct pool *pool, bool now);
-/* The builder has made something; for the loop. */
-void pool_take_built(void *owner, uint32_t events);
+/* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. */
+struct run *pool_fork(struct executor *executor, struct pool *pool);
 /* Has a jail or a zygote made where one lacks, if it is time. */
 void pool_fill(struct executor *executor, uint64_t now_ms);
 bool pool_lacks_any(const struct executor *executor);

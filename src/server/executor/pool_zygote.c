@@ -16,17 +16,6 @@
 #include "server/executor/executor.h"
 #include "server/executor/jail_check.h"
 
-struct pool_zygote *executor_zygote_new(struct executor *executor, const struct runtime *runtime)
-{
-    struct pool_zygote *own = calloc(1, sizeof *own);
-    if (!own)
-        return NULL;
-    own->executor = executor;
-    own->runtime = runtime;
-    own->source.fd = -1;
-    return own;
-}
-
 static int start(struct pool_zygote *own, const struct jail *jail, const char *modules,
                  struct brig_error *err)
 {
@@ -45,9 +34,8 @@ static int start(struct pool_zygote *own, const struct jail *jail, const char *m
     return zygote_new(&config, &own->zygote, err);
 }
 
-int executor_zygote_build(void *what, struct brig_error *err)
+static int build(struct pool_zygote *own, struct brig_error *err)
 {
-    struct pool_zygote *own = what;
     const struct executor *executor = own->executor;
     const struct config_list *preload = &executor->config->sandbox.pool.preload;
     autostr struct str modules = {0};
@@ -81,12 +69,31 @@ static void heard(void *owner, uint32_t events)
     executor_pools_zygote_lost(own->executor, &err);
 }
 
-int executor_zygote_adopt(struct pool_zygote *own, struct brig_error *err)
+static int adopt(struct pool_zygote *own, struct brig_error *err)
 {
     own->born_ms = clock_now_ms();
     own->source =
         (struct executor_source){.ready = heard, .owner = own, .fd = zygote_fd(own->zygote)};
     return executor_watch(own->executor, &own->source, EPOLLIN, err);
+}
+
+int executor_zygote_new(struct executor *executor, const struct runtime *runtime,
+                        struct pool_zygote **ret_zygote, struct brig_error *err)
+{
+    struct pool_zygote *own = calloc(1, sizeof *own);
+    if (!own)
+        return brig_fail_nomem(err);
+    *own = (struct pool_zygote){.executor = executor, .runtime = runtime, .source.fd = -1};
+    int result = build(own, err);
+    if (result == 0)
+        result = adopt(own, err);
+    if (result < 0) {
+        zygote_free(own->zygote);
+        free(own);
+        return result;
+    }
+    *ret_zygote = own;
+    return 0;
 }
 
 bool executor_zygote_is_ready(const struct pool_zygote *own)

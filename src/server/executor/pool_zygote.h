@@ -23,11 +23,9 @@ struct pool_zygote {
     bool gone;
 };
 
-/* NULL when memory is short. Then the builder makes it with executor_zygote_build(). */
-struct pool_zygote *executor_zygote_new(struct executor *executor, const struct runtime *runtime);
-int executor_zygote_build(void *what, struct brig_error *err);
-/* Listens to what was made. */
-int executor_zygote_adopt(struct pool_zygote *own, struct brig_error *err);
+/* Starts one. Nothing can be forked until it is ready. */
+int executor_zygote_new(struct executor *executor, const struct runtime *runtime,
+                        struct pool_zygote **ret_zygote, struct brig_error *err);
 /* Whether it can be forked; accepts NULL. */
 bool executor_zygote_is_ready(const struct pool_zygote *own);
 /* Whether there should be another; accepts NULL. */

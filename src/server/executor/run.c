@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "jail/prepare/held.h"
+#include "jail/job/job.h"
 #include "jail/prepare/template.h"
 #include "server/config.h"
 #include "server/executor/executor.h"
@@ -162,6 +162,10 @@ static void job_ready(void *owner, uint32_t events)
     bool building = executor_park_is_building(run);
     int result = brig_job_process(run->job, &err);
     note_jail(run);
+    if (run->state == RUN_RUNNING && building && result == 0 && !executor_park_is_building(run)) {
+        result = executor_park_release(run, &err);
+        run->trace.at_us[STEP_RELEASED] = clock_now_us();
+    }
     if (run->state == RUN_WAITING) {
         executor_pool_heard(run, result, &err);
     } else if (result < 0 && building)
@@ -299,7 +303,8 @@ static int start_command(struct run *run, const struct jail *jail,
                          const struct brig_command *command, struct brig_error *err)
 {
     struct brig_template *frame = executor_frame_find(run->executor, run->runtime, jail->policy);
-    if (frame && job_start_prepared(frame, jail->policy, command, &run->job, NULL) == 0)
+    const struct job_source source = {.policy = jail->policy, .template = frame};
+    if (frame && job_start(&source, command, &run->job, NULL) == 0)
         return 0;
     int result = brig_start(jail->policy, command, &run->job, err);
     if (frame && result == 0)
@@ -444,8 +449,11 @@ static int go_cold(struct run *run, struct brig_error *err)
     return start_cold(run, err);
 }
 
+/* One that a zygote is still making is let go when it is made: see job_ready(). */
 static int start_warm(struct run *run, struct brig_error *err)
 {
+    if (executor_park_is_building(run))
+        return 0;
     int result = executor_park_release(run, NULL);
     mark(run, STEP_RELEASED);
     return result < 0 ? go_cold(run, err) : 0;

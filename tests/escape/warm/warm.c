@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* brig, with every jail made ahead: what it starts waits first, before its exec or as the fork of a Python
- * that waits, as executions of brigd do. BRIG_TEST_WARM says which: "held" or "forked". */
+/* brig, with every jail forked from a Python that waits, as executions of brigd are. */
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
@@ -12,8 +11,8 @@
 #include "base/error.h"
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "jail/prepare/held.h"
 #include "jail/confine/identity.h"
+#include "jail/job/job.h"
 #include "jail/prepare/zygote.h"
 #include "policy/policy.h"
 
@@ -24,14 +23,6 @@ int __real_brig_start(const struct brig_policy *policy, const struct brig_comman
                       struct brig_job **ret_job, struct brig_error *err);
 int __wrap_brig_start(const struct brig_policy *policy, const struct brig_command *command,
                       struct brig_job **ret_job, struct brig_error *err);
-
-static int start_held(const struct brig_policy *policy, const struct brig_command *command,
-                      struct brig_job **ret_job, struct brig_error *err)
-{
-    int result = job_start_held(policy, command, ret_job, err);
-    struct job_late late = {.wall_ms = policy->limits[BRIG_LIMIT_WALL_MS]};
-    return result < 0 ? result : job_release(*ret_job, &late, err);
-}
 
 static void append_quoted(struct str *out, const char *text)
 {
@@ -125,8 +116,14 @@ static int start_forked(const struct brig_policy *policy, const struct brig_comm
         result = policy_late_file(own, PROGRAM, 0444, err);
     if (result == 0)
         result = make_zygote(own, &zygote, err);
+    const struct job_source source = {.zygote = zygote, .host_id = policy_isolated_uid(0)};
     if (result == 0)
-        result = zygote_start(zygote, policy_isolated_uid(0), command, ret_job, err);
+        result = job_start(&source, command, ret_job, err);
+    while (result == 0 && !job_is_waiting(*ret_job)) {
+        struct pollfd waiting = {.fd = brig_job_fd(*ret_job), .events = POLLIN};
+        (void)poll(&waiting, 1, -1);
+        result = brig_job_process(*ret_job, err) < 0 ? BRIG_E_SETUP : 0;
+    }
     struct job_late late = {.code = program.data,
                             .code_length = program.length,
                             .wall_ms = policy->limits[BRIG_LIMIT_WALL_MS]};
@@ -141,10 +138,5 @@ static int start_forked(const struct brig_policy *policy, const struct brig_comm
 int __wrap_brig_start(const struct brig_policy *policy, const struct brig_command *command,
                       struct brig_job **ret_job, struct brig_error *err)
 {
-    const char *how = getenv("BRIG_TEST_WARM");
-    if (how && strcmp(how, "held") == 0)
-        return start_held(policy, command, ret_job, err);
-    if (how && strcmp(how, "forked") == 0)
-        return start_forked(policy, command, ret_job, err);
-    return brig_fail(err, BRIG_E_INVALID, 0, "BRIG_TEST_WARM: held or forked");
+    return start_forked(policy, command, ret_job, err);
 }
