@@ -11,7 +11,7 @@
 #include "call/told.h"
 #include "jail/cgroup/limits.h"
 #include "jail/child/child_start.h"
-#include "jail/job/capture.h"
+#include "jail/job/streams.h"
 #include "jail/plan/plan.h"
 #include "jail/wire.h"
 

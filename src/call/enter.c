@@ -25,7 +25,7 @@
 
 #include "base/cleanup.h"
 #include "call/call.h"
-#include "jail/child/child_say.h"
+#include "jail/child/child_start.h"
 #include "jail/sys.h"
 
 /* glibc's, from 2.35 on; it registers them with this size. */

@@ -13,9 +13,9 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "call/call.h"
-#include "jail/child/child_say.h"
-#include "jail/confine/notice.h"
+#include "jail/child/child_start.h"
 #include "jail/confine/seccomp.h"
+#include "jail/confine/unenforced.h"
 #include "jail/job/spawn.h"
 #include "jail/sys.h"
 

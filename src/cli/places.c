@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "cli/options.h"
 #include "cli/setup.h"
-#include "jail/view/view_rows.h"
+#include "jail/view/view.h"
 #include "policy/modes.h"
 #include "policy/policy.h"
 

@@ -18,7 +18,7 @@
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "cli/setup.h"
-#include "jail/job/foresee.h"
+#include "jail/job/job.h"
 #include "jail/plan/facts.h"
 #include "policy/policy.h"
 

@@ -26,8 +26,8 @@
 #include "home/sockets.h"
 #include "home/storage.h"
 #include "home/talk.h"
-#include "jail/prepare/prepared.h"
 #include "jail/sys.h"
+#include "jail/view/idmap.h"
 
 /* A holder that is being started by another run answers soon. */
 #define PATIENCE_SECONDS 5

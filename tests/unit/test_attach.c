@@ -9,7 +9,6 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "jail/attach/attach_name.h"
 #include "job_support.h"
 
 /* ---- The record --------------------------------------------------------------------------- */

@@ -21,7 +21,6 @@
 
 #include "base/cleanup.h"
 #include "jail/cgroup/cgroup_driver.h"
-#include "jail/nested_limits/nested_limits_guard.h"
 #include "jail/nested_limits/nested_limits_wire.h"
 #include "tap.h"
 

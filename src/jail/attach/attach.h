@@ -14,6 +14,9 @@
  * jail's own, and an init, above the command alone. */
 #pragma once
 
+#include <stddef.h>
+#include <sys/types.h>
+
 #include "jail/cgroup/cgroup.h"
 #include "jail/confine/landlock.h"
 #include "policy/policy.h"
@@ -52,7 +55,7 @@ struct attach_record {
 };
 void attach_record_done(struct attach_record *record);
 
-/* ---- entry_record.c: pure ---- */
+/* ---- attach.c: pure ---- */
 
 /* The record as bytes. The policy is read only as far as a command is concerned. */
 void attach_record_write(const struct attach_record *record, struct str *ret_bytes);
@@ -60,14 +63,14 @@ void attach_record_write(const struct attach_record *record, struct str *ret_byt
 int attach_record_read(const void *bytes, size_t length, struct attach_record *ret_record,
                        struct brig_error *err);
 
-/* ---- entry_publish.c ---- */
+/* ---- attach.c ---- */
 
 /* Publishes a run that was just started, with its plan still whole: an fd for as long as it may be
  * entered, or -1, if there is no memory for it. */
 int attach_publish(const struct plan *plan, const struct brig_policy *policy, pid_t init,
                    const struct cgroup *group);
 
-/* ---- entry_find.c ---- */
+/* ---- attach.c ---- */
 
 /* A run that can be entered. */
 struct attach {
@@ -97,3 +100,24 @@ bool attach_is_alive(const struct attach *entry);
 
 /* The plan of a command in the jail, but for the command. It owns the fds it is made of. */
 int attach_plan(const struct attach *entry, struct plan *ret_plan, struct brig_error *err);
+
+/* ---- attach name ---- */
+
+/* What the file in memory with the record of a run is called, and seen as in /proc/PID/fd. */
+
+#define ENTRY_FILE "brig-run"
+#define ENTRY_FILE_LINK "/memfd:" ENTRY_FILE " (deleted)"
+
+/* ---- attach proc ---- */
+
+/* Looking at a process by its directory in /proc, which stays that process's when its pid is
+ * given to another. In attach.c. */
+
+#define ENTRY_STATUS_MAX 16384
+
+/* A file of it, NUL-terminated and cut where the buffer ends: its length, or -errno. */
+ssize_t attach_proc_read(int process, const char *name, char *buffer, size_t size);
+/* What follows a key in the text of its status, or NULL. */
+const char *attach_proc_line(const char *status, const char *key);
+/* Whether the namespace at "ns/…" is our own: 1 or 0, or -errno. */
+int attach_proc_same_namespace(int process, const char *path);

@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "jail/attach/attach.h"
-#include "jail/attach/attach_proc.h"
 #include "jail/confine/seccomp.h"
 #include "jail/plan/plan.h"
 

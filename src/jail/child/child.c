@@ -11,11 +11,9 @@
 #include <linux/sched.h>
 #include <linux/time_types.h>
 
-#include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
-#include "jail/nested_limits/nested_limits_guard.h"
+#include "jail/nested_limits/nested_limits_wire.h"
 #include "jail/net/loopback.h"
-#include "jail/plan/init_image.h"
 #include "jail/sys.h"
 #include "jail/wire.h"
 
@@ -74,7 +72,7 @@ static int open_tools(const struct start *start, const struct plan_step *step)
     long fd = SYS(socket, 1, 5 /* SOCK_SEQPACKET */ | O_CLOEXEC | O_NONBLOCK, 0);
     if (fd < 0)
         return (int)fd;
-    /* Before anybody can send: see tools_guard.c. Kernels before 6.16 do not know it. */
+    /* Before anybody can send: see nested_limits.c. Kernels before 6.16 do not know it. */
     int refuse = 0;
     (void)SYS(setsockopt, fd, 1 /* SOL_SOCKET */, GUARD_SO_PASSRIGHTS, &refuse, sizeof refuse);
     long result = SYS(bind, fd, &address, sizeof address.family + length + 1);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Cloning with a stack of one's own, waiting for the other, and saying what failed. */
+#include <errno.h>
 #include <linux/close_range.h>
 #include <linux/fcntl.h>
 #include <linux/sched.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
-#include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
 #include "jail/sys.h"
 #include "jail/wire.h"
@@ -151,4 +153,33 @@ int child_failed(const struct start *start, int step, long result)
 {
     child_say(start->wire, WIRE_FAILED, step, (int)-result);
     return 125;
+}
+
+/* ---- child say ---- */
+
+/* What the child says on its socket. */
+
+void child_say(int wire, int type, int a, int b)
+{
+    struct wire_message message = {.type = type, .a = a, .b = b};
+    (void)SYS(write, wire, &message, sizeof message);
+}
+
+int child_say_fd(int wire, int type, int a, int fd)
+{
+    struct wire_message message = {.type = type, .a = a};
+    struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    *(int *)(void *)CMSG_DATA(&control.header) = fd;
+    struct msghdr header = {.msg_iov = &part,
+                            .msg_iovlen = 1,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control.space};
+    long result = SYS(sendmsg, wire, &header, MSG_NOSIGNAL);
+    return result < 0 ? (int)result : 0;
 }

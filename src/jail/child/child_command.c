@@ -10,7 +10,6 @@
 #include <linux/seccomp.h>
 #include <linux/time_types.h>
 
-#include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
 #include "jail/sys.h"
 #include "jail/wire.h"

@@ -2,6 +2,9 @@
 /* What the processes of one start share: the files that run between clone and exec. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "jail/child/child.h"
 
 /* Error and signal numbers live in headers that cannot be mixed with the kernel's. */
@@ -128,3 +131,20 @@ long child_fork_call(struct start *start);
  * do there is child_call_walls() with *ret_start. The pid of who has made it, to be reaped, or -errno. */
 long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
                      long (*fork_function)(void *), void *argument, struct start **ret_start);
+
+/* ---- child say ---- */
+
+/* What the child says on its socket, and the host terminal's state it is handed. */
+
+/* The host terminal as the kernel described it: struct termios and struct winsize as bytes. */
+struct child_terminal {
+    bool has_settings, has_size;
+    char settings[64];
+    char size[8];
+};
+
+/* By write(2), which every seccomp profile allows. Nothing to do if it fails: the parent sees the
+ * end of the socket. */
+void child_say(int wire, int type, int a, int b);
+/* The same with an fd; 0 or -errno. */
+int child_say_fd(int wire, int type, int a, int fd);

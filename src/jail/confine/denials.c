@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "jail/confine/notice.h"
 #include "jail/confine/seccomp.h"
 #include "jail/confine/unenforced.h"
 

@@ -57,7 +57,7 @@ static bool find_subordinate_gid(uid_t uid, const char *name, gid_t *ret_gid)
     return false;
 }
 
-static void choose_groups(struct identity *identity, const struct facts *facts,
+static void choose_groups(struct jail_identity *identity, const struct facts *facts,
                           struct brig_unenforced *unenforced)
 {
     gid_t own[1024];
@@ -81,10 +81,11 @@ static void choose_groups(struct identity *identity, const struct facts *facts,
 }
 
 int identity_choose(const struct brig_policy *policy, struct arena *arena,
-                    struct brig_unenforced *unenforced, struct identity *ret_identity,
+                    struct brig_unenforced *unenforced, struct jail_identity *ret_identity,
                     struct brig_error *err)
 {
-    struct identity identity = {.become = policy->facts ? policy->facts->root : identity_is_root()};
+    struct jail_identity identity = {.become =
+                                         policy->facts ? policy->facts->root : identity_is_root()};
     uid_t own_uid = geteuid();
     gid_t own_gid = getegid();
     bool chosen = policy->host_uid != (uid_t)-1;

@@ -8,7 +8,7 @@
 /* What a jail with an id that root gave it sees itself as. */
 #define IDENTITY_INSIDE_UID POLICY_INSIDE_UID
 
-struct identity {
+struct jail_identity {
     bool become;    /* the caller is root and takes host_uid before anything else */
     bool synthetic; /* the host knows no such user: passwd and group must be ours */
     uid_t host_uid, inside_uid;
@@ -27,5 +27,5 @@ bool identity_is_root(void);
 
 /* Strings live in the arena or in the policy. */
 int identity_choose(const struct brig_policy *policy, struct arena *arena,
-                    struct brig_unenforced *unenforced, struct identity *ret_identity,
+                    struct brig_unenforced *unenforced, struct jail_identity *ret_identity,
                     struct brig_error *err);

@@ -2,9 +2,11 @@
 /* A running jail under supervision: what job.c (its life) and job_start.c (its birth) share. */
 #pragma once
 
+#include <brig/brig.h>
+
 #include "jail/cgroup/limits.h"
 #include "jail/confine/denials.h"
-#include "jail/job/capture.h"
+#include "jail/job/streams.h"
 #include "jail/job/watch.h"
 #include "jail/net/door.h"
 #include "jail/plan/plan.h"
@@ -126,3 +128,14 @@ pid_t tree_stuck_pid(pid_t root);
 
 /* Kills everything below a process, but not the process itself. */
 void tree_kill(pid_t root);
+
+/* ---- foresee ---- */
+
+/* The plan that a run would have, in words. */
+
+struct str;
+
+/* Appends what brig_start() would make of a policy that has facts and a command, see plan_print(). It
+ * thinks as that does, up to where the jail would be made, and makes nothing on the host. */
+int job_foresee(const struct brig_policy *policy, const struct brig_command *command,
+                struct str *out, struct brig_error *err);

@@ -10,7 +10,7 @@
  * Whoever connects is untrusted. A request is a struct of fixed size; limits can only tighten what
  * holds anyway; there are at most CGROUP_LEAF_MAX leaves. Who is moved is who has connected, by the
  * kernel's word, and only from where the jail itself lives: nobody can move another, nor leave a
- * leaf. No descriptors are handed out, and none are taken: see tools_guard.c. Everything asked for
+ * leaf. No descriptors are handed out, and none are taken: see nested_limits.c. Everything asked for
  * has a price in time, so that a jail cannot keep its supervisor busy; who cannot pay is not heard
  * until he can. */
 #pragma once
@@ -58,7 +58,7 @@ bool nested_limits_serve(struct nested_limits *nested_limits, int fd, uint64_t n
 uint64_t nested_limits_due_us(const struct nested_limits *nested_limits);
 void nested_limits_wake(struct nested_limits *nested_limits, uint64_t now_us);
 
-/* ---- The side inside: tools_lease.c; joining is in child_group.c ---- */
+/* ---- The side inside; joining is in child_join.c ---- */
 
 struct nested_limits_lease;
 

@@ -9,17 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "init_blob.h"
 #include "jail/cgroup/limits.h"
-#include "jail/child/child_say.h"
+#include "jail/child/child_start.h"
 #include "jail/confine/identity.h"
 #include "jail/confine/seccomp.h"
 #include "jail/confine/unenforced.h"
 #include "jail/plan/facts.h"
-#include "jail/plan/init_image.h"
 #include "jail/view/view.h"
 
 struct plan_step *plan_add(struct plan *plan, enum plan_op op, const char *what)
@@ -140,7 +142,7 @@ static char *map_text(struct arena *arena, unsigned inside, unsigned outside)
     return from && to ? arena_concat(arena, from, " ", to, " 1\n") : NULL;
 }
 
-static void plan_ids(struct plan *plan, const struct identity *identity)
+static void plan_ids(struct plan *plan, const struct jail_identity *identity)
 {
     plan->become = identity->become;
     plan->host_uid = identity->host_uid;
@@ -395,8 +397,8 @@ int plan_add_command(struct plan *plan, const struct plan_input *input, struct b
 
 /* ---- all of it ---- */
 
-static int begin(struct plan *plan, const struct brig_policy *policy, struct identity *identity,
-                 struct brig_error *err)
+static int begin(struct plan *plan, const struct brig_policy *policy,
+                 struct jail_identity *identity, struct brig_error *err)
 {
     (void)plan_new_slot(plan); /* PLAN_PTY_SLOT */
     int result = identity_choose(policy, &plan->arena, &plan->unenforced, identity, err);
@@ -467,7 +469,7 @@ void plan_use_limits(struct plan *plan, const struct brig_policy *policy,
 }
 
 static int finish(struct plan *plan, const struct brig_policy *policy,
-                  const struct identity *identity, struct brig_error *err)
+                  const struct jail_identity *identity, struct brig_error *err)
 {
     int abi = find_abi(policy);
     int result = 0;
@@ -484,7 +486,7 @@ int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned
                  const struct limits *limits, struct plan *ret_plan, struct brig_error *err)
 {
     struct plan plan = PLAN_INIT;
-    struct identity identity;
+    struct jail_identity identity;
     plan.rung = rung;
     plan.missing = missing;
     int result = begin(&plan, policy, &identity, err);
@@ -502,13 +504,69 @@ int plan_compile(const struct brig_policy *policy, enum plan_rung rung, unsigned
     return 0;
 }
 
+/* ---- init ---- */
+
+/* The jail's init as a memory file: nothing to install, nothing to find at run time. */
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+static int open_init_image(struct brig_error *err)
+{
+    int created = memfd_create("brig-init", MFD_CLOEXEC | MFD_EXEC);
+    if (created < 0 && errno == EINVAL) /* before 6.3 every memfd is executable */
+        created = memfd_create("brig-init", MFD_CLOEXEC);
+    autoclose int fd = created;
+    if (fd < 0) {
+        (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot make a memory file for the jail's init");
+        return errno == EACCES ? brig_advise(err, BRIG_E_SETUP, "vm.memfd_noexec forbids it")
+                               : BRIG_E_SETUP;
+    }
+    if (write(fd, init_blob, sizeof init_blob) != (ssize_t)sizeof init_blob)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot write the jail's init");
+    /* What its user cannot read, the kernel makes undumpable from its first instruction on. */
+    if (fchmod(fd, 0111) < 0)
+        return brig_fail(err, BRIG_E_SETUP, errno, "cannot protect the jail's init");
+    return take_fd(&fd);
+}
+
 int plan_open_init(struct plan *plan, struct brig_error *err)
 {
     if (plan->init_fd >= 0)
         return 0;
-    plan->init_fd = init_image_open(err);
+    plan->init_fd = open_init_image(err);
     if (plan->init_fd < 0)
         return plan->init_fd;
     plan_own_fd(plan, plan->init_fd);
     return 0;
+}
+
+/* ---- what is watched ---- */
+
+/* Names on the host whose appearance can lay bare what is covered in a jail. */
+
+static void watch_name(struct plan *plan, const char *host_path, size_t length, size_t name_at,
+                       struct plan_mask covered)
+{
+    if (!plan_reserve(plan, (void **)&plan->masks, plan->mask_count, &plan->mask_room,
+                      sizeof *plan->masks))
+        return;
+    covered.host_dir = arena_strndup(&plan->arena, host_path, name_at > 1 ? name_at - 1 : 1);
+    covered.name = arena_strndup(&plan->arena, host_path + name_at, length - name_at);
+    plan->masks[plan->mask_count++] = covered;
+}
+
+void plan_watch_cover(struct plan *plan, enum plan_cover cover, const struct plan_place *place,
+                      const char *host_path, const char *dest)
+{
+    struct plan_mask covered = {.cover = cover, .host_path = host_path, .path = dest};
+    if (place->writable)
+        covered.writable = place->dest;
+    size_t name_at = strlen(place->host) + 1;
+    while (host_path[name_at]) {
+        size_t length = name_at + strcspn(host_path + name_at, "/");
+        watch_name(plan, host_path, length, name_at, covered);
+        name_at = length + (host_path[length] == '/');
+    }
 }

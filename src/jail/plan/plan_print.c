@@ -79,7 +79,7 @@ static void print_maps(struct str *out, const struct plan *plan, const struct ef
 }
 
 static void print_identity(struct str *out, const struct plan *plan,
-                           const struct identity *identity, const struct effects *effects)
+                           const struct jail_identity *identity, const struct effects *effects)
 {
     str_appendf(out, "identity:\n  outside uid %u gid %u%s\n", plan->host_uid, plan->host_gid,
                 plan->become ? ", taken by root" : "");
@@ -404,7 +404,7 @@ static void print_unenforced(struct str *out, const struct plan *plan)
 }
 
 int plan_print(const struct plan *plan, const struct brig_policy *policy,
-               const struct identity *identity, unsigned grouped, const char *const *envp,
+               const struct jail_identity *identity, unsigned grouped, const char *const *envp,
                struct str *out, struct brig_error *err)
 {
     static const char *const rungs[] = {[PLAN_FULL] = "full jail",

@@ -12,7 +12,7 @@ struct str;
  * `grouped` are the resources (enum cgroup_resource) that a cgroup limits, and `envp` is the caller's
  * environment: variables that are passed on as they are are only named. */
 int plan_print(const struct plan *plan, const struct brig_policy *policy,
-               const struct identity *identity, unsigned grouped, const char *const *envp,
+               const struct jail_identity *identity, unsigned grouped, const char *const *envp,
                struct str *out, struct brig_error *err);
 
 /* Its sections in plan_print_walls.c. */

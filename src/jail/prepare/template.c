@@ -16,13 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
 #include "jail/cgroup/limits.h"
 #include "jail/job/spawn.h"
+#include "jail/plan/plan.h"
 #include "jail/sys.h"
 
 /* Network namespaces kept ready; each costs about 240 kB of kernel memory. */
@@ -233,4 +237,394 @@ void brig_template_free(struct brig_template *template)
     plan_done(&template->compiled);
     brig_policy_free(template->policy);
     free(template);
+}
+
+/* ---- template run ---- */
+
+/* Runs of a template with a policy of their own: which policies it is good for, and what of the
+ * prepared plan becomes the run's. */
+
+/* ---- whether it fits ---- */
+
+static bool same_privates(const struct brig_policy *ours, const struct brig_policy *theirs)
+{
+    if (ours->private_count != theirs->private_count)
+        return false;
+    for (size_t i = 0; i < ours->private_count; i++) {
+        const struct policy_private *own = &ours->privates[i], *other = &theirs->privates[i];
+        if (strcmp(own->dest, other->dest) != 0 || own->read_only != other->read_only ||
+            (other->kept && !own->kept)) /* one that is handed out for nothing does no harm */
+            return false;
+    }
+    return true;
+}
+
+/* What is in them is the run's. The template's are known by where their bytes are. */
+static bool same_files(const struct brig_policy *ours, const struct brig_policy *theirs)
+{
+    if (ours->file_count != theirs->file_count)
+        return false;
+    for (size_t i = 0; i < ours->file_count; i++) {
+        const struct policy_private_file *own = &ours->files[i], *other = &theirs->files[i];
+        if (strcmp(own->dest, other->dest) != 0 || own->mode != other->mode || own->late ||
+            other->late || own->length == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Those that are a part of what is built; all others are the run's. */
+static bool same_limits(const struct brig_policy *ours, const struct brig_policy *theirs)
+{
+    static const enum brig_limit built[] = {BRIG_LIMIT_TMP_BYTES, BRIG_LIMIT_TMP_INODES,
+                                            BRIG_LIMIT_INOTIFY_WATCHES};
+    for (size_t i = 0; i < ARRAY_LENGTH(built); i++)
+        if (ours->limits[built[i]] != theirs->limits[built[i]])
+            return false;
+    return true;
+}
+
+static bool is_in_range(const struct brig_template *template, const struct brig_policy *policy)
+{
+    const struct template_ids *ids = &template->ids;
+    return policy->host_uid - ids->first < ids->count && policy->host_gid - ids->first < ids->count;
+}
+
+static bool same_identity(const struct brig_template *template, const struct brig_policy *theirs)
+{
+    const struct brig_policy *ours = template->policy;
+    bool same_host = template->ids.count > 0
+                         ? is_in_range(template, theirs)
+                         : ours->host_uid == theirs->host_uid && ours->host_gid == theirs->host_gid;
+    return same_host && ours->inside_uid == theirs->inside_uid &&
+           ours->inside_gid == theirs->inside_gid && ours->stranger == theirs->stranger &&
+           str_equal(ours->user_name, theirs->user_name) && str_equal(ours->home, theirs->home) &&
+           str_equal(ours->shell, theirs->shell);
+}
+
+/* What a front does beside the policy's own rules, or with the jail while it runs. */
+static bool is_plain(const struct brig_policy *policy)
+{
+    return policy->grant_count == 0 && !policy->file.dest && !policy->jail_name &&
+           !policy_has_door(policy) && !policy->late_input;
+}
+
+bool template_fits(const struct brig_template *template, const struct brig_policy *policy)
+{
+    const struct brig_policy *ours = template->policy;
+    return template->ready && template->nested && is_plain(ours) && is_plain(policy) &&
+           ours->mode == policy->mode && ours->view == policy->view &&
+           str_equal(ours->root_path, policy->root_path) && same_privates(ours, policy) &&
+           same_files(ours, policy) && same_limits(ours, policy) &&
+           same_identity(template, policy) && ours->network == policy->network &&
+           ours->seccomp == policy->seccomp && str_equal(ours->hostname, policy->hostname) &&
+           ours->allow_nested == policy->allow_nested &&
+           ours->disabled_layers == policy->disabled_layers &&
+           ours->on_unsupported == policy->on_unsupported;
+}
+
+bool template_is_current(const struct brig_template *template)
+{
+    const struct plan *plan = &template->compiled;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct plan_step *step = &plan->steps[i];
+        struct stat info;
+        if (step->op == PLAN_TREE && step->check_identity &&
+            (stat(step->path, &info) < 0 || info.st_dev != step->dev || info.st_ino != step->ino))
+            return false;
+    }
+    return true;
+}
+
+/* ---- making it the run's ---- */
+
+static void set_content(struct plan *plan, const struct policy_private_file *ours,
+                        const struct policy_private_file *theirs)
+{
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct plan_step *step = &plan->steps[i];
+        if (step->op != PLAN_MKFILE || step->data != ours->bytes)
+            continue;
+        step->data = theirs->bytes;
+        step->length = theirs->length;
+    }
+}
+
+static void set_map(struct plan *plan, const char *path, unsigned inside, unsigned outside)
+{
+    const char *text = arena_printf(&plan->arena, "%u %u 1\n", inside, outside);
+    for (size_t i = 0; text && i < plan->step_count; i++) {
+        struct plan_step *step = &plan->steps[i];
+        if (step->op != PLAN_WRITE || strcmp(step->path, path) != 0)
+            continue;
+        step->data = text;
+        step->length = strlen(text);
+    }
+}
+
+int template_adapt(const struct brig_template *template, const struct brig_policy *policy,
+                   struct plan *plan, struct brig_error *err)
+{
+    plan->steps = arena_copy(&plan->arena, plan->steps, plan->step_count * sizeof *plan->steps);
+    if (!plan->steps)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < policy->file_count; i++)
+        set_content(plan, &template->policy->files[i], &policy->files[i]);
+    if (plan->become_joined) {
+        plan->host_uid = policy->host_uid;
+        plan->host_gid = policy->host_gid;
+        set_map(plan, PLAN_UID_MAP, plan->inside_uid, plan->host_uid);
+        set_map(plan, PLAN_GID_MAP, plan->inside_gid, plan->host_gid);
+    }
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- plan template ---- */
+
+/* Splitting a plan for a template: what can be made once and shared because nobody can write to
+ * it through a run, and what must be fresh for each run: the private directories, /proc, the
+ * terminals, and everything made of them. */
+
+/* Steps that speak of the namespaces a run makes for itself. */
+static bool is_always_fresh(const struct plan_step *step)
+{
+    switch (step->op) {
+    case PLAN_HOSTNAME:
+    case PLAN_DEVPTS:
+    case PLAN_KEEP:
+    case PLAN_LATE:
+    case PLAN_LISTEN:
+    case PLAN_PTY:
+        return true;
+    case PLAN_WRITE:
+    case PLAN_SETGROUPS:
+    case PLAN_PRIVATE:
+    case PLAN_TMPFS:
+    case PLAN_PROC:
+    case PLAN_TREE:
+    case PLAN_PREPARED:
+    case PLAN_SUBTREE:
+    case PLAN_ATTR:
+    case PLAN_ROOT:
+    case PLAN_DEVICE:
+    case PLAN_MKDIR:
+    case PLAN_MKFILE:
+    case PLAN_SYMLINK:
+    case PLAN_MKPATH:
+    case PLAN_ATTACH:
+    case PLAN_OPEN_ROOT:
+    case PLAN_OPEN:
+    case PLAN_PIVOT:
+    case PLAN_DETACH:
+        return false;
+    }
+    return true;
+}
+
+struct split {
+    const struct plan *plan;
+    struct arena *arena;
+    bool nested;
+    bool *fresh_slots;
+    const char **fresh_paths; /* where something fresh is attached */
+    size_t fresh_path_count;
+    int proc_slot; /* procfs is in both halves: the kernel grants a new one only to whom sees one */
+    int root_slot;
+};
+
+static bool is_attach(const struct plan_step *step)
+{
+    return step->op == PLAN_ATTACH;
+}
+
+static bool is_below_fresh(const struct split *split, const char *path)
+{
+    for (size_t i = 0; i < split->fresh_path_count; i++)
+        if (path_is_beneath(split->fresh_paths[i], path))
+            return true;
+    return false;
+}
+
+static bool is_fresh(const struct split *split, const struct plan_step *step)
+{
+    if (step->fresh || is_always_fresh(step))
+        return true;
+    if (step->op == PLAN_SUBTREE)
+        return split->fresh_slots[step->from];
+    return step->slot != PLAN_NO_SLOT && split->fresh_slots[step->slot];
+}
+
+static void append(struct plan *part, const struct plan_step *step)
+{
+    part->steps[part->step_count++] = *step;
+}
+
+/* ---- a user namespace for each run ---- */
+
+/* What is about the user namespace of the runs, not of the template. */
+static bool is_of_nested(const struct split *split, const struct plan_step *step)
+{
+    return split->nested && step->op == PLAN_WRITE &&
+           strncmp(step->path, "/proc/sys/", strlen("/proc/sys/")) == 0;
+}
+
+/* The template's procfs is of other pids: a run writes by its own, which is open for that until it is
+ * made what it is to be. */
+static void append_write(const struct split *split, struct plan *fresh, const char *path,
+                         const char *data, const struct plan_step *like)
+{
+    struct plan_step step = *like;
+    step.op = PLAN_WRITE;
+    step.slot = split->proc_slot;
+    step.path = path;
+    step.data = data;
+    step.length = data ? strlen(data) : 0;
+    append(fresh, &step);
+}
+
+static void append_map(const struct split *split, struct plan *fresh, const char *path, unsigned id)
+{
+    const struct plan_step like = {
+        .from = PLAN_NO_SLOT, .fd = -1, .what = "map the ids of a nested user namespace"};
+    append_write(split, fresh, path, arena_printf(split->arena, "%u %u 1\n", id, id), &like);
+}
+
+/* What a run writes about its own user namespace. The template's knows the policy's ids, so they are the
+ * same in both; where each run takes ids of its own, who starts it puts them in. */
+static void append_nested(struct split *split, struct plan *fresh, const struct plan_step *proc)
+{
+    const struct plan *plan = split->plan;
+    const struct plan_step like = {.from = PLAN_NO_SLOT, .fd = -1, .what = "give up setgroups"};
+    struct plan_step open = *proc, attr = *proc;
+    open.flags = 0;
+    attr.op = PLAN_ATTR;
+    split->proc_slot = proc->slot;
+    split->fresh_slots[proc->slot] = true;
+    append(fresh, &open);
+    append_write(split, fresh, "self/setgroups", "deny", &like);
+    append_map(split, fresh, PLAN_UID_MAP, plan->inside_uid);
+    append_map(split, fresh, PLAN_GID_MAP, plan->inside_gid);
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct plan_step *step = &plan->steps[i];
+        if (is_of_nested(split, step) && !step->alone)
+            append_write(split, fresh, step->path + strlen("/proc/"), step->data, step);
+    }
+    append(fresh, &attr);
+}
+
+/* A run is refused a procfs that can do more than the one it sees; and its own begins without limits. */
+static void append_held_proc(const struct split *split, struct plan *held,
+                             const struct plan_step *step)
+{
+    struct plan_step own = *step;
+    if (split->nested && step->op == PLAN_PROC)
+        own.flags = 0;
+    append(held, &own);
+}
+
+static const struct plan_step *find_proc(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].op == PLAN_PROC)
+            return &plan->steps[i];
+    return NULL;
+}
+
+/* Rules on what the template holds go by path: a run has no fd of it. */
+static int split_rules(const struct split *split, struct arena *arena, struct plan *fresh,
+                       struct brig_error *err)
+{
+    struct plan_rule *rules =
+        arena_copy(arena, split->plan->rules, split->plan->rule_count * sizeof *rules);
+    if (!rules)
+        return brig_fail_nomem(err);
+    for (size_t i = 0; i < split->plan->rule_count; i++)
+        if (rules[i].slot != PLAN_NO_SLOT && !split->fresh_slots[rules[i].slot])
+            rules[i].slot = PLAN_NO_SLOT;
+    fresh->rules = rules;
+    fresh->rule_room = fresh->rule_count = split->plan->rule_count;
+    return 0;
+}
+
+static int split_steps(struct split *split, struct plan *held, struct plan *fresh,
+                       struct brig_error *err)
+{
+    for (size_t i = 0; i < split->plan->step_count; i++) {
+        const struct plan_step *step = &split->plan->steps[i];
+        if (step->alone || is_of_nested(split, step))
+            continue;
+        if (step->op == PLAN_ROOT)
+            split->root_slot = step->slot;
+        if (step->op == PLAN_PROC)
+            split->proc_slot = step->slot;
+        bool proc = step->slot == split->proc_slot && (step->op == PLAN_PROC || is_attach(step));
+        bool made_fresh = proc || is_fresh(split, step);
+        if (proc)
+            append_held_proc(split, held, step);
+        if (made_fresh) {
+            if (!split->nested || step->op != PLAN_PROC) /* which was the first of all */
+                append(fresh, step);
+            if (step->slot != PLAN_NO_SLOT)
+                split->fresh_slots[step->slot] = true;
+            if (is_attach(step) && !proc)
+                split->fresh_paths[split->fresh_path_count++] = step->path;
+            continue;
+        }
+        if (is_attach(step) && is_below_fresh(split, step->path))
+            return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
+                             "'%s' lies in a private directory: a template cannot hold it",
+                             step->path);
+        append(held, step);
+    }
+    return 0;
+}
+
+int plan_split(const struct plan *plan, enum plan_split_kind kind, struct arena *arena,
+               struct plan *ret_held, struct plan *ret_fresh, struct brig_error *err)
+{
+    struct split split = {.plan = plan,
+                          .arena = arena,
+                          .nested = kind == PLAN_NESTED,
+                          .proc_slot = -2,
+                          .root_slot = PLAN_NO_SLOT};
+    const struct plan_step *proc = find_proc(plan);
+    if (split.nested && !proc)
+        return brig_fail(err, BRIG_E_UNSUPPORTED, 0, "a jail without /proc cannot be forked");
+    struct plan held = *plan, fresh = *plan;
+    size_t steps = (2 * plan->step_count + 4) * sizeof *plan->steps;
+    split.fresh_slots = arena_alloc(arena, ((size_t)plan->slot_count + 1) * sizeof(bool));
+    split.fresh_paths = arena_alloc(arena, (plan->step_count + 1) * sizeof(char *));
+    held.steps = arena_alloc(arena, steps);
+    fresh.steps = arena_alloc(arena, steps);
+    if (arena->failed)
+        return brig_fail_nomem(err);
+    held.step_count = fresh.step_count = 0;
+    /* A run finds the template's root in place, and opens it to attach in. */
+    append(&fresh, &(struct plan_step){.op = PLAN_OPEN_ROOT,
+                                       .slot = PLAN_NO_SLOT,
+                                       .from = PLAN_NO_SLOT,
+                                       .fd = -1,
+                                       .what = "open the template's root"});
+    if (split.nested)
+        append_nested(&split, &fresh, proc);
+    int result = split_steps(&split, &held, &fresh, err);
+    if (result < 0 || (result = split_rules(&split, arena, &fresh, err)) < 0)
+        return result;
+    fresh.steps[0].slot = split.root_slot;
+    held.step_room = held.step_count;
+    fresh.step_room = fresh.step_count; /* full: a step added to a copy moves into that copy */
+    held.clone_flags &= CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
+    held.init_mode = "h";
+    held.loopback = false;
+    held.door = NULL;
+    if (!split.nested)
+        fresh.clone_flags &= ~(unsigned long)CLONE_NEWUSER;
+    fresh.parent_maps = false;
+    /* What the parts point to stays the compiled plan's. */
+    held.arena = fresh.arena = (struct arena){0};
+    held.owned_fds = fresh.owned_fds = NULL;
+    held.owned_count = held.owned_room = fresh.owned_count = fresh.owned_room = 0;
+    *ret_held = held;
+    *ret_fresh = fresh;
+    return 0;
 }

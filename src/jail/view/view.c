@@ -9,7 +9,8 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "jail/view/view_entries.h"
+#include "jail/confine/unenforced.h"
+#include "jail/view/view_build.h"
 
 /* Enough for a plan without grants, whose steps are more: what is made anew is copied, to pages that are
  * new too. Side by side they fill fewer of them. */
@@ -453,8 +454,8 @@ static int add_frame(struct view *view, struct brig_error *err)
     return 0;
 }
 
-int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
-              int landlock_abi, struct brig_error *err)
+int view_plan(struct plan *plan, const struct brig_policy *policy,
+              const struct jail_identity *identity, int landlock_abi, struct brig_error *err)
 {
     struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
     int result = add_frame(&view, err);
@@ -463,5 +464,143 @@ int view_plan(struct plan *plan, const struct brig_policy *policy, const struct 
         return result;
     finish(&view);
     keep_places(&view);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- view private ---- */
+
+/* What a policy gives a jail for itself: directories of its private memory, and files in them. */
+
+/* Each has a part of the scratch filesystem, by number: names could be of any length. */
+void view_add_privates(struct view *view, struct view_entries *entries)
+{
+    for (size_t i = 0; i < view->policy->private_count; i++) {
+        const struct policy_private *private = &view->policy->privates[i];
+        char *part = arena_printf(&view->plan->arena, VIEW_SCRATCH_OWN "/%zu", i);
+        struct view_entry *entry = view_add_entry(view, entries, ENTRY_PRIVATE, private->dest);
+        if (!part || !entry)
+            return;
+        view_mkdirs(view, view->scratch, part, 0755);
+        entry->part = part;
+        entry->read_only = private->read_only;
+        entry->kept = private->kept;
+    }
+}
+
+void view_keep(struct view *view, int slot)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_KEEP, "keep a private directory");
+    if (step)
+        step->slot = slot;
+}
+
+static bool is_private(const struct view *view, const struct view_place *place)
+{
+    return place && !place->host && !place->jails && place->slot == view->scratch;
+}
+
+static void add_late(struct view *view, const char *path)
+{
+    struct plan_step *step = plan_add(view->plan, PLAN_LATE, "open a file that is filled later");
+    if (!step)
+        return;
+    step->slot = view->scratch;
+    step->path = path;
+}
+
+int view_add_files(struct view *view, struct brig_error *err)
+{
+    for (size_t i = 0; i < view->policy->file_count; i++) {
+        const struct policy_private_file *file = &view->policy->files[i];
+        const struct view_place *place = view_place_of(view, file->dest);
+        if (!is_private(view, place) || strlen(place->dest) >= strlen(file->dest))
+            return brig_fail(err, BRIG_E_SETUP, 0, "'%s' is not in a private directory of the jail",
+                             file->dest);
+        const char *name = file->dest + strlen(place->dest) + 1;
+        const char *path = arena_concat(&view->plan->arena, place->prefix, name);
+        view_mkfile(view, view->scratch, path, file->mode, file->bytes, file->length);
+        if (file->late)
+            add_late(view, path);
+    }
+    return view->plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- view alone ---- */
+
+/* A policy's view where nothing can be mounted: as Landlock rules on the host's own tree. */
+
+static void add_path_rule(struct view *view, const char *path, enum landlock_grant grant)
+{
+    struct stat info;
+    if (stat(path, &info) == 0)
+        plan_add_rule(view->plan, PLAN_NO_SLOT, path,
+                      landlock_rights(view->abi, grant, S_ISDIR(info.st_mode)));
+}
+
+int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
+                            const struct jail_identity *identity, int landlock_abi,
+                            struct brig_error *err)
+{
+    static const char *const readable[] = {"/usr",
+                                           "/bin",
+                                           "/sbin",
+                                           "/lib",
+                                           "/lib32",
+                                           "/lib64",
+                                           "/libx32",
+                                           "/etc/alternatives",
+                                           "/etc/ld.so.cache",
+                                           "/etc/ld.so.conf",
+                                           "/etc/ld.so.conf.d",
+                                           "/etc/localtime",
+                                           "/etc/nsswitch.conf",
+                                           "/etc/passwd",
+                                           "/etc/group",
+                                           "/etc/hosts",
+                                           "/etc/resolv.conf",
+                                           "/etc/ssl/certs",
+                                           "/etc/ssl/openssl.cnf",
+                                           "/etc/services",
+                                           "/etc/protocols",
+                                           "/proc"};
+    static const char *const devices[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+                                          "/dev/urandom", "/dev/tty",  "/dev/pts"};
+    struct view view = {.plan = plan, .policy = policy, .identity = identity, .abi = landlock_abi};
+    if (policy->view == BRIG_VIEW_HOST) {
+        add_path_rule(&view, "/", LANDLOCK_GRANT_READ);
+    } else if (policy->view != BRIG_VIEW_EMPTY) {
+        for (size_t i = 0; i < ARRAY_LENGTH(readable); i++)
+            add_path_rule(&view, readable[i], LANDLOCK_GRANT_READ);
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(devices); i++)
+        add_path_rule(&view, devices[i], LANDLOCK_GRANT_DEVICE);
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        if (grant->access == BRIG_PROTECT || grant->own)
+            unenforced_add(&plan->unenforced,
+                           "protected paths can be written to (needs namespaces)");
+        if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT || grant->own)
+            continue;
+        if (grant->fd >= 0)
+            return brig_fail(err, BRIG_E_SETUP, 0,
+                             "without namespaces the jail cannot have a private '%s' [%s]",
+                             grant->dest, grant->origin);
+        if (strcmp(grant->source, grant->dest) != 0) {
+            /* No lower rung would do it either, and would leave more open. */
+            return brig_fail(err, BRIG_E_SETUP, 0,
+                             "'%s' cannot be granted at another path '%s' without namespaces [%s]",
+                             grant->source, grant->dest, grant->origin);
+        }
+        struct stat info;
+        int found = view_find_source(&view, grant, &info, err);
+        if (found < 0)
+            return found;
+        if (found == 0)
+            continue;
+        add_path_rule(&view, grant->source,
+                      grant->access == BRIG_READ_WRITE  ? LANDLOCK_GRANT_WRITE
+                      : grant->access == BRIG_READ_ONLY ? LANDLOCK_GRANT_READ
+                                                        : LANDLOCK_GRANT_DEVICE);
+    }
     return plan->arena.failed ? brig_fail_nomem(err) : 0;
 }

@@ -3,17 +3,32 @@
  * and masks laid over them, the most specific last. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <brig/brig.h>
+
 #include "jail/confine/identity.h"
 #include "jail/plan/plan.h"
 
 /* Adds the steps from the first mount to the pivot, and the Landlock rules that go with them. */
-int view_plan(struct plan *plan, const struct brig_policy *policy, const struct identity *identity,
-              int landlock_abi, struct brig_error *err);
+int view_plan(struct plan *plan, const struct brig_policy *policy,
+              const struct jail_identity *identity, int landlock_abi, struct brig_error *err);
 
 /* Without mounts: the same policy as Landlock rules on the host's own tree. */
 int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
-                            const struct identity *identity, int landlock_abi,
+                            const struct jail_identity *identity, int landlock_abi,
                             struct brig_error *err);
 
 /* In a root of ours three directories are symlinks: what is below them is where they point. */
 const char *view_without_alias(struct arena *arena, const char *dest);
+
+/* ---- view rows ---- */
+
+/* What the view `system` consists of, for who explains it. */
+
+/* What of the host the view `system` shows, read-only, at its own path: row `index` of a table, or NULL
+ * behind its end. *ret_shown: it is there with this network. *ret_content: a file that is there by its content,
+ * wherever a link in its place may lead. */
+const char *view_system_row(size_t index, enum brig_network network, bool *ret_shown,
+                            bool *ret_content);

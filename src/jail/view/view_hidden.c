@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "base/proc.h"
 #include "jail/confine/unenforced.h"
-#include "jail/view/view_entries.h"
+#include "jail/view/view_build.h"
 
 /* Sockets hidden one by one in a host view. */
 #define SOCKET_MASKS_MAX 256
@@ -76,7 +76,7 @@ static void add_socket_masks(struct view *view, struct view_entries *entries)
                        view->abi, LANDLOCK_ABI_UNIX_SOCKETS);
 }
 
-static bool only_by_group(const struct identity *identity, const struct stat *info)
+static bool only_by_group(const struct jail_identity *identity, const struct stat *info)
 {
     unsigned other = info->st_mode & 5, group = (info->st_mode >> 3) & 5;
     unsigned needed = S_ISDIR(info->st_mode) ? 1 : 4;

@@ -3,7 +3,6 @@
 #include <linux/fcntl.h>
 #include <linux/netlink.h>
 
-#include "jail/child/child_say.h"
 #include "jail/child/child_start.h"
 #include "jail/net/door_netlink.h"
 #include "jail/plan/plan_door.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Host trees prepared by root: clone, id-map, detach. */
-#include "jail/prepare/prepared.h"
+#include "jail/view/idmap.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: MIT */
+/* The record of a run as bytes, and back. Both ends are brigs of one machine, of the same version or
+ * the record is refused: numbers lie in it as they are. A text is its length and its bytes; that of
+ * NULL is ABSENT. */
+#include "jail/attach/attach.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "jail/cgroup/cgroup_driver.h"
+#include "jail/plan/plan.h"
+
+#define MAGIC "brig-run"
+#define VERSION 1U
+#define ABSENT UINT32_MAX
+#define TEXT_MAX (1U << 20)
+#define ENV_BYTES 32 /* of a rule for the environment, on average */
+
+struct head {
+    char magic[8];
+    uint32_t version, size; /* of this head, which changes with what is in it */
+    struct attach_facts facts;
+    int32_t mode, seccomp, network;
+    uint32_t allow_nested, disabled_layers;
+    uint64_t limits[BRIG_LIMIT_COUNT_];
+    uint32_t env_count, rule_count;
+};
+
+void attach_record_done(struct attach_record *record)
+{
+    brig_policy_free(record->policy);
+    for (size_t i = 0; i < record->rule_count; i++)
+        free(record->rules[i].path);
+    free(record->rules);
+    *record = (struct attach_record){0};
+}
+
+/* ---- writing ---- */
+
+static void put_number(struct str *bytes, uint32_t number)
+{
+    str_append_bytes(bytes, &number, sizeof number);
+}
+
+static void put_text(struct str *bytes, const char *text)
+{
+    size_t length = text ? strlen(text) : 0;
+    str_reserve(bytes, sizeof(uint32_t) + length);
+    put_number(bytes, text ? (uint32_t)length : ABSENT);
+    str_append_bytes(bytes, text ? text : "", length);
+}
+
+void attach_record_write(const struct attach_record *record, struct str *ret_bytes)
+{
+    const struct brig_policy *policy = record->policy;
+    struct head head = {.version = VERSION, .size = sizeof head};
+    memcpy(head.magic, MAGIC, sizeof head.magic);
+    head.facts = record->facts;
+    head.mode = (int32_t)policy->mode;
+    head.seccomp = (int32_t)policy->seccomp;
+    head.network = (int32_t)policy->network;
+    head.allow_nested = policy->allow_nested;
+    head.disabled_layers = policy->disabled_layers;
+    memcpy(head.limits, policy->limits, sizeof head.limits);
+    head.env_count = (uint32_t)policy->env_count;
+    head.rule_count = (uint32_t)record->rule_count;
+    str_reserve(ret_bytes, sizeof head + policy->env_count * ENV_BYTES);
+    str_append_bytes(ret_bytes, &head, sizeof head);
+    const char *const texts[] = {record->jail, policy->user_name, policy->home, policy->shell,
+                                 policy->workdir};
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        put_text(ret_bytes, texts[i]);
+    for (size_t i = 0; i < policy->env_count; i++) {
+        put_number(ret_bytes, (uint32_t)policy->env[i].kind);
+        put_text(ret_bytes, policy->env[i].name);
+        put_text(ret_bytes, policy->env[i].value);
+    }
+    for (size_t i = 0; i < record->rule_count; i++) {
+        str_append_bytes(ret_bytes, &record->rules[i].access, sizeof record->rules[i].access);
+        put_text(ret_bytes, record->rules[i].path);
+    }
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    const char *at;
+    size_t left;
+    bool failed; /* too short, or too long a text */
+};
+
+static void get(struct reader *reader, void *to, size_t size)
+{
+    if (reader->failed || reader->left < size) {
+        reader->failed = true;
+        memset(to, 0, size);
+        return;
+    }
+    memcpy(to, reader->at, size);
+    reader->at += size;
+    reader->left -= size;
+}
+
+/* For the caller to free; NULL also for what is absent, and after a failure. */
+static char *get_text(struct reader *reader)
+{
+    uint32_t length = ABSENT;
+    get(reader, &length, sizeof length);
+    if (reader->failed || length == ABSENT)
+        return NULL;
+    if (length > TEXT_MAX || length > reader->left || memchr(reader->at, 0, length)) {
+        reader->failed = true;
+        return NULL;
+    }
+    char *text = strndup(reader->at, length);
+    reader->failed = !text;
+    reader->at += length;
+    reader->left -= length;
+    return text;
+}
+
+static void read_texts(struct reader *reader, struct attach_record *record)
+{
+    struct brig_policy *policy = record->policy;
+    autofree char *jail = get_text(reader);
+    policy->user_name = get_text(reader);
+    policy->home = get_text(reader);
+    policy->shell = get_text(reader);
+    policy->workdir = get_text(reader);
+    reader->failed |=
+        !jail || strlen(jail) > ENTRY_NAME_MAX || !policy->workdir || policy->workdir[0] != '/';
+    if (!reader->failed)
+        memcpy(record->jail, jail, strlen(jail) + 1);
+}
+
+static void read_env(struct reader *reader, struct brig_policy *policy, uint32_t count)
+{
+    for (uint32_t i = 0; i < count && !reader->failed; i++) {
+        uint32_t kind = 0;
+        get(reader, &kind, sizeof kind);
+        autofree char *name = get_text(reader);
+        autofree char *value = get_text(reader);
+        if (reader->failed || !name || (kind == POLICY_ENV_SET) != (value != NULL))
+            reader->failed = true;
+        else if (kind == POLICY_ENV_UNSET)
+            reader->failed = brig_policy_unsetenv(policy, name, NULL) < 0;
+        else
+            reader->failed =
+                kind > POLICY_ENV_UNSET || brig_policy_setenv(policy, name, value, NULL) < 0;
+    }
+}
+
+static void read_rules(struct reader *reader, struct attach_record *record, uint32_t count)
+{
+    if (reader->failed || count > ENTRY_RULES_MAX ||
+        !(record->rules = calloc(count + 1, sizeof *record->rules))) {
+        reader->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < count && !reader->failed; i++) {
+        struct attach_rule *rule = &record->rules[record->rule_count++];
+        get(reader, &rule->access, sizeof rule->access);
+        rule->path = get_text(reader);
+        reader->failed |= !rule->path || rule->path[0] != '/';
+    }
+}
+
+static bool is_known(const struct head *head)
+{
+    return memcmp(head->magic, MAGIC, sizeof head->magic) == 0 && head->version == VERSION &&
+           head->size == sizeof *head;
+}
+
+/* Values that the engine's tables are asked with. */
+static bool is_sound(const struct head *head)
+{
+    return (head->seccomp == BRIG_SECCOMP_DEV || head->seccomp == BRIG_SECCOMP_CODE) &&
+           head->network >= BRIG_NET_NONE && head->network <= BRIG_NET_OPEN &&
+           head->env_count <= POLICY_ENV_MAX && head->facts.init > 0 &&
+           head->facts.landlock_size <= sizeof head->facts.landlock;
+}
+
+int attach_record_read(const void *bytes, size_t length, struct attach_record *ret_record,
+                       struct brig_error *err)
+{
+    struct reader reader = {.at = bytes, .left = length};
+    struct head head;
+    get(&reader, &head, sizeof head);
+    if (reader.failed || !is_known(&head))
+        return brig_fail(err, BRIG_E_INVALID, 0, "the run is of another version of brig");
+    struct attach_record record = {.facts = head.facts};
+    record.policy = is_sound(&head) ? brig_policy_new((enum brig_mode)head.mode) : NULL;
+    if (record.policy) {
+        struct brig_policy *policy = record.policy;
+        policy->seccomp = (enum brig_seccomp)head.seccomp;
+        policy->network = (enum brig_network)head.network;
+        policy->allow_nested = head.allow_nested != 0;
+        policy->disabled_layers = head.disabled_layers;
+        memcpy(policy->limits, head.limits, sizeof policy->limits);
+        read_texts(&reader, &record);
+        read_env(&reader, policy, head.env_count);
+        read_rules(&reader, &record, head.rule_count);
+    }
+    if (!record.policy || reader.failed || reader.left > 0) {
+        attach_record_done(&record);
+        return brig_fail(err, BRIG_E_INVALID, 0, "the record of the run is invalid");
+    }
+    *ret_record = record;
+    return 0;
+}
+
+/* ---- attach publish ---- */
+
+/* Publishing a run, so that it can be entered. */
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+static int make_file(const void *bytes, size_t length)
+{
+    int made = memfd_create(ENTRY_FILE, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (made < 0 && errno == EINVAL) /* before 6.3 */
+        made = memfd_create(ENTRY_FILE, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    autoclose int fd = made;
+    if (fd < 0 || write(fd, bytes, length) != (ssize_t)length ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+static struct attach_facts facts_of(const struct plan *plan, const struct brig_policy *policy,
+                                    pid_t init, const struct cgroup *group)
+{
+    struct attach_facts facts = {
+        .init = init,
+        .host_uid = plan->host_uid,
+        .host_gid = plan->host_gid,
+        .owner = policy->stranger                ? policy->owner
+                 : policy->host_uid != (uid_t)-1 ? policy->host_uid
+                                                 : geteuid(),
+        .has_namespaces = plan->rung == PLAN_FULL,
+        .become = plan->become,
+        .drop_groups = plan->parent_maps,
+        .drop_caps = plan->drop_caps,
+        .has_seccomp = plan->seccomp != NULL,
+        .has_landlock = plan->landlock,
+        .limits_missing = plan->limits_missing,
+        .landlock = plan->landlock_attr,
+        .landlock_size = plan->landlock_attr_size,
+    };
+    cgroup_publish(group, &facts.group);
+    return facts;
+}
+
+int attach_publish(const struct plan *plan, const struct brig_policy *policy, pid_t init,
+                   const struct cgroup *group)
+{
+    if (!policy->jail_name || strlen(policy->jail_name) > ENTRY_NAME_MAX ||
+        plan->rule_count > ENTRY_RULES_MAX)
+        return -1;
+    struct brig_policy command = *policy; /* borrowed */
+    command.workdir = (char *)(uintptr_t)plan->workdir;
+    struct attach_record record = {.facts = facts_of(plan, policy, init, group),
+                                   .policy = &command,
+                                   .rule_count = plan->rule_count};
+    memcpy(record.jail, policy->jail_name, strlen(policy->jail_name) + 1);
+    autofree struct attach_rule *rules = calloc(plan->rule_count + 1, sizeof *rules);
+    if (!rules)
+        return -1;
+    for (size_t i = 0; i < plan->rule_count; i++)
+        rules[i] = (struct attach_rule){.access = plan->rules[i].access,
+                                        .path = (char *)(uintptr_t)plan->rules[i].path};
+    record.rules = rules;
+    autostr struct str bytes = {0};
+    attach_record_write(&record, &bytes);
+    return bytes.failed || bytes.length > ENTRY_RECORD_MAX ? -1
+                                                           : make_file(bytes.data, bytes.length);
+}
+
+/* ---- attach find ---- */
+
+/* Finding the record of a run by the process that supervises it. */
+
+void attach_done(struct attach *entry)
+{
+    attach_record_done(&entry->record);
+    if (entry->process >= 0)
+        (void)close(entry->process);
+    *entry = ENTRY_INIT;
+}
+
+/* ---- what /proc tells ---- */
+
+ssize_t attach_proc_read(int process, const char *name, char *buffer, size_t size)
+{
+    autoclose int fd = openat(process, name, O_RDONLY | O_CLOEXEC);
+    size_t length = 0;
+    ssize_t got = fd < 0 ? -1 : 0;
+    while (fd >= 0 && length + 1 < size && (got = read(fd, buffer + length, size - 1 - length)) > 0)
+        length += (size_t)got;
+    buffer[length] = 0;
+    return got < 0 ? -errno : (ssize_t)length;
+}
+
+const char *attach_proc_line(const char *status, const char *key)
+{
+    size_t length = strlen(key);
+    for (const char *line = status; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, length) == 0)
+            return line + length;
+    }
+    return NULL;
+}
+
+int attach_proc_same_namespace(int process, const char *path)
+{
+    char own[64];
+    struct stat theirs, ours;
+    (void)snprintf(own, sizeof own, "/proc/self/%s", path);
+    if (fstatat(process, path, &theirs, 0) < 0 || stat(own, &ours) < 0)
+        return -errno;
+    return theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+bool attach_is_alive(const struct attach *entry)
+{
+    char text[8];
+    return attach_proc_read(entry->process, "stat", text, sizeof text) > 0;
+}
+
+/* ---- whether it is to be believed ---- */
+
+/* By all four ids: the owner of the directory in /proc says nothing about who is undumpable. */
+static int read_status(int process, uid_t *ret_uid, bool *ret_held)
+{
+    char status[ENTRY_STATUS_MAX];
+    ssize_t length = attach_proc_read(process, "status", status, sizeof status);
+    if (length < 0)
+        return (int)length;
+    const char *uids = attach_proc_line(status, "Uid:");
+    const char *held = attach_proc_line(status, "NoNewPrivs:");
+    if (!uids)
+        return -EPROTO;
+    unsigned long ids[4]; /* real, effective, saved, of the filesystem */
+    for (int i = 0; i < 4; i++) {
+        char *end = NULL;
+        ids[i] = strtoul(uids, &end, 10);
+        if (end == uids || ids[i] != ids[0])
+            return -EPROTO;
+        uids = end;
+    }
+    *ret_uid = (uid_t)ids[0];
+    *ret_held = held && strtol(held, NULL, 10) != 0;
+    return 0;
+}
+
+/* What runs in a jail has a user and a pid namespace of its own, or at least no_new_privs: it could
+ * have a file of that name too, with anything in it. */
+static int check_supervisor(int process)
+{
+    bool held = false;
+    uid_t uid = (uid_t)-1;
+    int result = read_status(process, &uid, &held);
+    if (result < 0)
+        return result;
+    if (uid != geteuid())
+        return -EPERM;
+    int same_user = attach_proc_same_namespace(process, "ns/user");
+    int same_pid = attach_proc_same_namespace(process, "ns/pid");
+    if (same_user < 0 || same_pid < 0)
+        return same_user < 0 ? same_user : same_pid;
+    return same_user && same_pid && (!held || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+               ? 0
+               : -ENOENT;
+}
+
+/* ---- the record ---- */
+
+/* Sealed, as nobody else makes it. */
+static int open_record(int process)
+{
+    autoclose int list = openat(process, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = list < 0 ? NULL : fdopendir(list);
+    if (!dir)
+        return -errno;
+    int fds = take_fd(&list);
+    const struct dirent *item;
+    while ((item = readdir(dir))) {
+        char link[sizeof ENTRY_FILE_LINK + 1];
+        ssize_t length = readlinkat(fds, item->d_name, link, sizeof link);
+        if (length != (ssize_t)strlen(ENTRY_FILE_LINK) ||
+            memcmp(link, ENTRY_FILE_LINK, (size_t)length) != 0)
+            continue;
+        autoclose int fd = openat(fds, item->d_name, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && fcntl(fd, F_GET_SEALS) >= 0 && fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE)
+            return take_fd(&fd);
+    }
+    return -ENOENT;
+}
+
+static int read_record(int fd, struct attach_record *ret_record, struct brig_error *err)
+{
+    struct stat info;
+    if (fstat(fd, &info) < 0 || info.st_size < 0 || info.st_size > ENTRY_RECORD_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the record of the run is too long");
+    size_t size = (size_t)info.st_size, length = 0;
+    autofree char *bytes = malloc(size + 1);
+    if (!bytes)
+        return brig_fail_nomem(err);
+    ssize_t got = 0;
+    while (length < size && (got = pread(fd, bytes + length, size - length, (off_t)length)) > 0)
+        length += (size_t)got;
+    return attach_record_read(bytes, length, ret_record, err);
+}
+
+static int refuse(pid_t pid, int why, struct brig_error *err)
+{
+    if (why == -EACCES || why == -EPERM) {
+        (void)brig_fail(err, BRIG_E_SYSTEM, -why, "process %d is not yours", pid);
+        return brig_advise(err, BRIG_E_SYSTEM,
+                           "If it is a brig that root started: sudo brig enter --pid %d", pid);
+    }
+    return brig_fail(err, BRIG_E_NOT_FOUND, 0,
+                     "process %d is not a brig whose run can be entered. See brig list", pid);
+}
+
+int attach_find(pid_t supervisor, struct attach *ret_entry, struct brig_error *err)
+{
+    char path[32];
+    (void)snprintf(path, sizeof path, "/proc/%d", supervisor);
+    struct attach entry = ENTRY_INIT;
+    entry.supervisor = supervisor;
+    autoclose int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int result = process < 0 ? -errno : check_supervisor(process);
+    if (result < 0)
+        return refuse(supervisor, result, err);
+    autoclose int fd = open_record(process);
+    if (fd < 0)
+        return refuse(supervisor, fd, err);
+    if ((result = read_record(fd, &entry.record, err)) < 0)
+        return result;
+    /* The run's own clock ends what was entered, too. */
+    entry.record.policy->limits[BRIG_LIMIT_WALL_MS] = 0;
+    entry.start_time = cgroup_start_time(supervisor);
+    entry.process = take_fd(&process);
+    *ret_entry = entry;
+    return 0;
+}
