@@ -333,6 +333,8 @@ static inline void show(const struct execution_result *result)
     tap_diag("%s, exit code %d, signal %d, '%s', stderr '%.2000s'",
              execution_status_name(result->status), result->exit_code, result->signal,
              result->message, result->error_output.data);
+    for (size_t i = 0; i < result->unenforced_count; i++)
+        tap_diag("unenforced: %s", result->unenforced[i]);
 }
 
 static inline void is_output(const struct execution_result *result, const char *output,

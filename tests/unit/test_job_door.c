@@ -2,11 +2,13 @@
 /* Jobs with a network door, from the caller's side: what is there in the jail, and what becomes of a
  * broker that is missing or ends. The real one is tested by tests/e2e/net.bats. */
 #include <arpa/inet.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "egress/door_wire.h"
 #include "job_support.h"
 
 #define NO_BROKER "/bin/false"
@@ -81,6 +83,55 @@ static void test_ends(void)
     brig_policy_free(policy);
 }
 
+#define FAILURE "this broker cannot work"
+
+static bool is_stopped(pid_t pid)
+{
+    char path[32], state = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    bool read = fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+    (void)fclose(file);
+    return read && state == 'T';
+}
+
+/* As a broker: fails with a message and reads none of the job's. The job is stopped meanwhile, so that
+ * it hears of the message and of the end together. */
+static int fail_as_broker(void)
+{
+    const struct door_failure failure = {
+        .head = {.version = DOOR_WIRE_VERSION, .type = DOOR_FAILED}, .message = FAILURE};
+    pid_t job = getppid(), own = getpid();
+    (void)kill(job, SIGSTOP);
+    if (fork() == 0) {
+        (void)close(DOOR_CONTROL_FD);
+        (void)await(getppid() != own);
+        (void)kill(job, SIGCONT);
+        return 0;
+    }
+    (void)await(is_stopped(job));
+    return send(DOOR_CONTROL_FD, &failure, sizeof failure, 0) < 0 ? 2 : 1;
+}
+
+static void test_fails(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    struct brig_policy *policy = door_policy(BRIG_NET_OPEN, path);
+    const char *const argv[] = {"/bin/bash", "-c", QUERY, NULL};
+    struct brig_command command = {.argv = argv};
+    struct brig_result result;
+    tap_ok(run(policy, &command, &result) == 0, "a broker that fails");
+    is_exit(&result, 3, "leaves the jail without a network");
+    tap_is_int((long)result.notices.count, 1, "and the result says so, once");
+    tap_has_str(result.notices.text[0], FAILURE, "with the broker's own words");
+    brig_result_done(&result);
+    brig_policy_free(policy);
+}
+
 static void test_template(void)
 {
     struct brig_error err = {0};
@@ -126,11 +177,14 @@ static void test_published(void)
     brig_policy_free(policy);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], DOOR_ROLE_BROKER) == 0)
+        return fail_as_broker();
     test_inside();
     test_missing();
     test_ends();
+    test_fails();
     test_template();
     test_published();
     return tap_done();

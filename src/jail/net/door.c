@@ -335,6 +335,10 @@ static bool hear_some(struct door *door, struct brig_unenforced *notices)
         ssize_t length = recv(door->control, &message, sizeof message, MSG_DONTWAIT);
         if (length < 0 && (errno == EINTR || errno == EAGAIN))
             return true;
+        /* The broker ended before it read all of our messages. The kernel says so once, and then
+         * gives what the broker had sent: perhaps why it failed. */
+        if (length < 0 && errno == ECONNRESET)
+            continue;
         if (length <= 0 || !hear(door, &message, (size_t)length, notices))
             return false;
     }
