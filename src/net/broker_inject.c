@@ -46,6 +46,14 @@ static int make_lines(struct broker *broker, struct brig_error *err)
     return 0;
 }
 
+static bool speaks_tls(const struct broker_config *config)
+{
+    for (size_t i = 0; i < config->inject_count; i++)
+        if (config->injects[i].tls)
+            return true;
+    return false;
+}
+
 int inject_init(struct broker *broker, struct brig_error *err)
 {
     if (broker->config.inject_count == 0)
@@ -54,7 +62,7 @@ int inject_init(struct broker *broker, struct brig_error *err)
     if (!broker->curl)
         return brig_fail_nomem(err);
     broker->curl->certificates = files_certificates(&broker->config);
-    if (!broker->curl->certificates)
+    if (!broker->curl->certificates && speaks_tls(&broker->config))
         return brig_fail(err, BRIG_E_UNSUPPORTED, 0,
                          "no CA certificates were found to check upstreams with; install "
                          "ca-certificates");

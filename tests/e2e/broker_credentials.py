@@ -341,6 +341,35 @@ def a_redirect_is_passed_on_and_not_followed(rig):
     assert door.stop() == 0
 
 
+@contextlib.contextmanager
+def no_certificates():
+    """The rig has a mount namespace of its own."""
+    places = [path for path in ("/etc/ssl", "/etc/pki") if os.path.isdir(path)]
+    for path in places:
+        rig_module.run("mount", "-t", "tmpfs", "none", path)
+    try:
+        yield
+    finally:
+        for path in places:
+            rig_module.run("umount", path)
+
+
+@test
+def only_tls_needs_certificates(rig):
+    upstream = Upstream(rig, 8080, tls=False, address="127.0.0.1")
+    lines = ["inject 0 name api.example", "inject 0 header Authorization 0"]
+    with no_certificates():
+        door = rig.door(*lines, "inject 0 upstream https://api.example:8443", secrets=[SECRET])
+        assert "no CA certificates" in door.failure, door.failure
+        door = rig.door(*lines, "inject 0 upstream http://127.0.0.1:8080", secrets=[SECRET])
+        assert not door.failure, door.failure
+        door.give("inject", rig.jail_listen("127.0.0.1", 9000), 0)
+        assert Client(rig).get("/plain")[2] == b"0 bytes"
+    assert field(upstream.requests[0], "authorization") == [SECRET]
+    upstream.server.close()
+    assert door.stop() == 0
+
+
 @test
 def a_name_with_a_credential_is_reached_in_no_other_way(rig):
     upstream = Upstream(rig, 8080, tls=False, address="127.0.0.1")
