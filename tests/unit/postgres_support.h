@@ -22,7 +22,7 @@ static struct {
 __attribute__((unused)) static int postgres_run(const char *program, const char *const *arguments)
 {
     char path[256], log[128];
-    const char *argv[16] = {program};
+    const char *argv[16] = {path}; /* it looks for the others beside itself */
     for (size_t i = 0; arguments[i] && i < 14; i++)
         argv[i + 1] = arguments[i];
     (void)snprintf(path, sizeof path, "%s/%s", postgres.programs, program);
