@@ -755,6 +755,18 @@ sys.exit(1)' "$to" "$victim" 3>&- &
     rmdir "$HOME_OF_USER/.mounted"
 }
 
+@test "a home that root cannot id-map is named, with the remedy" {
+    lib_is_root || cannot "only root maps ids"
+    run unshare -m --propagation private sh -c "mkdir -p /mnt && mount -t tmpfs none /mnt && cd /mnt &&
+        mkdir lower upper work merged && chmod 0755 merged &&
+        mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none merged &&
+        exec '$BRIG' -m strict -j unmapped --storage /mnt/merged/store -D -- true"
+    [ "$status" -eq 125 ]
+    output_has "cannot id-map '/mnt/merged/store/unmapped.home'"
+    output_has "--storage"
+    output_has "as an ordinary user"
+}
+
 # with_ranges LINE COMMAND…: with another /etc/subuid.
 with_ranges() {
     echo "$1" >"$SCRATCH/subuid"

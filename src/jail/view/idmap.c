@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "jail/sys.h"
 
 #ifndef OPEN_TREE_CLONE
@@ -89,6 +91,31 @@ static int refused(struct brig_error *err, int sys_errno, const char *what, cons
     return unsupported ? brig_advise(err, code, "Run `brig doctor`") : code;
 }
 
+/* The tree, for a message: where it is, if the caller names it by a descriptor. */
+static const char *shown_path(const char *path, char found[static PATH_MAX])
+{
+    if (!str_starts_with(path, "/proc/self/fd/"))
+        return path;
+    ssize_t length = readlink(path, found, PATH_MAX - 1);
+    if (length <= 0)
+        return path;
+    found[length] = '\0';
+    return found;
+}
+
+static int refused_map(struct brig_error *err, int sys_errno, const char *path, uid_t owner)
+{
+    char found[PATH_MAX];
+    (void)brig_fail(err, BRIG_E_SETUP, sys_errno, "cannot id-map '%s'", shown_path(path, found));
+    return brig_advise(
+        err, BRIG_E_SETUP,
+        owner == 0 ? "Its filesystem, or one mounted below it, may not support id-mapped mounts, "
+                     "which root needs; use another one (for jails: --storage DIR), or run brig as "
+                     "an ordinary user"
+                   : "Its filesystem may not support id-mapped mounts; run brig as the "
+                     "directory's owner instead of as root");
+}
+
 int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid_t host_gid,
                   uint64_t attributes, struct brig_error *err)
 {
@@ -116,11 +143,7 @@ int prepared_tree(const char *path, const struct stat *info, uid_t host_uid, gid
     long result = SYS(mount_setattr, owned, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr);
     if (result == -ENOSYS)
         return refused(err, ENOSYS, "cannot id-map", path);
-    if (result < 0) {
-        (void)brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot id-map '%s'", path);
-        return brig_advise(err, BRIG_E_SETUP,
-                           "Its filesystem may not support id-mapped mounts; run brig as the "
-                           "directory's owner instead of as root");
-    }
+    if (result < 0)
+        return refused_map(err, (int)-result, path, info->st_uid);
     return take_fd(&owned);
 }
