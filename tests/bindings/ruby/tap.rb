@@ -12,6 +12,9 @@ require "minitest"
 require "rbconfig"
 require "tmpdir"
 
+# Seconds for what takes an instant: when they are over, something is wrong.
+PATIENCE = 60 * Integer(ENV.fetch("BRIG_SLOW", "1"))
+
 RUBY = [RbConfig.ruby, "-I", File.join(ROOT, "bindings/ruby/lib")].freeze
 
 # One line a test.
@@ -56,6 +59,8 @@ end
 class Case < Minitest::Test
   def setup
     @scratch = File.realpath(Dir.mktmpdir("brig-test-"))
+    # No run ends by a time limit that the test does not set, however busy the machine is.
+    AgentJail.configure { |c| c.default_timeout = 5 * PATIENCE }
   end
 
   def teardown
@@ -71,11 +76,15 @@ class Case < Minitest::Test
 
   # Waits until the block gives something true. Tests never sleep and hope.
   def wait_until
-    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 60 * Integer(ENV.fetch("BRIG_SLOW", "1"))
+    deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + PATIENCE
     until yield
       flunk "waited in vain" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
       sleep 0.02
     end
+  end
+
+  def readable?(io)
+    IO.select([io], nil, nil, 0)
   end
 
   # Whether the process is gone, or a zombie that its parent has not waited for.

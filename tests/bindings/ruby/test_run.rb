@@ -252,7 +252,7 @@ class LimitsTest < Case
 
   def test_an_endless_loop
     assert_raises(AgentJail::TimeoutError) { AgentJail.run(timeout: 0.3) { loop {} } }
-    assert_raises(AgentJail::CPUTimeoutError) { AgentJail.run(timeout: 60, cpu_timeout: 1) { loop {} } }
+    assert_raises(AgentJail::CPUTimeoutError) { AgentJail.run(cpu_timeout: 1) { loop {} } }
   end
 
   def test_ten_gigabytes
@@ -273,7 +273,7 @@ class LimitsTest < Case
      -> { loop { kept << "x" * 1000 } }, -> { loop { kept << proc {} } }].each do |grow|
       [false, true].each do |namespaces|
         assert_raises(AgentJail::MemoryError) do
-          AgentJail.run(timeout: 300, memory_mb: 100, namespaces: namespaces) { grow.call }
+          AgentJail.run(memory_mb: 100, namespaces: namespaces) { grow.call }
         end
       end
     end
@@ -455,7 +455,7 @@ class AccessTest < Case
     [{}, { namespaces: true }].each do |options|
       @files = Array.new(20) { File.open(File::NULL) }
       value = IO.stub(:sysopen, ->(*arguments) { open_and_forget(function, arguments) }) do
-        AgentJail.run(timeout: 60, **options) { (GC.stress = false) || 7 }
+        AgentJail.run(**options) { (GC.stress = false) || 7 }
       end
       assert_equal 7, value
       @files.each(&:close)
@@ -464,7 +464,7 @@ class AccessTest < Case
 
   def test_threads_timeouts_and_commands_work_inside
     [{}, { namespaces: true }].each do |options|
-      assert_equal([5, "hi\n", 3], AgentJail.run(timeout: 120, **options) do
+      assert_equal([5, "hi\n", 3], AgentJail.run(**options) do
         busy = Thread.new { loop { Thread.pass } }
         begin
           Timeout.timeout(0.2) { sleep }
@@ -584,13 +584,26 @@ class UseTest < Case
       c.default_timeout = 0.3
       c.default_fs_allow = [@scratch]
     end
-    assert_equal(3, AgentJail.run(timeout: 60) { File.write("#{@scratch}/a", "abc") })
+    assert_equal(3, AgentJail.run(timeout: PATIENCE) { File.write("#{@scratch}/a", "abc") })
+    begun, begin_ = IO.pipe
+    waiting, end_ = IO.pipe
+    # A run that begins before another has ended by the default, and ends after it, takes longer than that.
+    longer = Thread.new do
+      AgentJail.run(timeout: 5 * PATIENCE, keep_fds: [begin_, waiting]) do
+        begin_.syswrite("x")
+        waiting.sysread(1)
+      end
+    end
+    wait_until { readable?(begun) || !longer.alive? }
     assert_raises(AgentJail::TimeoutError) { AgentJail.run { sleep } }
-    assert_equal(1, AgentJail.run(timeout: 60) { sleep 0.5 and 1 })
+    end_.syswrite("x")
+    assert_equal("x", longer.value)
+  ensure
+    [begun, begin_, waiting, end_].each { |io| io&.close }
   end
 
   def test_a_jail_can_be_used_again_and_from_threads
-    jail = AgentJail::Jail.new(timeout: 60)
+    jail = AgentJail::Jail.new
     values = Array.new(6) { |n| Thread.new { Array.new(5) { |turn| jail.run { n * 10 + turn } } } }.flat_map(&:value)
     assert_equal Array.new(6) { |n| Array.new(5) { |turn| n * 10 + turn } }.flatten, values
   end
@@ -600,7 +613,7 @@ class UseTest < Case
     waiting, end_ = IO.pipe
     # The block ends when another thread has answered it.
     other = Thread.new { end_.syswrite(begun.read(1)) }
-    assert_equal("x", AgentJail.run(timeout: 60, keep_fds: [begin_, waiting]) do
+    assert_equal("x", AgentJail.run(keep_fds: [begin_, waiting]) do
       begin_.syswrite("x")
       waiting.sysread(1)
     end)
@@ -610,8 +623,20 @@ class UseTest < Case
   end
 
   def test_a_timeout_of_the_caller_ends_the_run
-    assert_raises(Timeout::Error) { Timeout.timeout(0.3) { AgentJail.run(timeout: 600) { sleep 600 } } }
-    assert_empty children
+    reading, writing = IO.pipe
+    seconds = 0.1
+    # Until the block has begun when the time is over.
+    wait_until do
+      assert_raises(Timeout::Error) do
+        Timeout.timeout(seconds *= 2) do
+          AgentJail.run(timeout: 600, keep_fds: [writing]) { writing.syswrite("x") && sleep }
+        end
+      end
+      assert_empty children
+      readable?(reading)
+    end
+  ensure
+    [reading, writing].each(&:close)
   end
 
   # In a process of its own: what earlier tests left for the collector is not counted.
