@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "server/environment.h"
-#include "server/executor/glob.h"
 #include "server/executor/jail.h"
+#include "server/executor/returned.h"
 #include "server/executor/workdir.h"
 
 static void expect(bool condition)

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "egress/door_wire.h"
 #include "job_support.h"
+#include "net/broker_wire.h"
 
 #define NO_BROKER "/bin/false"
 

@@ -11,9 +11,9 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/environment.h"
-#include "server/executor/glob.h"
 #include "server/executor/jail.h"
 #include "server/executor/ledger.h"
+#include "server/executor/returned.h"
 #include "server/executor/workdir.h"
 #include "tap.h"
 

@@ -11,7 +11,6 @@
 
 #include "server/execution.h"
 #include "server/executor/pool_size.h"
-#include "server/executor/pool_zygote.h"
 #include "server/executor/source.h"
 #include "server/runtime.h"
 
@@ -71,3 +70,65 @@ void executor_pools_zygote_stuck(struct executor *executor, const struct zygote 
 void executor_pools_settle(struct executor *executor, uint64_t now_ms);
 /* When to settle them although nothing happened; UINT64_MAX: never. */
 uint64_t executor_pools_due_ms(const struct executor *executor, uint64_t now_ms);
+
+/* ---- pool parts ---- */
+
+/* What the files of the pools share: pool.c, who waits and who gets it; pool_fill.c, making
+ * more. */
+
+struct message_pool;
+struct pool;
+struct run;
+struct runtime;
+struct executor;
+
+/* ---- pool.c ---- */
+
+/* What /metrics tells of a runtime. */
+struct message_pool *pool_counts(struct executor *executor, const struct runtime *runtime);
+/* One more that waits. */
+void pool_link(struct pool *pool, struct run *run);
+/* One that waits, in a pool or in none yet, ends. */
+void pool_discard(struct run *run);
+
+/* ---- pool_fill.c ---- */
+
+/* A jail by a fork of the pool's zygote, in the pool; NULL: there is none. */
+struct run *pool_fork(struct executor *executor, struct pool *pool);
+/* Has a jail or a zygote made where one lacks, if it is time. */
+void pool_fill(struct executor *executor, uint64_t now_ms);
+bool pool_lacks_any(const struct executor *executor);
+
+/* ---- pool zygote ---- */
+
+/* The interpreter from which the jails of one pool are forked: one API key's, and replaced in
+ * time. */
+
+struct brig_error;
+struct runtime;
+struct executor;
+struct zygote;
+
+struct pool_zygote {
+    struct pool_zygote *next; /* of those to be freed */
+    struct executor *executor;
+    const struct runtime *runtime;
+    struct zygote *zygote;
+    struct executor_source source;
+    uint64_t born_ms, runs;
+    bool gone;
+};
+
+/* Starts one. Nothing can be forked until it is ready. */
+int executor_zygote_new(struct executor *executor, const struct runtime *runtime,
+                        struct pool_zygote **ret_zygote, struct brig_error *err);
+/* Whether it can be forked; accepts NULL. */
+bool executor_zygote_is_ready(const struct pool_zygote *own);
+/* Whether there should be another; accepts NULL. */
+bool executor_zygote_is_worn(const struct pool_zygote *own, uint64_t now_ms);
+/* It is asked for nothing any more. */
+void executor_zygote_give_up(struct pool_zygote *own);
+/* After this round of the loop it is gone; what was forked from it is not. Accepts NULL. */
+void executor_zygote_bury(struct pool_zygote *own);
+/* Those that were buried. */
+void executor_zygotes_clear(struct executor *executor);

@@ -2,6 +2,8 @@
 /* The files of a run that its request wants back. */
 #pragma once
 
+#include <stdbool.h>
+
 struct arena;
 struct execution_request;
 struct execution_result;
@@ -11,3 +13,12 @@ struct execution_result;
  * of execution.h. What is left out for want of room is said in the message. */
 void executor_return_files(const struct execution_request *request, int dir_fd,
                            struct execution_result *result);
+
+/* ---- glob ---- */
+
+/* Patterns for names of files below a directory. */
+
+/* Whether a relative path matches. In one part `*` stands for any characters, `?` for one and
+ * `[a-z]` for one of a set, `[!a-z]` for one of none of it; a part `**` stands for any number of parts. Takes time in proportion to the product of both lengths, whatever
+ * they are. */
+bool executor_glob_matches(const char *pattern, const char *path);
