@@ -67,7 +67,7 @@ def build(name, targets):
 SLOW_UNITS = """test_call_many test_job_stuck test_server_hostile test_server_executor test_zygote test_template
     test_server_history test_server_store test_cgroup test_call_hostile""".split()
 # They ask the kernel for something that it may refuse to a user.
-ASK_KERNEL = """test_broker_confine test_call test_call_hostile test_call_many test_call_told test_call_whole
+ASK_KERNEL = """test_broker_confine test_call test_call_hostile test_call_many test_call_status test_call_whole
     test_landlock test_path test_private test_probe test_seccomp test_server_agent test_server_hostile
     test_server_executor""".split()
 # They make jails, which is different again as root of a user namespace.

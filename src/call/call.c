@@ -7,9 +7,14 @@
  * as long as it is a zombie, its number names no other group. */
 #include "call/call.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
@@ -52,11 +57,10 @@ static void kill_all(struct brig_call *call)
         return;
     }
     tell_init(call, WIRE_KILL, 0);
-    int init = call->is_init ? call->pidfd : call->init_pidfd;
-    if (!again && init >= 0)
+    if (!again && call->init_pidfd >= 0)
         return;
-    if (init >= 0)
-        (void)SYS(pidfd_send_signal, init, SIGKILL, 0, 0);
+    if (call->init_pidfd >= 0)
+        (void)SYS(pidfd_send_signal, call->init_pidfd, SIGKILL, 0, 0);
     else
         group_kill(call, SIGKILL); /* it has not come so far */
 }
@@ -154,16 +158,6 @@ static void write_maps(struct brig_call *call)
     tell_init(call, WIRE_GO, 0);
 }
 
-static void take_pid(struct brig_call *call, pid_t pid, int *fd)
-{
-    int *place = call->is_init ? &call->pidfd : &call->init_pidfd;
-    if (*place >= 0)
-        return;
-    *place = take_fd(fd);
-    if (call->is_init)
-        call->pid = pid;
-}
-
 static void take_message(struct brig_call *call, const struct wire_message *message, int *fd)
 {
     switch (message->type) {
@@ -177,7 +171,8 @@ static void take_message(struct brig_call *call, const struct wire_message *mess
         plan_note_soft_failure(call->own, message->a, message->b);
         break;
     case WIRE_PID:
-        take_pid(call, message->a, fd);
+        if (call->init_pidfd < 0)
+            call->init_pidfd = take_fd(fd);
         break;
     case WIRE_ENDED:
         call->end = *message;
@@ -190,7 +185,7 @@ static void take_message(struct brig_call *call, const struct wire_message *mess
     }
 }
 
-void call_read_wire(struct brig_call *call)
+static void read_wire(struct brig_call *call)
 {
     for (;;) {
         struct wire_message message = {0};
@@ -248,25 +243,13 @@ static void settle(struct brig_call *call, const siginfo_t *info, const struct r
 {
     call->ended_us = clock_now_us();
     if (call->wire >= 0)
-        call_read_wire(call);
+        read_wire(call);
     note_status(call, info, usage);
-    call->told = call->is_ours ? told_read(call->told_fd) : gate_read(call->gate);
+    call->told = child_status_read(call->slot);
     limits_usage(&call->limits, &call->group_usage);
     drain_captures(call);
     call->pid = 0;
     call->state = CALL_OVER;
-}
-
-/* Init says its last word when all others are dead and reaped. Then it has nothing left to do but to take
- * the namespaces down, and its supervisor, if there is one, the memory of a caller: nobody need wait for
- * that. But a group can only be removed when it is empty. */
-bool call_leave_init(struct brig_call *call)
-{
-    if (call->end.type != WIRE_ENDED || call->pidfd < 0 || call->limits.group)
-        return false;
-    caller_reap_later(call->caller, take_fd(&call->pidfd));
-    settle(call, &(siginfo_t){0}, &(struct rusage){0});
-    return true;
 }
 
 /* What a dead leader has left of its group. Before 6.9 it goes by number, while that is still taken. */
@@ -315,15 +298,13 @@ static void step(struct brig_call *call, const struct timespec *patience)
         if (watches[WATCH_ERR].revents)
             read_capture(call, &call->captures[1]);
         if (watches[WATCH_WIRE].revents)
-            call_read_wire(call);
+            read_wire(call);
         if (watches[WATCH_TRACE].revents)
             trace_serve(call, !(watches[WATCH_TRACE].revents & POLLIN));
         if (watches[WATCH_PROCESS].revents) {
             call_conclude(call);
             return;
         }
-        if (call_leave_init(call))
-            return;
     }
     check_clocks(call);
 }
@@ -430,7 +411,8 @@ int brig_call_result(struct brig_call *call, struct brig_call_result *ret_result
 
 /* ---- all of it ---- */
 
-void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
+static __attribute__((noreturn)) void run(struct brig_call_child *child, brig_call_fn fn,
+                                          void *argument)
 {
     int result = fn(child, argument);
     if (child->head->state == MEMORY_NOTHING && result == 0)
@@ -440,25 +422,6 @@ void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
     brig_call_leave(child);
 }
 
-/* The child makes its own restrictions meanwhile, of which the filter takes as long as all rules do. */
-static int finish(struct brig_call *call, struct brig_error *err)
-{
-    int result = caller_finish(call->caller, err);
-    told_rules(call->rules_fd, result == 0);
-    return result;
-}
-
-static int start_by_fork(struct brig_call *call, brig_call_fn fn, void *argument,
-                         struct brig_error *err)
-{
-    pid_t pid = fork();
-    if (pid == 0)
-        call_run(brig_call_enter(call, 0), fn, argument);
-    int finished = pid > 0 && call->caller->once ? finish(call, err) : 0;
-    int started = brig_call_started(call, pid, err);
-    return finished < 0 ? finished : started;
-}
-
 static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument,
                      struct brig_call_result *ret_result, struct brig_error *err)
 {
@@ -466,8 +429,10 @@ static int call_once(struct brig_caller *caller, brig_call_fn fn, void *argument
     int result = call_init(&call, caller, err);
     if (result < 0)
         return result;
-    result = call_can_fork(&call) ? call_start(&call, fn, argument, err)
-                                  : start_by_fork(&call, fn, argument, err);
+    pid_t pid = fork();
+    if (pid == 0)
+        run(brig_call_enter(&call, 0), fn, argument);
+    result = brig_call_started(&call, pid, err);
     if (result == 0)
         result = brig_call_wait(&call, err);
     if (result == 0)
@@ -495,7 +460,7 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
 {
     struct brig_error local = {0};
     struct brig_caller *caller = NULL;
-    int result = caller_new(policy, options, true, &caller, &local);
+    int result = brig_caller_new(policy, options, &caller, &local);
     if (result < 0) {
         outcome_nothing_ran(ret_result, &local);
         if (err)
@@ -505,4 +470,77 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
     result = brig_caller_call(caller, fn, argument, ret_result, err);
     brig_caller_free(caller);
     return result;
+}
+
+/* ---- group ---- */
+
+/* The processes of a call without namespaces: one process group, which the filter keeps them in. */
+
+#define STAT_TEXT_MAX 1024
+
+/* The leader is a child of ours that nobody has reaped, so its number is nobody else's. It may not
+ * lead the group yet, so it is told by itself, too. */
+void group_kill(const struct brig_call *call, int signal)
+{
+    if (call->pid <= 0)
+        return;
+    (void)kill(-call->pid, signal);
+    if (call->pidfd >= 0)
+        (void)SYS(pidfd_send_signal, call->pidfd, signal, 0, 0);
+    if (signal == SIGKILL && call->limits.group)
+        (void)cgroup_kill(call->limits.group);
+}
+
+/* Of the numbers in /proc/PID/stat behind the state: which are the group and the times. */
+enum { FIELD_GROUP = 1, FIELD_TIMES = 10, FIELDS = 14 };
+
+/* The name, which may hold anything, ends with the last parenthesis. */
+static bool parse_stat(const char *text, uint64_t fields[FIELDS])
+{
+    const char *rest = strrchr(text, ')');
+    if (!rest || strlen(rest) < 4)
+        return false;
+    rest += 3; /* ") S" */
+    for (int i = 0; i < FIELDS; i++) {
+        char *end;
+        fields[i] = strtoull(rest, &end, 10); /* what is negative is no group of ours */
+        if (end == rest)
+            return false;
+        rest = end;
+    }
+    return true;
+}
+
+static bool read_stat(int proc, const char *pid, uint64_t *ret_group, uint64_t *ret_ticks)
+{
+    char path[64], text[STAT_TEXT_MAX];
+    uint64_t fields[FIELDS];
+    (void)snprintf(path, sizeof path, "%s/stat", pid);
+    autoclose int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (length <= 0)
+        return false;
+    text[length] = 0;
+    if (!parse_stat(text, fields))
+        return false;
+    *ret_group = fields[FIELD_GROUP];
+    *ret_ticks = 0;
+    for (int i = FIELD_TIMES; i < FIELDS; i++)
+        *ret_ticks += fields[i];
+    return true;
+}
+
+uint64_t group_cpu_us(pid_t group)
+{
+    autodir DIR *proc = opendir("/proc");
+    if (!proc)
+        return 0;
+    uint64_t total = 0;
+    for (struct dirent *entry; (entry = readdir(proc));) {
+        uint64_t found = 0, ticks = 0;
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            read_stat(dirfd(proc), entry->d_name, &found, &ticks) && found == (uint64_t)group)
+            total += ticks;
+    }
+    return total * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }

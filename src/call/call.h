@@ -6,9 +6,8 @@
 #include <brig/call.h>
 
 #include "call/caller.h"
-#include "call/gate.h"
+#include "call/child_status.h"
 #include "call/memory.h"
-#include "call/told.h"
 #include "jail/cgroup/limits.h"
 #include "jail/child/child_start.h"
 #include "jail/job/streams.h"
@@ -37,12 +36,9 @@ enum call_state {
 struct brig_call {
     struct brig_caller *caller;
     enum call_state state;
-    bool is_ours; /* to fork */
-    /* How the child tells that it is confined: by an fd, if we fork; else by a gate, or NULL. */
-    int told_fd, rules_fd; /* and by the second it is told of its rules; or -1 */
-    struct gate *gate;     /* and whose turn this is: */
-    uint32_t turn;
-    int memory;       /* see memory.h */
+    struct child_status *slot; /* where the child tells how far it came; NULL at first */
+    uint32_t turn;             /* whose turn this is there */
+    int memory;                /* see memory.h */
     struct plan *own; /* in the full jail, or with a group; NULL: the plan is the caller's */
     int network;      /* full: the namespace taken from the template, or -1 */
     struct limits limits;
@@ -62,8 +58,7 @@ struct brig_call {
     pid_t parent; /* us */
     pid_t pid;
     int pidfd;
-    bool is_init; /* full: pid and pidfd are those of the jail's first process; else here, or -1: */
-    int init_pidfd;
+    int init_pidfd;   /* full: of the jail's first process, or -1 */
     int epoll, timer; /* for brig_call_fd() */
     uint64_t started_us, ended_us;
     uint64_t wall_deadline_us, cpu_check_us, kill_deadline_us; /* 0: none */
@@ -76,7 +71,7 @@ struct brig_call {
     uint64_t cpu_user_us, cpu_sys_us, peak_kb;
     struct cgroup_usage group_usage;
     int failed_step, failed_errno; /* full: said over the wire, before anything ran */
-    struct told told;
+    struct child_told told;
     struct brig_call_child child;
 };
 
@@ -85,36 +80,20 @@ static inline const struct plan *call_plan(const struct brig_call *call)
     return call->own ? call->own : &call->caller->plan;
 }
 
-/* Takes what has come over the wire. */
-void call_read_wire(struct brig_call *call);
-/* Whether init has said its last word: then the call is over. */
-bool call_leave_init(struct brig_call *call);
 /* The call's process is over: reaps it and keeps all that is to be known of it. */
 void call_conclude(struct brig_call *call);
 
-/* In start.c: brig_call_begin() and brig_call_free() for who forks by call_start(), or by what is in
- * call.c. On failure there is nothing to be done with. */
+/* In start.c: brig_call_begin() and brig_call_free() of a call in memory of the caller's. On failure there is
+ * nothing to be done with. */
 int call_init(struct brig_call *call, struct brig_caller *caller, struct brig_error *err);
 void call_done(struct brig_call *call);
-/* In start.c: call_fork() in place of fork() and brig_call_started(). */
-bool call_can_fork(const struct brig_call *call);
-int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct brig_error *err);
 
 /* ---- enter.c and child.c: in the child ---- */
 
 /* For a function that returned a number and said nothing. */
 int child_fail_number(struct brig_call_child *child, int number);
 
-/* Forks the function's process inside of the full jail, and runs the function there. When it returns the
- * jail has its init, or there is none. The pid of who made it, to be reaped, or -errno; *ret_first is
- * that of the jail's first process, 0 if there was none or it cannot be told. */
-long call_fork(struct brig_call *call, brig_call_fn fn, void *argument, pid_t *ret_first);
-
-/* In call.c: the function, and what becomes of its number. */
-void call_run(struct brig_call_child *child, brig_call_fn fn, void *argument)
-    __attribute__((noreturn));
-
-/* Ends a child that could not be confined; the gate tells why. */
+/* Ends a child that could not be confined; its status tells why. */
 void enter_failed(struct brig_call *call, int step, int error) __attribute__((noreturn));
 
 /* ---- group.c: the processes of a call without namespaces, which are one process group ---- */

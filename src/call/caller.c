@@ -7,11 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "call/memory.h"
 #include "jail/confine/seccomp.h"
 #include "jail/confine/unenforced.h"
@@ -66,7 +70,7 @@ static int prepare_alone(struct brig_caller *caller, struct brig_error *err)
         plan->seccomp =
             seccomp_program_alone(policy->seccomp, policy->network, policy->unix_sockets);
     int result = confine_ruleset(policy, &caller->ruleset, &caller->unenforced, err);
-    if (result == 0 && caller->ruleset >= 0 && !caller->once)
+    if (result == 0 && caller->ruleset >= 0)
         result = confine_fill(policy, caller->ruleset, &caller->unenforced, err);
     if (result < 0)
         return result;
@@ -147,14 +151,12 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     caller->keep_count = options->keep_fd_count;
     if ((result = options_policy(policy, options, &caller->policy, err)) < 0)
         return result;
-    if (!caller->once && (result = gates_init(&caller->gates, err)) < 0) /* or we fork */
+    if ((result = child_statuses_init(&caller->statuses, err)) < 0)
         return result;
     caller->value_limit = choose_value_limit(caller);
     caller->has_group = caller->policy->limits_asked & GROUP_LIMITS;
     caller->full = !(caller->policy->disabled_layers & BRIG_LAYER_NAMESPACES);
-    caller->once = caller->once && !caller->full;
-    if (!caller->once)
-        caller->cores = count_cores();
+    caller->cores = count_cores();
     caller->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (caller->null_fd < 0)
         return brig_fail(err, BRIG_E_SETUP, errno, "cannot open /dev/null");
@@ -162,8 +164,8 @@ static int prepare(struct brig_caller *caller, const struct brig_policy *policy,
     return result < 0 ? result : try_group(caller, err);
 }
 
-int caller_new(const struct brig_policy *policy, const struct brig_call_options *options, bool once,
-               struct brig_caller **ret_caller, struct brig_error *err)
+int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
+                    struct brig_caller **ret_caller, struct brig_error *err)
 {
     struct brig_call_options standard;
     brig_call_options_init(&standard);
@@ -171,9 +173,8 @@ int caller_new(const struct brig_policy *policy, const struct brig_call_options 
     if (!caller)
         return brig_fail_nomem(err);
     caller->plan = PLAN_INIT;
-    caller->once = once;
-    caller->ruleset = caller->null_fd = caller->ending = -1;
-    caller->gates = GATES_INIT;
+    caller->ruleset = caller->null_fd = -1;
+    caller->statuses = CHILD_STATUSES_INIT;
     (void)pthread_mutex_init(&caller->lock, NULL);
     int result = prepare(caller, policy, options ? options : &standard, err);
     if (result < 0) {
@@ -182,38 +183,6 @@ int caller_new(const struct brig_policy *policy, const struct brig_call_options 
     }
     *ret_caller = caller;
     return 0;
-}
-
-int brig_caller_new(const struct brig_policy *policy, const struct brig_call_options *options,
-                    struct brig_caller **ret_caller, struct brig_error *err)
-{
-    return caller_new(policy, options, false, ret_caller, err);
-}
-
-int caller_finish(struct brig_caller *caller, struct brig_error *err)
-{
-    caller->cores = count_cores();
-    if (caller->ruleset < 0)
-        return 0;
-    return confine_fill(caller->policy, caller->ruleset, &caller->unenforced, err);
-}
-
-static void reap(int pidfd)
-{
-    if (pidfd < 0)
-        return;
-    while (SYS(waitid, SYS_WAIT_PIDFD, pidfd, 0, WEXITED | __WALL, 0) == -EINTR)
-        ;
-    (void)close(pidfd);
-}
-
-void caller_reap_later(struct brig_caller *caller, int pidfd)
-{
-    (void)pthread_mutex_lock(&caller->lock);
-    int before = caller->ending;
-    caller->ending = pidfd;
-    (void)pthread_mutex_unlock(&caller->lock);
-    reap(before);
 }
 
 const struct brig_unenforced *brig_caller_unenforced(const struct brig_caller *caller)
@@ -229,11 +198,268 @@ void brig_caller_free(struct brig_caller *caller)
         (void)close(caller->ruleset);
     if (caller->null_fd >= 0)
         (void)close(caller->null_fd);
-    reap(caller->ending);
     plan_done(&caller->plan);
     brig_template_free(caller->template);
     brig_policy_free(caller->policy);
-    gates_done(&caller->gates);
+    child_statuses_done(&caller->statuses);
     (void)pthread_mutex_destroy(&caller->lock);
     free(caller);
+}
+
+/* ---- options ---- */
+
+/* From options to the policy in force. */
+
+#define DEFAULT_TIMEOUT_MS 30000
+#define DEFAULT_MEMORY_MB 512
+#define DEFAULT_OUTPUT_BYTES (UINT64_C(1) << 20)
+#define DEFAULT_PROCESSES 512
+#define MIB (UINT64_C(1) << 20)
+
+void brig_call_options_init(struct brig_call_options *options)
+{
+    *options = (struct brig_call_options){
+        .size = sizeof *options,
+        .timeout_ms = DEFAULT_TIMEOUT_MS,
+        .cpu_timeout_ms = BRIG_CALL_SAME,
+        .memory_mb = DEFAULT_MEMORY_MB,
+        .processes = BRIG_CALL_SAME,
+        .max_output = DEFAULT_OUTPUT_BYTES,
+        .network = BRIG_NET_HOST,
+        .on_unsupported = BRIG_UNSUPPORTED_FAIL,
+        .stdio = {BRIG_STDIO_NULL, BRIG_STDIO_INHERIT, BRIG_STDIO_INHERIT},
+    };
+}
+
+/* ---- checking ---- */
+
+static int check_stdio(const struct brig_call_options *options, struct brig_error *err)
+{
+    for (int i = 0; i < 3; i++) {
+        enum brig_stdio_kind kind = options->stdio[i];
+        bool fits = kind == BRIG_STDIO_NULL || kind == BRIG_STDIO_INHERIT ||
+                    (kind == BRIG_STDIO_CAPTURE && i > 0);
+        if (!fits)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "stdio %d of a call cannot be of kind %d: null, inherit, or for 1 and "
+                             "2 capture",
+                             i, (int)kind);
+    }
+    return 0;
+}
+
+static int check_fd_count(const struct brig_call_options *options, struct brig_error *err)
+{
+    return options->keep_fd_count <= BRIG_CALL_KEEP_MAX
+               ? 0
+               : brig_fail(err, BRIG_E_INVALID, 0, "%zu fds to keep, at most %d",
+                           options->keep_fd_count, BRIG_CALL_KEEP_MAX);
+}
+
+int options_check(const struct brig_call_options *options, struct brig_call_options *ret_options,
+                  struct brig_error *err)
+{
+    if (options->size != sizeof *options)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "options of %zu bytes: begin with brig_call_options_init()",
+                         options->size);
+    if (options->memory != BRIG_MEMORY_ADDRESS_SPACE && options->memory != BRIG_MEMORY_RSS)
+        return brig_fail(err, BRIG_E_INVALID, 0, "memory of kind %d", (int)options->memory);
+    if (options->memory_mb > UINT64_MAX / MIB)
+        return brig_fail(err, BRIG_E_INVALID, 0, "memory_mb of %llu is too much",
+                         (unsigned long long)options->memory_mb);
+    int result = check_stdio(options, err);
+    if (result < 0 || (result = check_fd_count(options, err)) < 0)
+        return result;
+    *ret_options = *options;
+    if (options->cpu_timeout_ms == BRIG_CALL_SAME)
+        ret_options->cpu_timeout_ms = options->timeout_ms;
+    ret_options->fs_allow = ret_options->fs_read_allow = NULL;
+    ret_options->keep_fds = NULL;
+    return 0;
+}
+
+/* ---- the policy ---- */
+
+/* The policy of a call that was given none: nothing but system directories. Limits are only those
+ * that a call has names for. */
+static struct brig_policy *new_policy(const struct brig_call_options *options)
+{
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy)
+        return NULL;
+    uint64_t tmp_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES];
+    uint64_t tmp_inodes = policy->limits[BRIG_LIMIT_TMP_INODES];
+    memset(policy->limits, 0, sizeof policy->limits);
+    policy->limits[BRIG_LIMIT_TMP_BYTES] = tmp_bytes;
+    policy->limits[BRIG_LIMIT_TMP_INODES] = tmp_inodes;
+    policy->network = BRIG_NET_HOST;
+    if (!options->namespaces)
+        policy->disabled_layers |= BRIG_LAYER_NAMESPACES;
+    return policy;
+}
+
+static int grant_paths(struct brig_policy *policy, enum brig_access access, const char *option,
+                       const char *const *paths, size_t count, struct brig_error *err)
+{
+    int result = brig_policy_origin(policy, option, err);
+    for (size_t i = 0; i < count && result == 0; i++) {
+        if (!paths || !paths[i])
+            return brig_fail(err, BRIG_E_INVALID, 0, "%s: path %zu is NULL", option, i);
+        result = brig_policy_grant(policy, access, paths[i], NULL, 0, err);
+        if (result < 0)
+            return brig_wrap(err, result, "%s", option);
+    }
+    return result;
+}
+
+static int limit(struct brig_policy *policy, enum brig_limit which, uint64_t value,
+                 struct brig_error *err)
+{
+    return brig_policy_limit(policy, which, value, err);
+}
+
+static int limit_memory(struct brig_policy *policy, const struct brig_call_options *options,
+                        struct brig_error *err)
+{
+    uint64_t bytes = options->memory_mb * MIB;
+    if (options->memory == BRIG_MEMORY_RSS)
+        return limit(policy, BRIG_LIMIT_MEMORY_BYTES, bytes, err);
+    return limit(policy, BRIG_LIMIT_ADDRESS_SPACE, bytes, err);
+}
+
+/* An option at its default leaves what a policy says. */
+static int limit_all(struct brig_policy *policy, const struct brig_call_options *given,
+                     bool was_given, struct brig_error *err)
+{
+    struct brig_call_options standard;
+    brig_call_options_init(&standard);
+    const uint64_t *limits = policy->limits;
+    int result = 0;
+    if (!was_given || given->timeout_ms != standard.timeout_ms || !limits[BRIG_LIMIT_WALL_MS])
+        result = limit(policy, BRIG_LIMIT_WALL_MS, given->timeout_ms, err);
+    if (result == 0 && (!was_given || given->cpu_timeout_ms != standard.cpu_timeout_ms ||
+                        !limits[BRIG_LIMIT_CPU_MS]))
+        result = limit(policy, BRIG_LIMIT_CPU_MS,
+                       given->cpu_timeout_ms == BRIG_CALL_SAME ? limits[BRIG_LIMIT_WALL_MS]
+                                                               : given->cpu_timeout_ms,
+                       err);
+    bool has_memory = limits[BRIG_LIMIT_ADDRESS_SPACE] || limits[BRIG_LIMIT_MEMORY_BYTES];
+    if (result == 0 &&
+        (!was_given || given->memory_mb != standard.memory_mb || given->memory || !has_memory))
+        result = limit_memory(policy, given, err);
+    if (result == 0 && (!was_given || given->grace_ms != 0))
+        result = limit(policy, BRIG_LIMIT_GRACE_MS, given->grace_ms, err);
+    if (result == 0 && given->processes != BRIG_CALL_SAME)
+        result = limit(policy, BRIG_LIMIT_PROCESSES, given->processes, err);
+    if (result == 0 && (!was_given || given->max_output != standard.max_output))
+        result = limit(policy, BRIG_LIMIT_OUTPUT_BYTES, given->max_output, err);
+    /* CPU time is looked after without a group: it is no reason to make one. */
+    policy->limits_asked &= ~(1U << BRIG_LIMIT_CPU_MS);
+    return result;
+}
+
+/* Where nobody said anything: no more processes than the machine has, and some hundreds. The kernel
+ * counts all of the user's, but never more than there are. */
+static void limit_processes(struct brig_policy *policy)
+{
+    struct sysinfo system;
+    bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
+    if (policy->limits_asked & 1U << BRIG_LIMIT_PROCESSES)
+        return;
+    policy->limits[BRIG_LIMIT_PROCESSES] = DEFAULT_PROCESSES;
+    if (alone && sysinfo(&system) == 0)
+        policy->limits[BRIG_LIMIT_PROCESSES] += system.procs;
+}
+
+static int apply(struct brig_policy *policy, const struct brig_call_options *options,
+                 bool was_given, struct brig_error *err)
+{
+    int result = grant_paths(policy, BRIG_READ_ONLY, "fs_read_allow", options->fs_read_allow,
+                             options->fs_read_allow_count, err);
+    if (result == 0)
+        result = grant_paths(policy, BRIG_READ_WRITE, "fs_allow", options->fs_allow,
+                             options->fs_allow_count, err);
+    if (result == 0 && (!was_given || options->network != BRIG_NET_HOST))
+        result = brig_policy_network(policy, options->network, err);
+    if (result == 0 && options->unix_sockets)
+        result = brig_policy_unix_sockets(policy, true, err);
+    if (result == 0 && (!was_given || options->on_unsupported != BRIG_UNSUPPORTED_FAIL))
+        result = brig_policy_on_unsupported(policy, options->on_unsupported, err);
+    if (result == 0)
+        result = limit_all(policy, options, was_given, err);
+    if (result == 0 && !was_given)
+        limit_processes(policy);
+    return result < 0 ? result : policy_validate(policy, err);
+}
+
+/* Whether an fd is a UNIX socket that can be connected to another name, or send to one. */
+static bool is_loose_socket(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof(int), peer_length = sizeof peer;
+    int family = 0, type = 0, listens = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &length) < 0 || family != AF_UNIX ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) < 0)
+        return false;
+    if (type == SOCK_DGRAM)
+        return true;
+    return !listens && getpeername(fd, (struct sockaddr *)&peer, &peer_length) < 0;
+}
+
+/* Where UNIX sockets cannot be made, none that leads everywhere is handed in. */
+static int check_socket(const struct brig_policy *policy, int fd, struct brig_error *err)
+{
+    bool alone = policy->disabled_layers & BRIG_LAYER_NAMESPACES;
+    if (!alone || policy->unix_sockets || policy->network == BRIG_NET_HOST || !is_loose_socket(fd))
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "fd %d is a UNIX socket that can be connected to any other, and the call has "
+                     "no network. Set unix_sockets to allow that",
+                     fd);
+}
+
+/* A directory would lead to everything below and above it. */
+int options_check_fd(const struct brig_policy *policy, int fd, struct brig_error *err)
+{
+    struct stat info;
+    if (fd < 3 || fstat(fd, &info) < 0)
+        return brig_fail(err, BRIG_E_INVALID, fd < 3 ? 0 : errno,
+                         "fd %d cannot be kept: only open ones from 3 on", fd);
+    if (S_ISDIR(info.st_mode) || (fcntl(fd, F_GETFL) & O_PATH))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "fd %d cannot be kept: it is a directory or an O_PATH descriptor, "
+                         "which gives access to other files. Use fs_allow",
+                         fd);
+    return check_socket(policy, fd, err);
+}
+
+static int check_fds(const struct brig_policy *policy, const struct brig_call_options *options,
+                     struct brig_error *err)
+{
+    int result = 0;
+    for (size_t i = 0; i < options->keep_fd_count && result == 0; i++)
+        result = options_check_fd(policy, options->keep_fds[i], err);
+    for (int i = 0; i < 3 && result == 0; i++)
+        if (options->stdio[i] == BRIG_STDIO_INHERIT)
+            result = check_socket(policy, i, err);
+    return result;
+}
+
+int options_policy(const struct brig_policy *policy, const struct brig_call_options *options,
+                   struct brig_policy **ret_policy, struct brig_error *err)
+{
+    struct brig_policy *made = policy ? brig_policy_copy(policy) : new_policy(options);
+    if (!made)
+        return brig_fail_nomem(err);
+    int result = apply(made, options, policy != NULL, err);
+    if (result == 0)
+        result = check_fds(made, options, err);
+    if (result < 0) {
+        brig_policy_free(made);
+        return result;
+    }
+    *ret_policy = made;
+    return 0;
 }

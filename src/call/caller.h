@@ -6,12 +6,12 @@
 
 #include <brig/call.h>
 
-#include "call/gate.h"
+#include "call/child_status.h"
 #include "jail/cgroup/limits.h"
 #include "jail/plan/plan.h"
 #include "jail/prepare/template.h"
 
-/* Nothing in it changes after brig_caller_new(), but for what `lock` guards and the gates. */
+/* Nothing in it changes after brig_caller_new(), but for what `lock` guards and the statuses. */
 struct brig_caller {
     struct brig_policy *policy;       /* in force */
     struct brig_call_options options; /* scalars only; BRIG_CALL_SAME is resolved */
@@ -21,26 +21,14 @@ struct brig_caller {
     bool full;        /* the full jail, else Landlock and its kind */
     struct plan plan; /* not full: the limits and the filter */
     int ruleset;      /* Landlock's, made ahead; -1: there is none */
-    bool once;        /* for one call, which has begun when caller_finish() makes the rest */
     int null_fd;      /* /dev/null */
     bool has_group;   /* each call has a cgroup */
     uint64_t cores;   /* that may be used at a time */
     pthread_mutex_t lock;
     struct brig_template *template; /* full; guarded by the lock */
-    int ending;                     /* the same: of an init that is about to end, or -1 */
-    struct gates gates;
+    struct child_statuses statuses;
     struct brig_unenforced unenforced;
 };
-
-/* For one call: what the child does not need at once is left for caller_finish(). */
-int caller_new(const struct brig_policy *policy, const struct brig_call_options *options, bool once,
-               struct brig_caller **ret_caller, struct brig_error *err);
-/* The rules of the ruleset, which the child has open already, and the rest. */
-int caller_finish(struct brig_caller *caller, struct brig_error *err);
-
-/* Takes the pidfd of a process that ends by itself: it is reaped when there is another, or with the
- * caller. */
-void caller_reap_later(struct brig_caller *caller, int pidfd);
 
 /* Lists the limits that have no group, and returns those that resource limits stand in for. */
 unsigned caller_note_limits(const struct brig_caller *caller, const struct limits *limits,

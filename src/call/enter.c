@@ -6,14 +6,17 @@
  * After a fork each page that is written is copied, and each part of a library that was not run yet is
  * looked for, at 1 to 2 us each: so system calls are made right here, and nothing is written without need.
  * In the full jail three processes follow one another: one makes the namespaces, its child, which
- * borrows its memory, builds the jail and becomes init, and a fork of that is the function's. Where we are
- * who forks (call_fork()), the first two borrow the caller's memory, so that it is copied once. An
- * interpreter forks by its own means: then the first is what it has forked. Nothing may be read or
- * written by the function before all restrictions are in force, and no fd of the caller's outlives this file but
- * those that were asked for. */
+ * borrows its memory, builds the jail and becomes init, and a fork of that is the function's. The first is
+ * what was forked, by us or by an interpreter. Nothing may be read or written by the function before all
+ * restrictions are in force, and no fd of the caller's outlives this file but those that were asked for. */
+#include <asm/ioctls.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -39,13 +42,8 @@
 
 void enter_failed(struct brig_call *call, int step, int error)
 {
-    int sys_errno = error < 0 ? -error : error;
-    if (call->is_ours) {
-        told_failed(call->told_fd, step, sys_errno);
-    } else {
-        call->gate->step = step;
-        call->gate->sys_errno = sys_errno;
-    }
+    call->slot->step = step;
+    call->slot->sys_errno = error < 0 ? -error : error;
     _exit(125);
 }
 
@@ -89,33 +87,15 @@ static void join_group(struct brig_call *call)
         enter_failed(call, PLAN_STEP_CGROUP, result);
 }
 
-static void await_rules(const struct brig_call *call)
-{
-    if (call->rules_fd >= 0 && !told_await_rules(call->rules_fd))
-        _exit(125); /* and the caller knows why */
-}
-
 /* Apart from who calls it, as a plan is a page of the stack. */
-static __attribute__((noinline)) int raise_traced(struct brig_call *call, int *ret_error)
+static __attribute__((noinline)) int apply_traced(struct brig_call *call, int *ret_error)
 {
     struct plan unfiltered = *call_plan(call);
     unfiltered.seccomp = NULL;
-    await_rules(call);
     int step = confine_apply(&unfiltered, call->caller->ruleset, ret_error);
     if (step == 0 && (*ret_error = trace_install(call)) < 0)
         step = PLAN_STEP_SECCOMP;
     return step;
-}
-
-/* The rules are still being made: they come last. */
-static int raise_early(struct brig_call *call, int *ret_error)
-{
-    int step = confine_apply(call_plan(call), -1, ret_error);
-    if (step != 0 || call->caller->ruleset < 0)
-        return step;
-    await_rules(call);
-    *ret_error = (int)SYS(landlock_restrict_self, call->caller->ruleset, 0);
-    return *ret_error < 0 ? PLAN_STEP_LANDLOCK : 0;
 }
 
 static void enter_alone(struct brig_call *call, unsigned flags)
@@ -136,9 +116,8 @@ static void enter_alone(struct brig_call *call, unsigned flags)
     int error = guard_terminal(call);
     if (error < 0)
         enter_failed(call, PLAN_STEP_SECCOMP, error);
-    int step = call->traced         ? raise_traced(call, &error)
-               : call->caller->once ? raise_early(call, &error)
-                                    : confine_apply(plan, call->caller->ruleset, &error);
+    int step = call->traced ? apply_traced(call, &error)
+                            : confine_apply(plan, call->caller->ruleset, &error);
     if (step != 0)
         enter_failed(call, step, error);
 }
@@ -296,87 +275,79 @@ static void open_memory(struct brig_call *call)
 }
 
 /* The caller's own mapping is not ours; this one is until the function runs. */
-static struct gate *enter_gate(struct brig_call *call)
+static struct child_status *open_status(struct brig_call *call)
 {
-    struct gate *gates = gates_map(&call->caller->gates);
-    if (!gates)
+    struct child_status *all = child_status_map(&call->caller->statuses);
+    if (!all)
         _exit(125); /* and no way to tell why */
-    call->gate = gates + (call->gate - call->caller->gates.slots);
-    if (!gate_enter(call->gate, call->turn, (pid_t)SYS(getpid)))
+    call->slot = all + (call->slot - call->caller->statuses.slots);
+    if (!child_status_enter(call->slot, call->turn, (pid_t)SYS(getpid)))
         _exit(125); /* nobody waits for us any more */
-    return gates;
+    return all;
 }
 
 /* All restrictions are in force. */
-static void pass(struct brig_call *call, struct gate *gates)
+static void pass(struct brig_call *call, struct child_status *all)
 {
-    if (!gates)
-        told_passed(call->told_fd);
-    else if (!gate_pass(call->gate, call->turn))
+    if (!child_status_pass(call->slot, call->turn))
         _exit(125); /* nobody waits for us any more */
-    else
-        (void)SYS(munmap, gates, GATES_BYTES);
+    (void)SYS(munmap, all, CHILD_STATUS_BYTES);
     close_others(call);
 }
 
 struct brig_call_child *brig_call_enter(struct brig_call *call, unsigned flags)
 {
-    struct gate *gates = call->is_ours ? NULL : enter_gate(call);
+    struct child_status *all = open_status(call);
     open_memory(call); /* before the address space is limited */
     set_stdio(call);
     if (call->caller->full)
         enter_full(call);
     else
         enter_alone(call, flags);
-    pass(call, gates);
+    pass(call, all);
     return &call->child;
 }
 
-/* ---- the full jail, with one copy of the caller's memory ---- */
+/* ---- terminal ---- */
 
-struct birth {
-    struct brig_call *call;
-    struct start start;
-    sigset_t before;
-    brig_call_fn fn;
-    void *argument;
+/* A function that may print on the caller's terminal may not do more to it: with the fd come
+ * requests that stop its output, change its modes, or put the caller in the background. A filter
+ * of its own, beside that of the profile, refuses them; it is only there where a stream is a
+ * terminal. */
+
+/* Of the requests of terminals, all of which have this letter in their number: */
+#define LETTER_MASK 0xff00U
+#define LETTER 0x5400U
+#define TCGETS2_REQUEST 0x802c542aU /* whose struct only the kernel has */
+/* those that only ask, or are about the fd and not the terminal. Only the low half of a request is
+ * looked at, as the kernel does. */
+static const struct sock_filter guard[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_ioctl, 1, 0),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TCGETS, 14, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TCGETA, 13, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TCGETS2_REQUEST, 12, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCGPGRP, 11, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCGSID, 10, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCOUTQ, 9, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCGWINSZ, 8, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FIONREAD, 7, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FIONBIO, 6, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FIOCLEX, 5, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FIONCLEX, 4, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FIOASYNC, 3, 0),
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, LETTER_MASK),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, LETTER, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 
-static __attribute__((noreturn)) void be_function(struct birth *birth)
+int terminal_guard(void)
 {
-    struct brig_call *call = birth->call;
-    open_memory(call);
-    set_stdio(call);
-    enter_confine(call, &birth->start);
-    (void)sigprocmask(SIG_SETMASK, &birth->before, NULL);
-    pass(call, NULL);
-    call_run(&call->child, birth->fn, birth->argument);
-}
-
-/* Called by the jail's first process. It is libc's thread of ours that forks, as nobody else knows. */
-static long fork_function(void *argument)
-{
-    pid_t pid = fork();
-    if (pid == 0)
-        be_function(argument);
-    return pid < 0 ? -errno : pid;
-}
-
-long call_fork(struct brig_call *call, brig_call_fn fn, void *argument, pid_t *ret_first)
-{
-    struct birth birth = {.call = call, .fn = fn, .argument = argument};
-    birth.start = (struct start){.plan = call_plan(call),
-                                 .wire = call->wire_child,
-                                 .parent_wire = call->wire,
-                                 .pidfd = -1,
-                                 .gate = {-1, -1},
-                                 .fork = fork_function,
-                                 .fork_argument = &birth};
-    sigset_t all;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &birth.before);
-    long pid = child_fork_call(&birth.start);
-    (void)pthread_sigmask(SIG_SETMASK, &birth.before, NULL);
-    *ret_first = birth.start.first;
-    return pid;
+    const struct sock_fprog program = {.len = ARRAY_LENGTH(guard),
+                                       .filter = (struct sock_filter *)(uintptr_t)guard};
+    long result = SYS(prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return (int)(result < 0 ? result : SYS(seccomp, SECCOMP_SET_MODE_FILTER, 0, &program));
 }

@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of a call, from what was observed of it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/str.h"
 #include "call/call.h"
+#include "jail/confine/seccomp.h"
 
 /* Has large things on its stack, which those who do not need it shall not have on theirs. */
 #define RARE __attribute__((noinline, cold))
@@ -259,4 +268,349 @@ int outcome_fill(struct brig_call *call, struct brig_call_result *ret, struct br
     if (code < 0 && ret->error.code == 0) /* what it left could not be taken */
         brig_call_result_done(ret);
     return code;
+}
+
+/* ---- denial ---- */
+
+/* Whether the jail is why a function failed. What the function says is checked: the jail is
+ * blamed only for what its policy does not grant. That the caller's own permissions would have
+ * refused it as well makes no difference: root and other users are told the same. */
+
+static bool is_write(enum brig_call_access access)
+{
+    return access == BRIG_CALL_ACCESS_WRITE;
+}
+
+/* Cuts the last component off; false if there is none. */
+static bool cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash || !slash[1])
+        return false;
+    slash[slash == path] = 0;
+    return true;
+}
+
+/* The path as the kernel has it, without links. Of what does not exist it is the directory it would be
+ * in; of what this user may not reach, the nearest directory above it that can be opened. */
+static bool resolve(const char *path, char real[PATH_LENGTH_MAX + 1], bool *ret_exists)
+{
+    char above[PATH_LENGTH_MAX + 1], link[64];
+    if (strlen(path) >= sizeof above)
+        return false;
+    (void)snprintf(above, sizeof above, "%s", path);
+    autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+    *ret_exists = fd >= 0 || errno == EACCES;
+    if (fd < 0 && errno == ENOENT && cut_last(above))
+        fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EACCES && cut_last(above))
+        fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t got = readlink(link, real, PATH_LENGTH_MAX);
+    if (got <= 0)
+        return false;
+    real[got] = 0;
+    return real[0] == '/';
+}
+
+static void fill(struct brig_call_denial *denial, enum brig_call_outcome kind,
+                 const struct memory_failure *failure, const char *subject, const char *rule)
+{
+    *denial = (struct brig_call_denial){
+        .kind = kind, .access = failure->access, .sys_errno = failure->sys_errno};
+    (void)snprintf(denial->subject, sizeof denial->subject, "%s", subject);
+    (void)snprintf(denial->rule, sizeof denial->rule, "%s", rule);
+}
+
+/* What a jail's filesystem answers: Landlock EACCES, and EXDEV to moves; a view ENOENT and EROFS. */
+static bool is_filesystem_error(const struct brig_caller *caller, int sys_errno)
+{
+    if (!caller->full && caller->ruleset < 0) /* then it refuses nothing */
+        return false;
+    if (sys_errno == EACCES || sys_errno == EXDEV)
+        return true;
+    return caller->full && (sys_errno == ENOENT || sys_errno == EROFS);
+}
+
+static bool check_path(const struct brig_caller *caller, const struct memory_failure *failure,
+                       struct brig_call_denial *ret)
+{
+    const char *path = failure->texts[MEMORY_PATH];
+    char real[PATH_LENGTH_MAX + 1];
+    bool exists;
+    if (!path || path[0] != '/' || !is_filesystem_error(caller, failure->sys_errno) ||
+        !resolve(path, real, &exists))
+        return false;
+    if (!exists && failure->sys_errno == ENOENT)
+        return false; /* it is nowhere */
+    struct memory_failure tried = *failure;
+    /* Who does not know what was tried was not reading where reading is granted. */
+    if (tried.access == BRIG_CALL_ACCESS_UNKNOWN)
+        tried.access = exists && !confine_cover(caller->policy, real, false)
+                           ? BRIG_CALL_ACCESS_READ
+                           : BRIG_CALL_ACCESS_WRITE;
+    bool write = !exists || is_write(tried.access);
+    if (confine_cover(caller->policy, real, write))
+        return false;
+    fill(ret, BRIG_CALL_FILESYSTEM, &tried, path,
+         write ? "not below any path of fs_allow"
+               : "not below a path of fs_allow or fs_read_allow, and not part of the system");
+    return true;
+}
+
+static bool is_network_error(int sys_errno)
+{
+    return sys_errno == EACCES || sys_errno == EPERM || sys_errno == ENETUNREACH ||
+           sys_errno == EAFNOSUPPORT || sys_errno == EADDRNOTAVAIL;
+}
+
+static bool check_network(const struct brig_caller *caller, const struct memory_failure *failure,
+                          struct brig_call_denial *ret)
+{
+    const char *address = failure->texts[MEMORY_ADDRESS];
+    if (!address || caller->policy->network != BRIG_NET_NONE ||
+        !is_network_error(failure->sys_errno))
+        return false;
+    fill(ret, BRIG_CALL_NETWORK, failure, address, "the call has no network");
+    return true;
+}
+
+static const struct sock_fprog *filter_of(const struct brig_caller *caller)
+{
+    const struct brig_policy *policy = caller->policy;
+    if (policy->disabled_layers & BRIG_LAYER_SECCOMP)
+        return NULL;
+    return caller->full ? seccomp_program(policy->seccomp, policy->network, policy->allow_nested)
+                        : caller->plan.seccomp;
+}
+
+static bool check_syscall(const struct brig_caller *caller, const struct memory_failure *failure,
+                          struct brig_call_denial *ret)
+{
+    const char *name = failure->texts[MEMORY_SYSCALL];
+    const struct sock_fprog *filter = filter_of(caller);
+    int number = name ? seccomp_number(name) : -1;
+    if (number < 0 || !filter || failure->sys_errno == 0)
+        return false;
+    bool socket = strcmp(name, "socket") == 0;
+    const uint64_t args[6] = {socket ? AF_INET : 0, socket ? SOCK_STREAM : 0};
+    const uint64_t local[6] = {AF_UNIX, SOCK_STREAM};
+    bool refused = seccomp_verdict(filter, number, args) == failure->sys_errno ||
+                   (socket && seccomp_verdict(filter, number, local) == failure->sys_errno);
+    if (!refused)
+        return false;
+    bool network = socket && caller->policy->network == BRIG_NET_NONE;
+    fill(ret, network ? BRIG_CALL_NETWORK : BRIG_CALL_SYSCALL, failure, name,
+         network ? "the call has no network" : "refused by the syscall filter");
+    return true;
+}
+
+bool denial_check(const struct brig_caller *caller, const struct memory_failure *failure,
+                  struct brig_call_denial *ret)
+{
+    return check_path(caller, failure, ret) || check_network(caller, failure, ret) ||
+           check_syscall(caller, failure, ret);
+}
+
+/* ---- result ---- */
+
+/* A call's result: its words, its JSON, its release. */
+
+static const struct {
+    const char *name;
+    const char *text;
+} outcomes[] = {
+    [BRIG_CALL_RETURNED] = {"returned", "the function returned"},
+    [BRIG_CALL_FAILED] = {"failed", "the function failed"},
+    [BRIG_CALL_TIMEOUT] = {"timeout", "the function took longer than its timeout"},
+    [BRIG_CALL_CPU_TIMEOUT] = {"cpu-timeout", "the function used more CPU time than its limit"},
+    [BRIG_CALL_MEMORY] = {"memory", "the function needed more memory than its limit"},
+    [BRIG_CALL_FILESYSTEM] = {"filesystem", "the function was refused a path"},
+    [BRIG_CALL_NETWORK] = {"network", "the function was refused the network"},
+    [BRIG_CALL_SYSCALL] = {"syscall", "the function was refused a system call"},
+    [BRIG_CALL_PROCESSES] = {"processes", "the function was refused another process"},
+    [BRIG_CALL_OUTPUT] = {"output", "the function's output or value is larger than its limit"},
+    [BRIG_CALL_EXITED] = {"exited", "the function ended the process instead of returning"},
+    [BRIG_CALL_CRASHED] = {"crashed", "the function crashed"},
+    [BRIG_CALL_UNSUPPORTED] = {"unsupported", "this system cannot enforce what was asked"},
+    [BRIG_CALL_SETUP_FAILED] = {"setup-failed", "the jail could not be built"},
+    [BRIG_CALL_CANCELLED] = {"cancelled", "the call was cancelled"},
+};
+
+static const char *const accesses[] = {
+    [BRIG_CALL_ACCESS_UNKNOWN] = "unknown", [BRIG_CALL_ACCESS_READ] = "read",
+    [BRIG_CALL_ACCESS_WRITE] = "write",     [BRIG_CALL_ACCESS_EXECUTE] = "execute",
+    [BRIG_CALL_ACCESS_CONNECT] = "connect", [BRIG_CALL_ACCESS_BIND] = "bind",
+};
+
+const char *brig_call_outcome_name(enum brig_call_outcome outcome)
+{
+    return (size_t)outcome < ARRAY_LENGTH(outcomes) ? outcomes[outcome].name : "?";
+}
+
+/* ---- release ---- */
+
+static void release_value(struct brig_call_result *result)
+{
+    if (result->mapped > 0)
+        (void)munmap(result->value, result->mapped);
+    else
+        free(result->value);
+}
+
+void brig_call_result_done(struct brig_call_result *result)
+{
+    if (!result)
+        return;
+    release_value(result);
+    free(result->class_name);
+    free(result->message);
+    free(result->backtrace);
+    free(result->denials);
+    free(result->out.data);
+    free(result->err.data);
+    *result = (struct brig_call_result){0};
+}
+
+struct brig_call_result *brig_call_result_new(void)
+{
+    return calloc(1, sizeof(struct brig_call_result));
+}
+
+void brig_call_result_free(struct brig_call_result *result)
+{
+    brig_call_result_done(result);
+    free(result);
+}
+
+const void *brig_call_result_value(const struct brig_call_result *result, size_t *ret_length)
+{
+    *ret_length = result->length;
+    return result->value;
+}
+
+const char *brig_call_result_output(const struct brig_call_result *result, int stream,
+                                    size_t *ret_length, int *ret_truncated)
+{
+    const struct brig_result streams = {.out = result->out, .err = result->err};
+    return brig_result_output(&streams, stream, ret_length, ret_truncated);
+}
+
+void brig_call_text_free(char *text)
+{
+    free(text);
+}
+
+/* ---- words ---- */
+
+int brig_call_result_text(const struct brig_call_result *result, char *buffer, size_t size)
+{
+    const char *text = (size_t)result->outcome < ARRAY_LENGTH(outcomes)
+                           ? outcomes[result->outcome].text
+                           : "no such outcome";
+    const struct brig_call_denial *denial = result->denial;
+    if (denial)
+        return snprintf(buffer, size, "%s: %s '%s' (%s)", text, accesses[denial->access],
+                        str_shown(denial->subject).text, denial->rule);
+    if (result->error.code != 0)
+        return snprintf(buffer, size, "%s", result->error.message);
+    if (result->outcome == BRIG_CALL_EXITED)
+        return snprintf(buffer, size, "%s (exit code %d)", text, result->exit_code);
+    if (result->outcome == BRIG_CALL_CRASHED && result->signal > 0)
+        return snprintf(buffer, size, "%s (signal %d)", text, result->signal);
+    if (result->outcome == BRIG_CALL_CRASHED)
+        return snprintf(buffer, size,
+                        "the function's process is gone and was reaped by another part of the "
+                        "program, so its status is unknown");
+    if (result->outcome == BRIG_CALL_FAILED && result->message)
+        return snprintf(buffer, size, "%s%s%s", result->class_name ? result->class_name : "",
+                        result->class_name ? ": " : "", str_shown(result->message).text);
+    return snprintf(buffer, size, "%s", text);
+}
+
+/* ---- JSON ---- */
+
+static void json_denial(struct json *j, const char *key, const struct brig_call_denial *denial)
+{
+    json_open_object(j, key);
+    json_text(j, "kind", brig_call_outcome_name(denial->kind));
+    json_text(j, "access", accesses[denial->access]);
+    json_int(j, "errno", denial->sys_errno);
+    json_bool(j, "traced", denial->traced);
+    json_text(j, "subject", denial->subject);
+    json_text(j, "rule", denial->rule);
+    json_close_object(j);
+}
+
+static void json_denials(struct json *j, const struct brig_call_result *result)
+{
+    if (result->denial)
+        json_denial(j, "denial", result->denial);
+    else
+        json_nothing(j, "denial");
+    json_open_array(j, "denials");
+    for (size_t i = 0; i < result->denial_count; i++)
+        json_denial(j, NULL, &result->denials[i]);
+    json_close_array(j);
+}
+
+static void json_usage(struct json *j, const struct brig_usage *usage)
+{
+    json_open_object(j, "usage");
+    json_uint(j, "wall_us", usage->wall_us);
+    json_uint(j, "cpu_user_us", usage->cpu_user_us);
+    json_uint(j, "cpu_sys_us", usage->cpu_sys_us);
+    json_uint(j, "peak_memory_bytes", usage->peak_memory_bytes);
+    json_uint(j, "oom_kills", usage->oom_kills);
+    json_uint(j, "pids_refused", usage->pids_refused);
+    json_uint(j, "stdout_bytes", usage->out_bytes[0]);
+    json_uint(j, "stderr_bytes", usage->out_bytes[1]);
+    json_close_object(j);
+}
+
+static void json_error(struct json *j, const struct brig_error *error)
+{
+    json_open_object(j, "error");
+    json_int(j, "code", error->code);
+    json_int(j, "errno", error->sys_errno);
+    json_text(j, "message", error->message);
+    json_close_object(j);
+}
+
+int brig_call_result_json(const struct brig_call_result *result, char **ret_text,
+                          struct brig_error *err)
+{
+    autostr struct str out = {0};
+    struct json j;
+    char text[BRIG_MESSAGE_MAX];
+    (void)brig_call_result_text(result, text, sizeof text);
+    json_init(&j, &out);
+    json_open_object(&j, NULL);
+    json_text(&j, "outcome", brig_call_outcome_name(result->outcome));
+    json_text(&j, "text", text);
+    json_uint(&j, "length", result->length);
+    json_int(&j, "exit_code", result->exit_code);
+    json_int(&j, "signal", result->signal);
+    json_int(&j, "errno", result->sys_errno);
+    json_text(&j, "class", result->class_name);
+    json_text(&j, "message", result->message);
+    json_text(&j, "backtrace", result->backtrace);
+    json_denials(&j, result);
+    json_open_object(&j, "truncated");
+    json_bool(&j, "stdout", result->out.truncated);
+    json_bool(&j, "stderr", result->err.truncated);
+    json_close_object(&j);
+    json_usage(&j, &result->usage);
+    json_open_array(&j, "unenforced");
+    for (size_t i = 0; i < result->unenforced.count; i++)
+        json_text(&j, NULL, result->unenforced.text[i]);
+    json_close_array(&j);
+    if (result->error.code != 0)
+        json_error(&j, &result->error);
+    else
+        json_nothing(&j, "error");
+    json_close_object(&j);
+    return str_take(&out, ret_text, err);
 }

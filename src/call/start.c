@@ -165,29 +165,13 @@ static int prepare_full(struct brig_call *call, struct brig_error *err)
     return 0;
 }
 
-static int take_gate(struct brig_call *call, struct brig_error *err)
-{
-    call->gate = gate_take(&call->caller->gates, &call->turn);
-    return call->gate ? 0
-                      : brig_fail(err, BRIG_E_STATE, 0,
-                                  "too many concurrent calls of one caller (limit %d)", GATES);
-}
-
-static int open_told(struct brig_call *call, struct brig_error *err)
-{
-    if ((call->told_fd = told_open(false, err)) < 0)
-        return call->told_fd;
-    if (call->caller->once && (call->rules_fd = told_open(true, err)) < 0)
-        return call->rules_fd;
-    return 0;
-}
-
 static int prepare(struct brig_call *call, struct brig_error *err)
 {
     struct brig_caller *caller = call->caller;
-    int opened = call->is_ours ? open_told(call, err) : take_gate(call, err);
-    if (opened < 0)
-        return opened;
+    call->slot = child_status_take(&caller->statuses, &call->turn);
+    if (!call->slot)
+        return brig_fail(err, BRIG_E_STATE, 0, "too many concurrent calls of one caller (limit %d)",
+                         CHILD_STATUSES);
     call->memory = memory_open(caller->value_limit, err);
     if (call->memory < 0)
         return call->memory;
@@ -199,11 +183,9 @@ static int prepare(struct brig_call *call, struct brig_error *err)
     return result;
 }
 
-static int init(struct brig_call *call, struct brig_caller *caller, bool is_ours,
-                struct brig_error *err)
+int call_init(struct brig_call *call, struct brig_caller *caller, struct brig_error *err)
 {
-    *call = (struct brig_call){.caller = caller, .is_ours = is_ours};
-    call->told_fd = call->rules_fd = -1;
+    *call = (struct brig_call){.caller = caller};
     call->memory = call->network = call->wire = call->wire_child = -1;
     call->trace = call->trace_child = call->pidfd = call->init_pidfd = call->epoll = call->timer =
         -1;
@@ -219,17 +201,12 @@ static int init(struct brig_call *call, struct brig_caller *caller, bool is_ours
     return result;
 }
 
-int call_init(struct brig_call *call, struct brig_caller *caller, struct brig_error *err)
-{
-    return init(call, caller, true, err);
-}
-
 int brig_call_begin(struct brig_caller *caller, struct brig_call **ret_call, struct brig_error *err)
 {
     struct brig_call *call = malloc(sizeof *call);
     if (!call)
         return brig_fail_nomem(err);
-    int result = init(call, caller, false, err);
+    int result = call_init(call, caller, err);
     if (result < 0) {
         free(call);
         return result;
@@ -294,51 +271,10 @@ int brig_call_started(struct brig_call *call, pid_t pid, struct brig_error *err)
     return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot watch the call's process");
 }
 
-/* ---- or the fork in the jail ---- */
-
-bool call_can_fork(const struct brig_call *call)
-{
-    return call->caller->full && child_can_fork_call(call->own);
-}
-
 static bool is_our_child(int pidfd)
 {
     siginfo_t info = {0};
     return SYS(waitid, SYS_WAIT_PIDFD, pidfd, &info, WEXITED | WNOWAIT | WNOHANG | __WALL, 0) == 0;
-}
-
-/* Who made the jail was killed before it could say whom it has made: that is our child all the same. */
-static void adopt(struct brig_call *call, pid_t first)
-{
-    long opened = first > 0 && call->pidfd < 0 ? SYS(pidfd_open, first, 0) : -1;
-    autoclose int pidfd = opened < 0 ? -1 : (int)opened;
-    if (pidfd < 0 || !is_our_child(pidfd)) /* it may be gone, and its number another's */
-        return;
-    (void)SYS(pidfd_send_signal, pidfd, SIGKILL, 0, 0);
-    call->pid = first;
-    call->pidfd = take_fd(&pidfd);
-}
-
-int call_start(struct brig_call *call, brig_call_fn fn, void *argument, struct brig_error *err)
-{
-    pid_t first = 0;
-    set_clocks(call);
-    call->is_init = true;
-    long maker = call_fork(call, fn, argument, &first);
-    close_child_side(call);
-    call->state = maker < 0 ? CALL_OVER : CALL_RUNNING;
-    if (maker < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, (int)-maker, "cannot fork");
-    while (waitpid((pid_t)maker, NULL, __WALL) < 0 && errno == EINTR)
-        ;
-    call_read_wire(call); /* the maker's last word was the pid */
-    adopt(call, first);
-    if (call->pidfd < 0) { /* there was none; the wire says why */
-        call->ended_us = clock_now_us();
-        call->state = CALL_OVER;
-    }
-    (void)call_leave_init(call);
-    return 0;
 }
 
 /* ---- its end ---- */
@@ -366,11 +302,9 @@ void call_done(struct brig_call *call)
         (void)brig_call_cancel(call, NULL);
         (void)brig_call_wait(call, NULL);
     }
-    if (call->gate && call->state == CALL_BEGUN)
-        end_untold(call, gate_close(call->gate));
+    if (call->slot && call->state == CALL_BEGUN)
+        end_untold(call, child_status_close(call->slot));
     close_child_side(call);
-    close_if_open(&call->told_fd);
-    close_if_open(&call->rules_fd);
     close_if_open(&call->memory);
     close_if_open(&call->wire);
     close_if_open(&call->trace);
@@ -384,9 +318,9 @@ void call_done(struct brig_call *call)
         plan_done(call->own);
     free(call->own);
     limits_done(&call->limits);
-    if (call->gate) {
-        (void)gate_close(call->gate);
-        gate_return(call->gate);
+    if (call->slot) {
+        (void)child_status_close(call->slot);
+        child_status_return(call->slot);
     }
     trace_done(call);
     free(call->denials);

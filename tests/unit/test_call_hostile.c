@@ -821,12 +821,12 @@ static void test_untold_comes_late(bool namespaces)
     int status = 0;
     if (!begin_untold(&untold, namespaces))
         tap_bail("brig_call_begin");
-    struct gate *gate = untold.call->gate;
+    struct child_status *slot = untold.call->slot;
     pid_t pid = fork();
     if (pid == 0)
         be_untold(&untold, true);
     brig_call_free(untold.call);
-    tap_ok(brig_call_begin(untold.caller, &next, NULL) == 0 && next->gate == gate,
+    tap_ok(brig_call_begin(untold.caller, &next, NULL) == 0 && next->slot == slot,
            "%s: another call has the place of one that was given up", kinds[namespaces]);
     (void)!write(untold.go[1], "x", 1);
     (void)close(untold.began[1]);
@@ -834,7 +834,8 @@ static void test_untold_comes_late(bool namespaces)
     tap_ok(WIFEXITED(status) && WEXITSTATUS(status) == 125, "%s: who comes late ends",
            kinds[namespaces]);
     tap_ok(await_end(untold.began[0]), "%s: without its function", kinds[namespaces]);
-    tap_ok(!gate_read(gate).passed, "%s: and the other's place is untouched", kinds[namespaces]);
+    tap_ok(!child_status_read(slot).passed, "%s: and the other's place is untouched",
+           kinds[namespaces]);
     tap_ok(all_dead(&untold.line), "%s: nothing is left of it", kinds[namespaces]);
     pid = fork();
     if (pid == 0) {

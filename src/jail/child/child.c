@@ -406,21 +406,16 @@ int child_first(void *memory)
     return start_in(memory)->first;
 }
 
-static void init_start(struct start *start, const struct plan *plan, const int wire[2],
-                       void *memory)
+static void init_start(struct start *start, const struct plan *plan, int wire, void *memory)
 {
-    *start = (struct start){.plan = plan,
-                            .parent_wire = wire[0],
-                            .wire = wire[1],
-                            .stack = memory,
-                            .pidfd = -1,
-                            .gate = {-1, -1}};
+    *start =
+        (struct start){.plan = plan, .wire = wire, .stack = memory, .pidfd = -1, .gate = {-1, -1}};
 }
 
 long child_start(const struct plan *plan, const int wire[2], void *memory, int *ret_pidfd)
 {
     struct start *start = start_in(memory);
-    init_start(start, plan, wire, memory);
+    init_start(start, plan, wire[1], memory);
     struct child_clone clone = {.flags = CLONE_VM | CLONE_VFORK, .cgroup = group_of(plan)};
     if (child_has_intermediate(plan)) {
         if (!may_share_memory(plan))
@@ -501,8 +496,6 @@ static int forker_main(void *argument)
 {
     struct start *start = argument;
     const struct plan *plan = start->plan;
-    if (!start->stack) /* the caller's end must not outlive it */
-        (void)SYS(close, start->parent_wire);
     int result = child_enter_group(start);
     if (result < 0)
         return child_failed(start, PLAN_STEP_CGROUP, result);
@@ -516,24 +509,11 @@ static int forker_main(void *argument)
     return child_say_fd(start->wire, WIRE_PID, (int)pid, start->pidfd) < 0 ? 125 : 0;
 }
 
-/* Not in a group: who runs out of its memory is killed, and with it whoever has the same memory. */
-bool child_can_fork_call(const struct plan *plan)
-{
-    return plan->join_userns >= 0 && !plan->become && !plan->become_joined && !plan->parent_maps &&
-           !child_is_grouped(plan);
-}
-
-long child_fork_call(struct start *start)
-{
-    return child_clone(
-        start, &(struct child_clone){.flags = CLONE_VM | CLONE_VFORK, .function = forker_main});
-}
-
 long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
                      long (*fork_function)(void *), void *argument, struct start **ret_start)
 {
     struct start *start = start_in(memory);
-    init_start(start, plan, (int[]){-1, wire_fd}, memory);
+    init_start(start, plan, wire_fd, memory);
     start->fork = fork_function;
     start->fork_argument = argument;
     *ret_start = start;

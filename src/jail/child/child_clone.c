@@ -79,12 +79,11 @@ static long clone_and_call(long number, long a, long b, long c, long child_tid,
 
 long child_clone(struct start *start, const struct child_clone *clone)
 {
-    size_t size = start->stack ? CHILD_STACK_BYTES : 0; /* 0: it stays on ours */
-    char *stack = start->stack ? start->stack + (size_t)clone->stack * size : NULL;
-    unsigned long clear = start->stack ? CLONE_CLEAR_SIGHAND : 0;
+    size_t size = CHILD_STACK_BYTES;
+    char *stack = start->stack + (size_t)clone->stack * size;
     unsigned long flags = clone->flags | (clone->here ? CLONE_CHILD_CLEARTID : 0);
     struct clone_args args = {
-        .flags = flags | clear | (clone->cgroup ? CLONE_INTO_CGROUP : 0) |
+        .flags = flags | CLONE_CLEAR_SIGHAND | (clone->cgroup ? CLONE_INTO_CGROUP : 0) |
                  (clone->pid ? CLONE_PARENT_SETTID : 0),
         .parent_tid = (uint64_t)(uintptr_t)clone->pid,
         .child_tid = (uint64_t)(uintptr_t)clone->here,

@@ -29,9 +29,7 @@ enum {
 struct start {
     const struct plan *plan;
     int wire;
-    /* Of CHILD_STACK_BYTES each: intermediate, first process, command. NULL where a function is to find
-     * the stack and the handlers of who called: then each goes on below its parent, who waits. */
-    char *stack;
+    char *stack;    /* of CHILD_STACK_BYTES each: intermediate, first process, command */
     bool by_clone3; /* which has cleared the handlers, and put us into the group */
     unsigned umask; /* the caller's, for the command */
     /* Cleared by the kernel when the command's process leaves this memory, by exec or by its end. */
@@ -39,7 +37,6 @@ struct start {
     int first;            /* the first process, outside; of an intermediate */
     int pidfd;            /* of the first process, in the table of whoever cloned it */
     int gate[2];          /* a pipe that the command's process reads from until init writes */
-    int parent_wire;      /* the caller's end, which must not stay open with its death, or -1 */
     long (*fork)(void *); /* who forks, in child_fork_…(): the pid or -errno, in the parent */
     void *fork_argument;
 };
@@ -118,17 +115,9 @@ int child_call_init(struct start *start, long command);
 int child_call_confine(const struct start *start);
 int child_call_wait(const struct start *start);
 
-/* All of it with one copy of the caller's memory, for a plan that has a template and no ids to take:
- * makes a jail in which start->fork is called, by its first process, in our memory and on our stack, with
- * all signals blocked. In the child that must not return. The caller fills in plan, wire, parent_wire and
- * fork, and all fds that are -1 at rest. The pid of who has made the jail, to be reaped, or -errno; the
- * first process is our child, and comes with WIRE_PID. */
-bool child_can_fork_call(const struct plan *plan);
-long child_fork_call(struct start *start);
-
-/* The same for who waits in a template's namespaces to be forked: makes a jail in which `fork_function`
+/* All of it for who waits in a template's namespaces to be forked: makes a jail in which `fork_function`
  * is called, by its first process and in our memory. In the child that must not return; what is left to
- * do there is child_call_walls() with *ret_start. The pid of who has made it, to be reaped, or -errno. */
+ * do there is child_call_confine() with *ret_start. The pid of who has made it, to be reaped, or -errno. */
 long child_fork_jail(const struct plan *plan, int wire_fd, void *memory,
                      long (*fork_function)(void *), void *argument, struct start **ret_start);
 

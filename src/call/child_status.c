@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* What children tell of themselves. */
+#include "call/child_status.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "call/memory.h"
+#include "jail/sys.h"
+
+/* The word: the turn in its upper half; below it the pid, which is never negative, and above that
+ * one bit for a child that is confined. */
+#define TURN_SHIFT 32
+#define PASSED (UINT64_C(1) << 31)
+#define PID_MASK (PASSED - 1)
+
+static uint64_t make_word(uint32_t turn)
+{
+    return (uint64_t)turn << TURN_SHIFT;
+}
+
+int child_statuses_init(struct child_statuses *statuses, struct brig_error *err)
+{
+    *statuses = CHILD_STATUSES_INIT;
+    autoclose int fd = memory_file("brig-status", CHILD_STATUS_BYTES, err);
+    if (fd < 0)
+        return fd;
+    void *slots = mmap(NULL, CHILD_STATUS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (slots == MAP_FAILED)
+        return brig_fail(err, BRIG_E_NOMEM, errno, "cannot map %zu bytes", CHILD_STATUS_BYTES);
+    if (madvise(slots, CHILD_STATUS_BYTES, MADV_DONTFORK) < 0) {
+        int sys_errno = errno;
+        (void)munmap(slots, CHILD_STATUS_BYTES);
+        return brig_fail(err, BRIG_E_SYSTEM, sys_errno, "cannot keep memory from being inherited");
+    }
+    *statuses = (struct child_statuses){.slots = slots, .fd = take_fd(&fd)};
+    return 0;
+}
+
+void child_statuses_done(struct child_statuses *statuses)
+{
+    if (statuses->slots)
+        (void)munmap(statuses->slots, CHILD_STATUS_BYTES);
+    if (statuses->fd >= 0)
+        (void)close(statuses->fd);
+    *statuses = CHILD_STATUSES_INIT;
+}
+
+/* ---- the caller's side ---- */
+
+struct child_status *child_status_take(const struct child_statuses *statuses, uint32_t *ret_turn)
+{
+    for (size_t i = 0; i < CHILD_STATUSES; i++) {
+        struct child_status *status = &statuses->slots[i];
+        if (__atomic_exchange_n(&status->taken, 1, __ATOMIC_ACQUIRE) != 0)
+            continue;
+        status->step = status->sys_errno = 0;
+        *ret_turn = (uint32_t)(__atomic_load_n(&status->word, __ATOMIC_ACQUIRE) >> TURN_SHIFT);
+        return status;
+    }
+    return NULL;
+}
+
+struct child_told child_status_read(const struct child_status *status)
+{
+    bool passed = __atomic_load_n(&status->word, __ATOMIC_ACQUIRE) & PASSED;
+    return (struct child_told){
+        .passed = passed, .step = status->step, .sys_errno = status->sys_errno};
+}
+
+pid_t child_status_close(struct child_status *status)
+{
+    uint64_t word = __atomic_load_n(&status->word, __ATOMIC_ACQUIRE);
+    uint64_t next;
+    do
+        next = make_word((uint32_t)(word >> TURN_SHIFT) + 1);
+    while (!__atomic_compare_exchange_n(&status->word, &word, next, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE));
+    return (pid_t)(word & PID_MASK);
+}
+
+void child_status_return(struct child_status *status)
+{
+    __atomic_store_n(&status->taken, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- the child's side ---- */
+
+struct child_status *child_status_map(const struct child_statuses *statuses)
+{
+    void *slots = NULL;
+    return memory_map(statuses->fd, CHILD_STATUS_BYTES, &slots) < 0 ? NULL : slots;
+}
+
+bool child_status_enter(struct child_status *status, uint32_t turn, pid_t pid)
+{
+    uint64_t expected = make_word(turn);
+    return __atomic_compare_exchange_n(&status->word, &expected, expected | (uint64_t)pid, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+bool child_status_pass(struct child_status *status, uint32_t turn)
+{
+    uint64_t word = __atomic_load_n(&status->word, __ATOMIC_ACQUIRE);
+    if (word >> TURN_SHIFT != turn)
+        return false;
+    return __atomic_compare_exchange_n(&status->word, &word, word | PASSED, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE);
+}
