@@ -174,7 +174,7 @@ const struct config_key config_keys[] = {
             "also be "
             "in a file that it names as passfile=PATH."},
     {KEY("database.spool_dir", CONFIG_PATH, database.spool_dir),
-     .doc = "Where rows wait for the database. Default: spool beside the file of SQLite."},
+     .doc = "Where rows wait for PostgreSQL. Default: spool beside the file of SQLite."},
     {KEY("database.spool_max", CONFIG_SIZE, database.spool_max_bytes), .initial = "1G",
      .min = 16 * MIB, .max = 1024 * GIB,
      .doc = "Most bytes that wait. Beyond it code and output of new rows are left out, and their "

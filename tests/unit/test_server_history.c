@@ -20,7 +20,6 @@
 #include "postgres_support.h"
 #include "server/config.h"
 #include "server/execution.h"
-#include "server/history/confine.h"
 #include "server/history/history.h"
 #include "server/message.h"
 #include "server/role.h"
@@ -345,13 +344,11 @@ static void test_killed(void)
     tap_ok(drain_history(), "it ends");
 }
 
-/* Rows lie together for a while before they are brought to the database. */
+/* Rows are stored together, a while after they came. */
 static void test_gathered(void)
 {
     const unsigned first = 700000, count = 40;
     unsigned missing = 0, tag = 0;
-    struct stat info = {.st_size = 1};
-    char path[128];
     tap_ok(start_history(NULL), "it starts");
     for (unsigned i = first; i < first + count; i++) {
         (void)send_begin(i, ++tag);
@@ -359,13 +356,20 @@ static void test_gathered(void)
         (void)send_end(i, ++tag);
         missing += !strstr(get(i), "\"status\":\"ok\"");
     }
-    tap_is_int(missing, 0, "who asks is told what was said before, stored or not");
+    tap_is_int(missing, 0, "a question is answered with what was said before, stored or not");
     (void)send_begin(first + count, ++tag);
     (void)send_end(first + count, ++tag);
     tap_ok(wait_stored(tag), "rows nobody asks for are stored");
-    (void)snprintf(path, sizeof path, "%s/%020d.spool", config.database.spool_dir, 1);
-    tap_ok(await(stat(path, &info) < 0 || info.st_size == 0),
-           "and leave the spool for the database by themselves");
+    for (unsigned i = 0; i < 3 * HISTORY_BATCH_MAX; i++) {
+        (void)send_begin(first + 1000 + i, ++tag);
+        (void)send_end(first + 1000 + i, ++tag);
+    }
+    while (channel_wants_write(history.executor) && channel_flush(history.executor, NULL) == 0)
+        (void)poll(NULL, 0, 1);
+    tap_ok(wait_stored(tag), "so are more than fit into one batch");
+    for (unsigned i = 0; i < 3 * HISTORY_BATCH_MAX; i++)
+        missing += !strstr(get(first + 1000 + i), "\"status\":\"ok\"");
+    tap_is_int(missing, 0, "and all are there");
     tap_ok(drain_history(), "it ends");
 }
 
@@ -439,7 +443,8 @@ static char outside[64];
 static int attempt(int number)
 {
     char path[128];
-    (void)snprintf(path, sizeof path, "%s/probe", config.database.spool_dir);
+    (void)snprintf(path, sizeof path, "%s/probe",
+                   config.database.store == STORE_POSTGRES ? config.database.spool_dir : directory);
     switch (number) {
     case 0:
         return open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -474,8 +479,12 @@ static int outcome(int number, bool confined)
 
 static void test_confine(void)
 {
-    static const char *const names[] = {"writing in the spool", "a memfd",  "reading elsewhere",
-                                        "writing elsewhere",    "a socket", "running a program",
+    static const char *const names[] = {"writing in its directory",
+                                        "a memfd",
+                                        "reading elsewhere",
+                                        "writing elsewhere",
+                                        "a socket",
+                                        "running a program",
                                         "a new process"};
     (void)snprintf(outside, sizeof outside, "/tmp/test-history-outside-%d", (int)getpid());
     for (int i = 0; i < (int)ARRAY_LENGTH(names); i++) {
@@ -486,6 +495,9 @@ static void test_confine(void)
     }
     config.database.store = STORE_POSTGRES;
     config.database.dsn = "host=/tmp";
+    (void)mkdir(config.database.spool_dir, 0700);
+    tap_is_int(outcome(0, true), 0,
+               "where the database is PostgreSQL, so does writing in the spool");
     tap_is_int(outcome(4, true), 0, "a socket works where the database is PostgreSQL");
     tap_is_int(outcome(3, true), 1, "writing elsewhere still does not");
     tap_is_int(outcome(5, true), 1, "nor running a program");
@@ -521,7 +533,7 @@ static void test_bounds(void)
     unsigned next = 900000, tag = 0;
     config.database.store = STORE_POSTGRES;
     config.database.dsn = "host=/nonexistent user=nobody dbname=x";
-    config.database.spool_max_bytes = 40000;
+    config.database.spool_max_bytes = 200000;
     tap_ok(start_history(NULL), "with a small spool and no database");
     tap_ok(load(&next, &tag, 20), "rows are stored");
     tap_ok(wait_status("\"dropped\":0,\"thinned\":0"), "whole, while there is room");
@@ -544,6 +556,79 @@ static void test_bounds(void)
     config.database.spool_max_bytes = 1 << 30;
 }
 
+/* Whether the log has a line with these words. */
+static bool is_said(const char *words)
+{
+    struct message message;
+    bool said = false;
+    while (!said && expect(history.control, MESSAGE_WARNING, &message)) {
+        said = strstr(message.bytes, words) != NULL;
+        message_done(&message);
+    }
+    return said;
+}
+
+/* start_history(), but returns before it is ready. */
+static void start_and_listen(void)
+{
+    int other = -1;
+    history.control = new_channel(&other);
+    history.pid = fork();
+    if (history.pid == 0) {
+        struct channel *control = NULL;
+        (void)channel_new(&other, &control, NULL);
+        _exit(history_main(&config, control, -1, NULL) < 0);
+    }
+    (void)close(other);
+    history.executor = connect_peer(ROLE_EXECUTOR);
+    history.http = connect_peer(ROLE_HTTP);
+}
+
+/* Files in the spool's directory that cannot be used. */
+static void test_found(void)
+{
+    char path[160];
+    config.database.store = STORE_POSTGRES;
+    config.database.dsn = "host=/nonexistent user=nobody dbname=x";
+    (void)snprintf(path, sizeof path, "%s/%020d.spool", config.database.spool_dir, 1);
+    FILE *file = fopen(path, "we");
+    (void)fputs("a record", file);
+    (void)fclose(file);
+    start_and_listen();
+    tap_ok(is_said("00000000000000000001.spool' has rows in the format of an earlier brigd"),
+           "a file of the spool as it was is named");
+    kill_history();
+    tap_is_int(unlink(path), 0, "and still there");
+    (void)snprintf(path, sizeof path, "%s/spool.sqlite", config.database.spool_dir);
+    file = fopen(path, "we");
+    (void)fputs("this is no database, and it is long enough to be read as one, surely\n", file);
+    (void)fclose(file);
+    start_and_listen();
+    tap_ok(is_said("the spool was damaged, and a new one is made"), "a damaged spool is said");
+    tap_ok(send_begin(810000, 1) && wait_stored(1), "and replaced");
+    kill_history();
+}
+
+/* The file of a spool is overwritten while it is used. */
+static void test_damaged(void)
+{
+    char path[160], noise[4096];
+    unsigned next = 820000, tag = 0;
+    (void)snprintf(path, sizeof path, "%s/spool.sqlite", config.database.spool_dir);
+    tap_ok(start_history(NULL) && load(&next, &tag, 100), "rows are in the spool");
+    tap_ok(drain_history(), "it ends");
+    memset(noise, 0xa5, sizeof noise);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    for (int i = 5; i < 60; i++)
+        (void)!pwrite(fd, noise, sizeof noise, i * (off_t)sizeof noise);
+    (void)close(fd);
+    start_and_listen();
+    tag = 0;
+    tap_ok(load(&next, &tag, 100), "with damage in the middle, rows are stored");
+    tap_ok(is_said("the spool was damaged, and a new one is made"), "in a new one");
+    kill_history();
+}
+
 /* A disk that is full for a while: nothing is called stored that is not, and nothing is lost. */
 static void test_full_disk(void)
 {
@@ -557,12 +642,7 @@ static void test_full_disk(void)
     none.rlim_max = before.rlim_max;
     tap_is_int(prlimit(history.pid, RLIMIT_FSIZE, &none, NULL), 0, "then the disk is full");
     tap_ok(send_begin(800001, 2) && send_begin(800002, 3), "others come");
-    bool said = false;
-    while (!said && expect(history.control, MESSAGE_WARNING, &message)) {
-        said = strstr(message.bytes, "append to the spool") != NULL;
-        message_done(&message);
-    }
-    tap_ok(said, "which is said");
+    tap_ok(is_said("rows wait: SQLite cannot"), "which is said");
     tap_ok(!expect_within(history.executor, MESSAGE_STORED, &message, 1),
            "they are not called stored");
     tap_has_str(get(800000), "failed: ", "questions are answered meanwhile");
@@ -634,6 +714,8 @@ int main(void)
     test_postgres();
     test_bounds();
     test_full_disk();
+    test_found();
+    test_damaged();
     (void)snprintf(postgres.directory, sizeof postgres.directory, "%s", directory);
     postgres_remove();
     return tap_done();

@@ -327,15 +327,12 @@ static void test_history(void)
 
 static void remove_history(void)
 {
-    static const char *const folders[] = {"history/spool", "history"};
     char path[160];
-    for (size_t i = 0; i < ARRAY_LENGTH(folders); i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", rig.state_dir, folders[i]);
-        autodir DIR *dir = opendir(path);
-        for (const struct dirent *entry; dir && (entry = readdir(dir));)
-            (void)unlinkat(dirfd(dir), entry->d_name, 0);
-        (void)rmdir(path);
-    }
+    (void)snprintf(path, sizeof path, "%s/history", rig.state_dir);
+    autodir DIR *dir = opendir(path);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        (void)unlinkat(dirfd(dir), entry->d_name, 0);
+    (void)rmdir(path);
 }
 
 int main(int argc, char **argv)

@@ -12,15 +12,13 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "postgres_support.h"
-#include "server/config.h"
 #include "server/history/query.h"
 #include "server/history/row.h"
-#include "server/history/row_json.h"
 #include "tap.h"
 
-static struct server_config config;
-static const struct store_operations *store_of;
 static struct store *store;
+static bool is_sqlite;
+static char path[96];
 static char directory[64];
 static const struct row_keep keep_all = {KEEP_FULL, KEEP_FULL};
 
@@ -34,6 +32,12 @@ static const char *id_of(unsigned number)
     char *id = ids[next++ % 8];
     (void)snprintf(id, EXECUTION_ID_LENGTH + 1, "%08x-0000-4000-8000-000000000000", number);
     return id;
+}
+
+static int open_store(struct brig_error *err)
+{
+    return is_sqlite ? store_open_sqlite(path, &store, err)
+                     : store_open_postgres(postgres.dsn, &store, err);
 }
 
 static struct row begin_row(unsigned number, const char *language)
@@ -87,7 +91,7 @@ static struct row end_row(unsigned number, enum execution_status status)
 static void apply(struct row row, const char *what)
 {
     struct brig_error err = {0};
-    tap_is_int(store_of->apply(store, &row, 1, &err), 0, "%s %s", what, err.message);
+    tap_is_int(store->operations->apply(store, &row, 1, &err), 0, "%s %s", what, err.message);
     row_done(&row);
 }
 
@@ -96,7 +100,7 @@ static char *status_of(unsigned number)
     static char status[32];
     struct row row;
     struct brig_error err = {0};
-    int count = store_of->get(store, id_of(number), &row, &err);
+    int count = store->operations->get(store, id_of(number), &row, &err);
     (void)snprintf(status, sizeof status, "%s",
                    count < 0    ? err.message
                    : count == 0 ? "missing"
@@ -117,7 +121,7 @@ static char *found(const char *text)
     numbers[0] = '\0';
     if (query_parse(text, strlen(text), FIRST_NS, &query, &err) < 0)
         return NULL;
-    int count = store_of->list(store, &query, rows, (size_t)query.limit, &err);
+    int count = store->operations->list(store, &query, rows, (size_t)query.limit, &err);
     if (count < 0)
         tap_diag("%s", err.message);
     for (int i = 0; i < count; i++) {
@@ -144,7 +148,7 @@ static void test_rows(void)
     tap_is_str(status_of(99), "missing", "what was never stored is missing");
 
     struct row row;
-    tap_is_int(store_of->get(store, id_of(2), &row, NULL), 1, "the whole row is found");
+    tap_is_int(store->operations->get(store, id_of(2), &row, NULL), 1, "the whole row is found");
     tap_is_str(row.language, "node", "with what began");
     tap_ok(row.code.length == 10 && memcmp(row.code.data, "print(1)\0\xff", 10) == 0,
            "with its code, byte for byte");
@@ -172,6 +176,22 @@ static void test_rows(void)
         tap_has_str(json.data, parts[i], "its JSON has %s", parts[i]);
 }
 
+/* A new executor: what began before is lost. SQLite finds out which, PostgreSQL is brought the rows. */
+static void lose(unsigned number, int64_t before_ns)
+{
+    struct row lost;
+    if (is_sqlite) {
+        (void)row_lost(SERVER, before_ns, &lost, NULL);
+        apply(lost, "a new executor comes");
+        return;
+    }
+    lost = begin_row(number, "python");
+    lost.kind = ROW_WHOLE;
+    lost.status = "lost";
+    lost.ended_ns = before_ns;
+    apply(lost, "a row that a new executor finds lost");
+}
+
 static void test_lost(void)
 {
     apply(begin_row(10, "python"), "one begins");
@@ -179,9 +199,7 @@ static void test_lost(void)
     struct row other = begin_row(11, "bash");
     other.server = "another server";
     apply(other, "and one of another server");
-    struct row lost;
-    (void)row_lost(SERVER, FIRST_NS + 12, &lost, NULL);
-    apply(lost, "a new executor comes between them");
+    lose(10, FIRST_NS + 12);
     tap_is_str(status_of(10), "lost", "the first is lost");
     tap_is_str(status_of(12), "running", "the other runs");
     tap_is_str(status_of(11), "running", "as does that of the other server");
@@ -209,7 +227,7 @@ static void test_foreign(void)
     struct row end = end_row(30, EXECUTION_ERROR);
     end.started_ns++;
     apply(end, "and ends");
-    tap_is_int(store_of->get(store, id_of(30), &row, NULL), 1, "the row");
+    tap_is_int(store->operations->get(store, id_of(30), &row, NULL), 1, "the row");
     tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0 &&
                row.started_ns == FIRST_NS,
            "is that of the first");
@@ -220,7 +238,7 @@ static void test_foreign(void)
     apply(blocked, "a refusal with the id of a run that has just begun");
     apply(begin_row(31, "python"), "yields");
     tap_is_str(status_of(31), "running", "to the run");
-    tap_is_int(store_of->get(store, id_of(31), &row, NULL), 1, "the row");
+    tap_is_int(store->operations->get(store, id_of(31), &row, NULL), 1, "the row");
     tap_is_str(row.language, "python", "says what runs");
     row_done(&row);
     apply(end_row(31, EXECUTION_TIMEOUT), "which ends");
@@ -230,7 +248,7 @@ static void test_foreign(void)
 static void apply_all(struct row *rows, size_t count, const char *what)
 {
     struct brig_error err = {0};
-    tap_is_int(store_of->apply(store, rows, count, &err), 0, "%s %s", what, err.message);
+    tap_is_int(store->operations->apply(store, rows, count, &err), 0, "%s %s", what, err.message);
     for (size_t i = 0; i < count; i++)
         row_done(&rows[i]);
 }
@@ -242,7 +260,7 @@ static void test_together(void)
     struct row pair[] = {begin_row(400, "python"), end_row(400, EXECUTION_ERROR)};
     pair[1].created_ns++;
     apply_all(pair, 2, "a beginning and its end");
-    tap_is_int(store_of->get(store, id_of(400), &row, NULL), 1, "are one row");
+    tap_is_int(store->operations->get(store, id_of(400), &row, NULL), 1, "are one row");
     tap_ok(strcmp(row.status, "error") == 0 && strcmp(row.language, "python") == 0 &&
                row.created_ns == FIRST_NS + 400 && row.started_ns == FIRST_NS &&
                row.code.length == 10 && row.output.length == 8 &&
@@ -253,16 +271,18 @@ static void test_together(void)
     apply(begin_row(410, "python"), "what has begun already");
     apply_all((struct row[]){begin_row(410, "bash"), end_row(410, EXECUTION_OK)}, 2, "comes whole");
     tap_is_str(status_of(410), "ok", "and has ended");
-    (void)row_lost(SERVER, FIRST_NS + 500, &lost, NULL);
-    apply_all((struct row[]){begin_row(420, "python"), lost, end_row(420, EXECUTION_OK)}, 3,
-              "a new executor between the two");
-    tap_is_str(status_of(420), "ok", "changes nothing");
+    if (is_sqlite) {
+        (void)row_lost(SERVER, FIRST_NS + 500, &lost, NULL);
+        apply_all((struct row[]){begin_row(420, "python"), lost, end_row(420, EXECUTION_OK)}, 3,
+                  "a new executor between the two");
+        tap_is_str(status_of(420), "ok", "changes nothing");
+    }
     struct row blocked = begin_row(430, "bash");
     blocked.kind = ROW_BLOCKED;
     blocked.status = "blocked";
     apply_all((struct row[]){blocked, begin_row(430, "python"), end_row(430, EXECUTION_OK)}, 3,
               "a refusal before them");
-    tap_is_int(store_of->get(store, id_of(430), &row, NULL), 1, "leaves a row");
+    tap_is_int(store->operations->get(store, id_of(430), &row, NULL), 1, "leaves a row");
     tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0, "of the run");
     row_done(&row);
     struct row other = end_row(440, EXECUTION_ERROR);
@@ -270,7 +290,7 @@ static void test_together(void)
     apply_all((struct row[]){begin_row(440, "python"), end_row(440, EXECUTION_OK),
                              begin_row(440, "bash"), other},
               4, "two runs with one id");
-    tap_is_int(store_of->get(store, id_of(440), &row, NULL), 1, "leave a row");
+    tap_is_int(store->operations->get(store, id_of(440), &row, NULL), 1, "leave a row");
     tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0, "of the first");
     row_done(&row);
     apply_all((struct row[]){end_row(450, EXECUTION_TIMEOUT), begin_row(450, "node")}, 2,
@@ -302,12 +322,13 @@ static void test_refused(void)
     struct row rows[2] = {begin_row(20, "python"), begin_row(21, "python")};
     rows[1].status = NULL; /* which no table takes */
     struct brig_error err = {0};
-    tap_is_int(store_of->apply(store, rows, 2, &err), BRIG_E_INVALID,
+    tap_is_int(store->operations->apply(store, rows, 2, &err), BRIG_E_INVALID,
                "what can never be stored: %s", err.message);
     tap_is_str(status_of(20), "missing", "and nothing of the batch is");
-    tap_is_int(store_of->apply(store, rows, 1, NULL), 0, "the others can be");
+    tap_is_int(store->operations->apply(store, rows, 1, NULL), 0, "the others can be");
     tap_is_str(status_of(20), "running", "by themselves");
-    tap_is_int(store_of->apply(store, rows, 0, NULL), 0, "none at all is a question for life");
+    tap_is_int(store->operations->apply(store, rows, 0, NULL), 0,
+               "none at all is a question for life");
     row_done(&rows[0]);
     row_done(&rows[1]);
     struct row strange = begin_row(22, "python");
@@ -327,15 +348,15 @@ static void test_forget(void)
             rows[i] = begin_row(100000 + number, "old");
             rows[i].created_ns = 1000 + number;
         }
-        if (store_of->apply(store, rows, ARRAY_LENGTH(rows), NULL) < 0)
+        if (store->operations->apply(store, rows, ARRAY_LENGTH(rows), NULL) < 0)
             tap_fail("apply");
         for (unsigned i = 0; i < ARRAY_LENGTH(rows); i++)
             row_done(&rows[i]);
     }
-    tap_is_int(store_of->forget(store, FIRST_NS, NULL), STORE_FORGET_MAX,
+    tap_is_int(store->operations->forget(store, FIRST_NS, NULL), STORE_FORGET_MAX,
                "a thousand are forgotten");
-    tap_is_int(store_of->forget(store, FIRST_NS, NULL), 10, "then the rest");
-    tap_is_int(store_of->forget(store, FIRST_NS, NULL), 0, "then none");
+    tap_is_int(store->operations->forget(store, FIRST_NS, NULL), 10, "then the rest");
+    tap_is_int(store->operations->forget(store, FIRST_NS, NULL), 0, "then none");
     tap_is_str(status_of(1), "ok", "what is newer stays");
 }
 
@@ -390,8 +411,10 @@ static void hostile_round(const struct execution_bytes *bytes, unsigned number, 
     tap_is_int(row_from_request(ROW_BEGIN, &request, keep_all, SERVER, FIRST_NS, &rows[0], NULL) |
                    row_from_result(&result, keep_all, SERVER, FIRST_NS, &rows[1], NULL),
                0, "%s: there are rows", what);
-    tap_is_int(store_of->apply(store, rows, 2, &err), 0, "which are stored %s", err.message);
-    tap_is_int(store_of->get(store, id_of(number), &found, &err), 1, "and found %s", err.message);
+    tap_is_int(store->operations->apply(store, rows, 2, &err), 0, "which are stored %s",
+               err.message);
+    tap_is_int(store->operations->get(store, id_of(number), &found, &err), 1, "and found %s",
+               err.message);
     tap_ok(found.code.length == bytes->length && found.output.length == bytes->length &&
                memcmp(found.code.data, bytes->data, bytes->length) == 0 &&
                memcmp(found.output.data, bytes->data, bytes->length) == 0,
@@ -432,7 +455,8 @@ static void test_hostile(void)
             tap_fail("a query");
         (void)snprintf(query.language, sizeof query.language, "%s", "'; DROP TABLE executions; --");
         struct row rows[4];
-        tap_is_int(store_of->list(store, &query, rows, 4, NULL), 0, "a question is no statement");
+        tap_is_int(store->operations->list(store, &query, rows, 4, NULL), 0,
+                   "a question is no statement");
     }
 }
 
@@ -440,7 +464,7 @@ static void test_all(const char *name)
 {
     struct brig_error err = {0};
     tap_diag("%s", name);
-    if (store_of->open(&config, &store, &err) < 0)
+    if (open_store(&err) < 0)
         tap_bail("%s", err.message);
     test_rows();
     test_lost();
@@ -450,10 +474,17 @@ static void test_all(const char *name)
     test_together();
     test_hostile();
     test_forget();
-    store_of->close(store);
-    tap_is_int(store_of->open(&config, &store, &err), 0, "it is opened again");
+    store_close(store);
+    tap_is_int(open_store(&err), 0, "it is opened again");
     tap_is_str(status_of(1), "ok", "and has what it had");
-    store_of->close(store);
+    store_close(store);
+}
+
+static void damage_file(const char *name)
+{
+    FILE *file = fopen(name, "we");
+    (void)fputs("this is no database, and it is long enough to be read as one, surely\n", file);
+    (void)fclose(file);
 }
 
 static void test_sqlite_file(void)
@@ -461,72 +492,101 @@ static void test_sqlite_file(void)
     struct store *second = NULL;
     struct brig_error err = {0};
     struct stat info;
-    if (store_of->open(&config, &store, NULL) < 0)
+    char id[EXECUTION_ID_LENGTH + 1];
+    if (open_store(NULL) < 0)
         tap_bail("open");
-    tap_is_int(store_of->open(&config, &second, &err), BRIG_E_STATE, "two on one file are refused");
+    tap_is_int(store_open_sqlite(path, &second, &err), BRIG_E_STATE, "two on one file are refused");
     tap_has_str(err.message, "in use by another brigd", "and told why");
-    store_of->close(store);
-    tap_ok(stat(config.database.path, &info) == 0 && (info.st_mode & 077) == 0,
-           "the file is its owner's alone");
+    store_close(store);
+    tap_ok(stat(path, &info) == 0 && (info.st_mode & 077) == 0, "the file is its owner's alone");
     sqlite3 *db = NULL;
-    (void)sqlite3_open(config.database.path, &db);
+    (void)sqlite3_open(path, &db);
     (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
     (void)sqlite3_close(db);
     err = (struct brig_error){0};
-    tap_is_int(store_of->open(&config, &second, &err), BRIG_E_INVALID, "one of a newer brigd too");
+    tap_is_int(open_store(&err), BRIG_E_INVALID, "one of a newer brigd too");
     tap_has_str(err.message, "its version is 99", "and told why");
-    FILE *file = fopen(config.database.path, "we");
-    (void)fputs("this is no database, and it is long enough to be read as one, surely\n", file);
-    (void)fclose(file);
+    damage_file(path);
     err = (struct brig_error){0};
-    tap_is_int(store_of->open(&config, &second, &err), BRIG_E_SYSTEM,
-               "what is no database as well");
+    tap_is_int(open_store(&err), BRIG_E_SYSTEM, "what is no database as well");
     tap_has_str(err.message, "not a database", "and told why");
+    (void)unlink(path);
+    tap_is_int(open_store(NULL), 0, "a new file");
+    (void)snprintf(id, sizeof id, "%s", store_server_id(store));
+    tap_ok(execution_id_is_valid(id) && strcmp(id, SERVER) != 0, "has a new id");
+    store_close(store);
+    tap_is_int(open_store(NULL), 0, "opened again");
+    tap_is_str(store_server_id(store), id, "it has the same");
+    store_close(store);
+}
+
+/* A table of before there was a spool in SQLite. */
+static void test_sqlite_old(void)
+{
+    sqlite3 *db = NULL;
+    (void)unlink(path);
+    tap_is_int(open_store(NULL), 0, "a new file");
+    apply(begin_row(1, "python"), "with a row");
+    store_close(store);
+    (void)sqlite3_open(path, &db);
+    int failed = sqlite3_exec(db,
+                              "DROP TABLE server; DROP INDEX executions_sequence;"
+                              "ALTER TABLE executions DROP COLUMN sequence;"
+                              "PRAGMA user_version = 1",
+                              NULL, NULL, NULL);
+    (void)sqlite3_close(db);
+    tap_is_int(failed, SQLITE_OK, "as an earlier brigd left it");
+    tap_is_int(open_store(NULL), 0, "is opened");
+    tap_is_str(store_server_id(store), SERVER, "its server goes on");
+    tap_is_str(status_of(1), "running", "its row is there");
+    apply(end_row(1, EXECUTION_OK), "and ends");
+    tap_is_str(status_of(1), "ok", "as others do");
+    store_close(store);
 }
 
 static void test_postgres_dead(void)
 {
     struct brig_error err = {0};
     struct row row = begin_row(30, "python");
-    if (store_of->open(&config, &store, NULL) < 0)
+    if (open_store(NULL) < 0)
         tap_bail("open");
-    tap_is_int(store_of->apply(store, &row, 1, &err), 0, "a row is stored");
+    tap_is_int(store->operations->apply(store, &row, 1, &err), 0, "a row is stored");
     tap_ok(postgres_stop("immediate"), "the server is stopped");
-    tap_is_int(store_of->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "then it is not: %s",
+    tap_is_int(store->operations->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "then it is not: %s",
                err.message);
     err = (struct brig_error){0};
-    tap_is_int(store_of->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "nor again: %s", err.message);
+    tap_is_int(store->operations->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "nor again: %s",
+               err.message);
     tap_ok(postgres_start(), "the server is started");
-    tap_is_int(store_of->apply(store, &row, 1, &err), 0, "then it is");
+    tap_is_int(store->operations->apply(store, &row, 1, &err), 0, "then it is");
     row_done(&row);
-    store_of->close(store);
-    struct server_config wrong = {.database.dsn = "postgres://u:secret@[::1"};
+    store_close(store);
     err = (struct brig_error){0};
-    tap_is_int(store_of->open(&wrong, &store, &err), BRIG_E_INVALID, "no connection string");
+    tap_is_int(store_open_postgres("postgres://u:secret@[::1", &store, &err), BRIG_E_INVALID,
+               "no connection string");
     tap_ok(!strstr(err.message, "secret"), "and its password is not told");
-    wrong.database.dsn = "host=/nonexistent user=u password=secret dbname=x";
     err = (struct brig_error){0};
-    tap_is_int(store_of->open(&wrong, &store, &err), 0, "a server that is not there is no error");
-    tap_is_int(store_of->apply(store, NULL, 0, &err), BRIG_E_SYSTEM, "until it is asked");
+    tap_is_int(
+        store_open_postgres("host=/nonexistent user=u password=secret dbname=x", &store, &err), 0,
+        "a server that is not there is no error");
+    tap_is_int(store->operations->apply(store, NULL, 0, &err), BRIG_E_SYSTEM, "until it is asked");
     tap_ok(!strstr(err.message, "secret"), "nor is it told then: %s", err.message);
-    store_of->close(store);
+    store_close(store);
 }
 
 int main(void)
 {
-    char path[96];
     (void)umask(077);
     (void)snprintf(directory, sizeof directory, "/tmp/test-store-XXXXXX");
     if (!mkdtemp(directory))
         tap_bail("no directory");
     (void)snprintf(path, sizeof path, "%s/deep/er/history.sqlite", directory);
-    config.database.path = path;
-    store_of = &store_sqlite;
+    is_sqlite = true;
     test_all("SQLite");
     test_sqlite_file();
+    test_sqlite_old();
+    is_sqlite = false;
     if (postgres_make()) {
-        store_of = &store_postgres;
-        config.database.dsn = postgres.dsn;
         tap_ok(postgres_start(), "PostgreSQL is started");
         test_all("PostgreSQL");
         test_postgres_dead();

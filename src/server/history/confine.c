@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The history process's own jail: nobody whose bytes it reads should gain more by it than the history. */
-#include "server/history/confine.h"
+#include "server/history/history.h"
 
 #include <errno.h>
 #include <libpq-fe.h>
@@ -40,13 +40,16 @@ static int grant_named(struct brig_policy *policy, const char *dsn, struct brig_
 }
 
 /* libpq resolves names, and looks up who it is. */
-static int grant_postgres(struct brig_policy *policy, const char *dsn, struct brig_error *err)
+static int grant_postgres(struct brig_policy *policy, const char *dsn, const char *spool_dir,
+                          struct brig_error *err)
 {
     int result = brig_policy_view(policy, BRIG_VIEW_SYSTEM, NULL, err);
     if (result == 0)
         result = brig_policy_network(policy, BRIG_NET_HOST, err);
     if (result == 0)
         result = grant(policy, BRIG_READ_ONLY, "/etc/passwd", err);
+    if (result == 0)
+        result = grant(policy, BRIG_READ_WRITE, spool_dir, err);
     return result == 0 ? grant_named(policy, dsn, err) : result;
 }
 
@@ -64,11 +67,9 @@ static int grant_sqlite(struct brig_policy *policy, const char *path, struct bri
 static int fill_policy(struct brig_policy *policy, const struct server_config *config,
                        struct brig_error *err)
 {
-    bool postgres = config->database.store == STORE_POSTGRES;
-    int result = postgres ? grant_postgres(policy, config->database.dsn, err)
-                          : grant_sqlite(policy, config->database.path, err);
-    if (result == 0)
-        result = grant(policy, BRIG_READ_WRITE, config->database.spool_dir, err);
+    int result = config->database.store == STORE_POSTGRES
+                     ? grant_postgres(policy, config->database.dsn, config->database.spool_dir, err)
+                     : grant_sqlite(policy, config->database.path, err);
     if (result == 0)
         result = brig_policy_seccomp(policy, BRIG_SECCOMP_DEV, err);
     if (result == 0)

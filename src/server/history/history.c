@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* Theory of operation.
  *
- * The history process owns the history and nothing else. What the executor tells it is appended to the spool and
- * only then called stored; a thread of its own brings it from there to the database, in batches, and
- * again after a failure; it lets rows lie for a moment, so that they are brought together, unless somebody
- * asks for them. So a database that is slow, stopped or gone slows no run and loses no row: rows
- * wait on disk, up to database.spool_max. Killing this process at any moment loses nothing that was
- * called stored; records that were on their way are brought once more, which databases bear, as every
- * row has its id.
+ * The history process owns the history and nothing else. What the executor tells it becomes rows in a file of
+ * SQLite, many in one transaction, and is only then called stored. That file is the history or, with
+ * PostgreSQL, its spool: a thread brings rows from there to PostgreSQL, in batches, and again after a failure;
+ * they are removed from the spool when PostgreSQL has committed them. So a database that is slow, stopped or
+ * gone slows no run and loses no row: rows wait on disk, up to database.spool_max. Killing this process at any
+ * moment loses nothing that was called stored; rows that were on their way are brought once more, which
+ * changes nothing, as every row has its id.
  *
- * It runs as whoever started brigd, without capabilities, and can reach its own directories alone; the
+ * It runs as whoever started brigd, without capabilities, and can reach its own directory alone; the
  * network only if the database is PostgreSQL. It trusts the executor's order of messages, and of the http process
  * nothing: a hostile http process can read the history and add refused executions to it, no more. The executor
  * makes the ids of what is run; a row that the http process adds never replaces one and yields to the executor's;
  * and a row that has its end is written once more only by the end of the same run. */
 #include "server/history/history.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,11 +30,11 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "server/config.h"
-#include "server/history/confine.h"
-#include "server/history/spool.h"
 #include "server/history/store.h"
 #include "server/history/worker.h"
 #include "server/role.h"
+
+#define QUESTIONS_AT_ONCE 64
 
 void history_warn(struct history *r, const char *format, ...)
 {
@@ -44,43 +47,340 @@ void history_warn(struct history *r, const char *format, ...)
         (void)channel_send(r->control, MESSAGE_WARNING, 0, line.data, line.length, NULL);
 }
 
+void history_note_write(struct history *r, int result, const struct brig_error *err)
+{
+    if (result < 0 && !r->write_problem[0])
+        history_warn(r, "rows wait: %s", err->message);
+    (void)snprintf(r->write_problem, sizeof r->write_problem, "%s", result < 0 ? err->message : "");
+}
+
+void history_drop_http(struct history *r)
+{
+    channel_free(take_ptr(&r->http));
+    history_forget_jobs(r);
+}
+
+/* ---- How much room there is ---- */
+
+enum room {
+    ROOM_ENOUGH,
+    ROOM_THIN, /* code and output are left out */
+    ROOM_NONE, /* rows are dropped */
+    ROOMS_
+};
+
+/* Only the spool has a limit. */
+static enum room room_for(const struct history *r, uint64_t used, enum message_type type)
+{
+    uint64_t most = r->config->database.spool_max_bytes;
+    if (!r->postgres || used <= most || type == MESSAGE_NEW_EXECUTOR)
+        return ROOM_ENOUGH;
+    /* What the http process reports of its own accord must not crowd out what was run. */
+    if (used > 2 * most || type == MESSAGE_BLOCKED)
+        return ROOM_NONE;
+    return ROOM_THIN;
+}
+
+static void note_rooms(struct history *r, const size_t counts[ROOMS_])
+{
+    r->thinned += counts[ROOM_THIN];
+    r->dropped += counts[ROOM_NONE];
+    if (counts[ROOM_THIN] > 0 && !r->warned_thin)
+        history_warn(r, "the spool is full (database.spool_max): of new rows only hashes of "
+                        "code and output are kept until the database takes rows again");
+    if (counts[ROOM_NONE] > 0 && !r->warned_drop)
+        history_warn(r, "the spool is twice as full as it may be (database.spool_max): rows "
+                        "are dropped until the database takes some");
+    r->warned_thin = counts[ROOM_THIN] > 0 || (r->warned_thin && counts[ROOM_ENOUGH] == 0);
+    r->warned_drop = counts[ROOM_NONE] > 0 || (r->warned_drop && counts[ROOM_ENOUGH] == 0);
+}
+
+/* ---- Rows ---- */
+
+static int64_t next_ns(struct history *r)
+{
+    int64_t ns = clock_wall_ns();
+    r->last_ns = ns > r->last_ns ? ns : r->last_ns + 1;
+    return r->last_ns;
+}
+
+static int make_request_row(struct history *r, const struct message *message, struct row_keep keep,
+                            struct row *ret_row, struct brig_error *err)
+{
+    struct execution_request request;
+    int result = execution_request_decode(message->bytes, message->length, &request, err);
+    if (result < 0)
+        return result;
+    if (!execution_id_is_valid(request.id)) {
+        execution_request_done(&request);
+        return brig_fail(err, BRIG_E_INVALID, 0, "an execution without an id");
+    }
+    result = row_from_request(message->type == MESSAGE_BLOCKED ? ROW_BLOCKED : ROW_BEGIN, &request,
+                              keep, store_server_id(r->local), next_ns(r), ret_row, err);
+    execution_request_done(&request);
+    return result;
+}
+
+static int make_result_row(struct history *r, const struct message *message, struct row_keep keep,
+                           struct row *ret_row, struct brig_error *err)
+{
+    struct execution_result outcome;
+    int result = execution_result_decode(message->bytes, message->length, &outcome, err);
+    if (result < 0)
+        return result;
+    result = row_from_result(&outcome, keep, store_server_id(r->local), next_ns(r), ret_row, err);
+    execution_result_done(&outcome);
+    return result;
+}
+
+static struct row_keep keep_of(const struct history *r, enum room room)
+{
+    struct row_keep keep = {r->config->database.code, r->config->database.output};
+    if (room == ROOM_THIN && keep.code == KEEP_FULL)
+        keep.code = KEEP_HASH;
+    if (room == ROOM_THIN && keep.output == KEEP_FULL)
+        keep.output = KEEP_HASH;
+    return keep;
+}
+
+static int make_row(struct history *r, const struct message *message, enum room room,
+                    struct row *ret_row, struct brig_error *err)
+{
+    const struct row_keep keep = keep_of(r, room);
+    if (message->type == MESSAGE_NEW_EXECUTOR)
+        return row_lost(store_server_id(r->local), next_ns(r), ret_row, err);
+    if (message->type == MESSAGE_END)
+        return make_result_row(r, message, keep, ret_row, err);
+    return make_request_row(r, message, keep, ret_row, err);
+}
+
+/* Rows of messages: how many. A message that makes none is counted and left out. */
+static int make_rows(struct history *r, const struct message *messages, size_t count,
+                     struct row *rows, size_t counts[ROOMS_], struct brig_error *err)
+{
+    uint64_t used = r->postgres ? spool_bytes(r->local) : 0;
+    int made = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct brig_error own = {0};
+        enum room room = room_for(r, used, messages[i].type);
+        used += messages[i].length;
+        int result = room == ROOM_NONE ? 0 : make_row(r, &messages[i], room, &rows[made], &own);
+        if (result == BRIG_E_INVALID) {
+            r->dropped++;
+            history_warn(r, "a row cannot be stored: %s", own.message);
+            continue;
+        }
+        if (result < 0) {
+            while (made > 0)
+                row_done(&rows[--made]);
+            *err = own;
+            return result;
+        }
+        counts[room]++;
+        made += room != ROOM_NONE;
+    }
+    return made;
+}
+
+/* 0 when they are safe, or will never be; BRIG_E_SYSTEM or BRIG_E_NOMEM when they are to be tried again. */
+static int store_messages(struct history *r, const struct message *messages, size_t count,
+                          struct brig_error *err)
+{
+    struct row rows[HISTORY_BATCH_MAX];
+    size_t counts[ROOMS_] = {0};
+    uint64_t refused = 0;
+    if (!r->local)
+        return 0;
+    int made = make_rows(r, messages, count, rows, counts, err);
+    if (made < 0)
+        return made;
+    int result = store_apply_each(r->local, rows, (size_t)made, &refused, err);
+    while (made > 0)
+        row_done(&rows[--made]);
+    if (result < 0)
+        return result;
+    r->dropped += refused;
+    if (refused > 0)
+        history_warn(r, "%" PRIu64 " rows cannot be stored: %s", refused, err->message);
+    if (r->postgres && !r->gather_ms)
+        r->gather_ms = clock_now_ms() + HISTORY_GATHER_MS;
+    note_rooms(r, counts);
+    return 0;
+}
+
+/* ---- The executor ---- */
+
+static bool is_row(enum message_type type)
+{
+    return type == MESSAGE_BEGIN || type == MESSAGE_END || type == MESSAGE_NEW_EXECUTOR;
+}
+
+/* 1 if there may be more, 0 if there is none for now, negative when the executor is gone. */
+static int read_batch(struct history *r)
+{
+    for (size_t bytes = 0; r->batch_count < HISTORY_BATCH_MAX && bytes < HISTORY_BATCH_BYTES;) {
+        automessage struct message message = {.fd = -1};
+        int result = channel_receive(r->executor, &message, NULL);
+        if (result <= 0)
+            return result;
+        if (!is_row(message.type)) {
+            history_warn(r, "the executor does not keep to the form");
+            return BRIG_E_INVALID;
+        }
+        bytes += message.length;
+        r->batch[r->batch_count++] = message;
+        message = (struct message){.fd = -1};
+    }
+    return 1;
+}
+
+/* What cannot be stored is held, and nothing more is read until it can; the executor keeps what it has not
+ * been told of. */
+static void store_batch(struct history *r)
+{
+    struct brig_error err = {0};
+    if (r->batch_count == 0)
+        return;
+    int result = store_messages(r, r->batch, r->batch_count, &err);
+    history_note_write(r, result, &err);
+    r->held_until_ms = result < 0 ? clock_now_ms() + HISTORY_HOLD_MS : 0;
+    if (result < 0)
+        return;
+    uint64_t tag = r->batch[r->batch_count - 1].tag;
+    while (r->batch_count > 0)
+        message_done(&r->batch[--r->batch_count]);
+    if (r->executor && !r->held_of_other &&
+        channel_send(r->executor, MESSAGE_STORED, tag, NULL, 0, NULL) < 0)
+        channel_free(take_ptr(&r->executor));
+    r->held_of_other = false;
+    r->nap_until_ms = clock_now_ms() + HISTORY_NAP_MS;
+}
+
+static void read_executor(struct history *r)
+{
+    int result = 1;
+    if (r->held_until_ms && clock_now_ms() >= r->held_until_ms)
+        store_batch(r);
+    while (r->executor && !r->held_until_ms && result > 0) {
+        result = read_batch(r);
+        store_batch(r);
+    }
+    if (result < 0)
+        channel_free(take_ptr(&r->executor));
+}
+
+/* ---- The http process ---- */
+
+static int read_question(struct history *r)
+{
+    automessage struct message message = {.fd = -1};
+    struct brig_error err = {0};
+    int result = channel_receive(r->http, &message, &err);
+    if (result <= 0)
+        return result;
+    if (message.type == MESSAGE_BLOCKED) {
+        if (store_messages(r, &message, 1, &err) < 0)
+            r->dropped++; /* nobody waits for it to be safe */
+        return 1;
+    }
+    if (message.type != MESSAGE_LIST && message.type != MESSAGE_GET) {
+        history_warn(r, "the http process does not keep to the form");
+        return BRIG_E_INVALID;
+    }
+    read_executor(r); /* the answer has what came before the question */
+    history_ask(r, &message);
+    return 1;
+}
+
+/* A http process that never stops asking must not keep the executor's rows waiting. */
+static void read_http(struct history *r)
+{
+    uint64_t end_ms = clock_now_ms() + HISTORY_ASK_MS;
+    int result = 1;
+    for (int i = 0; i < QUESTIONS_AT_ONCE && r->http && result > 0; i++) {
+        result = read_question(r);
+        if (clock_now_ms() >= end_ms)
+            break;
+    }
+    if (result < 0)
+        history_drop_http(r);
+}
+
 /* ---- The beginning ---- */
+
+/* Rows in the files that were the spool before SQLite was. */
+static void warn_of_segments(struct history *r, const char *directory)
+{
+    unsigned long long bytes = 0;
+    autofree char *name = NULL;
+    autodir DIR *dir = opendir(directory);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));) {
+        struct stat info;
+        if (!str_ends_with(entry->d_name, ".spool") ||
+            fstatat(dirfd(dir), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 || info.st_size == 0)
+            continue;
+        bytes += (unsigned long long)info.st_size;
+        if (!name)
+            name = strdup(entry->d_name);
+    }
+    if (name)
+        history_warn(
+            r,
+            "'%s/%s' has rows in the format of an earlier brigd, which this one cannot read "
+            "(%llu bytes in all). Let that one bring them to the database, or delete them",
+            directory, str_shown(name).text, bytes);
+}
+
+static void warn_of_replaced(struct history *r)
+{
+    if (r->postgres && spool_replaces(r->local))
+        history_warn(
+            r,
+            "the spool was damaged, and a new one is made. Its rows are lost to the history "
+            "unless you recover them from '%s'",
+            str_shown(spool_replaces(r->local)).text);
+}
 
 static int open_all(struct history *r, struct brig_error *err)
 {
-    switch (r->config->database.store) {
-    case STORE_SQLITE:
-        r->operations = &store_sqlite;
-        break;
-    case STORE_POSTGRES:
-        r->operations = &store_postgres;
-        break;
-    case STORE_NONE:
+    const typeof(r->config->database) *database = &r->config->database;
+    if (database->store == STORE_NONE)
         return 0;
-    }
     (void)umask(077);
-    int result = r->operations->open(r->config, &r->store, err);
+    warn_of_segments(r, database->spool_dir);
+    int result = 0;
+    if (database->store == STORE_POSTGRES)
+        result = store_open_postgres(database->dsn, &r->postgres, err);
     if (result == 0)
-        result = spool_open(r->config->database.spool_dir, &r->spool, err);
-    if (result == 0)
-        r->appended = spool_waiting_records(r->spool);
+        result = r->postgres ? spool_open(database->spool_dir, &r->local, err)
+                             : store_open_sqlite(database->path, &r->local, err);
     if (result == 0)
         result = confine_history(r->config, err);
-    if (result == 0)
-        result = worker_new(r->operations, r->store, &r->worker, err);
+    if (result == 0 && r->postgres)
+        result = worker_new(r->postgres, &r->worker, err);
+    r->asked = r->answers = result == 0 && !r->postgres;
     return result;
 }
 
 static int say_ready(struct history *r, struct brig_error *err)
 {
     char line[BRIG_MESSAGE_MAX] = "";
-    if (r->spool && spool_damaged_bytes(r->spool) > 0)
-        history_warn(r, "%llu bytes at the end of the spool were torn, and are cut away",
-                     (unsigned long long)spool_damaged_bytes(r->spool));
-    if (r->spool && spool_waiting_records(r->spool) > 0)
-        (void)snprintf(line, sizeof line, "%llu rows wait in the spool",
-                       (unsigned long long)spool_waiting_records(r->spool));
+    uint64_t waiting = r->postgres ? spool_count(r->local) : 0;
+    warn_of_replaced(r);
+    if (waiting > 0)
+        (void)snprintf(line, sizeof line, "%" PRIu64 " rows wait in the spool", waiting);
     return channel_send(r->control, MESSAGE_READY, 0, line, strlen(line), err);
+}
+
+/* Damage is met when a part of the file is read. Rows of the executor that were not stored are held. */
+static int replace_damaged(struct history *r, struct brig_error *err)
+{
+    if (!r->postgres || !spool_is_damaged(r->local))
+        return 0;
+    int result = spool_replace(r->local, err);
+    if (result == 0)
+        warn_of_replaced(r);
+    return result;
 }
 
 /* ---- The supervisor ---- */
@@ -93,11 +393,14 @@ static int take_peer(struct history *r, struct message *message, struct brig_err
                                                           : NULL;
     if (!peer || message->fd < 0)
         return 0;
-    if (peer == &r->executor)
-        history_read_executor(r);
-    else
-        history_forget_jobs(r);
-    channel_free(take_ptr(peer));
+    if (peer == &r->executor) {
+        read_executor(r);
+        r->held_of_other = r->batch_count > 0;
+        channel_free(take_ptr(peer));
+    } else {
+        history_drop_http(r);
+    }
+    r->state = NULL;
     r->status[0] = '\0';
     return channel_new(&message->fd, peer, err);
 }
@@ -147,9 +450,8 @@ static int timeout_of(const struct history *r)
     uint64_t due = history_next_due(r), now = clock_now_ms();
     if (r->nap_until_ms && (!due || r->nap_until_ms < due))
         due = r->nap_until_ms;
-    /* Numbers that were held back for a while. */
     uint64_t status = r->status_ms + HISTORY_STATUS_MS;
-    if (r->http && status > now && (!due || status < due))
+    if (r->http && r->status_stale && (!due || status < due))
         due = status;
     if (!due)
         return -1;
@@ -166,8 +468,8 @@ static bool is_over(const struct history *r)
 {
     if (!r->draining)
         return false;
-    bool empty = !r->spool || (spool_waiting_records(r->spool) == 0 && !r->applying);
-    bool hopeless = r->asked && !r->answers && !r->applying;
+    bool empty = !r->postgres || (r->sent >= spool_sequence(r->local) && !r->feeding);
+    bool hopeless = r->asked && !r->answers && !r->feeding;
     return ((empty || hopeless) && !r->held_until_ms) || clock_now_ms() >= r->stop_ms;
 }
 
@@ -185,18 +487,15 @@ static int serve_once(struct history *r, struct brig_error *err)
     int result = channel_flush(r->control, err);
     if (result < 0)
         return result;
-    history_retry_held(r);
-    /* Rows before questions, so that a question sees what came before it. */
-    history_read_executor(r);
+    read_executor(r);
     result = read_control(r, err);
     if (result < 0)
         return result;
-    history_read_executor(r);
-    history_read_http(r);
+    read_http(r);
     history_take_done(r);
     history_begin_due(r);
     history_tell_status(r);
-    return 0;
+    return replace_damaged(r, err);
 }
 
 /* ---- The end ---- */
@@ -204,10 +503,11 @@ static int serve_once(struct history *r, struct brig_error *err)
 static void release(struct history *r)
 {
     history_forget_jobs(r);
-    if (worker_stop(r->worker, HISTORY_STOP_MS) && r->operations && r->store)
-        r->operations->close(r->store);
-    spool_free(r->spool);
-    message_done(&r->held);
+    if (worker_stop(r->worker, HISTORY_STOP_MS))
+        store_close(r->postgres);
+    store_close(r->local);
+    while (r->batch_count > 0)
+        message_done(&r->batch[--r->batch_count]);
     channel_free(r->http);
     channel_free(r->executor);
 }
@@ -215,7 +515,7 @@ static void release(struct history *r)
 int history_main(const struct server_config *config, struct channel *control, int listener,
                  struct brig_error *err)
 {
-    struct history r = {.config = config, .control = control, .held = {.fd = -1}};
+    struct history r = {.config = config, .control = control};
     (void)listener;
     int result = open_all(&r, err);
     if (result == 0)
@@ -223,7 +523,7 @@ int history_main(const struct server_config *config, struct channel *control, in
     while (result == 0 && !is_over(&r))
         result = serve_once(&r, err);
     /* The supervisor is gone: there is nobody to report to, and no reason to complain. */
-    if (result < 0 && r.worker && !r.draining)
+    if (result < 0 && r.local && !r.draining)
         result = 0;
     release(&r);
     return result;

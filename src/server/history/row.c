@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the history: their columns, and how they come from executions. */
+/* Rows of the history: their columns, how they are made from executions, and their JSON. */
 #include "server/history/row.h"
 
+#include <jansson.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -11,11 +15,9 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "server/pack.h"
 
-#define FORMAT 1 /* changes with the columns */
-#define TEXT_MAX ((size_t)1 << 20)
-#define BYTES_MAX EXECUTION_CODE_MAX
+#define TIME_TEXT_MAX 40
+#define SECOND_NS INT64_C(1000000000)
 
 #define COLUMN(name_, type_, part_, member)                                                        \
     .name = (name_), .type = (type_), .part = (part_), .offset = offsetof(struct row, member)
@@ -67,11 +69,11 @@ bool row_has_column(enum row_kind kind, const struct row_column *column)
     switch (column->part) {
     case PART_KEY:
     case PART_STATE:
-        return kind != ROW_LOST || column->part == PART_KEY;
+        return true;
     case PART_BEGIN:
-        return kind == ROW_BEGIN || kind == ROW_BLOCKED || kind == ROW_WHOLE;
+        return kind == ROW_BEGIN || kind == ROW_BLOCKED;
     case PART_END:
-        return kind == ROW_END || kind == ROW_WHOLE;
+        return kind == ROW_END;
     }
     return false;
 }
@@ -293,114 +295,186 @@ int row_lost(const char *server, int64_t created_ns, struct row *ret_row, struct
     return finish_row(&row, ret_row, err);
 }
 
-/* ---- Two as one ---- */
+/* ---- As JSON ---- */
 
-static void borrow_column(const struct row_column *column, const struct row *from, struct row *to)
+static void write_time(struct json *j, const char *key, int64_t ns)
 {
-    switch (column->type) {
-    case ROW_TEXT:
-        *row_text(column, to) = *row_text(column, from);
-        return;
-    case ROW_BYTES:
-        *row_bytes(column, to) = *row_bytes(column, from);
-        return;
-    case ROW_NUMBER:
-        *row_number(column, to) = *row_number(column, from);
+    char text[TIME_TEXT_MAX];
+    struct tm tm;
+    time_t seconds = (time_t)(ns / SECOND_NS);
+    if (ns == ROW_NO_NUMBER || ns <= 0 || !gmtime_r(&seconds, &tm)) {
+        json_nothing(j, key);
         return;
     }
+    size_t length = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(text + length, sizeof text - length, ".%03dZ", (int)(ns % SECOND_NS / 1000000));
+    json_text(j, key, text);
 }
 
-void row_join(const struct row *begin, const struct row *end, struct row *ret_whole)
+static void write_number(struct json *j, const char *key, int64_t number)
 {
-    *ret_whole = (struct row){.kind = ROW_WHOLE};
-    for (size_t i = 0; i < row_column_count; i++) {
-        enum row_part part = row_columns[i].part;
-        bool from_begin = part == PART_KEY || part == PART_BEGIN;
-        borrow_column(&row_columns[i], from_begin ? begin : end, ret_whole);
-    }
+    if (number == ROW_NO_NUMBER)
+        json_nothing(j, key);
+    else
+        json_int(j, key, number);
 }
 
-const struct row *row_partner(const struct row *rows, size_t count, size_t index)
+/* 0 is what a request did not say. */
+static void write_limit(struct json *j, const char *key, int64_t number)
 {
-    const struct row *row = &rows[index];
-    if (row->kind != ROW_BEGIN && row->kind != ROW_END)
-        return NULL;
-    /* Below the first, the index wraps to more than there are. */
-    size_t step = row->kind == ROW_BEGIN ? 1 : SIZE_MAX;
-    for (size_t i = index + step; i < count; i += step)
-        if (rows[i].kind != ROW_LOST && strcmp(rows[i].id, row->id) == 0)
-            return rows[i].kind == (row->kind == ROW_BEGIN ? ROW_END : ROW_BEGIN) ? &rows[i] : NULL;
-    return NULL;
+    if (number > 0)
+        json_int(j, key, number);
 }
 
-/* ---- As bytes ---- */
-
-static void pack_column(const struct row_column *column, const struct row *row, struct str *out)
+static void write_duration(struct json *j, const char *key, int64_t us)
 {
-    const struct execution_bytes *bytes;
-    switch (column->type) {
-    case ROW_TEXT:
-        pack_text(out, *row_text(column, row));
-        return;
-    case ROW_BYTES:
-        bytes = row_bytes(column, row);
-        pack_u64(out, bytes->data != NULL);
-        if (bytes->data)
-            pack_bytes(out, bytes->data, bytes->length);
-        return;
-    case ROW_NUMBER:
-        pack_u64(out, (uint64_t)*row_number(column, row));
+    char text[TIME_TEXT_MAX];
+    if (us == ROW_NO_NUMBER) {
+        json_nothing(j, key);
         return;
     }
+    /* As in the answer of /execute. */
+    if (us >= 1000000)
+        (void)snprintf(text, sizeof text, "%.3fs", (double)us / 1e6);
+    else
+        (void)snprintf(text, sizeof text, "%.1fms", (double)us / 1e3);
+    json_text(j, key, text);
 }
 
-int row_encode(const struct row *row, struct str *out, struct brig_error *err)
+/* Appends the items of a stored array with commas between them, written anew, so that it is JSON whatever
+ * the database holds. False if there are none, or it is not an array. */
+static bool stored_items(const char *text, struct str *out)
 {
-    pack_u64(out, FORMAT);
-    pack_u64(out, (uint64_t)row->kind);
-    for (size_t i = 0; i < row_column_count; i++)
-        if (row_has_column(row->kind, &row_columns[i]))
-            pack_column(&row_columns[i], row, out);
-    return out->failed ? brig_fail_nomem(err) : 0;
-}
-
-static void unpack_column(const struct row_column *column, struct unpack *in, struct row *row)
-{
-    switch (column->type) {
-    case ROW_TEXT:
-        *row_text(column, row) = unpack_text(in, TEXT_MAX);
-        return;
-    case ROW_BYTES:
-        if (unpack_u64(in, 1))
-            *row_bytes(column, row) = unpack_bytes(in, BYTES_MAX);
-        return;
-    case ROW_NUMBER:
-        *row_number(column, row) = (int64_t)unpack_u64(in, UINT64_MAX);
-        return;
+    bool any = false;
+    json_t *array = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    for (size_t i = 0; i < json_array_size(array); i++) {
+        autofree char *item = json_dumps(json_array_get(array, i), JSON_COMPACT | JSON_ENCODE_ANY);
+        if (!item)
+            continue;
+        str_append(out, any ? "," : "");
+        str_append(out, item);
+        any = true;
     }
+    json_decref(array);
+    return any;
 }
 
-int row_decode(const void *bytes, size_t length, struct row *ret_row, struct brig_error *err)
+static void write_items(struct json *j, const char *key, const char *items, bool if_empty)
 {
-    struct row row;
-    row_init(&row, ROW_BEGIN);
-    struct unpack in = {.at = bytes, .left = length, .arena = &row.arena};
-    uint64_t format = unpack_u64(&in, UINT64_MAX);
-    uint64_t kind = unpack_u64(&in, ROW_LOST);
-    if (in.failed || format != FORMAT || kind < ROW_BEGIN)
-        return brig_fail(err, BRIG_E_INVALID, 0, "a row of the spool is of an unknown kind");
-    row.kind = (enum row_kind)kind;
-    for (size_t i = 0; i < row_column_count; i++)
-        if (row_has_column(row.kind, &row_columns[i]))
-            unpack_column(&row_columns[i], &in, &row);
-    bool whole = !in.failed && in.left == 0 && row.id && row.server &&
-                 (row.kind == ROW_LOST || (row.status && row.events));
-    if (!whole || row.arena.failed) {
-        int failed = row.arena.failed;
-        row_done(&row);
-        return failed ? brig_fail_nomem(err)
-                      : brig_fail(err, BRIG_E_INVALID, 0, "a row of the spool is not whole");
+    autostr struct str text = {0};
+    bool any = stored_items(items, &text);
+    if (!any && !if_empty)
+        return;
+    json_open_array(j, key);
+    if (any)
+        str_append_bytes(j->out, text.data, text.length);
+    json_close_array(j);
+}
+
+static int64_t divide_up(int64_t number, int64_t by)
+{
+    return number / by + (number % by > 0);
+}
+
+static void write_usage(struct json *j, const struct row *row)
+{
+    json_open_object(j, "resource_usage");
+    /* Rounded up, as in the answer to the client. */
+    json_int(j, "cpu_time_ms", divide_up(row->cpu_time_us, 1000));
+    json_int(j, "memory_peak_mb", divide_up(row->memory_peak_bytes, 1 << 20));
+    json_int(j, "pids_used", row->pids_used);
+    json_close_object(j);
+}
+
+static void write_common(struct json *j, const struct row *row)
+{
+    json_text(j, "id", row->id);
+    json_text(j, "language", row->language ? row->language : "");
+    json_text(j, "status", row->status ? row->status : "");
+    write_number(j, "exit_code", row->exit_code);
+    /* The history process may hear of a run some milliseconds after it has begun. */
+    bool late = row->started_ns != ROW_NO_NUMBER && row->started_ns > 0;
+    late = late && row->started_ns < row->created_ns;
+    write_time(j, "created_at", late ? row->started_ns : row->created_ns);
+    write_time(j, "started_at", row->started_ns);
+    write_time(j, "ended_at", row->ended_ns);
+    write_duration(j, "duration", row->duration_us);
+    if (row->cpu_time_us != ROW_NO_NUMBER)
+        write_usage(j, row);
+    write_items(j, "security_events", row->events, true);
+}
+
+/* The bytes if they were kept, or their hash, and how many there were. */
+static void write_bytes(struct json *j, const char *key, struct execution_bytes bytes,
+                        const char *hash, int64_t count)
+{
+    char name[TIME_TEXT_MAX];
+    if (bytes.data)
+        json_bytes(j, key, bytes.data, bytes.length);
+    (void)snprintf(name, sizeof name, "%s_sha256", key);
+    if (hash)
+        json_text(j, name, hash);
+    (void)snprintf(name, sizeof name, "%s_bytes", key);
+    if (count != ROW_NO_NUMBER)
+        json_int(j, name, count);
+}
+
+static void write_request(struct json *j, const struct row *row)
+{
+    json_text(j, "request_id", row->request_id);
+    json_text(j, "client", row->client);
+    write_bytes(j, "code", row->code, row->code_sha256, row->code_bytes);
+    if (row->work_dir)
+        json_text(j, "work_dir", row->work_dir);
+    json_bool(j, "network", row->network == 1);
+    json_open_object(j, "limits");
+    write_limit(j, "timeout_ms", row->timeout_ms);
+    write_limit(j, "memory_mb", row->memory_mb);
+    write_limit(j, "pids_limit", row->pids_limit);
+    write_limit(j, "disk_mb", row->disk_mb);
+    write_limit(j, "cpu_percent", row->cpu_percent);
+    json_close_object(j);
+}
+
+static void write_result(struct json *j, const struct row *row)
+{
+    write_number(j, "signal", row->signal > 0 ? row->signal : ROW_NO_NUMBER);
+    write_bytes(j, "output", row->output, row->output_sha256, row->output_bytes);
+    write_bytes(j, "stderr", row->error_output, row->error_output_sha256, row->error_output_bytes);
+    json_open_object(j, "truncated");
+    json_bool(j, "output", row->output_truncated == 1);
+    json_bool(j, "stderr", row->error_output_truncated == 1);
+    json_close_object(j);
+    if (row->message && row->message[0])
+        json_text(j, "message", row->message);
+    write_items(j, "unenforced", row->unenforced, false);
+    write_items(j, "files", row->files, false);
+}
+
+void row_json_one(const struct row *row, struct str *out)
+{
+    struct json j;
+    json_init(&j, out);
+    json_open_object(&j, NULL);
+    write_common(&j, row);
+    write_request(&j, row);
+    if (row->duration_us != ROW_NO_NUMBER)
+        write_result(&j, row);
+    json_close_object(&j);
+}
+
+void row_json_list(const struct row *rows, size_t count, const char *next, struct str *out)
+{
+    struct json j;
+    json_init(&j, out);
+    json_open_object(&j, NULL);
+    json_open_array(&j, "executions");
+    for (size_t i = 0; i < count; i++) {
+        json_open_object(&j, NULL);
+        write_common(&j, &rows[i]);
+        json_close_object(&j);
     }
-    *ret_row = row;
-    return 0;
+    json_close_array(&j);
+    json_text(&j, "next", next);
+    json_close_object(&j);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A row of the history, or a part of one: what began, what ended. One table of columns gives the bytes
- * in the spool and the statements of both databases. */
+/* A row of the history, or a part of one: what began, what ended. One table of columns gives the
+ * statements of both databases. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ enum row_kind {
     ROW_END,       /* and ended; may come twice, or first */
     ROW_BLOCKED,   /* it was refused */
     ROW_LOST,      /* a new executor: what ran before created_ns, of this server, runs no more */
-    ROW_WHOLE,     /* a beginning and its end in one; never in the spool */
+    ROW_WHOLE,     /* beginning and end, from the spool */
 };
 
 #define ROW_NO_NUMBER INT64_MIN /* NULL */
@@ -50,6 +50,8 @@ struct row {
     const char *message;
     const char *unenforced; /* a JSON array of texts */
     const char *files;      /* a JSON array of {name, bytes} */
+
+    int64_t sequence; /* of rows in the spool: changes with the row; not a column of the history */
 };
 
 enum row_type { ROW_TEXT, ROW_BYTES, ROW_NUMBER };
@@ -79,26 +81,22 @@ struct row_keep {
     enum config_keep code, output;
 };
 
-/* From what the executor and the http process say. The row's arena is then to be released with row_done(). */
+/* From what the executor and the http process say. Release with row_done(). */
 int row_from_request(enum row_kind kind, const struct execution_request *request,
                      struct row_keep keep, const char *server, int64_t created_ns,
                      struct row *ret_row, struct brig_error *err);
 int row_from_result(const struct execution_result *result, struct row_keep keep, const char *server,
                     int64_t created_ns, struct row *ret_row, struct brig_error *err);
 int row_lost(const char *server, int64_t created_ns, struct row *ret_row, struct brig_error *err);
-/* Both as one row of kind ROW_WHOLE, which borrows from them and needs no row_done(). */
-void row_join(const struct row *begin, const struct row *end, struct row *ret_whole);
-/* Of rows in their order: the end of this beginning, or the beginning of this end, if no other row of the
- * same execution is between the two; else NULL. */
-const struct row *row_partner(const struct row *rows, size_t count, size_t index);
 void row_init(struct row *row, enum row_kind kind); /* every number is ROW_NO_NUMBER */
 void row_done(struct row *row);
-
-/* As bytes for the spool, and back: trusts nothing. */
-int row_encode(const struct row *row, struct str *out, struct brig_error *err);
-int row_decode(const void *bytes, size_t length, struct row *ret_row, struct brig_error *err);
 
 /* Access by column. */
 const char **row_text(const struct row_column *column, const struct row *row);
 struct execution_bytes *row_bytes(const struct row_column *column, const struct row *row);
 int64_t *row_number(const struct row_column *column, const struct row *row);
+
+/* GET /executions/{id}: everything. */
+void row_json_one(const struct row *row, struct str *out);
+/* GET /executions: {"executions": […], "next": cursor or null}, without code and output. */
+void row_json_list(const struct row *rows, size_t count, const char *next, struct str *out);

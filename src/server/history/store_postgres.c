@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <brig/brig.h>
+
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "server/config.h"
 #include "server/history/query.h"
-#include "server/history/row.h"
 #include "server/history/store.h"
 
 #define CONNECT_TIMEOUT_MS 5000
@@ -25,7 +25,8 @@
 #define NUMBER_MAX 24
 #define MIGRATION_LOCK "7236273921" /* any number that nobody else uses */
 
-struct store {
+struct postgres_store {
+    struct store store;
     PGconn *connection;
     const char *dsn; /* the configuration's */
 };
@@ -66,13 +67,13 @@ static bool wait_for(PGconn *connection, short events, uint64_t deadline_ms)
     }
 }
 
-static void disconnect(struct store *store)
+static void disconnect(struct postgres_store *store)
 {
     PQfinish(take_ptr(&store->connection));
 }
 
 /* What it says has lines; the first is what matters. The password is in none of them. */
-static int fail(struct store *store, int code, const char *what, const char *message,
+static int fail(struct postgres_store *store, int code, const char *what, const char *message,
                 struct brig_error *err)
 {
     char line[STR_SHOWN_MAX];
@@ -152,7 +153,7 @@ static void add_bytes(struct parameters *parameters, const struct execution_byte
 }
 
 /* Several statements in one text only without parameters. */
-static int execute(struct store *store, const char *sql, const struct parameters *given,
+static int execute(struct postgres_store *store, const char *sql, const struct parameters *given,
                    const char *what, PGresult **ret_answer, struct brig_error *err)
 {
     uint64_t deadline_ms = clock_now_ms() + STATEMENT_TIMEOUT_MS;
@@ -187,7 +188,7 @@ static void ignore_notice(void *context, const PGresult *notice)
     (void)notice;
 }
 
-static int finish_connection(struct store *store, struct brig_error *err)
+static int finish_connection(struct postgres_store *store, struct brig_error *err)
 {
     uint64_t deadline_ms = clock_now_ms() + CONNECT_TIMEOUT_MS;
     if (!store->connection)
@@ -209,7 +210,7 @@ static int finish_connection(struct store *store, struct brig_error *err)
 
 /* ---- Migrations ---- */
 
-static int read_version(struct store *store, size_t *ret_version, struct brig_error *err)
+static int read_version(struct postgres_store *store, size_t *ret_version, struct brig_error *err)
 {
     autoanswer PGresult *answer = NULL;
     int result = execute(store, "SELECT coalesce(max(version), 0) FROM brig_migrations", NULL,
@@ -220,7 +221,7 @@ static int read_version(struct store *store, size_t *ret_version, struct brig_er
 }
 
 /* Several brigds may come at once: the lock, which ends with the transaction, is for them. */
-static int migrate_locked(struct store *store, struct brig_error *err)
+static int migrate_locked(struct postgres_store *store, struct brig_error *err)
 {
     size_t version = 0;
     int result = execute(store,
@@ -246,7 +247,7 @@ static int migrate_locked(struct store *store, struct brig_error *err)
     return result;
 }
 
-static int end_transaction(struct store *store, int result, struct brig_error *err)
+static int end_transaction(struct postgres_store *store, int result, struct brig_error *err)
 {
     if (!store->connection)
         return result;
@@ -257,7 +258,7 @@ static int end_transaction(struct store *store, int result, struct brig_error *e
     return execute(store, "COMMIT", NULL, "write", NULL, err);
 }
 
-static int migrate(struct store *store, struct brig_error *err)
+static int migrate(struct postgres_store *store, struct brig_error *err)
 {
     int result = execute(store, STATEMENT_TIMEOUT, NULL, "be set up", NULL, err);
     if (result == 0)
@@ -266,7 +267,7 @@ static int migrate(struct store *store, struct brig_error *err)
 }
 
 /* A connection that works, made where there is none. */
-static int reach(struct store *store, struct brig_error *err)
+static int reach(struct postgres_store *store, struct brig_error *err)
 {
     if (store->connection && PQstatus(store->connection) == CONNECTION_OK)
         return 0;
@@ -280,11 +281,14 @@ static int reach(struct store *store, struct brig_error *err)
     return result;
 }
 
+static struct postgres_store *of(struct store *store)
+{
+    return (struct postgres_store *)store;
+}
+
 static void close_store(struct store *store)
 {
-    if (!store)
-        return;
-    disconnect(store);
+    disconnect(of(store));
     free(store);
 }
 
@@ -302,20 +306,6 @@ static int check_dsn(const char *dsn, struct brig_error *err)
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "database.dsn is not a connection string. Write it as in "
                      "postgres://user@host/database or host=… dbname=…");
-}
-
-static int open_store(const struct server_config *config, struct store **ret_store,
-                      struct brig_error *err)
-{
-    int result = check_dsn(config->database.dsn, err);
-    if (result < 0)
-        return result;
-    struct store *store = calloc(1, sizeof *store);
-    if (!store)
-        return brig_fail_nomem(err);
-    store->dsn = config->database.dsn;
-    *ret_store = store;
-    return 0;
 }
 
 /* ---- Writing ---- */
@@ -339,28 +329,31 @@ static void add_column(struct parameters *parameters, const struct row_column *c
     }
 }
 
-static int apply_row(struct store *store, const struct row *row, struct brig_error *err)
+static int apply_as(struct postgres_store *store, enum row_kind kind, const struct row *row,
+                    struct brig_error *err)
 {
-    struct parameters parameters = {0};
     autostr struct str sql = {0};
-    if (row->kind == ROW_LOST) {
-        add_text(&parameters, row->server);
-        add_number(&parameters, row->created_ns);
-        return execute(store,
-                       "UPDATE executions SET status = 'lost', ended_ns = $2"
-                       " WHERE server = $1 AND status = 'running' AND created_ns < $2",
-                       &parameters, "store a row", NULL, err);
-    }
+    struct parameters parameters = {0};
     for (size_t i = 0; i < row_column_count; i++)
-        if (row_has_column(row->kind, &row_columns[i]))
+        if (row_has_column(kind, &row_columns[i]))
             add_column(&parameters, &row_columns[i], row);
-    store_sql_insert((int)row->kind, '$', &sql);
+    store_sql_insert(kind, '$', false, &sql);
     return sql.failed ? brig_fail_nomem(err)
                       : execute(store, sql.data, &parameters, "store a row", NULL, err);
 }
 
-static int apply(struct store *store, const struct row *rows, size_t count, struct brig_error *err)
+/* What is there of it already may be either part, so a whole row is brought as both. */
+static int apply_row(struct postgres_store *store, const struct row *row, struct brig_error *err)
 {
+    if (row->kind != ROW_WHOLE)
+        return apply_as(store, row->kind, row, err);
+    int result = apply_as(store, ROW_BEGIN, row, err);
+    return result < 0 ? result : apply_as(store, ROW_END, row, err);
+}
+
+static int apply(struct store *base, const struct row *rows, size_t count, struct brig_error *err)
+{
+    struct postgres_store *store = of(base);
     int result = reach(store, err);
     if (result == 0)
         result = execute(store, "BEGIN", NULL, "begin", NULL, err);
@@ -430,11 +423,11 @@ static int get(struct store *store, const char *id, struct row *ret_row, struct 
     autoanswer PGresult *answer = NULL;
     struct parameters parameters = {0};
     add_text(&parameters, id);
-    store_sql_select(true, &sql);
+    store_sql_select(true, "", &sql);
     str_append(&sql, " WHERE id = $1");
-    int result = sql.failed ? brig_fail_nomem(err) : reach(store, err);
+    int result = sql.failed ? brig_fail_nomem(err) : reach(of(store), err);
     if (result == 0)
-        result = execute(store, sql.data, &parameters, "read", &answer, err);
+        result = execute(of(store), sql.data, &parameters, "read", &answer, err);
     return result < 0 ? result : take_rows(answer, true, ret_row, 1, err);
 }
 
@@ -454,9 +447,9 @@ static int list(struct store *store, const struct query *query, struct row *rows
     add_number(&parameters, query->before_ns);
     add_text(&parameters, query->before_id);
     add_number(&parameters, (int64_t)max);
-    int result = sql.failed ? brig_fail_nomem(err) : reach(store, err);
+    int result = sql.failed ? brig_fail_nomem(err) : reach(of(store), err);
     if (result == 0)
-        result = execute(store, sql.data, &parameters, "list", &answer, err);
+        result = execute(of(store), sql.data, &parameters, "list", &answer, err);
     return result < 0 ? result : take_rows(answer, false, rows, max, err);
 }
 
@@ -470,18 +463,31 @@ static int forget(struct store *store, int64_t before_ns, struct brig_error *err
                 "DELETE FROM executions WHERE id IN (SELECT id FROM executions"
                 " WHERE created_ns < $1 ORDER BY created_ns LIMIT %d)",
                 STORE_FORGET_MAX);
-    int result = sql.failed ? brig_fail_nomem(err) : reach(store, err);
+    int result = sql.failed ? brig_fail_nomem(err) : reach(of(store), err);
     if (result == 0)
-        result = execute(store, sql.data, &parameters, "forget", &answer, err);
+        result = execute(of(store), sql.data, &parameters, "forget", &answer, err);
     return result < 0 ? result : (int)strtol(PQcmdTuples(answer), NULL, 10);
 }
 
-const struct store_operations store_postgres = {
+static const struct store_operations postgres_operations = {
     .name = "postgres",
-    .open = open_store,
     .close = close_store,
     .apply = apply,
     .get = get,
     .list = list,
     .forget = forget,
 };
+
+int store_open_postgres(const char *dsn, struct store **ret_store, struct brig_error *err)
+{
+    int result = check_dsn(dsn, err);
+    if (result < 0)
+        return result;
+    struct postgres_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return brig_fail_nomem(err);
+    store->store.operations = &postgres_operations;
+    store->dsn = dsn;
+    *ret_store = &store->store;
+    return 0;
+}

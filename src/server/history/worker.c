@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that waits for the database. */
+/* Jobs of a store, and the thread that waits for PostgreSQL. Pointers to jobs go to it and come back through
+ * pipes. */
 #include "server/history/worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "server/history/row.h"
-#include "server/history/row_json.h"
 #include "server/history/store.h"
 
-struct queue {
-    struct job *first, **last;
-};
-
-struct worker {
-    const struct store_operations *operations;
-    struct store *store;
-    int event;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct queue waiting, done;
-    bool stopping, stopped;
-};
+/* ---- Jobs ---- */
 
 struct job *job_new(enum job_kind kind)
 {
@@ -40,35 +29,6 @@ struct job *job_new(enum job_kind kind)
     return job;
 }
 
-void job_free(struct job *job)
-{
-    if (!job)
-        return;
-    spool_batch_done(&job->batch);
-    str_done(&job->text);
-    free(job);
-}
-
-static void put(struct queue *queue, struct job *job)
-{
-    job->next = NULL;
-    *queue->last = job;
-    queue->last = &job->next;
-}
-
-static struct job *take(struct queue *queue)
-{
-    struct job *job = queue->first;
-    if (!job)
-        return NULL;
-    queue->first = job->next;
-    if (!queue->first)
-        queue->last = &queue->first;
-    return job;
-}
-
-/* ---- Applying ---- */
-
 static void free_rows(struct row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -76,54 +36,23 @@ static void free_rows(struct row *rows, size_t count)
     free(rows);
 }
 
-/* One by one, so that a row the database will never take does not hold up the others. */
-static int apply_apart(struct worker *worker, struct job *job, const struct row *rows, size_t count)
+void job_free(struct job *job)
 {
-    for (size_t i = 0; i < count; i++) {
-        int result = worker->operations->apply(worker->store, &rows[i], 1, &job->err);
-        if (result == BRIG_E_INVALID)
-            job->refused++;
-        else if (result < 0)
-            return result;
-    }
-    return 0;
+    if (!job)
+        return;
+    free_rows(job->rows, job->row_count);
+    str_done(&job->text);
+    free(job);
 }
-
-static int apply(struct worker *worker, struct job *job)
-{
-    struct row *rows = calloc(job->batch.count + 1, sizeof *rows);
-    size_t count = 0;
-    if (!rows)
-        return brig_fail_nomem(&job->err);
-    for (size_t i = 0; i < job->batch.count; i++) {
-        const struct spool_record *record = &job->batch.records[i];
-        int result = row_decode(record->bytes, record->length, &rows[count], &job->err);
-        if (result == BRIG_E_NOMEM) {
-            free_rows(rows, count);
-            return result;
-        }
-        if (result < 0)
-            job->refused++;
-        else
-            count++;
-    }
-    int result = worker->operations->apply(worker->store, rows, count, &job->err);
-    if (result == BRIG_E_INVALID)
-        result = apply_apart(worker, job, rows, count);
-    free_rows(rows, count);
-    return result;
-}
-
-/* ---- Asking ---- */
 
 /* One more than is wanted tells whether there are more. */
-static int list(struct worker *worker, struct job *job)
+static int list(struct store *store, struct job *job)
 {
     size_t wanted = (size_t)job->query.limit;
     struct row *rows = calloc(wanted + 1, sizeof *rows);
     if (!rows)
         return brig_fail_nomem(&job->err);
-    int count = worker->operations->list(worker->store, &job->query, rows, wanted + 1, &job->err);
+    int count = store->operations->list(store, &job->query, rows, wanted + 1, &job->err);
     if (count >= 0) {
         char next[QUERY_CURSOR_MAX];
         bool more = (size_t)count > wanted;
@@ -135,10 +64,10 @@ static int list(struct worker *worker, struct job *job)
     return count < 0 ? count : 0;
 }
 
-static int get(struct worker *worker, struct job *job)
+static int get(struct store *store, struct job *job)
 {
     struct row row;
-    int count = worker->operations->get(worker->store, job->id, &row, &job->err);
+    int count = store->operations->get(store, job->id, &row, &job->err);
     if (count <= 0)
         return count;
     bool own = !*job->domain || (row.domain && strcmp(row.domain, job->domain) == 0);
@@ -148,20 +77,20 @@ static int get(struct worker *worker, struct job *job)
     return 0;
 }
 
-static void perform(struct worker *worker, struct job *job)
+void job_perform(struct job *job, struct store *store)
 {
     switch (job->kind) {
-    case JOB_APPLY:
-        job->result = apply(worker, job);
+    case JOB_FEED:
+        job->result = store_apply_each(store, job->rows, job->row_count, &job->refused, &job->err);
         return;
     case JOB_LIST:
-        job->result = list(worker, job);
+        job->result = list(store, job);
         break;
     case JOB_GET:
-        job->result = get(worker, job);
+        job->result = get(store, job);
         break;
     case JOB_FORGET:
-        job->result = worker->operations->forget(worker->store, job->before_ns, &job->err);
+        job->result = store->operations->forget(store, job->before_ns, &job->err);
         return;
     }
     if (job->result == 0 && job->text.failed)
@@ -170,31 +99,48 @@ static void perform(struct worker *worker, struct job *job)
 
 /* ---- The thread ---- */
 
+enum { READ_END, WRITE_END };
+
+struct worker {
+    struct store *store;
+    pthread_t thread;
+    int given[2], done[2]; /* neither is ever full: there are far fewer jobs */
+    atomic_bool stopping;
+};
+
+static struct job *next_job(int fd)
+{
+    struct job *job = NULL;
+    ssize_t got;
+    do
+        got = read(fd, &job, sizeof job);
+    while (got < 0 && errno == EINTR);
+    return got == sizeof job ? job : NULL;
+}
+
+static void pass_job(int fd, struct job *job)
+{
+    while (write(fd, &job, sizeof job) < 0 && errno == EINTR)
+        continue;
+}
+
 static void *work(void *context)
 {
     struct worker *worker = context;
-    (void)pthread_mutex_lock(&worker->lock);
-    while (!worker->stopping) {
-        struct job *job = take(&worker->waiting);
-        if (!job) {
-            (void)pthread_cond_wait(&worker->changed, &worker->lock);
-            continue;
-        }
-        (void)pthread_mutex_unlock(&worker->lock);
-        perform(worker, job);
-        (void)pthread_mutex_lock(&worker->lock);
-        put(&worker->done, job);
-        (void)eventfd_write(worker->event, 1);
+    for (struct job *job; (job = next_job(worker->given[READ_END]));) {
+        if (!worker->stopping)
+            job_perform(job, worker->store);
+        pass_job(worker->done[WRITE_END], job);
     }
-    worker->stopped = true;
-    (void)pthread_cond_broadcast(&worker->changed);
-    (void)pthread_mutex_unlock(&worker->lock);
+    (void)close(take_fd(&worker->done[WRITE_END])); /* worker_stop() waits for this */
     return NULL;
 }
 
 static int start(struct worker *worker, struct brig_error *err)
 {
     sigset_t all, before;
+    if (pipe2(worker->given, O_CLOEXEC) < 0 || pipe2(worker->done, O_CLOEXEC | O_NONBLOCK) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "a pipe");
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&worker->thread, NULL, work, worker);
@@ -202,94 +148,61 @@ static int start(struct worker *worker, struct brig_error *err)
     return error ? brig_fail(err, BRIG_E_SYSTEM, error, "start a thread") : 0;
 }
 
-int worker_new(const struct store_operations *operations, struct store *store,
-               struct worker **ret_worker, struct brig_error *err)
+static void release(struct worker *worker)
 {
-    pthread_condattr_t attributes;
+    for (int i = READ_END; i <= WRITE_END; i++) {
+        own_close(&worker->given[i]);
+        own_close(&worker->done[i]);
+    }
+    free(worker);
+}
+
+int worker_new(struct store *store, struct worker **ret_worker, struct brig_error *err)
+{
     struct worker *worker = calloc(1, sizeof *worker);
     if (!worker)
         return brig_fail_nomem(err);
-    worker->operations = operations;
-    worker->store = store;
-    worker->waiting.last = &worker->waiting.first;
-    worker->done.last = &worker->done.first;
-    (void)pthread_mutex_init(&worker->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&worker->changed, &attributes);
-    worker->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int result = worker->event < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "an eventfd") : 0;
-    if (result == 0)
-        result = start(worker, err);
-    if (result < 0) {
-        own_close(&worker->event);
-        free(worker);
-        return result;
-    }
-    *ret_worker = worker;
-    return 0;
+    *worker = (struct worker){.store = store, .given = {-1, -1}, .done = {-1, -1}};
+    int result = start(worker, err);
+    if (result < 0)
+        release(worker);
+    else
+        *ret_worker = worker;
+    return result;
 }
 
 int worker_fd(const struct worker *worker)
 {
-    return worker->event;
+    return worker->done[READ_END];
 }
 
 void worker_submit(struct worker *worker, struct job *job)
 {
-    (void)pthread_mutex_lock(&worker->lock);
-    put(&worker->waiting, job);
-    (void)pthread_cond_broadcast(&worker->changed);
-    (void)pthread_mutex_unlock(&worker->lock);
+    pass_job(worker->given[WRITE_END], job);
 }
 
 struct job *worker_take(struct worker *worker)
 {
-    eventfd_t count;
-    (void)pthread_mutex_lock(&worker->lock);
-    (void)eventfd_read(worker->event, &count);
-    struct job *job = take(&worker->done);
-    if (worker->done.first)
-        (void)eventfd_write(worker->event, 1);
-    (void)pthread_mutex_unlock(&worker->lock);
-    return job;
-}
-
-static bool wait_stopped(struct worker *worker, int timeout_ms)
-{
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += timeout_ms / 1000;
-    until.tv_nsec += timeout_ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000L) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000L;
-    }
-    (void)pthread_mutex_lock(&worker->lock);
-    worker->stopping = true;
-    (void)pthread_cond_broadcast(&worker->changed);
-    int error = 0;
-    while (!worker->stopped && error == 0)
-        error = pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
-    bool stopped = worker->stopped;
-    (void)pthread_mutex_unlock(&worker->lock);
-    return stopped;
+    return next_job(worker->done[READ_END]);
 }
 
 bool worker_stop(struct worker *worker, int timeout_ms)
 {
     if (!worker)
         return true;
-    if (!wait_stopped(worker, timeout_ms))
-        return false;
+    uint64_t end_ms = clock_now_ms() + (uint64_t)timeout_ms;
+    struct pollfd done = {.fd = worker_fd(worker), .events = POLLIN};
+    worker->stopping = true;
+    (void)close(take_fd(&worker->given[WRITE_END]));
+    do {
+        uint64_t now_ms = clock_now_ms();
+        if (now_ms >= end_ms)
+            return false;
+        (void)poll(&done, 1, (int)(end_ms - now_ms));
+        for (struct job *job; (job = worker_take(worker));)
+            job_free(job);
+    } while (!(done.revents & POLLHUP));
     (void)pthread_join(worker->thread, NULL);
-    for (struct job *job; (job = take(&worker->waiting));)
-        job_free(job);
-    for (struct job *job; (job = take(&worker->done));)
-        job_free(job);
-    (void)close(worker->event);
-    (void)pthread_cond_destroy(&worker->changed);
-    (void)pthread_mutex_destroy(&worker->lock);
-    free(worker);
+    release(worker);
     return true;
 }

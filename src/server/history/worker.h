@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that waits for the database, so that the history process does not. Jobs are done one by one, in
- * the order they were given. */
+/* What a store has to do, and the thread that waits for PostgreSQL so that the history process does not: a
+ * name server, a connection or a statement can each take seconds. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,44 +12,47 @@
 #include "base/str.h"
 #include "server/execution.h"
 #include "server/history/query.h"
-#include "server/history/spool.h"
 
+struct row;
 struct store;
-struct store_operations;
 
-enum job_kind { JOB_APPLY, JOB_LIST, JOB_GET, JOB_FORGET };
+enum job_kind { JOB_FEED, JOB_LIST, JOB_GET, JOB_FORGET };
 
 struct job {
-    struct job *next;
     enum job_kind kind;
-    /* For who gave it. */
-    uint64_t tag, given_ms, behind; /* behind: how many records are to be brought before it */
+    /* For the caller. */
+    uint64_t tag, given_ms;
+    uint64_t
+        sequence; /* FEED: all rows up to it are in the batch or before; else: are to be fed first */
     bool submitted, abandoned;
     /* What is to be done. */
-    struct spool_batch batch; /* APPLY; may be empty: then only whether the database answers */
+    struct row *rows; /* FEED: owned; may be none: then only whether the database answers */
+    size_t row_count;
     struct query query;
     char id[EXECUTION_ID_LENGTH + 1];
-    char domain[QUERY_WORD_MAX]; /* who asks for it, or "" */
+    char domain[QUERY_WORD_MAX]; /* of the API key that asks, or "" */
     int64_t before_ns;
     /* What came of it. */
     int result; /* 0 or more; negative with `err` */
     struct brig_error err;
-    uint64_t refused; /* APPLY: rows that the database will never take */
+    uint64_t refused; /* FEED: rows that the database will never take */
     struct str text;  /* LIST, GET: the answer; empty if there is none */
 };
 
 struct job *job_new(enum job_kind kind); /* NULL if memory is short */
 void job_free(struct job *job);          /* accepts NULL */
+/* Waits for the store. */
+void job_perform(struct job *job, struct store *store);
 
 struct worker;
-/* Both are borrowed, and used by the thread alone from now on. */
-int worker_new(const struct store_operations *operations, struct store *store,
-               struct worker **ret_worker, struct brig_error *err);
-/* Readable when there is something to take. */
+/* The store is borrowed, and used by the thread alone from now on. */
+int worker_new(struct store *store, struct worker **ret_worker, struct brig_error *err);
+/* Readable when there is a job to take. */
 int worker_fd(const struct worker *worker);
+/* Jobs are done one by one, in the order they were given. */
 void worker_submit(struct worker *worker, struct job *job);
 /* A job that is done, or NULL. */
 struct job *worker_take(struct worker *worker);
 /* Waits until the job in hand is done, at most so long; false if it is not. Then the store is still in
- * use, and nothing may be released. */
+ * use, and nothing may be released. Accepts NULL. */
 bool worker_stop(struct worker *worker, int timeout_ms);

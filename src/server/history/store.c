@@ -1,10 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* Statements that both databases understand, from the table of columns. Values are parameters, never
- * part of a text. */
+/* What both databases share: statements from the table of columns. Values are parameters, never part of a
+ * text. */
+#include "server/history/store.h"
+
+#include <brig/brig.h>
+
 #include "base/str.h"
 #include "server/history/query.h"
-#include "server/history/row.h"
-#include "server/history/store.h"
+
+int store_apply_each(struct store *store, const struct row *rows, size_t count,
+                     uint64_t *ret_refused, struct brig_error *err)
+{
+    uint64_t refused = 0;
+    int result = store->operations->apply(store, rows, count, err);
+    for (size_t i = 0; i < count && result == BRIG_E_INVALID; i++) {
+        struct brig_error own = {0};
+        int single = store->operations->apply(store, &rows[i], 1, &own);
+        if (single == BRIG_E_INVALID) {
+            refused++;
+        } else if (single < 0) {
+            result = single;
+            if (err)
+                *err = own;
+        }
+    }
+    if (result < 0 && result != BRIG_E_INVALID)
+        return result;
+    *ret_refused = refused;
+    return 0;
+}
+
+void store_close(struct store *store)
+{
+    if (store)
+        store->operations->close(store);
+}
+
+/* ---- Statements ---- */
 
 static bool is_updated(enum row_kind kind, const struct row_column *column)
 {
@@ -26,13 +58,12 @@ static void add_condition(enum row_kind kind, struct str *out)
                         " OR executions.started_ns = excluded.started_ns");
 }
 
-static void add_conflict(enum row_kind kind, struct str *out)
+static void add_conflict(enum row_kind kind, bool with_sequence, struct str *out)
 {
     bool any = false;
     str_append(out, " ON CONFLICT (id) DO ");
-    /* Of what was refused nothing can be known already; of what began and ended, the parts can be
-     * stored one by one. */
-    if (kind == ROW_BLOCKED || kind == ROW_WHOLE) {
+    /* A refused request is known by nothing else. */
+    if (kind == ROW_BLOCKED) {
         str_append(out, "NOTHING");
         return;
     }
@@ -44,24 +75,30 @@ static void add_conflict(enum row_kind kind, struct str *out)
                     row_columns[i].name);
         any = true;
     }
+    if (with_sequence)
+        str_append(out, ", sequence = excluded.sequence");
     add_condition(kind, out);
 }
 
-void store_sql_insert(int kind, char placeholder, struct str *out)
+void store_sql_insert(enum row_kind kind, char placeholder, bool with_sequence, struct str *out)
 {
     unsigned number = 0;
     str_append(out, "INSERT INTO executions (");
     for (size_t i = 0; i < row_column_count; i++)
-        if (row_has_column((enum row_kind)kind, &row_columns[i]))
+        if (row_has_column(kind, &row_columns[i]))
             str_appendf(out, "%s%s", number++ ? ", " : "", row_columns[i].name);
+    if (with_sequence) {
+        str_append(out, ", sequence");
+        number++;
+    }
     str_append(out, ") VALUES (");
     for (unsigned i = 1; i <= number; i++)
         str_appendf(out, "%s%c%u", i > 1 ? ", " : "", placeholder, i);
     str_append_char(out, ')');
-    add_conflict((enum row_kind)kind, out);
+    add_conflict(kind, with_sequence, out);
 }
 
-void store_sql_select(bool with_large, struct str *out)
+void store_sql_select(bool with_large, const char *more, struct str *out)
 {
     bool any = false;
     str_append(out, "SELECT ");
@@ -71,7 +108,7 @@ void store_sql_select(bool with_large, struct str *out)
         str_appendf(out, "%s%s", any ? ", " : "", row_columns[i].name);
         any = true;
     }
-    str_append(out, " FROM executions");
+    str_concat(out, more, " FROM executions");
 }
 
 /* Only the filters that are used, so that an index can be. All parameters are mentioned, as
@@ -84,7 +121,7 @@ void store_sql_list(const struct query *query, char placeholder, struct str *out
     } filters[] = {
         {"language", STORE_LANGUAGE}, {"status", STORE_STATUS}, {"domain", STORE_DOMAIN}};
     const char *values[] = {query->language, query->status, query->domain};
-    store_sql_select(false, out);
+    store_sql_select(false, "", out);
     str_appendf(out, " WHERE created_ns >= %c%d AND created_ns < %c%d", placeholder, STORE_SINCE,
                 placeholder, STORE_UNTIL);
     for (size_t i = 0; i < 3; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the database has to do: take rows, answer questions, forget. None of it makes the history process
- * wait. */
+/* What the database has to do: answer questions, take rows from the spool, forget. SQLite does it at once; for
+ * PostgreSQL there is a thread, so that none of it makes the history process wait. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -12,7 +13,6 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/history/history.h"
-#include "server/history/spool.h"
 #include "server/history/store.h"
 #include "server/history/worker.h"
 
@@ -22,19 +22,21 @@ static void note_failure(struct history *r, const char *message)
 {
     uint64_t delay = r->retry_delay_ms ? 2 * r->retry_delay_ms : HISTORY_RETRY_FIRST_MS;
     if (r->answers || !r->asked)
-        history_warn(r, "%s; rows wait in the spool", message);
+        history_warn(r, "%s%s", message, r->postgres ? "; rows wait in the spool" : "");
     r->answers = false;
     r->asked = true;
     (void)snprintf(r->problem, sizeof r->problem, "%s", message);
+    if (!r->postgres) /* it is asked again with the next question */
+        return;
     r->retry_delay_ms = delay < HISTORY_RETRY_MOST_MS ? delay : HISTORY_RETRY_MOST_MS;
     r->retry_ms = clock_now_ms() + r->retry_delay_ms;
 }
 
 static void note_success(struct history *r)
 {
-    if (r->asked && !r->answers)
+    if (r->asked && !r->answers && r->postgres)
         history_warn(r, "the database answers again; %" PRIu64 " rows were waiting",
-                     spool_waiting_records(r->spool));
+                     spool_count(r->local));
     r->answers = r->asked = true;
     r->problem[0] = '\0';
     r->retry_delay_ms = r->retry_ms = 0;
@@ -45,10 +47,8 @@ static void note_success(struct history *r)
 static void answer(struct history *r, enum message_type type, uint64_t tag, const char *text,
                    size_t length)
 {
-    if (r->http && channel_send(r->http, type, tag, text, length, NULL) < 0) {
-        channel_free(take_ptr(&r->http));
-        history_forget_jobs(r);
-    }
+    if (r->http && channel_send(r->http, type, tag, text, length, NULL) < 0)
+        history_drop_http(r);
 }
 
 static void refuse(struct history *r, uint64_t tag, const char *why)
@@ -82,37 +82,6 @@ static int read_question(const struct message *question, struct job *job, struct
     return 0;
 }
 
-void history_ask(struct history *r, const struct message *question)
-{
-    struct brig_error err = {0};
-    if (!r->operations) {
-        refuse(r, question->tag, "the server keeps no history: database.store is none");
-        return;
-    }
-    if (r->asked && !r->answers) {
-        refuse(r, question->tag, r->problem);
-        return;
-    }
-    if (r->job_count == HISTORY_JOBS_MAX) {
-        refuse(r, question->tag, "too many questions to the database at once");
-        return;
-    }
-    struct job *job = job_new(question->type == MESSAGE_LIST ? JOB_LIST : JOB_GET);
-    if (!job) {
-        refuse(r, question->tag, "out of memory");
-        return;
-    }
-    if (read_question(question, job, &err) < 0) {
-        job_free(job);
-        refuse(r, question->tag, err.message);
-        return;
-    }
-    job->tag = question->tag;
-    job->given_ms = clock_now_ms();
-    job->behind = r->appended;
-    r->jobs[r->job_count++] = job;
-}
-
 static void drop_job(struct history *r, const struct job *job)
 {
     for (size_t i = 0; i < r->job_count; i++) {
@@ -133,14 +102,63 @@ static void answer_job(struct history *r, const struct job *job)
         answer(r, MESSAGE_MISSING, job->tag, NULL, 0);
 }
 
-/* ---- What is done ---- */
+static void take_answer(struct history *r, const struct job *job)
+{
+    if (!job->abandoned) {
+        drop_job(r, job);
+        answer_job(r, job);
+    }
+    if (job->result == BRIG_E_SYSTEM)
+        note_failure(r, job->err.message);
+    else if (!r->postgres)
+        note_success(r);
+}
 
-static void take_applied(struct history *r, const struct job *job)
+void history_ask(struct history *r, const struct message *question)
 {
     struct brig_error err = {0};
-    r->applying = false;
+    if (!r->local) {
+        refuse(r, question->tag, "the server keeps no history: database.store is none");
+        return;
+    }
+    if (r->postgres && r->asked && !r->answers) {
+        refuse(r, question->tag, r->problem);
+        return;
+    }
+    if (r->job_count == HISTORY_JOBS_MAX) {
+        refuse(r, question->tag, "too many questions to the database at once");
+        return;
+    }
+    struct job *job = job_new(question->type == MESSAGE_LIST ? JOB_LIST : JOB_GET);
+    if (!job) {
+        refuse(r, question->tag, "out of memory");
+        return;
+    }
+    if (read_question(question, job, &err) < 0) {
+        job_free(job);
+        refuse(r, question->tag, err.message);
+        return;
+    }
+    job->tag = question->tag;
+    job->given_ms = clock_now_ms();
+    if (r->postgres) {
+        job->sequence = spool_sequence(r->local);
+        r->jobs[r->job_count++] = job;
+        return;
+    }
+    job_perform(job, r->local);
+    take_answer(r, job);
+    job_free(job);
+}
+
+/* ---- What is done ---- */
+
+static void take_fed(struct history *r, const struct job *job)
+{
+    struct brig_error err = {0};
+    r->feeding = false;
     if (job->result < 0) {
-        r->brought -= job->batch.count;
+        r->submitted = r->sent;
         note_failure(r, job->err.message);
         return;
     }
@@ -150,18 +168,14 @@ static void take_applied(struct history *r, const struct job *job)
         history_warn(r, "the database refuses %" PRIu64 " rows for good: %s", job->refused,
                      job->err.message);
     }
-    if (spool_release(r->spool, &job->batch, &err) < 0)
-        history_warn(r, "%s", err.message);
-}
-
-static void take_answer(struct history *r, const struct job *job)
-{
-    if (!job->abandoned) {
-        drop_job(r, job);
-        answer_job(r, job);
-    }
-    if (job->result == BRIG_E_SYSTEM)
-        note_failure(r, job->err.message);
+    /* Rows that cannot be removed, as on a full disk, are brought again. */
+    int result = spool_release(r->local, job->rows, job->row_count, &err);
+    if (result < 0)
+        r->gather_ms = clock_now_ms() + HISTORY_HOLD_MS;
+    else
+        r->sent = job->sequence;
+    r->submitted = r->sent;
+    history_note_write(r, result, &err);
 }
 
 static void take_forgotten(struct history *r, const struct job *job)
@@ -177,8 +191,8 @@ void history_take_done(struct history *r)
 {
     for (struct job *job; r->worker && (job = worker_take(r->worker)); job_free(job)) {
         switch (job->kind) {
-        case JOB_APPLY:
-            take_applied(r, job);
+        case JOB_FEED:
+            take_fed(r, job);
             break;
         case JOB_LIST:
         case JOB_GET:
@@ -193,56 +207,57 @@ void history_take_done(struct history *r)
 
 /* ---- What is due ---- */
 
-static bool is_question_behind(const struct history *r)
+static bool is_question_waiting(const struct history *r)
 {
     for (size_t i = 0; i < r->job_count; i++)
-        if (!r->jobs[i]->submitted && r->jobs[i]->behind > r->brought)
+        if (!r->jobs[i]->submitted && r->jobs[i]->sequence > r->submitted)
             return true;
     return false;
 }
 
-/* When the rows that wait are brought, if nothing else happens; 0: there is nothing to bring. They are
- * safe where they are, so they wait for more of their kind, unless somebody asks. */
-static uint64_t apply_due(const struct history *r, uint64_t now)
+/* When rows that wait in the spool are brought to PostgreSQL, if nothing else happens; 0: there are none. They
+ * are safe where they are, so they wait for others, and for their ends, unless there is a question. */
+static uint64_t feed_due(const struct history *r, uint64_t now)
 {
-    uint64_t waiting = r->spool ? spool_waiting_records(r->spool) : 0;
-    if (r->applying || waiting == 0 || (r->asked && !r->answers))
+    if (!r->postgres || r->feeding || (r->asked && !r->answers) ||
+        r->sent >= spool_sequence(r->local))
         return 0;
-    bool at_once = waiting >= HISTORY_GATHER_MAX || r->draining || is_question_behind(r);
+    bool at_once = r->draining || is_question_waiting(r);
     return at_once || !r->gather_ms ? now : r->gather_ms;
 }
 
-/* An empty one, where the database did not answer, asks whether it does again. */
-static void begin_apply(struct history *r)
+/* An empty batch, where the database did not answer, asks whether it does again. */
+static void begin_feed(struct history *r)
 {
     struct brig_error err = {0};
-    uint64_t now = clock_now_ms(), due = apply_due(r, now);
+    uint64_t now = clock_now_ms(), due = feed_due(r, now);
     bool probe = !r->asked || (r->retry_ms && now >= r->retry_ms);
-    if (r->applying || !(probe || (due && due <= now)))
+    if (r->feeding || !(probe || (due && due <= now)))
         return;
-    struct job *job = job_new(JOB_APPLY);
-    if (!job) {
-        r->gather_ms = now + HISTORY_GATHER_MS;
-        return;
-    }
-    if (spool_read(r->spool, &job->batch, &err) < 0) {
+    struct job *job = job_new(JOB_FEED);
+    if (job)
+        job->rows = calloc(SPOOL_BATCH_MAX, sizeof *job->rows);
+    int count = job && job->rows ? spool_read(r->local, job->rows, &job->sequence, &err)
+                                 : brig_fail_nomem(&err);
+    if (count < 0) {
         job_free(job);
         note_failure(r, err.message);
         return;
     }
+    job->row_count = (size_t)count;
     r->retry_ms = r->gather_ms = 0;
-    r->applying = true;
-    r->brought += job->batch.count;
+    r->feeding = true;
+    r->submitted = job->sequence;
     worker_submit(r->worker, job);
 }
 
-/* Behind the rows that came before it, if they are not kept waiting themselves. */
+/* After the rows that came before it, if they are not kept waiting themselves. */
 static void begin_questions(struct history *r)
 {
     uint64_t now = clock_now_ms();
     for (size_t i = 0; i < r->job_count; i++) {
         struct job *job = r->jobs[i];
-        bool fresh = r->brought >= job->behind || spool_waiting_records(r->spool) == 0;
+        bool fresh = r->submitted >= job->sequence;
         if (job->submitted || !(fresh || now - job->given_ms >= HISTORY_FRESH_MS))
             continue;
         job->submitted = true;
@@ -276,16 +291,24 @@ static void begin_forget(struct history *r)
     job->before_ns = clock_wall_ns() - (int64_t)r->config->database.retention_ms * 1000000;
     r->forgetting = true;
     r->forget_ms = now + HISTORY_FORGET_MS;
-    worker_submit(r->worker, job);
+    if (r->postgres) {
+        worker_submit(r->worker, job);
+        return;
+    }
+    job_perform(job, r->local);
+    take_forgotten(r, job);
+    job_free(job);
 }
 
 void history_begin_due(struct history *r)
 {
-    if (!r->worker)
+    if (!r->local)
         return;
-    begin_apply(r);
-    begin_questions(r);
-    end_late(r);
+    if (r->postgres) {
+        begin_feed(r);
+        begin_questions(r);
+        end_late(r);
+    }
     begin_forget(r);
 }
 
@@ -299,7 +322,7 @@ uint64_t history_next_due(const struct history *r)
 {
     uint64_t due = 0;
     sooner(&due, r->retry_ms);
-    sooner(&due, apply_due(r, clock_now_ms()));
+    sooner(&due, feed_due(r, clock_now_ms()));
     sooner(&due, r->held_until_ms);
     sooner(&due, r->stop_ms);
     if (r->config->database.retention_ms && r->answers && !r->forgetting)
@@ -312,43 +335,52 @@ uint64_t history_next_due(const struct history *r)
 
 /* ---- For /health ---- */
 
-static void write_status(const struct history *r, struct str *out)
+static const char *state_of(const struct history *r)
+{
+    if (!r->local)
+        return "off";
+    if (!r->asked)
+        return "starting";
+    return r->answers && (r->postgres || !r->held_until_ms) ? "ok" : "unavailable";
+}
+
+static void write_status(const struct history *r, const char *state, struct str *out)
 {
     struct json j;
     json_init(&j, out);
     json_open_object(&j, NULL);
-    json_text(&j, "type", r->operations ? r->operations->name : "none");
-    if (!r->operations) {
-        json_text(&j, "status", "off");
-        json_close_object(&j);
-        return;
+    json_text(&j, "type", !r->local ? "none" : r->postgres ? "postgres" : "sqlite");
+    json_text(&j, "status", state);
+    if (r->local) {
+        bool waits = !str_equal(state, "ok");
+        uint64_t spooled = waits && r->postgres ? spool_count(r->local) : 0;
+        json_uint(&j, "spooled", spooled + (waits ? r->batch_count : 0));
+        json_uint(&j, "dropped", r->dropped + r->refused);
+        json_uint(&j, "thinned", r->thinned);
+        if (r->write_problem[0])
+            json_text(&j, "problem",
+                      r->postgres ? "the spool cannot be written" : r->write_problem);
+        else if (r->problem[0])
+            json_text(&j, "problem", r->problem);
     }
-    json_text(&j, "status", !r->asked ? "starting" : r->answers ? "ok" : "unavailable");
-    json_uint(&j, "spooled", r->answers ? 0 : spool_waiting_records(r->spool));
-    json_uint(&j, "dropped", r->dropped + r->refused);
-    json_uint(&j, "thinned", r->thinned);
-    if (r->held_until_ms)
-        json_text(&j, "problem", "the spool cannot be written");
-    else if (r->problem[0])
-        json_text(&j, "problem", r->problem);
     json_close_object(&j);
 }
 
 void history_tell_status(struct history *r)
 {
     autostr struct str text = {0};
-    write_status(r, &text);
-    if (!r->http || text.failed || strcmp(text.data, r->status) == 0)
-        return;
-    /* Numbers change with every row; the state itself is told at once. */
+    const char *state = state_of(r);
     uint64_t now = clock_now_ms();
-    size_t head = strcspn(text.data, "0123456789");
-    if (strncmp(text.data, r->status, head) == 0 && now - r->status_ms < HISTORY_STATUS_MS)
+    /* Numbers change with every row; the state itself is told at once. */
+    r->status_stale = str_equal(state, r->state) && now - r->status_ms < HISTORY_STATUS_MS;
+    if (!r->http || r->status_stale)
         return;
+    r->state = state;
     r->status_ms = now;
+    write_status(r, state, &text);
+    if (text.failed || strcmp(text.data, r->status) == 0)
+        return;
     (void)snprintf(r->status, sizeof r->status, "%s", text.data);
-    if (channel_send(r->http, MESSAGE_STORE, 0, text.data, text.length, NULL) < 0) {
-        channel_free(take_ptr(&r->http));
-        history_forget_jobs(r);
-    }
+    if (channel_send(r->http, MESSAGE_STORE, 0, text.data, text.length, NULL) < 0)
+        history_drop_http(r);
 }
