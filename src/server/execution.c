@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of executions. */
+/* Executions: their words, and as bytes for another process. Writing and reading name the fields in one order. */
 #include "server/execution.h"
 
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 
+#include <brig/brig.h>
+
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/hex.h"
 #include "base/str.h"
+#include "base/wire.h"
+
+#define VERSION 3            /* changes with the fields and their order */
+#define WORD_MAX 128         /* ids, names of languages, addresses */
+#define LINE_MAX_LENGTH 4096 /* details and messages */
+#define UNENFORCED_MAX 64
 
 static const char *const status_names[EXECUTION_STATUSES_] = {
     [EXECUTION_RUNNING] = "running",
@@ -102,4 +111,279 @@ bool execution_file_name_is_valid(const char *name)
         part += part_length + 1;
     }
     return false;
+}
+
+/* ---- As bytes: parts of both ---- */
+
+static struct execution_bytes get_bytes(struct wire_reader *in, size_t max)
+{
+    struct execution_bytes bytes;
+    bytes.data = wire_get_bytes(in, max, &bytes.length);
+    return bytes;
+}
+
+static void put_events(struct str *out, const struct execution_event *events, size_t count)
+{
+    wire_put_u64(out, count);
+    for (size_t i = 0; i < count; i++) {
+        wire_put_text(out, events[i].type);
+        wire_put_text(out, events[i].detail);
+        wire_put_u64(out, events[i].severity);
+    }
+}
+
+static struct execution_event *get_events(struct wire_reader *in, struct arena *arena,
+                                          size_t *ret_count)
+{
+    struct execution_event *events =
+        wire_get_array(in, arena, EXECUTION_EVENTS_MAX, sizeof *events, ret_count);
+    for (size_t i = 0; i < *ret_count; i++)
+        events[i] = (struct execution_event){
+            .type = wire_get_text(in, WORD_MAX),
+            .detail = wire_get_text(in, LINE_MAX_LENGTH),
+            .severity = (enum execution_severity)wire_get_u64(in, SEVERITY_CRITICAL),
+        };
+    return events;
+}
+
+static void put_files(struct str *out, const struct execution_file *files, size_t count)
+{
+    wire_put_u64(out, count);
+    for (size_t i = 0; i < count; i++) {
+        wire_put_text(out, files[i].name);
+        wire_put_bytes(out, files[i].content.data, files[i].content.length);
+        wire_put_bool(out, files[i].truncated);
+    }
+}
+
+static struct execution_file *get_files(struct wire_reader *in, struct arena *arena, size_t max,
+                                        size_t bytes_max, size_t *ret_count)
+{
+    struct execution_file *files = wire_get_array(in, arena, max, sizeof *files, ret_count);
+    for (size_t i = 0; i < *ret_count; i++) {
+        files[i] = (struct execution_file){
+            .name = wire_get_text(in, EXECUTION_NAME_MAX),
+            .content = get_bytes(in, bytes_max),
+            .truncated = wire_get_bool(in),
+        };
+        if (!execution_file_name_is_valid(files[i].name))
+            in->failed = true;
+    }
+    return files;
+}
+
+static void put_texts(struct str *out, const char *const *texts, size_t count)
+{
+    wire_put_u64(out, count);
+    for (size_t i = 0; i < count; i++)
+        wire_put_text(out, texts[i]);
+}
+
+static const char **get_texts(struct wire_reader *in, struct arena *arena, size_t max,
+                              size_t length_max, size_t *ret_count)
+{
+    const char **texts = wire_get_array(in, arena, max, sizeof *texts, ret_count);
+    for (size_t i = 0; i < *ret_count; i++)
+        texts[i] = wire_get_text(in, length_max);
+    return texts;
+}
+
+static void put_pairs(struct str *out, const struct execution_pair *pairs, size_t count)
+{
+    wire_put_u64(out, count);
+    for (size_t i = 0; i < count; i++) {
+        wire_put_text(out, pairs[i].name);
+        wire_put_text(out, pairs[i].value);
+    }
+}
+
+static struct execution_pair *get_pairs(struct wire_reader *in, struct arena *arena,
+                                        size_t *ret_count)
+{
+    struct execution_pair *pairs =
+        wire_get_array(in, arena, EXECUTION_ENV_MAX, sizeof *pairs, ret_count);
+    for (size_t i = 0; i < *ret_count; i++)
+        pairs[i] = (struct execution_pair){
+            .name = wire_get_text(in, EXECUTION_NAME_MAX),
+            .value = wire_get_text(in, EXECUTION_VALUE_MAX),
+        };
+    return pairs;
+}
+
+static const char *get_id(struct wire_reader *in)
+{
+    const char *id = wire_get_text(in, EXECUTION_ID_LENGTH);
+    if (!execution_id_is_valid(id))
+        in->failed = true;
+    return id;
+}
+
+/* A request has none before the executor has given it one. */
+static const char *get_id_or_none(struct wire_reader *in)
+{
+    const char *id = wire_get_text(in, EXECUTION_ID_LENGTH);
+    if (*id && !execution_id_is_valid(id))
+        in->failed = true;
+    return id;
+}
+
+static int packed(const struct str *out, struct brig_error *err)
+{
+    return out->failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- Requests ---- */
+
+int execution_request_encode(const struct execution_request *request, struct str *out,
+                             struct brig_error *err)
+{
+    wire_put_version(out, VERSION);
+    wire_put_text(out, request->id);
+    wire_put_text(out, request->request_id);
+    wire_put_text(out, request->client);
+    wire_put_text(out, request->domain);
+    wire_put_text(out, request->language);
+    wire_put_bytes(out, request->code.data, request->code.length);
+    wire_put_bytes(out, request->stdin_bytes.data, request->stdin_bytes.length);
+    put_texts(out, request->args, request->arg_count);
+    put_pairs(out, request->env, request->env_count);
+    put_files(out, request->files, request->file_count);
+    put_texts(out, request->returns, request->return_count);
+    put_texts(out, request->allow, request->allow_count);
+    wire_put_bool(out, request->network);
+    wire_put_bool(out, request->stream);
+    wire_put_text(out, request->work_dir);
+    wire_put_u64(out, request->timeout_ms);
+    for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
+        wire_put_u64(out, request->limits[i]);
+    put_events(out, request->events, request->event_count);
+    return packed(out, err);
+}
+
+static void get_request(struct wire_reader *in, struct execution_request *ret)
+{
+    ret->id = get_id_or_none(in);
+    ret->request_id = wire_get_text(in, WORD_MAX);
+    ret->client = wire_get_text(in, WORD_MAX);
+    ret->domain = wire_get_text(in, WORD_MAX);
+    ret->language = wire_get_text(in, WORD_MAX);
+    ret->code = get_bytes(in, EXECUTION_CODE_MAX);
+    ret->stdin_bytes = get_bytes(in, EXECUTION_STDIN_MAX);
+    ret->args =
+        get_texts(in, &ret->arena, EXECUTION_ARGS_MAX, EXECUTION_VALUE_MAX, &ret->arg_count);
+    ret->env = get_pairs(in, &ret->arena, &ret->env_count);
+    ret->files =
+        get_files(in, &ret->arena, EXECUTION_FILES_MAX, EXECUTION_FILE_BYTES_MAX, &ret->file_count);
+    ret->returns =
+        get_texts(in, &ret->arena, EXECUTION_RETURNS_MAX, EXECUTION_NAME_MAX, &ret->return_count);
+    ret->allow =
+        get_texts(in, &ret->arena, EXECUTION_ALLOW_MAX, EXECUTION_NAME_MAX, &ret->allow_count);
+    ret->network = wire_get_bool(in);
+    ret->stream = wire_get_bool(in);
+    ret->work_dir = wire_get_text_or_null(in, EXECUTION_PATH_MAX);
+    ret->timeout_ms = wire_get_u64(in, UINT32_MAX);
+    for (size_t i = 0; i < EXECUTION_LIMITS_; i++)
+        ret->limits[i] = wire_get_u64(in, UINT32_MAX);
+    ret->events = get_events(in, &ret->arena, &ret->event_count);
+}
+
+int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,
+                             struct brig_error *err)
+{
+    struct execution_request request = {0};
+    const void *copy = arena_copy(&request.arena, bytes, length);
+    struct wire_reader in = wire_open(copy, copy ? length : 0, VERSION);
+    get_request(&in, &request);
+    if (!wire_done(&in)) {
+        execution_request_done(&request);
+        return brig_fail(err, BRIG_E_INVALID, 0, "a request for an execution is malformed");
+    }
+    *ret = request;
+    return 0;
+}
+
+void execution_request_done(struct execution_request *request)
+{
+    arena_done(&request->arena);
+    *request = (struct execution_request){0};
+}
+
+/* ---- Results ---- */
+
+int execution_result_encode(const struct execution_result *result, struct str *out,
+                            struct brig_error *err)
+{
+    wire_put_version(out, VERSION);
+    wire_put_text(out, result->id);
+    wire_put_u64(out, result->status);
+    wire_put_i64(out, result->exit_code);
+    wire_put_u64(out, (uint64_t)result->signal);
+    wire_put_bytes(out, result->output.data, result->output.length);
+    wire_put_bytes(out, result->error_output.data, result->error_output.length);
+    wire_put_bool(out, result->output_truncated);
+    wire_put_bool(out, result->error_output_truncated);
+    wire_put_u64(out, result->duration_us);
+    wire_put_u64(out, result->cpu_time_us);
+    wire_put_u64(out, result->memory_peak_bytes);
+    wire_put_u64(out, result->pids_used);
+    put_events(out, result->events, result->event_count);
+    put_files(out, result->files, result->file_count);
+    wire_put_text(out, result->message ? result->message : "");
+    put_texts(out, result->unenforced, result->unenforced_count);
+    wire_put_i64(out, result->started_ns);
+    wire_put_u64(out, result->fault);
+    wire_put_text(out, result->field ? result->field : "");
+    wire_put_bool(out, result->trace.warm);
+    for (size_t i = 0; i < STEPS_; i++)
+        wire_put_u64(out, result->trace.at_us[i]);
+    return packed(out, err);
+}
+
+static void get_result(struct wire_reader *in, struct execution_result *ret)
+{
+    ret->id = get_id(in);
+    ret->status = (enum execution_status)wire_get_u64(in, EXECUTION_STATUSES_ - 1);
+    ret->exit_code = (int)wire_get_i64(in, -1, 255);
+    ret->signal = (int)wire_get_u64(in, 64);
+    ret->output = get_bytes(in, EXECUTION_OUTPUT_MAX);
+    ret->error_output = get_bytes(in, EXECUTION_STDERR_MAX);
+    ret->output_truncated = wire_get_bool(in);
+    ret->error_output_truncated = wire_get_bool(in);
+    ret->duration_us = wire_get_u64(in, UINT64_MAX);
+    ret->cpu_time_us = wire_get_u64(in, UINT64_MAX);
+    ret->memory_peak_bytes = wire_get_u64(in, UINT64_MAX);
+    ret->pids_used = wire_get_u64(in, UINT64_MAX);
+    ret->events = get_events(in, &ret->arena, &ret->event_count);
+    ret->files = get_files(in, &ret->arena, EXECUTION_RETURNED_FILES_MAX,
+                           EXECUTION_RETURNED_BYTES_MAX, &ret->file_count);
+    ret->message = wire_get_text(in, LINE_MAX_LENGTH);
+    ret->unenforced =
+        get_texts(in, &ret->arena, UNENFORCED_MAX, LINE_MAX_LENGTH, &ret->unenforced_count);
+    ret->started_ns = wire_get_i64(in, 0, INT64_MAX);
+    ret->fault = (enum execution_fault)wire_get_u64(in, FAULTS_ - 1);
+    ret->field = wire_get_text(in, WORD_MAX);
+    ret->trace.warm = wire_get_bool(in);
+    for (size_t i = 0; i < STEPS_; i++)
+        ret->trace.at_us[i] = wire_get_u64(in, UINT64_MAX);
+}
+
+int execution_result_decode(const void *bytes, size_t length, struct execution_result *ret,
+                            struct brig_error *err)
+{
+    struct execution_result result = {0};
+    const void *copy = arena_copy(&result.arena, bytes, length);
+    struct wire_reader in = wire_open(copy, copy ? length : 0, VERSION);
+    get_result(&in, &result);
+    if (!wire_done(&in)) {
+        execution_result_done(&result);
+        return brig_fail(err, BRIG_E_INVALID, 0, "the result of an execution is malformed");
+    }
+    *ret = result;
+    return 0;
+}
+
+void execution_result_done(struct execution_result *result)
+{
+    arena_done(&result->arena);
+    *result = (struct execution_result){0};
 }

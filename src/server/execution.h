@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One execution: what was asked for, and what came of it. Plain data that the http process, the executor and
- * the history process hand each other as bytes (execution_codec.c). */
+ * the history process hand each other as bytes. */
 #pragma once
 
 #include <stdbool.h>
@@ -178,8 +178,8 @@ struct execution_result {
 void execution_request_done(struct execution_request *request);
 void execution_result_done(struct execution_result *result);
 
-/* As bytes for another process, appended to `out`; and back. Decoding trusts nothing: every length and
- * count is checked against the limits above, and what does not fit is BRIG_E_INVALID. */
+/* As bytes for another process (base/wire.h), appended to `out`; and back. Decoding trusts nothing: every length
+ * and count is checked against the limits above, and what does not fit is BRIG_E_INVALID. */
 int execution_request_encode(const struct execution_request *request, struct str *out,
                              struct brig_error *err);
 int execution_request_decode(const void *bytes, size_t length, struct execution_request *ret,

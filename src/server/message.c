@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fdpass.h"
 #include "base/write.h"
 
 /* What goes before the bytes. */
@@ -116,42 +117,20 @@ size_t channel_queued(const struct channel *channel)
 
 /* ---- sending ---- */
 
-union control {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int))];
-};
-
-static void attach(struct msghdr *message, union control *control, int fd)
-{
-    *control = (union control){.header = {.cmsg_len = CMSG_LEN(sizeof fd),
-                                          .cmsg_level = SOL_SOCKET,
-                                          .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&control->header), &fd, sizeof fd);
-    message->msg_control = control;
-    message->msg_controllen = sizeof *control;
-}
-
 /* 1 if it went, 0 if it has to wait, or a negative code. */
 static int send_now(const struct channel *channel, const struct head *head, const void *bytes,
                     int fd, struct brig_error *err)
 {
     struct head copy = *head;
-    struct iovec parts[2] = {{.iov_base = &copy, .iov_len = sizeof copy},
-                             {.iov_base = (void *)(uintptr_t)bytes}};
-    union control control;
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-    parts[1].iov_len = head->apart ? 0 : (size_t)head->length;
-    if (fd >= 0)
-        attach(&message, &control, fd);
-    ssize_t sent;
-    do
-        sent = sendmsg(channel->fd, &message, MSG_NOSIGNAL);
-    while (sent < 0 && errno == EINTR);
+    const struct iovec parts[2] = {
+        {.iov_base = &copy, .iov_len = sizeof copy},
+        {.iov_base = (void *)(uintptr_t)bytes, .iov_len = head->apart ? 0 : (size_t)head->length}};
+    ssize_t sent = fdpass_send(channel->fd, parts, ARRAY_LENGTH(parts), &fd, fd >= 0, 0);
     if (sent >= 0)
         return 1;
-    if (errno == EAGAIN || errno == ENOBUFS)
+    if (sent == -EAGAIN || sent == -ENOBUFS)
         return 0;
-    return brig_fail(err, BRIG_E_SYSTEM, errno, "the process at the other end is gone");
+    return brig_fail(err, BRIG_E_SYSTEM, (int)-sent, "the process at the other end is gone");
 }
 
 static int queue(struct channel *channel, const struct head *head, const void *bytes, int *fd,
@@ -229,17 +208,6 @@ static int misbehaves(struct brig_error *err)
                      "the process at the other end does not keep to the form");
 }
 
-/* More than one is never sent; the kernel closes what there is no room for, and says so. */
-static int taken_fd(struct msghdr *message)
-{
-    int fd = -1;
-    struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof fd))
-        memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    return fd;
-}
-
 /* Copied, as who sent it could write to it still. */
 static int read_apart(int fd, size_t length, char *bytes)
 {
@@ -290,25 +258,16 @@ static int take_message(const char *buffer, size_t got, int *fd, struct message 
 
 int channel_receive(struct channel *channel, struct message *ret_message, struct brig_error *err)
 {
-    union control control;
-    struct iovec part = {.iov_base = channel->buffer, .iov_len = sizeof channel->buffer};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             /* Not all of the room, which has place for a second one. */
-                             .msg_controllen = CMSG_LEN(sizeof(int))};
-    ssize_t got;
-    do
-        got = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    if (got < 0 && errno == EAGAIN)
+    const struct iovec part = {.iov_base = channel->buffer, .iov_len = sizeof channel->buffer};
+    autoclose int fd = -1;
+    size_t fd_count = 1; /* more than one is never sent */
+    ssize_t got = fdpass_receive(channel->fd, &part, 1, &fd, &fd_count, 0);
+    if (got == -EAGAIN)
         return 0;
-    if (got <= 0)
-        return brig_fail(err, BRIG_E_SYSTEM, got < 0 ? errno : 0,
-                         "the process at the other end is gone");
-    autoclose int fd = taken_fd(&message);
-    if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+    if (got == -EMSGSIZE)
         return misbehaves(err);
+    if (got <= 0)
+        return brig_fail(err, BRIG_E_SYSTEM, (int)-got, "the process at the other end is gone");
     return take_message(channel->buffer, (size_t)got, &fd, ret_message, err);
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "server/pack.h"
 #include "tap.h"
 
 #define ID "f47ac10b-58cc-4372-a567-0e02b2c3d479"
