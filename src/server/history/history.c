@@ -52,6 +52,10 @@ void history_note_write(struct history *r, int result, const struct brig_error *
     if (result < 0 && !r->write_problem[0])
         history_warn(r, "rows wait: %s", err->message);
     (void)snprintf(r->write_problem, sizeof r->write_problem, "%s", result < 0 ? err->message : "");
+    if (result == 0 && !r->postgres) {
+        r->answers = true;
+        r->problem[0] = '\0';
+    }
 }
 
 void history_drop_http(struct history *r)

@@ -56,14 +56,20 @@ static void refuse(struct history *r, uint64_t tag, const char *why)
     answer(r, MESSAGE_FAILED, tag, why, strlen(why));
 }
 
+/* One that the thread has comes back, and counts until then. */
+static void abandon_job(struct history *r, struct job *job)
+{
+    job->abandoned = true;
+    if (job->submitted)
+        r->abandoned_count++;
+    else
+        job_free(job);
+}
+
 void history_forget_jobs(struct history *r)
 {
-    for (size_t i = 0; i < r->job_count; i++) {
-        r->jobs[i]->abandoned = true;
-        if (!r->jobs[i]->submitted)
-            job_free(r->jobs[i]);
-    }
-    r->job_count = 0;
+    while (r->job_count > 0)
+        abandon_job(r, r->jobs[--r->job_count]);
 }
 
 static int read_question(const struct message *question, struct job *job, struct brig_error *err)
@@ -104,7 +110,9 @@ static void answer_job(struct history *r, const struct job *job)
 
 static void take_answer(struct history *r, const struct job *job)
 {
-    if (!job->abandoned) {
+    if (job->abandoned) {
+        r->abandoned_count--;
+    } else {
         drop_job(r, job);
         answer_job(r, job);
     }
@@ -125,7 +133,7 @@ void history_ask(struct history *r, const struct message *question)
         refuse(r, question->tag, r->problem);
         return;
     }
-    if (r->job_count == HISTORY_JOBS_MAX) {
+    if (r->job_count + r->abandoned_count >= HISTORY_JOBS_MAX) {
         refuse(r, question->tag, "too many questions to the database at once");
         return;
     }
@@ -175,15 +183,20 @@ static void take_fed(struct history *r, const struct job *job)
     else
         r->sent = job->sequence;
     r->submitted = r->sent;
-    history_note_write(r, result, &err);
+    if (result < 0 || !r->held_until_ms)
+        history_note_write(r, result, &err);
 }
 
 static void take_forgotten(struct history *r, const struct job *job)
 {
     r->forgetting = false;
-    if (job->result < 0)
+    if (job->result < 0) {
         note_failure(r, job->err.message);
-    else if (job->result == STORE_FORGET_MAX)
+        return;
+    }
+    if (!r->postgres)
+        note_success(r);
+    if (job->result == STORE_FORGET_MAX)
         r->forget_ms = 0; /* there are more */
 }
 
@@ -222,7 +235,7 @@ static uint64_t feed_due(const struct history *r, uint64_t now)
     if (!r->postgres || r->feeding || (r->asked && !r->answers) ||
         r->sent >= spool_sequence(r->local))
         return 0;
-    bool at_once = r->draining || is_question_waiting(r);
+    bool at_once = !r->write_problem[0] && (r->draining || is_question_waiting(r));
     return at_once || !r->gather_ms ? now : r->gather_ms;
 }
 
@@ -273,17 +286,16 @@ static void end_late(struct history *r)
         if (now - job->given_ms < HISTORY_ANSWER_MS)
             continue;
         drop_job(r, job);
-        job->abandoned = true;
         refuse(r, job->tag, "the database does not answer in time");
-        if (!job->submitted)
-            job_free(job);
+        abandon_job(r, job);
     }
 }
 
 static void begin_forget(struct history *r)
 {
     uint64_t now = clock_now_ms();
-    if (!r->config->database.retention_ms || r->forgetting || !r->answers || now < r->forget_ms)
+    if (!r->config->database.retention_ms || r->forgetting || now < r->forget_ms ||
+        (r->postgres && !r->answers))
         return;
     struct job *job = job_new(JOB_FORGET);
     if (!job)

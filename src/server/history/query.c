@@ -133,7 +133,7 @@ static int read_time(const char *text, int64_t now_ns, int64_t *ret_ns, struct b
 
 /* ---- Parts ---- */
 
-static int copy_word(const char *text, char word[QUERY_WORD_MAX], struct brig_error *err)
+static int read_word(const char *text, char word[QUERY_WORD_MAX], struct brig_error *err)
 {
     if (strlen(text) >= QUERY_WORD_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is longer than %d characters",
@@ -142,26 +142,10 @@ static int copy_word(const char *text, char word[QUERY_WORD_MAX], struct brig_er
     return 0;
 }
 
-static int read_language(struct query *query, const char *text, int64_t now_ns,
-                         struct brig_error *err)
+static int read_status(const char *text, char word[QUERY_WORD_MAX], struct brig_error *err)
 {
-    (void)now_ns;
-    return copy_word(text, query->language, err);
-}
-
-static int read_domain(struct query *query, const char *text, int64_t now_ns,
-                       struct brig_error *err)
-{
-    (void)now_ns;
-    return copy_word(text, query->domain, err);
-}
-
-static int read_status(struct query *query, const char *text, int64_t now_ns,
-                       struct brig_error *err)
-{
-    (void)now_ns;
     if (execution_status_from_name(text) != EXECUTION_STATUSES_)
-        return copy_word(text, query->status, err);
+        return read_word(text, word, err);
     autostr struct str known = {0};
     for (int i = 0; i < EXECUTION_STATUSES_; i++)
         str_appendf(&known, "%s%s", i ? ", " : "", execution_status_name((enum execution_status)i));
@@ -169,29 +153,16 @@ static int read_status(struct query *query, const char *text, int64_t now_ns,
                      known.data ? known.data : "");
 }
 
-static int read_since(struct query *query, const char *text, int64_t now_ns, struct brig_error *err)
+static int read_limit(const char *text, uint64_t *ret_limit, struct brig_error *err)
 {
-    return read_time(text, now_ns, &query->since_ns, err);
-}
-
-static int read_until(struct query *query, const char *text, int64_t now_ns, struct brig_error *err)
-{
-    return read_time(text, now_ns, &query->until_ns, err);
-}
-
-static int read_limit(struct query *query, const char *text, int64_t now_ns, struct brig_error *err)
-{
-    (void)now_ns;
-    if (parse_uint(text, QUERY_LIMIT_MAX, 0, &query->limit, NULL) == 0)
+    if (parse_uint(text, QUERY_LIMIT_MAX, 0, ret_limit, NULL) == 0)
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a number from 1 to %d",
                      str_shown(text).text, QUERY_LIMIT_MAX);
 }
 
-static int read_cursor(struct query *query, const char *text, int64_t now_ns,
-                       struct brig_error *err)
+static int read_cursor(const char *text, struct query *query, struct brig_error *err)
 {
-    (void)now_ns;
     uint64_t ns = 0;
     char number[QUERY_CURSOR_MAX];
     size_t length = strcspn(text, ".");
@@ -207,31 +178,52 @@ static int read_cursor(struct query *query, const char *text, int64_t now_ns,
                      str_shown(text).text);
 }
 
-static const struct {
-    const char *name;
-    int (*read)(struct query *query, const char *text, int64_t now_ns, struct brig_error *err);
-} parts[] = {
-    {"language", read_language}, {"status", read_status}, {"since", read_since},
-    {"until", read_until},       {"limit", read_limit},   {"cursor", read_cursor},
-    {"domain", read_domain},
-};
+enum part { LANGUAGE, STATUS, SINCE, UNTIL, LIMIT, CURSOR, DOMAIN, PARTS_ };
+
+static int read_value(struct query *query, enum part part, const char *value, int64_t now_ns,
+                      struct brig_error *err)
+{
+    switch (part) {
+    case LANGUAGE:
+        return read_word(value, query->language, err);
+    case STATUS:
+        return read_status(value, query->status, err);
+    case SINCE:
+        return read_time(value, now_ns, &query->since_ns, err);
+    case UNTIL:
+        return read_time(value, now_ns, &query->until_ns, err);
+    case LIMIT:
+        return read_limit(value, &query->limit, err);
+    case CURSOR:
+        return read_cursor(value, query, err);
+    case DOMAIN:
+        return read_word(value, query->domain, err);
+    case PARTS_:
+        break;
+    }
+    return 0;
+}
 
 static int read_part(struct query *query, const char *name, const char *value, int64_t now_ns,
                      unsigned *seen, struct brig_error *err)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(parts); i++) {
-        if (strcmp(parts[i].name, name) != 0)
-            continue;
-        if (*seen & 1u << i)
-            return brig_fail(err, BRIG_E_INVALID, 0, "%s is given twice", name);
-        *seen |= 1u << i;
-        int result = value[0] ? parts[i].read(query, value, now_ns, err) : 0;
-        return result < 0 ? brig_wrap(err, result, "%s", name) : 0;
-    }
-    return brig_fail(
-        err, BRIG_E_INVALID, 0,
-        "unknown filter '%s'; allowed are language, status, since, until, limit and cursor",
-        str_shown(name).text);
+    static const char *const names[PARTS_] = {
+        [LANGUAGE] = "language", [STATUS] = "status", [SINCE] = "since",   [UNTIL] = "until",
+        [LIMIT] = "limit",       [CURSOR] = "cursor", [DOMAIN] = "domain",
+    };
+    enum part part = 0;
+    while (part < PARTS_ && strcmp(names[part], name) != 0)
+        part++;
+    if (part == PARTS_)
+        return brig_fail(
+            err, BRIG_E_INVALID, 0,
+            "unknown filter '%s'; allowed are language, status, since, until, limit and cursor",
+            str_shown(name).text);
+    if (*seen & 1u << part)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s is given twice", name);
+    *seen |= 1u << part;
+    int result = value[0] ? read_value(query, part, value, now_ns, err) : 0;
+    return result < 0 ? brig_wrap(err, result, "%s", name) : 0;
 }
 
 /* ---- The whole ---- */

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #define TIME_TEXT_MAX 40
 #define SECOND_NS INT64_C(1000000000)
@@ -114,34 +115,17 @@ void row_done(struct row *row)
 
 /* ---- From executions ---- */
 
-/* How many bytes the UTF-8 character at `at` has; 0 if it is none, or a control character. */
-static size_t character_length(const unsigned char *at)
-{
-    size_t length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : at[0] >= 0xc0 ? 2 : 1;
-    if (length == 1)
-        return at[0] >= ' ' && at[0] < 0x7f;
-    uint32_t value = at[0] & (0xffu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        value = value << 6 | (at[i] & 0x3fu);
-    }
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    bool surrogate = value >= 0xd800 && value < 0xe000;
-    return value < least[length] || value > 0x10ffff || surrogate || at[0] > 0xf4 ? 0 : length;
-}
-
-/* PostgreSQL takes nothing but UTF-8 as text: what is not becomes question marks. */
+/* PostgreSQL takes nothing but UTF-8 as text: other bytes and control characters become question marks. */
 static const char *clean_text(struct row *row, const char *text)
 {
     char *copy = text ? arena_strdup(&row->arena, text) : NULL;
-    for (char *c = copy; c && *c;) {
-        size_t length = character_length((unsigned char *)c);
-        if (length == 0) {
-            *c = '?';
-            length = 1;
-        }
-        c += length;
+    for (size_t at = 0, left = copy ? strlen(copy) : 0, length; left > 0;
+         at += length, left -= length) {
+        length = utf8_length((unsigned char *)copy + at, left);
+        if (length > 1 || (length == 1 && copy[at] >= ' ' && copy[at] != 0x7f))
+            continue;
+        copy[at] = '?';
+        length = 1;
     }
     return copy;
 }

@@ -133,3 +133,11 @@ void store_sql_list(const struct query *query, char placeholder, struct str *out
                 placeholder, STORE_BEFORE_NS, placeholder, STORE_BEFORE_ID);
     str_appendf(out, " ORDER BY created_ns DESC, id DESC LIMIT %c%d", placeholder, STORE_LIMIT);
 }
+
+void store_sql_forget(char placeholder, struct str *out)
+{
+    str_appendf(out,
+                "DELETE FROM executions WHERE id IN (SELECT id FROM executions"
+                " WHERE created_ns < %c1 ORDER BY created_ns LIMIT %d)",
+                placeholder, STORE_FORGET_MAX);
+}

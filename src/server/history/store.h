@@ -102,3 +102,4 @@ enum store_parameter {
     STORE_LIMIT,
 };
 void store_sql_list(const struct query *query, char placeholder, struct str *out);
+void store_sql_forget(char placeholder, struct str *out); /* the time is its parameter */

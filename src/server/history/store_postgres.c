@@ -459,10 +459,7 @@ static int forget(struct store *store, int64_t before_ns, struct brig_error *err
     autoanswer PGresult *answer = NULL;
     struct parameters parameters = {0};
     add_number(&parameters, before_ns);
-    str_appendf(&sql,
-                "DELETE FROM executions WHERE id IN (SELECT id FROM executions"
-                " WHERE created_ns < $1 ORDER BY created_ns LIMIT %d)",
-                STORE_FORGET_MAX);
+    store_sql_forget('$', &sql);
     int result = sql.failed ? brig_fail_nomem(err) : reach(of(store), err);
     if (result == 0)
         result = execute(of(store), sql.data, &parameters, "forget", &answer, err);

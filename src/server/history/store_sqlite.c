@@ -472,10 +472,7 @@ static int forget(struct store *base, int64_t before_ns, struct brig_error *err)
     struct sqlite_store *store = of(base);
     sqlite3_stmt *statement = NULL;
     autostr struct str sql = {0};
-    str_appendf(&sql,
-                "DELETE FROM executions WHERE id IN (SELECT id FROM executions"
-                " WHERE created_ns < ?1 ORDER BY created_ns LIMIT %d)",
-                STORE_FORGET_MAX);
+    store_sql_forget('?', &sql);
     int result = prepare(store, sql.failed ? NULL : sql.data, 0, &statement, err);
     if (result < 0)
         return result;
