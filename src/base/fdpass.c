@@ -36,7 +36,7 @@ ssize_t fdpass_send(int socket, const struct iovec *parts, size_t part_count, co
     return sent < 0 ? -errno : sent;
 }
 
-/* The kernel closes those without room. */
+/* The kernel closes descriptors that there is no room for. */
 static size_t take_fds(struct msghdr *message, int *fds)
 {
     size_t count = 0;

@@ -39,7 +39,7 @@ struct str;
 #define EXECUTION_RETURNED_FILES_MAX 64
 #define EXECUTION_RETURNED_BYTES_MAX ((size_t)8 << 20) /* all together */
 
-/* Bytes of any kind; `data` has a NUL behind it that is not counted. */
+/* Bytes of any kind; `data` has a NUL after it that is not counted. */
 struct execution_bytes {
     const char *data;
     size_t length;

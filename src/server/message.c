@@ -72,7 +72,8 @@ int channel_new(int *fd, struct channel **ret_channel, struct brig_error *err)
     return 0;
 }
 
-/* What it takes to keep one: were empty ones free, who does not read could have any number of them. */
+/* The memory that a queued message takes. An empty one counts too: a peer that does not read must not cause any
+ * number of them. */
 static size_t weight(const struct head *head)
 {
     return sizeof(struct queued) + (size_t)head->length;
@@ -208,7 +209,7 @@ static int misbehaves(struct brig_error *err)
                      "the process at the other end does not keep to the form");
 }
 
-/* Copied, as who sent it could write to it still. */
+/* Copied, as the sender can still write to the memfd. */
 static int read_apart(int fd, size_t length, char *bytes)
 {
     for (size_t done = 0; done < length;) {

@@ -87,7 +87,7 @@ void channel_free(struct channel *channel);                                     
 int channel_fd(const struct channel *channel);
 /* Whether something waits for the socket to be writable; then channel_flush(). */
 bool channel_wants_write(const struct channel *channel);
-/* Bytes that are queued: who makes many should stop for a while when these are many. */
+/* Bytes that are queued. A sender of much should pause when they are many. */
 size_t channel_queued(const struct channel *channel);
 /* Sends or queues a copy. Fails when the other side is gone or the queue is full. */
 int channel_send(struct channel *channel, enum message_type type, uint64_t tag, const void *bytes,

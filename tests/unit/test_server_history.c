@@ -344,7 +344,7 @@ static void test_killed(void)
     tap_ok(drain_history(), "it ends");
 }
 
-/* Rows are stored together, a while after they came. */
+/* Rows are stored in batches. */
 static void test_gathered(void)
 {
     const unsigned first = 700000, count = 40;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The history process's own jail: nobody whose bytes it reads should gain more by it than the history. */
+/* The jail of the history process: an attacker who takes it over through a message reaches the history and
+ * nothing else. */
 #include "server/history/history.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ static int grant_named(struct brig_policy *policy, const char *dsn, struct brig_
     return result;
 }
 
-/* libpq resolves names, and looks up who it is. */
+/* libpq resolves host names, and looks up the name of its user. */
 static int grant_postgres(struct brig_policy *policy, const char *dsn, const char *spool_dir,
                           struct brig_error *err)
 {
@@ -83,14 +84,14 @@ static int fill_policy(struct brig_policy *policy, const struct server_config *c
 /* The profile `code` would have no memfd_create(), which messages need; so it is `dev`, without what
  * only a jail has use for. Sorted. */
 static const int denied[] = {
-    SCMP_SYS(accept),            /* nobody calls on the history process */
+    SCMP_SYS(accept),            /* it has no listening socket */
     SCMP_SYS(accept4),           /* */
     SCMP_SYS(chmod),             /* files are born with the modes they have */
     SCMP_SYS(chown),             /* */
     SCMP_SYS(chroot),            /* */
     SCMP_SYS(execve),            /* there is nothing to run */
     SCMP_SYS(execveat),          /* */
-    SCMP_SYS(fork),              /* nor anybody to run it */
+    SCMP_SYS(fork),              /* no other processes */
     SCMP_SYS(link),              /* */
     SCMP_SYS(linkat),            /* */
     SCMP_SYS(listen),            /* */
@@ -111,7 +112,8 @@ static int fill_filter(scmp_filter_ctx filter, bool network)
     int status = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(denied); i++)
         status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
-    /* Threads are made, processes are not. clone3() keeps its flags behind a pointer. */
+    /* Threads are made, processes are not. clone3() has its flags in memory, where a filter
+     * cannot read them. */
     status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));

@@ -9,7 +9,7 @@
  * moment loses nothing that was called stored; rows that were on their way are brought once more, which
  * changes nothing, as every row has its id.
  *
- * It runs as whoever started brigd, without capabilities, and can reach its own directory alone; the
+ * It runs as the user that started brigd, without capabilities, and can reach the directory of its file alone; the
  * network only if the database is PostgreSQL. It trusts the executor's order of messages, and of the http process
  * nothing: a hostile http process can read the history and add refused executions to it, no more. The executor
  * makes the ids of what is run; a row that the http process adds never replaces one and yields to the executor's;
@@ -79,7 +79,7 @@ static enum room room_for(const struct history *r, uint64_t used, enum message_t
     uint64_t most = r->config->database.spool_max_bytes;
     if (!r->postgres || used <= most || type == MESSAGE_NEW_EXECUTOR)
         return ROOM_ENOUGH;
-    /* What the http process reports of its own accord must not crowd out what was run. */
+    /* Refused requests, of which a hostile http process can report any number, must not crowd out runs. */
     if (used > 2 * most || type == MESSAGE_BLOCKED)
         return ROOM_NONE;
     return ROOM_THIN;
@@ -257,7 +257,6 @@ static void store_batch(struct history *r)
         channel_send(r->executor, MESSAGE_STORED, tag, NULL, 0, NULL) < 0)
         channel_free(take_ptr(&r->executor));
     r->held_of_other = false;
-    r->nap_until_ms = clock_now_ms() + HISTORY_NAP_MS;
 }
 
 static void read_executor(struct history *r)
@@ -284,7 +283,7 @@ static int read_question(struct history *r)
         return result;
     if (message.type == MESSAGE_BLOCKED) {
         if (store_messages(r, &message, 1, &err) < 0)
-            r->dropped++; /* nobody waits for it to be safe */
+            r->dropped++; /* the http process does not keep it */
         return 1;
     }
     if (message.type != MESSAGE_LIST && message.type != MESSAGE_GET) {
@@ -440,20 +439,9 @@ static void watch(struct pollfd *poll, const struct channel *channel, bool reads
     poll->revents = 0;
 }
 
-/* Whoever is woken by every message spends more on waking than on the rows. Until they are read they
- * are in the socket, which outlives the executor, and the executor keeps what it was not told of. */
-static bool naps(struct history *r)
-{
-    if (r->nap_until_ms && clock_now_ms() >= r->nap_until_ms)
-        r->nap_until_ms = 0;
-    return r->nap_until_ms != 0;
-}
-
 static int timeout_of(const struct history *r)
 {
     uint64_t due = history_next_due(r), now = clock_now_ms();
-    if (r->nap_until_ms && (!due || r->nap_until_ms < due))
-        due = r->nap_until_ms;
     uint64_t status = r->status_ms + HISTORY_STATUS_MS;
     if (r->http && r->status_stale && (!due || status < due))
         due = status;
@@ -481,7 +469,7 @@ static int serve_once(struct history *r, struct brig_error *err)
 {
     struct pollfd polls[POLLS_];
     watch(&polls[POLL_CONTROL], r->control, true);
-    watch(&polls[POLL_EXECUTOR], r->executor, !r->held_until_ms && !naps(r));
+    watch(&polls[POLL_EXECUTOR], r->executor, !r->held_until_ms);
     watch(&polls[POLL_HTTP], r->http, true);
     polls[POLL_WORKER] =
         (struct pollfd){.fd = r->worker ? worker_fd(r->worker) : -1, .events = POLLIN};
@@ -526,7 +514,7 @@ int history_main(const struct server_config *config, struct channel *control, in
         result = say_ready(&r, err);
     while (result == 0 && !is_over(&r))
         result = serve_once(&r, err);
-    /* The supervisor is gone: there is nobody to report to, and no reason to complain. */
+    /* The supervisor is gone, and is not there to read an error. */
     if (result < 0 && r.local && !r.draining)
         result = 0;
     release(&r);

@@ -17,7 +17,6 @@ struct worker;
 
 #define HISTORY_BATCH_MAX 64 /* messages of the executor that are stored together */
 #define HISTORY_BATCH_BYTES ((size_t)8 << 20)
-#define HISTORY_NAP_MS 20          /* how long the executor's messages are left to gather */
 #define HISTORY_HOLD_MS 500        /* after which rows that could not be stored are tried again */
 #define HISTORY_GATHER_MS 100      /* how long rows gather in the spool before they are fed */
 #define HISTORY_JOBS_MAX 64        /* questions at a time; more are refused */
@@ -43,7 +42,6 @@ struct history {
     size_t batch_count;
     uint64_t held_until_ms; /* 0, or when a batch that could not be stored is tried again */
     bool held_of_other;     /* of an executor that is gone */
-    uint64_t nap_until_ms;  /* until then the executor is read only if something else comes; or 0 */
     uint64_t thinned, dropped, refused;
     bool warned_thin, warned_drop;
     char write_problem[BRIG_MESSAGE_MAX]; /* why SQLite cannot be written, or "" */

@@ -82,7 +82,7 @@ static bool in_range(const struct tm *tm)
            tm->tm_sec <= 60;
 }
 
-/* "2026-01-31", or with "T12:00:00" and an optional fraction and zone behind it. */
+/* "2026-01-31", or with "T12:00:00" and an optional fraction and zone. */
 static bool read_date(const char *text, int64_t *ret_ns)
 {
     struct tm tm = {0};

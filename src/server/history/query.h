@@ -34,5 +34,5 @@ struct query {
 /* `now_ns` is for durations. Pure. */
 int query_parse(const char *text, size_t length, int64_t now_ns, struct query *ret_query,
                 struct brig_error *err);
-/* The cursor that goes on behind a row. */
+/* The cursor for the rows after this one. */
 void query_cursor(const struct row *row, char ret_text[QUERY_CURSOR_MAX]);

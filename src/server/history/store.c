@@ -112,7 +112,7 @@ void store_sql_select(bool with_large, const char *more, struct str *out)
 }
 
 /* Only the filters that are used, so that an index can be. All parameters are mentioned, as
- * PostgreSQL wants to know the type of each: those not used stand where they hold for every row. */
+ * PostgreSQL has to infer the type of each: an unused one is part of a condition that is always true. */
 void store_sql_list(const struct query *query, char placeholder, struct str *out)
 {
     static const struct {

@@ -23,7 +23,7 @@
 #define STATEMENT_TIMEOUT "SET statement_timeout = 8000"
 #define PARAMETERS_MAX 48
 #define NUMBER_MAX 24
-#define MIGRATION_LOCK "7236273921" /* any number that nobody else uses */
+#define MIGRATION_LOCK "7236273921" /* any number that no other program uses */
 
 struct postgres_store {
     struct store store;
