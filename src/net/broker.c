@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker as a whole: its sockets, its limits, and what it tells the job. */
+/* The broker as a whole: its sockets, its limits, and its messages from and to the job. */
 #include "net/broker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "net/broker_inject.h"
-#include "net/broker_route.h"
-#include "net/broker_sockets.h"
+#include "net/sockets.h"
 
 #define ACCEPT_AT_ONCE 64
 #define REST_MS 100
@@ -21,6 +24,7 @@
  * last events. The job waits for LAST_WORDS_MS in jail/net/door.c, which is longer. */
 #define FINISH_MS 300
 #define DRAIN_MS 1500
+#define EVENTS_FEW 64 /* waiting; with more, nothing new begins */
 /* Descriptors that are not connections': sockets, pipes, c-ares', libcurl's, queries. */
 #define FDS_OF_OTHERS (DOOR_SOCKETS_MAX + 2 * RELAY_PIPES_MAX + 256)
 #define FDS_OF_CONNECTION 3
@@ -36,18 +40,15 @@ _Static_assert(DOOR_RULE_MAX >= NET_RULE_TEXT_MAX, "an event has room for every 
 _Static_assert(DOOR_ADDRESS_MAX >= NET_ADDRESS_TEXT_MAX, "and for every address");
 _Static_assert(DOOR_NAME_MAX > NET_NAME_MAX, "and for every name");
 
-/* ---- Beginning and end ---- */
+struct event_node {
+    struct event_node *next;
+    struct door_event event;
+};
 
-static void close_listeners(struct broker *broker)
-{
-    for (size_t i = 0; i < broker->listener_count; i++) {
-        loop_disarm(&broker->loop, &broker->listeners[i].rest);
-        loop_close(&broker->loop, &broker->listeners[i].watch);
-    }
-    broker->listener_count = 0;
-}
+/* ---- Limits ---- */
 
-/* What the jail sends must not fill the host's memory. Whoever gets none is refused. */
+/* The jail must not fill the host's memory with what it sends. An allocation that fails refuses a
+ * connection. */
 static int bound_memory(const struct broker *broker, struct brig_error *err)
 {
     uint64_t bytes = door_memory_bytes(broker->config.limits[CONFIG_LIMIT_CONNECTIONS]);
@@ -62,7 +63,7 @@ static int bound_memory(const struct broker *broker, struct brig_error *err)
     return 0;
 }
 
-/* A connection must never be accepted that there are no descriptors for. */
+/* No connection is accepted without descriptors for it. */
 static void fit_limits(struct broker *broker)
 {
     uint64_t *limit = &broker->config.limits[CONFIG_LIMIT_CONNECTIONS];
@@ -73,146 +74,170 @@ static void fit_limits(struct broker *broker)
         *limit = possible;
 }
 
-static void end_all(struct task *task)
+bool broker_admit(struct broker *broker, enum door_socket via, const void *memory, int fd)
 {
-    struct broker *broker = (struct broker *)((char *)task - offsetof(struct broker, over_bytes));
-    connections_end(broker, DOOR_BECAUSE_BYTES);
-    inject_clients_end(broker, DOOR_BECAUSE_BYTES);
+    if (memory && broker->connection_count < broker->config.limits[CONFIG_LIMIT_CONNECTIONS]) {
+        broker->connection_count++;
+        return true;
+    }
+    struct door_event event = {.verdict = DOOR_ERROR,
+                               .because = DOOR_BECAUSE_CONNECTIONS,
+                               .via = via,
+                               .connection = ++broker->last_connection};
+    broker_tell(broker, &event, "", NULL, "too many connections at one time");
+    socket_reset(fd);
+    (void)close(fd);
+    return false;
 }
 
-static void finish_expires(struct timer *timer)
+void broker_count_off(struct broker *broker)
 {
-    struct broker *broker = (struct broker *)((char *)timer - offsetof(struct broker, finish));
-    broker->loop.stop = true;
+    broker->connection_count--;
+    if (broker->finishing && broker->connection_count == 0)
+        broker->loop.stop = true;
 }
 
-void broker_init(struct broker *broker)
+void broker_count_bytes(struct broker *broker, size_t bytes)
 {
-    broker->finish.fire = finish_expires;
-    broker->control.fd = broker->connector.fd = broker->loop.epoll = broker->routes = -1;
-    broker->publish_last = &broker->publish_first;
-    broker->over_bytes.run = end_all;
+    uint64_t limit = broker->config.limits[CONFIG_LIMIT_BYTES];
+    broker->bytes += bytes;
+    if (limit > 0 && broker->bytes > limit)
+        loop_queue(&broker->loop, &broker->over_bytes);
 }
 
-int broker_start(struct broker *broker, const char *config, size_t length, struct brig_error *err)
+bool broker_is_spent(const struct broker *broker)
 {
-    int status = broker_config_read(&broker->config, config, length, err);
-    if (status < 0)
-        return status;
-    if (broker->config.secret_count > broker->secrets.count)
-        return brig_fail(err, BRIG_E_INVALID, 0, "%u credentials are named and %zu were given",
-                         broker->config.secret_count, broker->secrets.count);
-    fit_limits(broker);
-    status = bound_memory(broker, err);
-    if (status < 0)
-        return status;
-    broker->names.limit = (size_t)broker->config.limits[CONFIG_LIMIT_NAMES];
-    status = loop_init(&broker->loop, err);
-    broker->relays.loop = &broker->loop;
-    if (status == 0)
-        status = route_open(&broker->routes, err);
-    if (status == 0)
-        status = resolver_init(&broker->resolver, &broker->loop, &broker->config, err);
-    return status < 0 ? status : inject_init(broker, err);
+    uint64_t limit = broker->config.limits[CONFIG_LIMIT_BYTES];
+    return limit > 0 && broker->bytes >= limit;
 }
 
-void broker_done(struct broker *broker)
+static void end_connections(struct broker *broker, enum door_because because)
 {
-    if (broker->loop.epoll < 0)
-        return;
-    connections_end(broker, DOOR_BECAUSE_CLOSED);
-    inject_clients_end(broker, DOOR_BECAUSE_CLOSED);
-    dns_streams_end(broker);
-    inject_done(broker);
-    resolver_done(&broker->resolver);
-    relay_shared_done(&broker->relays);
-    close_listeners(broker);
-    names_done(&broker->names);
-    if (broker->routes >= 0)
-        (void)close(broker->routes);
-    events_drain(&broker->events, DRAIN_MS);
-    events_done(&broker->events);
-    broker_config_done(&broker->config);
-    loop_done(&broker->loop);
+    connections_end(broker, because);
+    inject_clients_end(broker, because);
 }
 
-/* ---- Sockets ---- */
-
-static void watch_listeners(struct broker *broker, uint32_t events)
+static void over_bytes(struct task *task)
 {
-    for (size_t i = 0; i < broker->listener_count; i++)
-        loop_rewatch(&broker->loop, &broker->listeners[i].watch, events);
+    end_connections(container_of(task, struct broker, over_bytes), DOOR_BECAUSE_BYTES);
 }
 
-/* For messages, until there are no more, and for what else. */
+/* ---- Events ---- */
+
+/* For messages, until there are no more, and for other events. */
 static void watch_control(struct broker *broker, uint32_t events)
 {
     loop_rewatch(&broker->loop, &broker->control, broker->finishing ? events : events | EPOLLIN);
 }
 
-static void pause_all(struct broker *broker)
+static void pause_listeners(struct broker *broker, bool paused)
 {
-    if (broker->paused)
-        return;
-    broker->paused = true;
-    watch_listeners(broker, 0);
-    watch_control(broker, EPOLLOUT);
+    broker->paused = paused;
+    for (size_t i = 0; i < broker->listener_count; i++)
+        loop_rewatch(&broker->loop, &broker->listeners[i].watch, paused ? 0 : EPOLLIN);
 }
 
-static void resume_all(struct broker *broker)
+/* 1: sent; 0: not now; -1: never. */
+static int try_send(const struct broker *broker, const struct door_event *event)
 {
-    broker->paused = false;
-    watch_listeners(broker, EPOLLIN);
-    inject_resume(broker);
+    if (send(broker->control.fd, event, sizeof *event, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
+        return 1;
+    return errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ENOMEM ? 0 : -1;
 }
 
-void broker_control_writable(struct broker *broker)
+static bool keep_event(struct broker *broker, const struct door_event *event)
 {
-    if (!events_flush(&broker->events)) {
+    struct event_node *node = malloc(sizeof *node);
+    if (!node)
+        return false;
+    *node = (struct event_node){.event = *event};
+    *broker->last_event = node;
+    broker->last_event = &node->next;
+    broker->event_count++;
+    return true;
+}
+
+/* Without the job, or memory for the event, the broker ends rather than go on unseen. */
+void broker_tell(struct broker *broker, struct door_event *event, const char *name,
+                 const struct net_rule *rule, const char *detail)
+{
+    event->head = (struct door_message){.version = DOOR_WIRE_VERSION, .type = DOOR_EVENT};
+    event->time_ns = clock_wall_ns();
+    (void)snprintf(event->name, sizeof event->name, "%s", name);
+    (void)snprintf(event->detail, sizeof event->detail, "%s", detail);
+    if (rule)
+        net_rule_print(rule, event->rule);
+    int sent = broker->first_event ? 0 : try_send(broker, event);
+    if (sent < 0 || (sent == 0 && !keep_event(broker, event))) {
         broker->loop.stop = true;
         return;
     }
-    if (broker->events.waiting > 0)
-        return;
-    watch_control(broker, 0);
-    if (broker->paused)
-        resume_all(broker);
+    if (broker->event_count > EVENTS_FEW && !broker->paused)
+        pause_listeners(broker, true);
+    if (broker->event_count > 0)
+        watch_control(broker, EPOLLOUT);
 }
 
-static void hand_over(struct listener *listener, int fd)
+static void drop_first_event(struct broker *broker)
 {
-    switch (listener->kind) {
-    case DOOR_SOCKET_DNS_TCP:
-        dns_tcp_accepted(listener, fd);
-        return;
-    case DOOR_SOCKET_REDIRECT:
-    case DOOR_SOCKET_HTTP_PROXY:
-    case DOOR_SOCKET_SOCKS:
-        connection_accepted(listener, fd);
-        return;
-    case DOOR_SOCKET_INJECT:
-        inject_accepted(listener, fd);
-        return;
-    case DOOR_SOCKET_PUBLISH:
-        publish_accepted(listener, fd);
-        return;
-    case DOOR_SOCKET_DNS_UDP:
-    case DOOR_SOCKET_CONNECTOR:
-    case DOOR_SOCKET_COUNT:
-        break;
-    }
-    (void)close(fd);
+    struct event_node *node = broker->first_event;
+    broker->first_event = node->next;
+    if (!broker->first_event)
+        broker->last_event = &broker->first_event;
+    broker->event_count--;
+    free(node);
 }
+
+/* Sends waiting events as far as the job reads; false if the job is gone. */
+static bool flush_events(struct broker *broker)
+{
+    int sent = 1;
+    while (broker->first_event && (sent = try_send(broker, &broker->first_event->event)) > 0)
+        drop_first_event(broker);
+    return sent >= 0;
+}
+
+static void drain_events(struct broker *broker)
+{
+    struct pollfd waiting = {.fd = broker->control.fd, .events = POLLOUT};
+    while (broker->first_event && flush_events(broker) && broker->first_event)
+        if (poll(&waiting, 1, DRAIN_MS) <= 0)
+            break;
+    while (broker->first_event)
+        drop_first_event(broker);
+}
+
+static void control_writable(struct broker *broker)
+{
+    if (!flush_events(broker)) {
+        broker->loop.stop = true;
+        return;
+    }
+    if (broker->first_event)
+        return;
+    watch_control(broker, 0);
+    if (broker->paused) {
+        pause_listeners(broker, false);
+        inject_resume(broker);
+    }
+}
+
+/* ---- Sockets ---- */
+
+static void (*const accepted[DOOR_SOCKET_COUNT])(struct listener *listener, int fd) = {
+    [DOOR_SOCKET_DNS_TCP] = dns_tcp_accepted,       [DOOR_SOCKET_REDIRECT] = connection_accepted,
+    [DOOR_SOCKET_HTTP_PROXY] = connection_accepted, [DOOR_SOCKET_SOCKS] = connection_accepted,
+    [DOOR_SOCKET_INJECT] = inject_accepted,         [DOOR_SOCKET_PUBLISH] = publish_accepted,
+};
 
 static void listener_rested(struct timer *timer)
 {
-    struct listener *listener =
-        (struct listener *)((char *)timer - offsetof(struct listener, rest));
+    struct listener *listener = container_of(timer, struct listener, rest);
     if (!listener->broker->paused)
         loop_rewatch(&listener->broker->loop, &listener->watch, EPOLLIN);
 }
 
-/* Nothing came, or nothing can be had: then it would be told of again and again. */
+/* Without descriptors accept() fails, and the socket stays readable: wait, or the loop would spin. */
 static void accept_failed(struct listener *listener)
 {
     struct loop *loop = &listener->broker->loop;
@@ -224,8 +249,7 @@ static void accept_failed(struct listener *listener)
 
 static void listener_ready(struct watch *watch, uint32_t events)
 {
-    struct listener *listener =
-        (struct listener *)((char *)watch - offsetof(struct listener, watch));
+    struct listener *listener = container_of(watch, struct listener, watch);
     (void)events;
     if (listener->kind == DOOR_SOCKET_DNS_UDP) {
         dns_udp_ready(listener);
@@ -238,7 +262,7 @@ static void listener_ready(struct watch *watch, uint32_t events)
             accept_failed(listener);
             return;
         }
-        hand_over(listener, fd);
+        accepted[listener->kind](listener, fd);
     }
 }
 
@@ -251,7 +275,8 @@ static bool index_fits(const struct broker *broker, enum door_socket kind, unsig
     return index == 0;
 }
 
-bool broker_add_socket(struct broker *broker, enum door_socket kind, unsigned index, int fd)
+/* Takes a socket of the job; false if it does not fit. */
+static bool add_socket(struct broker *broker, enum door_socket kind, unsigned index, int fd)
 {
     if (kind >= DOOR_SOCKET_COUNT || !index_fits(broker, kind, index))
         return false;
@@ -272,59 +297,182 @@ bool broker_add_socket(struct broker *broker, enum door_socket kind, unsigned in
     return true;
 }
 
-void broker_finish(struct broker *broker)
+static void close_listeners(struct broker *broker)
+{
+    for (size_t i = 0; i < broker->listener_count; i++) {
+        loop_disarm(&broker->loop, &broker->listeners[i].rest);
+        loop_close(&broker->loop, &broker->listeners[i].watch);
+    }
+    broker->listener_count = 0;
+}
+
+/* ---- The job's messages ---- */
+
+static bool is_message(ssize_t length, const struct door_message *message)
+{
+    return length == (ssize_t)sizeof *message && message->version == DOOR_WIRE_VERSION;
+}
+
+static int read_config(struct broker *broker, int fd, struct brig_error *err)
+{
+    struct stat found;
+    if (fstat(fd, &found) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the door's configuration");
+    if (found.st_size > DOOR_CONFIG_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the door's configuration is larger than %u bytes",
+                         DOOR_CONFIG_MAX);
+    size_t length = (size_t)found.st_size;
+    char *text = mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (text == MAP_FAILED)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read the door's configuration");
+    int status = broker_config_read(&broker->config, text, length, err);
+    (void)munmap(text, length);
+    return status;
+}
+
+/* The first message; *ret_secrets is -1 if there are none. The caller closes both. */
+static int receive_config(int control, int *ret_config, int *ret_secrets, struct brig_error *err)
+{
+    struct door_message message = {0};
+    struct pollfd waiting = {.fd = control, .events = POLLIN};
+    int fds[2] = {-1, -1};
+    size_t count = 2;
+    while (poll(&waiting, 1, -1) < 0)
+        if (errno != EINTR)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for the job");
+    ssize_t length = socket_receive(control, &message, sizeof message, fds, &count);
+    if (length < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot hear the job");
+    *ret_config = fds[0];
+    *ret_secrets = fds[1];
+    if (!is_message(length, &message) || message.type != DOOR_CONFIG || count == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the job does not begin with a configuration of version %d",
+                         DOOR_WIRE_VERSION);
+    return 0;
+}
+
+static void broker_finish(struct broker *broker)
 {
     broker->finishing = true;
     close_listeners(broker);
-    loop_rewatch(&broker->loop, &broker->control, broker->events.waiting > 0 ? EPOLLOUT : 0);
+    watch_control(broker, broker->first_event ? EPOLLOUT : 0);
     if (broker->connection_count == 0)
         broker->loop.stop = true;
     else
         loop_arm(&broker->loop, &broker->finish, FINISH_MS);
 }
 
-void broker_count_off(struct broker *broker)
+static void finish_expires(struct timer *timer)
 {
-    broker->connection_count--;
-    if (broker->finishing && broker->connection_count == 0)
-        broker->loop.stop = true;
+    container_of(timer, struct broker, finish)->loop.stop = true;
 }
 
-/* ---- What is told, and what is counted ---- */
-
-void broker_tell(struct broker *broker, struct door_event *event)
+/* False if there is nothing more to read. */
+static bool take_message(struct broker *broker)
 {
-    event->head = (struct door_message){.version = DOOR_WIRE_VERSION, .type = DOOR_EVENT};
-    event->time_ns = clock_wall_ns();
-    if (!events_send(&broker->events, event)) {
-        broker->loop.stop = true;
-        return;
+    struct door_message message = {0};
+    int fd = -1;
+    size_t count = 1;
+    ssize_t length = socket_receive(broker->control.fd, &message, sizeof message, &fd, &count);
+    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (length == 0) { /* the job has shut its end down: the jail has ended */
+        broker_finish(broker);
+        return false;
     }
-    if (broker->events.waiting > EVENTS_FEW)
-        pause_all(broker);
-    else if (broker->events.waiting > 0)
-        watch_control(broker, EPOLLOUT);
+    if (is_message(length, &message) && message.type == DOOR_SOCKET && count == 1 &&
+        add_socket(broker, message.kind, message.index, fd))
+        return true;
+    own_close(&fd);
+    broker->loop.stop = true;
+    return false;
 }
 
-void broker_tell_full(struct broker *broker, enum door_socket via)
+static void control_ready(struct watch *watch, uint32_t events)
 {
-    struct door_event event = {.verdict = DOOR_ERROR,
-                               .because = DOOR_BECAUSE_CONNECTIONS,
-                               .via = via,
-                               .connection = ++broker->last_connection,
-                               .detail = "too many connections at one time"};
-    broker_tell(broker, &event);
+    struct broker *broker = container_of(watch, struct broker, control);
+    if (events & EPOLLOUT)
+        control_writable(broker);
+    while (!broker->finishing && (events & EPOLLIN) && take_message(broker))
+        ;
+    if (events & (EPOLLHUP | EPOLLERR)) /* the job is gone */
+        broker->loop.stop = true;
 }
 
-void broker_count_bytes(struct broker *broker, size_t bytes)
+/* ---- Beginning and end ---- */
+
+void broker_init(struct broker *broker)
 {
-    uint64_t limit = broker->config.limits[CONFIG_LIMIT_BYTES];
-    broker->bytes += bytes;
-    if (limit > 0 && broker->bytes > limit)
-        loop_queue(&broker->loop, &broker->over_bytes);
+    broker->finish.fire = finish_expires;
+    broker->control.fd = broker->connector.fd = broker->loop.epoll = broker->routes = -1;
+    broker->last_event = &broker->first_event;
+    broker->over_bytes.run = over_bytes;
 }
 
-bool broker_has_room(const struct broker *broker)
+int broker_start(struct broker *broker, int control, struct brig_error *err)
 {
-    return broker->connection_count < broker->config.limits[CONFIG_LIMIT_CONNECTIONS];
+    autoclose int config = -1;
+    autoclose int secrets = -1;
+    int status = receive_config(control, &config, &secrets, err);
+    if (status == 0 && secrets >= 0)
+        status = secrets_read(&broker->secrets, secrets, err);
+    if (status == 0)
+        status = read_config(broker, config, err);
+    if (status < 0)
+        return status;
+    if (broker->config.secret_count > broker->secrets.count)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%u credentials are named and %zu were given",
+                         broker->config.secret_count, broker->secrets.count);
+    fit_limits(broker);
+    status = bound_memory(broker, err);
+    if (status == 0)
+        status = loop_init(&broker->loop, err);
+    if (status < 0)
+        return status;
+    broker->control.fd = control;
+    broker->names.limit = (size_t)broker->config.limits[CONFIG_LIMIT_NAMES];
+    broker->relays.loop = &broker->loop;
+    status = route_open(&broker->routes, err);
+    if (status == 0)
+        status = resolver_init(&broker->resolver, &broker->loop, &broker->config, err);
+    return status < 0 ? status : inject_init(broker, err);
+}
+
+int broker_serve(struct broker *broker, struct brig_error *err)
+{
+    const struct door_message ready = {.version = DOOR_WIRE_VERSION, .type = DOOR_READY};
+    broker->control.ready = control_ready;
+    if (!loop_watch(&broker->loop, &broker->control, EPOLLIN))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
+    (void)socket_send(broker->control.fd, &ready, sizeof ready, NULL, 0);
+    loop_run(&broker->loop);
+    return 0;
+}
+
+void broker_fail(int control, const struct brig_error *err)
+{
+    struct door_failure failure = {
+        .head = {.version = DOOR_WIRE_VERSION, .type = DOOR_FAILED},
+    };
+    (void)snprintf(failure.message, sizeof failure.message, "%s", err->message);
+    (void)socket_send(control, &failure, sizeof failure, NULL, 0);
+}
+
+void broker_done(struct broker *broker)
+{
+    if (broker->loop.epoll >= 0) {
+        end_connections(broker, DOOR_BECAUSE_CLOSED);
+        dns_streams_end(broker);
+        inject_done(broker);
+        resolver_done(&broker->resolver);
+        relay_shared_done(&broker->relays);
+        close_listeners(broker);
+        names_done(&broker->names);
+        own_close(&broker->routes);
+        drain_events(broker);
+        loop_done(&broker->loop);
+    }
+    broker_config_done(&broker->config);
+    secrets_done(&broker->secrets);
 }

@@ -6,26 +6,21 @@
 #include <stdint.h>
 
 #include "net/broker_config.h"
-#include "net/broker_events.h"
+#include "net/broker_dial.h"
 #include "net/broker_loop.h"
 #include "net/broker_names.h"
 #include "net/broker_relay.h"
-#include "net/broker_resolve.h"
-#include "net/broker_secrets.h"
 #include "net/broker_wire.h"
 
 struct brig_error;
 struct broker;
-struct broker_inject_curl;
-struct connection;
-struct dns_stream;
-struct inject_client;
-struct publish_request;
+struct event_node;
+struct inject;
 
 /* A socket the job has sent. */
 struct listener {
     struct watch watch;
-    struct timer rest; /* until it is tried again, when there was no descriptor to be had */
+    struct timer rest; /* until accept() is tried again, after it failed for want of descriptors */
     struct broker *broker;
     enum door_socket kind;
     unsigned index;
@@ -33,7 +28,7 @@ struct listener {
 
 #define DENIED_NAMES_MAX 64
 
-/* A name that was refused a moment ago, so that asking for both kinds of addresses is one event. */
+/* A name that was refused a moment ago: asking for both kinds of addresses is one event. */
 struct denied_name {
     char name[NET_NAME_MAX + 1];
     int64_t when_ms;
@@ -46,21 +41,25 @@ struct broker {
     struct names names;
     struct resolver resolver;
     struct relay_shared relays;
-    int routes; /* to ask the kernel with */
-    struct watch control;
-    struct events events;
-    bool paused; /* nothing new begins: the job does not read its events, or there is no room */
+    int routes;  /* a netlink socket */
+    bool paused; /* nothing new begins: the job does not read its events */
 
-    bool finishing; /* the jail has ended; what is under way may end too */
+    /* The job's socket, and events that wait until the job reads. None is lost: while more than a few
+     * wait, nothing new may begin, and what has begun can only end. */
+    struct watch control;
+    struct event_node *first_event, **last_event;
+    size_t event_count;
+
+    bool finishing; /* the jail has ended; connections may end too */
     struct timer finish;
 
     struct listener listeners[DOOR_SOCKETS_MAX];
     size_t listener_count;
 
-    struct connection *connections;
-    struct dns_stream *dns_streams;
-    struct inject_client *inject_clients;
-    size_t connection_count; /* with those of inject */
+    struct node *connections;    /* struct connection */
+    struct node *dns_streams;    /* struct dns_stream */
+    struct node *inject_clients; /* struct inject_client */
+    size_t connection_count;     /* with inject_clients */
     size_t dns_stream_count;
     uint64_t last_connection;
     uint64_t bytes;
@@ -70,43 +69,54 @@ struct broker {
     size_t next_denied;
 
     struct watch connector; /* fd -1: none */
-    struct publish_request *publish_first, **publish_last;
-    struct broker_inject_curl *curl; /* NULL: nothing is injected */
+    struct inject *inject;  /* NULL: nothing is injected */
 };
 
 /* ---- broker.c ---- */
 
 void broker_init(struct broker *broker);
-/* Takes the configuration; the job's messages are then read in the loop. */
-int broker_start(struct broker *broker, const char *config, size_t length, struct brig_error *err);
+/* Waits for the configuration on the job's socket, which is borrowed, and prepares everything that
+ * needs more privilege than the broker keeps. */
+int broker_start(struct broker *broker, int control, struct brig_error *err);
+/* Tells the job that the broker is ready, and serves until the job ends or is gone. */
+int broker_serve(struct broker *broker, struct brig_error *err);
+/* Tells the job why there is no broker. */
+void broker_fail(int control, const struct brig_error *err);
 void broker_done(struct broker *broker);
-/* Takes a socket of the job; false if it is of no use. */
-bool broker_add_socket(struct broker *broker, enum door_socket kind, unsigned index, int fd);
 
-/* Tells the job; `head`, `time_ns` are filled in. */
-void broker_tell(struct broker *broker, struct door_event *event);
-/* That there was no room for a connection. */
-void broker_tell_full(struct broker *broker, enum door_socket via);
+/* Tells the job; fills in the texts (rule may be NULL), `head` and `time_ns`. */
+void broker_tell(struct broker *broker, struct door_event *event, const char *name,
+                 const struct net_rule *rule, const char *detail);
 
-/* The job reads again: sends on what waits, and lets things begin again. */
-void broker_control_writable(struct broker *broker);
-
-/* The jail has ended: nothing new begins, and the broker ends with its last connection or soon. */
-void broker_finish(struct broker *broker);
-/* A connection was counted off. */
+/* Counts one more connection. False if there are too many, or without `memory`: the job is told, and fd
+ * is reset and closed. */
+bool broker_admit(struct broker *broker, enum door_socket via, const void *memory, int fd);
+/* Counts it off. */
 void broker_count_off(struct broker *broker);
 
-/* Counts bytes against the limit. */
+/* Counts bytes against the limit, and whether it was reached. */
 void broker_count_bytes(struct broker *broker, size_t bytes);
-/* Is there room for one more connection? */
-bool broker_has_room(const struct broker *broker);
+bool broker_is_spent(const struct broker *broker);
 
-/* ---- The kinds of sockets; each is called when its socket has something. ---- */
+/* ---- The kinds of sockets; each function is called when its socket is readable ---- */
 
 void dns_udp_ready(struct listener *listener);
 void dns_tcp_accepted(struct listener *listener, int fd);
 void dns_streams_end(struct broker *broker);
+
 void connection_accepted(struct listener *listener, int fd);
 void connections_end(struct broker *broker, enum door_because because);
+
 void publish_accepted(struct listener *listener, int fd);
 bool publish_connector(struct broker *broker, int fd);
+/* The connector: a process in the jail's network namespace that connects to the jail's loopback for the
+ * broker. Serves requests from the socket until its other end is closed. */
+int connector_run(int socket, struct brig_error *err);
+
+/* Endpoints inside the jail that speak plain HTTP; outside, the credential is added. */
+int inject_init(struct broker *broker, struct brig_error *err);
+void inject_done(struct broker *broker);
+void inject_accepted(struct listener *listener, int fd);
+/* Goes on with requests that had to wait. */
+void inject_resume(struct broker *broker);
+void inject_clients_end(struct broker *broker, enum door_because because);

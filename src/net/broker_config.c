@@ -1,223 +1,317 @@
 /* SPDX-License-Identifier: MIT */
-/* What a broker is to do: the text that door_wire.h describes, taken apart. Pure. */
+/* What the job tells a broker before it starts. */
 #include "net/broker_config.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"
-#include "net/broker_config_inject.h"
 
 #define WORDS_MAX 5
 #define DNS_PORT 53
+#define HTTP_PORT 80
+#define HTTPS_PORT 443
 #define ID_MAX 0xfffffffeu
 
-static const uint64_t default_limits[CONFIG_LIMIT_COUNT] = {
-    [CONFIG_LIMIT_CONNECTIONS] = DOOR_CONNECTIONS,
-    [CONFIG_LIMIT_CONNECT_MS] = CONFIG_CONNECT_MS,
-    [CONFIG_LIMIT_INSPECT_MS] = CONFIG_INSPECT_MS,
-};
-
-/* ---- Values ---- */
-
-static int read_port(const char *text, uint16_t *ret_port, struct brig_error *err)
-{
-    uint64_t port;
-    int status = parse_uint(text, UINT16_MAX, 0, &port, err);
-    if (status == 0)
-        *ret_port = (uint16_t)port;
-    return status;
-}
-
-int config_read_host(const char *text, uint16_t default_port, struct config_host *ret_host,
+/* HOST[:PORT]. An IPv6 address needs brackets only before a port. */
+static int read_host(const char *text, uint16_t default_port, struct http_authority *ret_host,
                      struct brig_error *err)
 {
-    struct config_host host = {.port = default_port};
-    const char *end = text + strlen(text);
-    const char *colon = strrchr(text, ':');
-    const char *inner = text, *inner_end = end;
-    if (text[0] == '[') {
-        inner = text + 1;
-        inner_end = strchr(text, ']');
-        if (!inner_end || (inner_end[1] && inner_end[1] != ':'))
-            return brig_fail(err, BRIG_E_INVALID, 0, "bad host '%s'", str_shown(text).text);
-        colon = inner_end[1] ? inner_end + 1 : NULL;
-    } else if (colon && strchr(text, ':') == colon) {
-        inner_end = colon;
-    } else {
-        colon = NULL; /* none, or an address of IPv6 without a port */
-    }
-    if (colon && read_port(colon + 1, &host.port, err) < 0)
-        return brig_wrap(err, BRIG_E_INVALID, "bad host '%s'", str_shown(text).text);
-    size_t length = (size_t)(inner_end - inner);
-    host.is_address = net_address_read(inner, length, &host.address);
-    if (!host.is_address && !net_name_read(inner, length, host.name))
+    struct http_authority host = {0};
+    const struct http_slice slice = {.at = text, .length = strlen(text)};
+    host.is_address = net_address_read(slice.at, slice.length, &host.address);
+    if (!host.is_address && !http_authority_read(slice, &host))
         return brig_fail(err, BRIG_E_INVALID, 0, "bad host '%s'", str_shown(text).text);
+    if (host.port == 0)
+        host.port = default_port;
     *ret_host = host;
     return 0;
 }
 
 /* ---- Lines ---- */
 
-static int read_policy(struct broker_config *config, char **words, struct brig_error *err)
+struct line {
+    struct broker_config *config;
+    struct config_inject *inject; /* of "inject N KEYWORD …", else NULL */
+    char **words;                 /* after the keyword */
+    struct brig_error *err;
+};
+
+static int read_number(const struct line *line, size_t word, uint64_t max, unsigned *ret_value)
 {
-    config->open = strcmp(words[1], "open") == 0;
-    if (!config->open && strcmp(words[1], "allow") != 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "no policy '%s'", str_shown(words[1]).text);
-    return config->open ? net_rules_allow(&config->rules, "*", err) : 0;
+    uint64_t value;
+    int status = parse_uint(line->words[word], max, PARSE_ZERO_OK, &value, line->err);
+    if (status == 0)
+        *ret_value = (unsigned)value;
+    return status;
 }
 
-static int read_user(struct broker_config *config, char **words, struct brig_error *err)
+static int read_secret(const struct line *line, size_t word, unsigned *ret_index)
 {
-    uint64_t uid = 0, gid = 0;
-    int status = parse_uint(words[1], ID_MAX, PARSE_ZERO_OK, &uid, err);
-    if (status == 0)
-        status = parse_uint(words[2], ID_MAX, PARSE_ZERO_OK, &gid, err);
-    if (status < 0)
-        return status;
-    config->has_user = true;
-    config->uid = (uid_t)uid;
-    config->gid = (gid_t)gid;
+    int status = read_number(line, word, DOOR_SECRETS_MAX, ret_index);
+    if (status == 0 && line->config->secret_count < *ret_index + 1)
+        line->config->secret_count = *ret_index + 1;
+    return status;
+}
+
+static int add(const struct line *line, struct config_list *list, const char *text)
+{
+    if (list->count == CONFIG_LIST_MAX)
+        return brig_fail(line->err, BRIG_E_INVALID, 0, "more than %d of them", CONFIG_LIST_MAX);
+    list->items[list->count++] = arena_strdup(&line->config->arena, text);
     return 0;
 }
 
-static int read_resolver(struct broker_config *config, char **words, struct brig_error *err)
+/* In the one spelling that a request's path is compared in. */
+static int read_normalised(const struct line *line, const char *path, char **ret_path)
 {
+    size_t length = strlen(path);
+    char *normal = arena_strdup(&line->config->arena, path);
+    if (!normal)
+        return brig_fail_nomem(line->err);
+    if (!http_path_normalise((struct http_slice){.at = path, .length = length}, normal, &length))
+        return brig_fail(line->err, BRIG_E_INVALID, 0,
+                         "servers can read the path '%s' in more than one way; write it without "
+                         "'..', ';', '\\' and encoded characters",
+                         str_shown(path).text);
+    normal[length] = 0;
+    *ret_path = normal;
+    return 0;
+}
+
+static int read_policy(const struct line *line)
+{
+    struct broker_config *config = line->config;
+    config->open = strcmp(line->words[0], "open") == 0;
+    if (!config->open && strcmp(line->words[0], "allow") != 0)
+        return brig_fail(line->err, BRIG_E_INVALID, 0, "no policy '%s'",
+                         str_shown(line->words[0]).text);
+    return config->open ? net_rules_allow(&config->rules, "*", line->err) : 0;
+}
+
+static int read_user(const struct line *line)
+{
+    int status = read_number(line, 0, ID_MAX, &line->config->uid);
+    line->config->has_user = status == 0;
+    return status < 0 ? status : read_number(line, 1, ID_MAX, &line->config->gid);
+}
+
+static int read_resolver(const struct line *line)
+{
+    struct broker_config *config = line->config;
     if (config->resolver_count == CONFIG_RESOLVERS_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "more than %d resolvers", CONFIG_RESOLVERS_MAX);
-    struct config_host *host = &config->resolvers[config->resolver_count];
-    int status = config_read_host(words[1], DNS_PORT, host, err);
+        return brig_fail(line->err, BRIG_E_INVALID, 0, "more than %d resolvers",
+                         CONFIG_RESOLVERS_MAX);
+    struct http_authority *host = &config->resolvers[config->resolver_count];
+    int status = read_host(line->words[0], DNS_PORT, host, line->err);
     if (status == 0 && !host->is_address)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the resolver '%s' is not an address", words[1]);
+        return brig_fail(line->err, BRIG_E_INVALID, 0, "the resolver '%s' is not an address",
+                         line->words[0]);
     config->resolver_count += status == 0;
     return status;
 }
 
-static int read_proxy(struct broker_config *config, char **words, struct brig_error *err)
+static int read_proxy(const struct line *line)
 {
-    config->has_proxy = true;
-    return config_read_host(words[1], 0, &config->proxy, err);
-}
-
-int config_read_secret(struct broker_config *config, const char *text, unsigned *ret_index,
-                       struct brig_error *err)
-{
-    uint64_t index;
-    int status = parse_uint(text, DOOR_SECRETS_MAX, PARSE_ZERO_OK, &index, err);
-    if (status < 0)
-        return status;
-    *ret_index = (unsigned)index;
-    if (config->secret_count < index + 1)
-        config->secret_count = (unsigned)index + 1;
-    return 0;
-}
-
-static int read_proxy_secret(struct broker_config *config, char **words, struct brig_error *err)
-{
-    unsigned index;
-    int status = config_read_secret(config, words[1], &index, err);
-    if (status == 0)
-        config->proxy_secret = (int)index;
+    struct http_authority *proxy = &line->config->proxy;
+    line->config->has_proxy = true;
+    int status = read_host(line->words[0], 0, proxy, line->err);
+    if (status == 0 && proxy->port == 0)
+        return brig_fail(line->err, BRIG_E_INVALID, 0, "the proxy '%s' has no port",
+                         line->words[0]);
     return status;
 }
 
-static int read_no_proxy(struct broker_config *config, char **words, struct brig_error *err)
+static int read_proxy_secret(const struct line *line)
 {
-    if (config->no_proxy_count == CONFIG_NO_PROXY_MAX)
-        return brig_fail(err, BRIG_E_INVALID, 0, "more than %d no-proxy", CONFIG_NO_PROXY_MAX);
-    config->no_proxy[config->no_proxy_count++] = arena_strdup(&config->arena, words[1]);
-    return 0;
+    unsigned index = 0;
+    int status = read_secret(line, 0, &index);
+    line->config->proxy_secret = (int)index;
+    return status;
 }
 
-static int read_ca(struct broker_config *config, char **words, struct brig_error *err)
+static int read_no_proxy(const struct line *line)
 {
-    (void)err;
-    config->ca = arena_strdup(&config->arena, words[1]);
+    return add(line, &line->config->no_proxy, line->words[0]);
+}
+
+static int read_ca(const struct line *line)
+{
+    line->config->ca = arena_strdup(&line->config->arena, line->words[0]);
     return 0;
 }
 
 static const struct limit_row {
     const char *name;
-    uint64_t max;
+    uint64_t max, usual;
     unsigned flags;
 } limit_rows[CONFIG_LIMIT_COUNT] = {
-    [CONFIG_LIMIT_CONNECTIONS] = {"connections", CONFIG_CONNECTIONS_MAX, 0},
-    [CONFIG_LIMIT_NAMES] = {"names", DOOR_NAMES_MAX, 0},
-    [CONFIG_LIMIT_BYTES] = {"bytes", INT64_MAX, PARSE_ZERO_OK},
-    [CONFIG_LIMIT_IDLE_MS] = {"idle-ms", PARSE_DURATION_MS_MAX, PARSE_ZERO_OK},
-    [CONFIG_LIMIT_CONNECT_MS] = {"connect-ms", PARSE_DURATION_MS_MAX, 0},
-    [CONFIG_LIMIT_INSPECT_MS] = {"inspect-ms", PARSE_DURATION_MS_MAX, 0},
+    [CONFIG_LIMIT_CONNECTIONS] = {"connections", CONFIG_CONNECTIONS_MAX, DOOR_CONNECTIONS, 0},
+    [CONFIG_LIMIT_NAMES] = {"names", DOOR_NAMES_MAX, 0, 0},
+    [CONFIG_LIMIT_BYTES] = {"bytes", INT64_MAX, 0, PARSE_ZERO_OK},
+    [CONFIG_LIMIT_IDLE_MS] = {"idle-ms", PARSE_DURATION_MS_MAX, 0, PARSE_ZERO_OK},
+    [CONFIG_LIMIT_CONNECT_MS] = {"connect-ms", PARSE_DURATION_MS_MAX, CONFIG_CONNECT_MS, 0},
+    [CONFIG_LIMIT_INSPECT_MS] = {"inspect-ms", PARSE_DURATION_MS_MAX, CONFIG_INSPECT_MS, 0},
 };
 
-static int read_limit(struct broker_config *config, char **words, struct brig_error *err)
+static int read_limit(const struct line *line)
 {
     for (size_t i = 0; i < CONFIG_LIMIT_COUNT; i++) {
         const struct limit_row *row = &limit_rows[i];
-        if (strcmp(row->name, words[1]) == 0)
-            return parse_uint(words[2], row->max, row->flags, &config->limits[i], err);
+        if (strcmp(row->name, line->words[0]) == 0)
+            return parse_uint(line->words[1], row->max, row->flags, &line->config->limits[i],
+                              line->err);
     }
-    return brig_fail(err, BRIG_E_INVALID, 0, "no limit '%s'", str_shown(words[1]).text);
+    return brig_fail(line->err, BRIG_E_INVALID, 0, "no limit '%s'", str_shown(line->words[0]).text);
 }
 
-static int read_publish(struct broker_config *config, char **words, struct brig_error *err)
+static int read_publish(const struct line *line)
 {
-    uint64_t index;
-    int status = parse_uint(words[1], DOOR_PUBLISH_MAX - 1, PARSE_ZERO_OK, &index, err);
+    struct broker_config *config = line->config;
+    unsigned index;
+    uint64_t port = 0;
+    int status = read_number(line, 0, DOOR_PUBLISH_MAX - 1, &index);
+    if (status == 0)
+        status = parse_uint(line->words[1], UINT16_MAX, 0, &port, line->err);
     if (status < 0)
         return status;
+    config->publish[index] = (uint16_t)port;
     if (config->publish_count < index + 1)
-        config->publish_count = (size_t)index + 1;
-    return read_port(words[2], &config->publish[index], err);
+        config->publish_count = index + 1;
+    return 0;
 }
 
-static const struct line_row {
+static int read_name(const struct line *line)
+{
+    return net_name_parse(line->words[0], strlen(line->words[0]), line->inject->name, line->err);
+}
+
+static int read_upstream(const struct line *line)
+{
+    struct config_inject *inject = line->inject;
+    char *url = line->words[0], *prefix = NULL;
+    inject->tls = str_starts_with(url, "https://");
+    if (!inject->tls && !str_starts_with(url, "http://"))
+        return brig_fail(line->err, BRIG_E_INVALID, 0,
+                         "'%s' does not begin with http:// or https://", str_shown(url).text);
+    char *host = strstr(url, "://") + 3, *path = strchr(host, '/');
+    int status = read_normalised(line, path ? path : "/", &prefix);
+    if (status < 0)
+        return status;
+    size_t length = strlen(prefix);
+    while (length > 0 && prefix[length - 1] == '/')
+        prefix[--length] = 0;
+    inject->prefix = prefix;
+    if (path)
+        *path = 0;
+    return read_host(host, inject->tls ? HTTPS_PORT : HTTP_PORT, &inject->upstream, line->err);
+}
+
+static int read_header(const struct line *line)
+{
+    struct config_inject *inject = line->inject;
+    size_t at = inject->header_count;
+    if (at == CONFIG_INJECT_HEADERS_MAX)
+        return brig_fail(line->err, BRIG_E_INVALID, 0, "more than %d headers",
+                         CONFIG_INJECT_HEADERS_MAX);
+    inject->headers[at].name = arena_strdup(&line->config->arena, line->words[0]);
+    int status = read_secret(line, 1, &inject->headers[at].secret);
+    inject->header_count += status == 0;
+    return status;
+}
+
+static int read_strip(const struct line *line)
+{
+    return add(line, &line->inject->strip, line->words[0]);
+}
+
+static int read_method(const struct line *line)
+{
+    return add(line, &line->inject->methods, line->words[0]);
+}
+
+static int read_path(const struct line *line)
+{
+    char *path = NULL;
+    int status = read_normalised(line, line->words[0], &path);
+    return status < 0 ? status : add(line, &line->inject->paths, path);
+}
+
+/* ---- The text ---- */
+
+static const struct row {
+    bool inject; /* of the form "inject N KEYWORD …" */
     const char *keyword;
-    size_t min, max; /* words */
-    int (*read)(struct broker_config *config, char **words, struct brig_error *err);
-} line_rows[] = {
-    {"policy", 2, 2, read_policy},
-    {"user", 3, 3, read_user},
-    {"resolver", 2, 2, read_resolver},
-    {"proxy", 2, 2, read_proxy},
-    {"proxy-secret", 2, 2, read_proxy_secret},
-    {"no-proxy", 2, 2, read_no_proxy},
-    {"ca", 2, 2, read_ca},
-    {"limit", 3, 3, read_limit},
-    {"inject", 4, 5, config_inject_read},
-    {"publish", 3, 3, read_publish},
+    size_t words; /* after the keyword */
+    int (*read)(const struct line *line);
+} rows[] = {
+    {false, "policy", 1, read_policy},
+    {false, "user", 2, read_user},
+    {false, "resolver", 1, read_resolver},
+    {false, "proxy", 1, read_proxy},
+    {false, "proxy-secret", 1, read_proxy_secret},
+    {false, "no-proxy", 1, read_no_proxy},
+    {false, "ca", 1, read_ca},
+    {false, "limit", 2, read_limit},
+    {false, "publish", 2, read_publish},
+    {true, "name", 1, read_name},
+    {true, "upstream", 1, read_upstream},
+    {true, "header", 2, read_header},
+    {true, "strip", 1, read_strip},
+    {true, "method", 1, read_method},
+    {true, "path", 1, read_path},
 };
 
-/* Words end where a space was; the last is what is left. */
-static size_t split(char *line, char *words[WORDS_MAX + 1])
+/* Words end at a space; the last takes all that is left. */
+static size_t split_words(char *text, char *words[WORDS_MAX])
 {
     size_t count = 0;
-    while (line && count < WORDS_MAX) {
-        words[count++] = line;
-        line = strchr(line, ' ');
-        if (line)
-            *line++ = 0;
+    while (text && count < WORDS_MAX) {
+        words[count++] = text;
+        text = strchr(text, ' ');
+        if (text)
+            *text++ = 0;
     }
-    words[count] = NULL;
     return count;
 }
 
-static int read_line(struct broker_config *config, char *line, struct brig_error *err)
+static int read_words(struct line *line, size_t count)
 {
-    if (str_starts_with(line, "allow ") || str_starts_with(line, "deny "))
-        return net_rules_read_line(&config->rules, line, err);
-    char *words[WORDS_MAX + 1];
-    autofree char *copy = strdup(line);
+    unsigned index;
+    if (count > 2 && strcmp(line->words[0], "inject") == 0) {
+        int status = read_number(line, 1, DOOR_INJECT_MAX - 1, &index);
+        if (status < 0)
+            return status;
+        if (line->config->inject_count < index + 1)
+            line->config->inject_count = index + 1;
+        line->inject = &line->config->injects[index];
+        line->words += 2;
+        count -= 2;
+    }
+    const char *keyword = *line->words++;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (rows[i].inject == (line->inject != NULL) && strcmp(rows[i].keyword, keyword) == 0 &&
+            rows[i].words == count - 1)
+            return rows[i].read(line);
+    return brig_fail(line->err, BRIG_E_INVALID, 0, "not understood");
+}
+
+static int read_line(struct broker_config *config, char *text, struct brig_error *err)
+{
+    if (str_starts_with(text, "allow ") || str_starts_with(text, "deny "))
+        return net_rules_read_line(&config->rules, text, err);
+    char *words[WORDS_MAX];
+    struct line line = {.config = config, .words = words, .err = err};
+    autofree char *copy = strdup(text); /* the whole line is needed for the message */
     if (!copy)
         return brig_fail_nomem(err);
-    size_t count = split(copy, words);
-    for (size_t i = 0; i < ARRAY_LENGTH(line_rows); i++) {
-        const struct line_row *row = &line_rows[i];
-        if (strcmp(row->keyword, words[0]) == 0 && count >= row->min && count <= row->max)
-            return row->read(config, words, err);
-    }
-    return brig_fail(err, BRIG_E_INVALID, 0, "not understood");
+    return read_words(&line, split_words(copy, words));
 }
 
 static bool has_denied_name(const struct net_rules *rules)
@@ -233,11 +327,21 @@ static bool has_denied_name(const struct net_rules *rules)
 static int finish(struct broker_config *config, struct brig_error *err)
 {
     config->denies_names = has_denied_name(&config->rules);
-    int status = config_inject_finish(config, err);
-    if (status < 0)
-        return status;
-    if (config->has_proxy && config->proxy.port == 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "the proxy '%s' has no port", config->proxy.name);
+    for (size_t i = 0; i < config->inject_count; i++) {
+        struct config_inject *inject = &config->injects[i];
+        if (!inject->name[0])
+            return brig_fail(err, BRIG_E_INVALID, 0, "inject %zu has no name", i);
+        if (inject->upstream.port == 0) {
+            inject->tls = true;
+            inject->prefix = "";
+            inject->upstream.port = HTTPS_PORT;
+            memcpy(inject->upstream.name, inject->name, sizeof inject->name);
+        }
+        /* Or the jail could reach it with a credential of its own. */
+        int status = net_rules_deny(&config->rules, inject->name, err);
+        if (status < 0)
+            return status;
+    }
     config->watches_names = has_denied_name(&config->rules);
     uint64_t *names = &config->limits[CONFIG_LIMIT_NAMES];
     if (*names == 0)
@@ -249,7 +353,8 @@ int broker_config_read(struct broker_config *config, const char *text, size_t le
                        struct brig_error *err)
 {
     *config = (struct broker_config){.proxy_secret = -1};
-    memcpy(config->limits, default_limits, sizeof config->limits);
+    for (size_t i = 0; i < CONFIG_LIMIT_COUNT; i++)
+        config->limits[i] = limit_rows[i].usual;
     net_rules_init(&config->rules);
     autofree char *copy = strndup(text, length);
     if (!copy)
@@ -281,23 +386,120 @@ void broker_config_done(struct broker_config *config)
     arena_done(&config->arena);
 }
 
-bool broker_config_is_direct(const struct broker_config *config, const char *name)
+bool broker_config_is_proxied(const struct broker_config *config, const char *name)
 {
-    if (!config->has_proxy)
-        return true;
-    for (size_t i = 0; i < config->no_proxy_count; i++) {
-        const char *suffix = config->no_proxy[i];
+    for (size_t i = 0; i < config->no_proxy.count; i++) {
+        const char *suffix = config->no_proxy.items[i];
         if (strcmp(name, suffix) == 0 || net_name_below(name, suffix))
-            return true;
+            return false;
     }
-    return false;
+    return config->has_proxy;
 }
 
-const struct config_inject *broker_config_injected(const struct broker_config *config,
-                                                   const char *name)
+static const struct config_inject *find_injected(const struct broker_config *config,
+                                                 const char *name)
 {
     for (size_t i = 0; i < config->inject_count; i++)
         if (strcmp(config->injects[i].name, name) == 0)
             return &config->injects[i];
     return NULL;
+}
+
+enum door_because broker_config_because(const struct broker_config *config, const char *name,
+                                        enum net_reason reason, const char **ret_detail)
+{
+    *ret_detail = net_reason_text(reason);
+    switch (reason) {
+    case NET_WRONG_PORT:
+        return DOOR_BECAUSE_PORT;
+    case NET_NOT_PUBLIC:
+        return DOOR_BECAUSE_ADDRESS;
+    case NET_DENIED:
+        if (!find_injected(config, name))
+            return DOOR_BECAUSE_RULE;
+        *ret_detail = "reached through its own endpoint only";
+        return DOOR_BECAUSE_INJECTED;
+    case NET_OK:
+    case NET_NO_RULE:
+        break;
+    }
+    return DOOR_BECAUSE_NO_RULE;
+}
+
+/* ---- Credentials ---- */
+
+int secrets_map(struct secrets *secrets, size_t size, struct brig_error *err)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return brig_fail_nomem(err);
+    secrets->memory = memory;
+    secrets->size = size;
+    (void)madvise(memory, size, MADV_DONTDUMP);
+    if (mlock(memory, size) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno,
+                         "cannot lock %zu bytes of memory for credentials; raise RLIMIT_MEMLOCK",
+                         size);
+    return 0;
+}
+
+static int fill(struct secrets *secrets, int fd, struct brig_error *err)
+{
+    for (size_t at = 0; at < secrets->size;) {
+        ssize_t got = pread(fd, secrets->memory + at, secrets->size - at, (off_t)at);
+        if (got <= 0)
+            return brig_fail(err, BRIG_E_SYSTEM, got < 0 ? errno : EIO, "cannot read credentials");
+        at += (size_t)got;
+    }
+    return 0;
+}
+
+static bool is_header_value(const char *text)
+{
+    if (!*text)
+        return false;
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            return false;
+    return true;
+}
+
+static int split(struct secrets *secrets, struct brig_error *err)
+{
+    const char *end = secrets->memory + secrets->size;
+    for (const char *at = secrets->memory; at < end; at += strlen(at) + 1) {
+        if (!memchr(at, 0, (size_t)(end - at)) || secrets->count == SECRETS_MAX)
+            return brig_fail(err, BRIG_E_INVALID, 0, "the credentials are not as they should be");
+        if (!is_header_value(at))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "credential %zu is empty or has control characters in it",
+                             secrets->count);
+        secrets->texts[secrets->count++] = at;
+    }
+    return 0;
+}
+
+int secrets_read(struct secrets *secrets, int fd, struct brig_error *err)
+{
+    struct stat found;
+    if (fstat(fd, &found) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read credentials");
+    if (found.st_size == 0)
+        return 0;
+    if (found.st_size > DOOR_SECRETS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "more than %u bytes of credentials",
+                         DOOR_SECRETS_MAX);
+    int status = secrets_map(secrets, (size_t)found.st_size, err);
+    if (status == 0)
+        status = fill(secrets, fd, err);
+    return status < 0 ? status : split(secrets, err);
+}
+
+void secrets_done(struct secrets *secrets)
+{
+    if (!secrets->memory)
+        return;
+    explicit_bzero(secrets->memory, secrets->size);
+    (void)munmap(secrets->memory, secrets->size);
+    *secrets = (struct secrets){0};
 }

@@ -5,20 +5,26 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
+#include <seccomp.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "net/broker_filter.h"
+#include "net/broker_config.h"
 
-/* The newest the headers of the oldest distribution do not know. */
+/* Not in the kernel headers of the oldest distribution. */
 #define LL_TRUNCATE (1ull << 14)
 #define LL_IOCTL_DEV (1ull << 15)
 #define LL_NET_BIND_TCP (1ull << 0)
@@ -26,7 +32,8 @@
 
 #define CAPABILITIES_MAX 64
 
-/* The kernel's struct landlock_ruleset_attr; how much of it there is depends on the ABI. */
+/* The kernel's struct landlock_ruleset_attr. A kernel accepts a larger one if the members it does not
+ * know are zero. */
 struct ruleset {
     uint64_t handled_fs;
     uint64_t handled_net; /* ABI 4 */
@@ -38,7 +45,7 @@ void confine_early(int last_fd)
     (void)prctl(PR_SET_DUMPABLE, 0);
     (void)syscall(SYS_close_range, (unsigned)last_fd + 1, ~0u, 0u);
     (void)setsid();
-    /* For who has no capability it cannot be done, and does not matter: no_new_privs. */
+    /* Without a capability this fails and does not matter: no_new_privs is set as well. */
     for (unsigned long i = 0; i < CAPABILITIES_MAX; i++)
         if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
             break; /* not permitted, or the last there is */
@@ -56,7 +63,7 @@ int confine_user(bool has_user, uid_t uid, gid_t gid, struct brig_error *err)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the broker was started as root without a user to change to");
     if (uid == 0)
-        return 0; /* of a user namespace that has nobody else */
+        return 0; /* of a user namespace that has no other id */
     if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "the broker cannot become uid %u, gid %u", uid,
                          gid);
@@ -106,13 +113,6 @@ static struct ruleset ruleset_at(long abi)
     return ruleset;
 }
 
-static size_t ruleset_size(long abi)
-{
-    if (abi >= 6)
-        return sizeof(struct ruleset);
-    return abi >= 4 ? offsetof(struct ruleset, scoped) : offsetof(struct ruleset, handled_net);
-}
-
 static void allow_reading(int ruleset, const char *path)
 {
     autoclose int fd = open(path, O_PATH | O_CLOEXEC);
@@ -128,13 +128,144 @@ static int raise_landlock(const char *const *files, struct brig_error *err)
     if (abi < 1)
         return 0; /* this kernel has none: the filter below stays */
     const struct ruleset attr = ruleset_at(abi);
-    autoclose int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, ruleset_size(abi), 0);
+    autoclose int ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
     if (ruleset < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "the broker cannot make Landlock rules");
     for (; *files; files++)
         allow_reading(ruleset, *files);
     if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "the broker cannot restrict itself");
+    return 0;
+}
+
+/* ---- System calls ---- */
+
+#define FOR_BROKER (1u << CONFINE_BROKER)
+#define FOR_CONNECTOR (1u << CONFINE_CONNECTOR)
+#define FOR_BOTH (FOR_BROKER | FOR_CONNECTOR)
+
+/* Sorted. A call that is neither here nor below does not exist (ENOSYS, which libraries can do
+ * without). */
+static const struct filter_row {
+    int number;
+    unsigned roles;
+} rows[] = {
+    {SCMP_SYS(accept4), FOR_BROKER},         /* connections from the jail */
+    {SCMP_SYS(brk), FOR_BOTH},               /* malloc */
+    {SCMP_SYS(clock_getres), FOR_BROKER},    /* where there is no vDSO */
+    {SCMP_SYS(clock_gettime), FOR_BOTH},     /* the same */
+    {SCMP_SYS(close), FOR_BOTH},             /* */
+    {SCMP_SYS(connect), FOR_BOTH},           /* upstream; the jail's loopback */
+    {SCMP_SYS(epoll_ctl), FOR_BROKER},       /* the loop */
+    {SCMP_SYS(epoll_pwait), FOR_BROKER},     /* the loop */
+    {SCMP_SYS(epoll_pwait2), FOR_BROKER},    /* the loop, of a later libc */
+    {SCMP_SYS(epoll_wait), FOR_BROKER},      /* the loop */
+    {SCMP_SYS(exit), FOR_BOTH},              /* */
+    {SCMP_SYS(exit_group), FOR_BOTH},        /* */
+    {SCMP_SYS(fcntl), FOR_BROKER},           /* non-blocking sockets, sizes of pipes */
+    {SCMP_SYS(fstat), FOR_BROKER},           /* stdio on resolv.conf, secrets */
+    {SCMP_SYS(futex), FOR_BROKER},           /* locks of the libraries */
+    {SCMP_SYS(getegid), FOR_BROKER},         /* OpenSSL: is this set-gid */
+    {SCMP_SYS(geteuid), FOR_BROKER},         /* the same */
+    {SCMP_SYS(getgid), FOR_BROKER},          /* the same */
+    {SCMP_SYS(getpeername), FOR_BROKER},     /* is a socket connected */
+    {SCMP_SYS(getpid), FOR_BROKER},          /* OpenSSL: was there a fork */
+    {SCMP_SYS(getrandom), FOR_BROKER},       /* ids of queries, TLS */
+    {SCMP_SYS(getsockname), FOR_BROKER},     /* which address was meant */
+    {SCMP_SYS(getsockopt), FOR_BROKER},      /* the same, redirected; errors of connect */
+    {SCMP_SYS(gettid), FOR_BOTH},            /* abort() */
+    {SCMP_SYS(gettimeofday), FOR_BROKER},    /* where there is no vDSO */
+    {SCMP_SYS(getuid), FOR_BROKER},          /* OpenSSL: is this set-uid */
+    {SCMP_SYS(lseek), FOR_BROKER},           /* stdio */
+    {SCMP_SYS(madvise), FOR_BROKER},         /* malloc, secrets */
+    {SCMP_SYS(mlock), FOR_BROKER},           /* secrets */
+    {SCMP_SYS(mremap), FOR_BROKER},          /* malloc */
+    {SCMP_SYS(munlock), FOR_BROKER},         /* secrets */
+    {SCMP_SYS(munmap), FOR_BOTH},            /* malloc */
+    {SCMP_SYS(newfstatat), FOR_BROKER},      /* has resolv.conf changed */
+    {SCMP_SYS(pipe2), FOR_BROKER},           /* for splice */
+    {SCMP_SYS(poll), FOR_BOTH},              /* libcurl asks about one socket; the connector */
+    {SCMP_SYS(ppoll), FOR_BOTH},             /* the same */
+    {SCMP_SYS(pread64), FOR_BROKER},         /* secrets */
+    {SCMP_SYS(read), FOR_BROKER},            /* */
+    {SCMP_SYS(readv), FOR_BROKER},           /* */
+    {SCMP_SYS(recvfrom), FOR_BROKER},        /* */
+    {SCMP_SYS(recvmsg), FOR_BOTH},           /* the job's messages, the broker's */
+    {SCMP_SYS(restart_syscall), FOR_BOTH},   /* after a stop */
+    {SCMP_SYS(rseq), FOR_BROKER},            /* libc */
+    {SCMP_SYS(rt_sigaction), FOR_BROKER},    /* libcurl about SIGPIPE, abort() */
+    {SCMP_SYS(rt_sigprocmask), FOR_BOTH},    /* abort() */
+    {SCMP_SYS(rt_sigreturn), FOR_BOTH},      /* */
+    {SCMP_SYS(sched_yield), FOR_BROKER},     /* locks of the libraries */
+    {SCMP_SYS(sendmsg), FOR_BOTH},           /* requests to the connector, its answers */
+    {SCMP_SYS(sendto), FOR_BOTH},            /* */
+    {SCMP_SYS(set_robust_list), FOR_BROKER}, /* libc */
+    {SCMP_SYS(setsockopt), FOR_BROKER},      /* no delay, resets */
+    {SCMP_SYS(shutdown), FOR_BROKER},        /* half-closed connections */
+    {SCMP_SYS(splice), FOR_BROKER},          /* */
+    {SCMP_SYS(stat), FOR_BROKER},            /* has resolv.conf changed */
+    {SCMP_SYS(statx), FOR_BROKER},           /* the same, of a later libc */
+    {SCMP_SYS(time), FOR_BROKER},            /* where there is no vDSO */
+    {SCMP_SYS(uname), FOR_BROKER},           /* c-ares: the name of this machine */
+    {SCMP_SYS(write), FOR_BOTH},             /* messages of a library that gives up */
+    {SCMP_SYS(writev), FOR_BROKER},          /* the same; libcurl */
+};
+
+/* Calls that are allowed with these arguments only; each comparison is of the bits in its mask. */
+#define WRITES (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_PATH)
+#define TYPES (SOCK_STREAM | SOCK_DGRAM | SOCK_RAW | SOCK_SEQPACKET | SOCK_PACKET)
+#define ARGUMENT(number, mask, value)                                                              \
+    {                                                                                              \
+        number, SCMP_CMP_MASKED_EQ, mask, value                                                    \
+    }
+#define SOCKET(family, type)                                                                       \
+    {                                                                                              \
+        ARGUMENT(0, UINT32_MAX, family), ARGUMENT(1, TYPES, type)                                  \
+    }
+static const struct narrowed_row {
+    int number;
+    unsigned roles;
+    unsigned count; /* of arguments */
+    struct scmp_arg_cmp arguments[2];
+} narrowed_rows[] = {
+    {SCMP_SYS(mmap), FOR_BOTH, 1, {ARGUMENT(2, PROT_EXEC, 0)}},         /* memory without code */
+    {SCMP_SYS(mprotect), FOR_BOTH, 1, {ARGUMENT(2, PROT_EXEC, 0)}},     /* the same */
+    {SCMP_SYS(open), FOR_BROKER, 1, {ARGUMENT(1, WRITES, 0)}},          /* files for reading */
+    {SCMP_SYS(openat), FOR_BROKER, 1, {ARGUMENT(2, WRITES, 0)}},        /* the same */
+    {SCMP_SYS(prlimit64), FOR_BROKER, 1, {ARGUMENT(2, UINT64_MAX, 0)}}, /* sysconf() reads limits */
+    {SCMP_SYS(socket), FOR_BOTH, 2, SOCKET(AF_INET, SOCK_STREAM)},      /* TCP */
+    {SCMP_SYS(socket), FOR_BOTH, 2, SOCKET(AF_INET6, SOCK_STREAM)},     /* the same */
+    {SCMP_SYS(socket), FOR_BROKER, 2, SOCKET(AF_INET, SOCK_DGRAM)},     /* UDP, to ask resolvers */
+    {SCMP_SYS(socket), FOR_BROKER, 2, SOCKET(AF_INET6, SOCK_DGRAM)},    /* the same */
+};
+
+static int fill(scmp_filter_ctx filter, enum confine_role role)
+{
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(rows); i++)
+        if (rows[i].roles & (1u << role))
+            status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, rows[i].number, 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(narrowed_rows); i++) {
+        const struct narrowed_row *row = &narrowed_rows[i];
+        if (row->roles & (1u << role))
+            status |= seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, row->number, row->count,
+                                             row->arguments);
+    }
+    return status;
+}
+
+static int install_filter(enum confine_role role, struct brig_error *err)
+{
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+    if (!filter)
+        return brig_fail_nomem(err);
+    int status = fill(filter, role);
+    if (status == 0)
+        status = seccomp_load(filter);
+    seccomp_release(filter);
+    if (status != 0)
+        return brig_fail(err, BRIG_E_SYSTEM, status < 0 ? -status : 0,
+                         "the broker cannot install its syscall filter");
     return 0;
 }
 
@@ -145,5 +276,69 @@ int confine(enum confine_role role, const char *const *files, struct brig_error 
         status = lower_limits(err);
     if (status == 0)
         status = raise_landlock(files, err);
-    return status < 0 ? status : filter_install(role, err);
+    return status < 0 ? status : install_filter(role, err);
+}
+
+/* ---- Files that are read while the broker runs ---- */
+
+#define RESOLV_CONF "/etc/resolv.conf"
+
+/* How to resolve; c-ares reads all of these. Where a program writes resolv.conf, its directory stands
+ * for the file: a new one takes the old one's place, and a rule for a file is not for its successor. */
+static const char *const resolving[] = {
+    RESOLV_CONF,
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/host.conf",
+    "/etc/svc.conf",
+    "/dev/urandom", /* for the ids of its queries, when it begins anew */
+    "/run/systemd/resolve",
+    "/run/NetworkManager",
+    "/run/resolvconf",
+    "/run/connman",
+};
+
+/* Where distributions have their certificates; the first that is there is used. */
+static const char *const certificates[] = {
+    "/etc/ssl/certs/ca-certificates.crt",                /* Debian, Arch, Alpine */
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* Fedora */
+    "/etc/pki/tls/certs/ca-bundle.crt",                  /* the same, earlier */
+    "/etc/ssl/ca-bundle.pem",                            /* SUSE */
+    "/etc/ssl/cert.pem",                                 /* others */
+};
+
+const char *confine_certificates(const struct broker_config *config)
+{
+    if (config->ca)
+        return config->ca;
+    for (size_t i = 0; i < ARRAY_LENGTH(certificates); i++)
+        if (access(certificates[i], R_OK) == 0)
+            return certificates[i];
+    return NULL;
+}
+
+/* The directory in which resolv.conf really is. A plain file in /etc means: the files of /etc, those
+ * that everybody may read. */
+static const char *resolv_directory(struct broker_config *config)
+{
+    autofree char *path = realpath(RESOLV_CONF, NULL);
+    char *slash = path ? strrchr(path, '/') : NULL;
+    if (!slash || slash == path)
+        return NULL;
+    *slash = 0;
+    return arena_strdup(&config->arena, path);
+}
+
+void confine_files(struct broker_config *config, const char *files[CONFINE_FILES_MAX + 1])
+{
+    size_t count = 0;
+    const char *directory = resolv_directory(config);
+    for (size_t i = 0; i < ARRAY_LENGTH(resolving); i++)
+        files[count++] = resolving[i];
+    if (directory && config->resolver_count == 0)
+        files[count++] = directory;
+    const char *ca = config->inject_count > 0 ? confine_certificates(config) : NULL;
+    if (ca)
+        files[count++] = ca;
+    files[count] = NULL;
 }

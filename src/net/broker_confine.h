@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker's own jail. What the bytes of a jail, or of a server, might make of the process shall not
- * be worth having: no file but those that say how to resolve, no process, no capability. */
+/* The broker's own jail: a broker that is taken over by the bytes of a jail or of a server has no file
+ * but those that say how to resolve names, no process and no capability. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,11 +8,12 @@
 #include <sys/types.h>
 
 struct brig_error;
+struct broker_config;
 
-/* First thing in main(): nobody may look at this process, and what was left open is closed. */
+/* Called first in main(): makes the process non-dumpable and closes inherited descriptors. */
 void confine_early(int last_fd);
 
-/* Becomes this user, where started as root. */
+/* Changes to this user if started as root. */
 int confine_user(bool has_user, uid_t uid, gid_t gid, struct brig_error *err);
 
 enum confine_role {
@@ -20,7 +21,15 @@ enum confine_role {
     CONFINE_CONNECTOR,
 };
 
-/* Everything else, for good. `files` are read when the broker runs (NULL-terminated; those that are
- * missing are left out); a directory among them stands for the files in it. Fails if the kernel lacks
- * what is needed; Landlock alone may be missing. */
+/* Everything else, for good. `files` may still be read (NULL-terminated; missing ones are left out); a
+ * directory among them stands for the files in it. Fails if the kernel lacks what is needed; only
+ * Landlock may be missing. */
 int confine(enum confine_role role, const char *const *files, struct brig_error *err);
+
+/* The paths a broker reads while it runs, with NULL at the end; not all of them exist. They live as long
+ * as the configuration, in whose arena some are. */
+#define CONFINE_FILES_MAX 24
+void confine_files(struct broker_config *config, const char *files[CONFINE_FILES_MAX + 1]);
+
+/* The CA certificates that upstreams are checked with; NULL if there are none. */
+const char *confine_certificates(const struct broker_config *config);

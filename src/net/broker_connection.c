@@ -9,13 +9,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/broker_refusal.h"
-#include "net/broker_sockets.h"
+#include "net/sockets.h"
 
 #define LEAVE_MS 2000
 #define HALF_CLOSED_MS ((int64_t)10 * 60 * 1000)
-#define INPUT_FIRST 4096
-/* Connections at one time whose buffers the kernel alone decides on, and what others share. */
+/* Up to so many connections have the buffers the kernel chooses; more share so many bytes. */
 #define BUFFERS_UNBOUND 32
 #define BUFFERS_BYTES ((size_t)16 << 20)
 #define BUFFER_LEAST ((size_t)64 << 10)
@@ -27,11 +25,9 @@ static void timer_fires(struct timer *timer);
 
 struct connection *connection_new(struct broker *broker, enum door_socket via, int fd)
 {
-    struct connection *connection = broker_has_room(broker) ? calloc(1, sizeof *connection) : NULL;
-    if (!connection) {
-        broker_tell_full(broker, via);
-        socket_reset(fd);
-        (void)close(fd);
+    struct connection *connection = calloc(1, sizeof *connection);
+    if (!broker_admit(broker, via, connection, fd)) {
+        free(connection);
         return NULL;
     }
     connection->broker = broker;
@@ -41,57 +37,15 @@ struct connection *connection_new(struct broker *broker, enum door_socket via, i
     connection->client = (struct watch){.fd = fd, .ready = client_ready};
     connection->world.fd = -1;
     connection->timer.fire = timer_fires;
-    connection->next = broker->connections;
-    connection->self = &broker->connections;
-    if (connection->next)
-        connection->next->self = &connection->next;
-    broker->connections = connection;
-    broker->connection_count++;
-    if (!loop_watch(&broker->loop, &connection->client, 0)) {
-        connection_end(connection, true);
-        return NULL;
-    }
-    return connection;
+    node_add(&broker->connections, &connection->node);
+    if (loop_watch(&broker->loop, &connection->client, 0))
+        return connection;
+    connection_close(connection, DOOR_ERROR, DOOR_BECAUSE_RESET, "out of memory", true);
+    return NULL;
 }
 
-void connection_end(struct connection *connection, bool reset)
-{
-    struct broker *broker = connection->broker;
-    if (!connection->self)
-        return;
-    *connection->self = connection->next;
-    if (connection->next)
-        connection->next->self = connection->self;
-    connection->self = NULL;
-    broker_count_off(broker);
-    upstream_cancel(connection);
-    loop_disarm(&broker->loop, &connection->timer);
-    if (connection->relay.running) {
-        relay_stop(&connection->relay, reset);
-    } else {
-        if (reset && connection->client.fd >= 0)
-            socket_reset(connection->client.fd);
-        loop_close(&broker->loop, &connection->client);
-    }
-    free(connection->input);
-    free(connection->proxy_reply);
-    loop_free_later(&broker->loop, &connection->garbage);
-}
-
-void connections_end(struct broker *broker, enum door_because because)
-{
-    while (broker->connections) {
-        struct connection *connection = broker->connections;
-        if (connection->stage != CONNECTION_LEAVE)
-            connection_tell(connection, connection->allowed ? DOOR_ENDED : DOOR_ERROR, because, "");
-        connection_end(connection, true);
-    }
-}
-
-/* ---- Events ---- */
-
-void connection_tell(struct connection *connection, enum door_verdict verdict,
-                     enum door_because because, const char *detail)
+static void tell(const struct connection *connection, enum door_verdict verdict,
+                 enum door_because because, const char *detail)
 {
     struct door_event event = {
         .verdict = verdict,
@@ -103,43 +57,79 @@ void connection_tell(struct connection *connection, enum door_verdict verdict,
         .bytes_out = connection->relay.out.total,
         .duration_ms = (uint64_t)(connection->broker->loop.now_ms - connection->started_ms),
     };
-    (void)snprintf(event.name, sizeof event.name, "%s", connection->name);
-    (void)snprintf(event.detail, sizeof event.detail, "%s", detail ? detail : "");
     if (connection->has_address)
         net_address_print(&connection->address, event.address);
-    if (connection->rule)
-        net_rule_print(connection->rule, event.rule);
+    broker_tell(connection->broker, &event, connection->name, connection->rule, detail);
+}
 
-    broker_tell(connection->broker, &event);
+static void end(struct connection *connection, bool reset)
+{
+    struct broker *broker = connection->broker;
+    broker_count_off(broker);
+    upstream_cancel(connection);
+    loop_disarm(&broker->loop, &connection->timer);
+    relay_stop(&connection->relay, reset);
+    if (reset && connection->client.fd >= 0)
+        socket_reset(connection->client.fd);
+    loop_close(&broker->loop, &connection->client);
+    free(connection->input);
+    free(connection->proxy_reply);
+    loop_free_later(&broker->loop, &connection->node);
+}
+
+void connection_close(struct connection *connection, enum door_verdict verdict,
+                      enum door_because because, const char *detail, bool reset)
+{
+    tell(connection, verdict, because, detail);
+    end(connection, reset);
+}
+
+void connections_end(struct broker *broker, enum door_because because)
+{
+    while (broker->connections) {
+        struct connection *connection = (struct connection *)broker->connections;
+        if (connection->stage != CONNECTION_LEAVE)
+            tell(connection, connection->allowed ? DOOR_ENDED : DOOR_ERROR, because, "");
+        end(connection, true);
+    }
+}
+
+void connection_refuse(struct connection *connection, enum door_verdict verdict,
+                       enum door_because because, const char *detail)
+{
+    struct broker *broker = connection->broker;
+    tell(connection, verdict, because, detail);
+    if (!refusal_say(connection, verdict, because, detail)) {
+        end(connection, true);
+        return;
+    }
+    upstream_cancel(connection);
+    (void)shutdown(connection->client.fd, SHUT_WR);
+    connection->stage = CONNECTION_LEAVE;
+    loop_rewatch(&broker->loop, &connection->client, EPOLLIN | EPOLLRDHUP);
+    loop_arm(&broker->loop, &connection->timer, LEAVE_MS);
 }
 
 /* ---- The client ---- */
 
 bool connection_read(struct connection *connection)
 {
-    if (connection->input_size == connection->input_capacity) {
-        size_t capacity = connection->input_capacity ? connection->input_capacity * 2 : INPUT_FIRST;
-        char *input =
-            capacity <= CONNECTION_INPUT_MAX ? realloc(connection->input, capacity) : NULL;
-        if (!input) {
-            connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_BAD_REQUEST,
-                              "too much was sent before it could be understood");
-            return false;
-        }
-        connection->input = input;
-        connection->input_capacity = capacity;
+    size_t size = connection->input_size;
+    if (!connection->input)
+        connection->input = malloc(CONNECTION_INPUT_MAX);
+    if (!connection->input || size == CONNECTION_INPUT_MAX) {
+        connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_BAD_REQUEST,
+                          "too much was sent before it could be understood");
+        return false;
     }
-    ssize_t got = recv(connection->client.fd, connection->input + connection->input_size,
-                       connection->input_capacity - connection->input_size, MSG_DONTWAIT);
-    if (got > 0) {
+    ssize_t got = recv(connection->client.fd, connection->input + size, CONNECTION_INPUT_MAX - size,
+                       MSG_DONTWAIT);
+    if (got > 0)
         connection->input_size += (size_t)got;
+    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))
         return true;
-    }
-    if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return true;
-    connection_tell(connection, DOOR_ERROR, got < 0 ? DOOR_BECAUSE_RESET : DOOR_BECAUSE_CLOSED,
-                    "closed by the jail before it said where to");
-    connection_end(connection, got < 0);
+    connection_close(connection, DOOR_ERROR, got < 0 ? DOOR_BECAUSE_RESET : DOOR_BECAUSE_CLOSED,
+                     "closed by the jail before it said where to", got < 0);
     return false;
 }
 
@@ -154,37 +144,34 @@ bool connection_say(struct connection *connection, const void *bytes, size_t siz
 {
     if (send(connection->client.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size)
         return true;
-    connection_tell(connection, connection->allowed ? DOOR_ENDED : DOOR_ERROR, DOOR_BECAUSE_RESET,
-                    "");
-    connection_end(connection, true);
+    connection_close(connection, connection->allowed ? DOOR_ENDED : DOOR_ERROR, DOOR_BECAUSE_RESET,
+                     "", true);
     return false;
 }
 
-/* Closing with bytes unread would reset the connection, and the answer might be lost with it. */
+/* close() with bytes unread would reset the connection, and the client could lose the answer. */
 static void read_rest(struct connection *connection)
 {
     char *scratch = connection->broker->relays.scratch;
     ssize_t got = recv(connection->client.fd, scratch, RELAY_CHUNK, MSG_DONTWAIT);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
-        connection_end(connection, false);
+        end(connection, false);
 }
 
 static void client_ready(struct watch *watch, uint32_t events)
 {
-    struct connection *connection =
-        (struct connection *)((char *)watch - offsetof(struct connection, client));
+    struct connection *connection = container_of(watch, struct connection, client);
     switch (connection->stage) {
-    case CONNECTION_FRONT:
-        front_ready(connection);
+    case CONNECTION_PROXY:
+        proxy_ready(connection);
         return;
     case CONNECTION_INSPECT:
         inspect_ready(connection);
         return;
     case CONNECTION_UPSTREAM:
-        if (!(events & (EPOLLHUP | EPOLLERR)))
-            return;
-        connection_tell(connection, DOOR_ERROR, DOOR_BECAUSE_RESET, "closed by the jail");
-        connection_end(connection, true);
+        if (events & (EPOLLHUP | EPOLLERR))
+            connection_close(connection, DOOR_ERROR, DOOR_BECAUSE_RESET, "closed by the jail",
+                             true);
         return;
     case CONNECTION_LEAVE:
         read_rest(connection);
@@ -192,24 +179,6 @@ static void client_ready(struct watch *watch, uint32_t events)
     case CONNECTION_RELAY:
         return;
     }
-}
-
-void connection_refuse(struct connection *connection, enum door_verdict verdict,
-                       enum door_because because, const char *detail)
-{
-    struct broker *broker = connection->broker;
-    connection_tell(connection, verdict, because, detail);
-    bool told = front_refuse(connection, verdict, because, detail) ||
-                refusal_say(connection, verdict, because, detail);
-    if (!told) {
-        connection_end(connection, true);
-        return;
-    }
-    upstream_cancel(connection);
-    (void)shutdown(connection->client.fd, SHUT_WR);
-    connection->stage = CONNECTION_LEAVE;
-    loop_rewatch(&broker->loop, &connection->client, EPOLLIN | EPOLLRDHUP);
-    loop_arm(&broker->loop, &connection->timer, LEAVE_MS);
 }
 
 /* ---- Time ---- */
@@ -221,8 +190,7 @@ static void look_at_relay(struct connection *connection)
     int64_t idle = loop->now_ms - connection->active_ms;
     bool half = connection->relay.in.closed || connection->relay.out.closed;
     if ((limit > 0 && idle >= limit) || (half && idle >= HALF_CLOSED_MS)) {
-        connection_tell(connection, DOOR_ENDED, DOOR_BECAUSE_TIMEOUT, "idle for too long");
-        connection_end(connection, true);
+        connection_close(connection, DOOR_ENDED, DOOR_BECAUSE_TIMEOUT, "idle for too long", true);
         return;
     }
     int64_t period = limit > 0 && limit < HALF_CLOSED_MS ? limit : HALF_CLOSED_MS;
@@ -231,10 +199,9 @@ static void look_at_relay(struct connection *connection)
 
 static void timer_fires(struct timer *timer)
 {
-    struct connection *connection =
-        (struct connection *)((char *)timer - offsetof(struct connection, timer));
+    struct connection *connection = container_of(timer, struct connection, timer);
     switch (connection->stage) {
-    case CONNECTION_FRONT:
+    case CONNECTION_PROXY:
     case CONNECTION_INSPECT:
         connection_refuse(connection, DOOR_ERROR, DOOR_BECAUSE_TIMEOUT,
                           "nothing was sent that says where to");
@@ -246,135 +213,102 @@ static void timer_fires(struct timer *timer)
         look_at_relay(connection);
         return;
     case CONNECTION_LEAVE:
-        connection_end(connection, true);
+        end(connection, true);
         return;
     }
 }
 
 /* ---- Decisions ---- */
 
-static enum door_because because_of(const struct connection *connection, enum net_reason reason)
-{
-    switch (reason) {
-    case NET_WRONG_PORT:
-        return DOOR_BECAUSE_PORT;
-    case NET_NOT_PUBLIC:
-        return DOOR_BECAUSE_ADDRESS;
-    case NET_DENIED:
-        return broker_config_injected(&connection->broker->config, connection->name)
-                   ? DOOR_BECAUSE_INJECTED
-                   : DOOR_BECAUSE_RULE;
-    case NET_OK:
-    case NET_NO_RULE:
-        break;
-    }
-    return DOOR_BECAUSE_NO_RULE;
-}
-
 static void obey(struct connection *connection, struct net_verdict verdict)
 {
+    const struct broker *broker = connection->broker;
     connection->rule = verdict.rule;
     if (verdict.reason != NET_OK) {
-        enum door_because because = because_of(connection, verdict.reason);
-        connection_refuse(connection, DOOR_DENIED, because,
-                          because == DOOR_BECAUSE_INJECTED ? "reached through its own endpoint only"
-                                                           : net_reason_text(verdict.reason));
+        const char *detail;
+        enum door_because because =
+            broker_config_because(&broker->config, connection->name, verdict.reason, &detail);
+        connection_refuse(connection, DOOR_DENIED, because, detail);
         return;
     }
-    const struct broker_config *config = &connection->broker->config;
-    if (config->limits[CONFIG_LIMIT_BYTES] > 0 &&
-        connection->broker->bytes >= config->limits[CONFIG_LIMIT_BYTES]) {
+    if (broker_is_spent(broker)) {
         connection_refuse(connection, DOOR_ERROR, DOOR_BECAUSE_BYTES, "the limit on bytes");
         return;
     }
     connection->inspect = inspect_choose(connection, verdict.tls);
-    if (connection->inspect == INSPECT_NOTHING && inspect_must_name(connection))
+    if (connection->inspect != INSPECT_NOTHING)
+        inspect_start(connection);
+    else if (inspect_must_name(connection))
         connection_refuse(
             connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
             "a name is denied that this address could belong to; use a name, or allow the address");
-    else if (connection->inspect == INSPECT_NOTHING)
-        upstream_start(connection);
     else
-        inspect_start(connection);
+        upstream_start(connection);
 }
 
-void connection_aim_name(struct connection *connection, const char *name, uint16_t port)
+static void aim_at_name(struct connection *connection, const char *name)
 {
     connection->has_name = true;
     connection->has_address = false;
-    connection->port = port;
     (void)snprintf(connection->name, sizeof connection->name, "%s", name);
-    /* The host's proxy would take that for the host. */
-    if (net_name_is_localhost(name)) {
+    /* The host's proxy would take "localhost" for the host. */
+    if (net_name_is_localhost(name))
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_ADDRESS,
                           "localhost is the jail itself; connect without the proxy");
-        return;
-    }
-    obey(connection, net_rules_name(&connection->broker->config.rules, name, port));
+    else
+        obey(connection, net_rules_name(&connection->broker->config.rules, name, connection->port));
 }
 
-void connection_aim_address(struct connection *connection, const struct net_address *address,
-                            uint16_t port)
+void connection_aim(struct connection *connection, const char *name,
+                    const struct net_address *address, uint16_t port)
 {
-    struct broker *broker = connection->broker;
-    connection->address = *address;
-    connection->has_address = true;
+    const struct broker *broker = connection->broker;
     connection->port = port;
-    const char *name = names_find(&broker->names, address);
-    if (name) {
-        connection_aim_name(connection, name, port);
-    } else if (names_is_ours(address)) {
+    if (!name) {
+        connection->address = *address;
+        connection->has_address = true;
+        name = names_find(&broker->names, address);
+    }
+    if (name)
+        aim_at_name(connection, name);
+    else if (names_is_ours(address))
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_UNKNOWN,
                           "the address does not stand for a name");
-    } else {
+    else
         obey(connection, net_rules_address(&broker->config.rules, address, port));
-    }
-}
-
-void connection_passed(struct connection *connection)
-{
-    upstream_start(connection);
 }
 
 void connection_accepted(struct listener *listener, int fd)
 {
     struct connection *connection = connection_new(listener->broker, listener->kind, fd);
-    if (!connection)
-        return;
-    if (listener->kind != DOOR_SOCKET_REDIRECT) {
-        front_start(connection);
-        return;
-    }
     struct net_address address;
     uint16_t port;
-    if (socket_destination(fd, &address, &port))
-        connection_aim_address(connection, &address, port);
+    if (!connection)
+        return;
+    if (listener->kind != DOOR_SOCKET_REDIRECT)
+        proxy_start(connection);
+    else if (socket_destination(fd, &address, &port))
+        connection_aim(connection, NULL, &address, port);
     else
         connection_refuse(connection, DOOR_DENIED, DOOR_BECAUSE_UNKNOWN, "no destination");
 }
 
 /* ---- Relaying ---- */
 
-static struct connection *of_relay(struct relay *relay)
-{
-    return (struct connection *)((char *)relay - offsetof(struct connection, relay));
-}
-
 static void relay_done(struct relay *relay, bool reset)
 {
-    struct connection *connection = of_relay(relay);
-    connection_tell(connection, DOOR_ENDED, reset ? DOOR_BECAUSE_RESET : DOOR_BECAUSE_CLOSED, "");
-    connection_end(connection, reset);
+    connection_close(container_of(relay, struct connection, relay), DOOR_ENDED,
+                     reset ? DOOR_BECAUSE_RESET : DOOR_BECAUSE_CLOSED, "", reset);
 }
 
 static void relay_moved(struct relay *relay, size_t bytes)
 {
-    struct connection *connection = of_relay(relay);
+    struct connection *connection = container_of(relay, struct connection, relay);
     connection->active_ms = connection->broker->loop.now_ms;
     broker_count_bytes(connection->broker, bytes);
 }
 
-/* What the kernel keeps of a connection grows with its speed, to megabytes: right for a few. */
+/* The kernel's buffers of a fast connection grow to megabytes, which is right for a few of them. */
 static void bound_buffers(const struct broker *broker, int fd)
 {
     size_t share = BUFFERS_BYTES / broker->connection_count;
@@ -386,30 +320,29 @@ void connection_connected(struct connection *connection, int fd, const void *ahe
 {
     struct broker *broker = connection->broker;
     connection->allowed = true;
-    connection_tell(connection, DOOR_ALLOWED, DOOR_BECAUSE_RULE, "");
-    if (!front_succeed(connection)) {
+    tell(connection, DOOR_ALLOWED, DOOR_BECAUSE_RULE, "");
+    if (!proxy_succeed(connection)) {
         (void)close(fd);
         return;
     }
-    int client = connection->client.fd;
+    int client = loop_forget(&broker->loop, &connection->client);
     bound_buffers(broker, client);
     bound_buffers(broker, fd);
     bool publish = connection->via == DOOR_SOCKET_PUBLISH;
-    loop_forget(&broker->loop, &connection->client);
+    const struct relay_ahead both = {.to_world = connection->input,
+                                     .to_world_size = connection->input_size,
+                                     .to_jail = ahead,
+                                     .to_jail_size = size};
     connection->relay.done = relay_done;
     connection->relay.moved = relay_moved;
-    if (!relay_start(&connection->relay, &broker->relays, publish ? fd : client,
-                     publish ? client : fd, connection->input, connection->input_size, ahead,
-                     size)) {
-        (void)close(fd);
-        connection_tell(connection, DOOR_ENDED, DOOR_BECAUSE_RESET, "out of memory");
-        connection_end(connection, true);
-        return;
-    }
-    connection->client.fd = -1;
-    free(connection->input);
-    connection->input = NULL;
     connection->stage = CONNECTION_RELAY;
     connection->active_ms = broker->loop.now_ms;
+    if (!relay_start(&connection->relay, &broker->relays, publish ? fd : client,
+                     publish ? client : fd, &both)) {
+        connection_close(connection, DOOR_ENDED, DOOR_BECAUSE_RESET, "out of memory", true);
+        return;
+    }
+    free(connection->input);
+    connection->input = NULL;
     look_at_relay(connection);
 }

@@ -7,13 +7,12 @@
 #include <stdint.h>
 
 #include "net/broker.h"
-#include "net/broker_dial.h"
 
 /* What is read ahead: a ClientHello, or the head of a request. */
 #define CONNECTION_INPUT_MAX RELAY_CHUNK
 
 enum connection_stage {
-    CONNECTION_FRONT,    /* the client of a proxy says where it wants to go */
+    CONNECTION_PROXY,    /* the client of a proxy says where it wants to go */
     CONNECTION_INSPECT,  /* its first bytes have to say the same */
     CONNECTION_UPSTREAM, /* the name is resolved, and connected to */
     CONNECTION_RELAY,
@@ -29,9 +28,8 @@ enum connection_inspect {
 };
 
 struct connection {
-    struct garbage garbage; /* must be first */
+    struct node node; /* in the broker's list; must be first */
     struct broker *broker;
-    struct connection *next, **self; /* in the broker's list */
     uint64_t id;
     enum door_socket via;
     enum connection_stage stage;
@@ -53,8 +51,8 @@ struct connection {
     bool greeted;   /* SOCKS: the greeting is over */
     bool answered;  /* the proxy's client was told that it is connected */
     bool rewritten; /* a proxy's plain request, which has been made the server's */
-    char *input;    /* read ahead, for the other side */
-    size_t input_size, input_capacity, input_seen;
+    char *input;    /* CONNECTION_INPUT_MAX bytes, read ahead for the other side; or NULL */
+    size_t input_size, input_seen;
 
     struct resolve_request resolve;
     struct dial dial;
@@ -68,47 +66,51 @@ struct connection {
 
 /* ---- broker_connection.c ---- */
 
-/* A connection in the list, counted; NULL if there is no room, then fd is closed. */
+/* A connection in the list, counted; NULL if there is no room, and fd is closed. */
 struct connection *connection_new(struct broker *broker, enum door_socket via, int fd);
-/* Reads ahead; false if the connection is over, and has been ended. */
+/* Reads ahead; false if the connection was closed, and has been ended. */
 bool connection_read(struct connection *connection);
 void connection_drop_input(struct connection *connection, size_t bytes);
-/* Sends the client a few bytes, as a new socket always takes them; false as above. */
+/* Sends the client a few bytes, for which a new socket always has room; false as above. */
 bool connection_say(struct connection *connection, const void *bytes, size_t size);
 
-/* Decides by the rules and goes on. */
-void connection_aim_name(struct connection *connection, const char *name, uint16_t port);
-void connection_aim_address(struct connection *connection, const struct net_address *address,
-                            uint16_t port);
-/* Inspection found nothing against it. */
-void connection_passed(struct connection *connection);
-/* The other side is there; `ahead` is what it said already. Takes fd. */
+/* Decides by the rules and goes on. The destination is a name, or without one an address. */
+void connection_aim(struct connection *connection, const char *name,
+                    const struct net_address *address, uint16_t port);
+/* The other side is connected, and has sent the bytes `ahead` already. Takes fd. */
 void connection_connected(struct connection *connection, int fd, const void *ahead, size_t size);
 
-/* Tells the job, tells the client in its protocol if it has one, and ends it. */
+/* Tells the job, tells the client in its protocol if that is known, and ends the connection. */
 void connection_refuse(struct connection *connection, enum door_verdict verdict,
                        enum door_because because, const char *detail);
-/* Ends it without a word. */
-void connection_end(struct connection *connection, bool reset);
-void connection_tell(struct connection *connection, enum door_verdict verdict,
-                     enum door_because because, const char *detail);
+/* Tells the job and ends the connection. */
+void connection_close(struct connection *connection, enum door_verdict verdict,
+                      enum door_because because, const char *detail, bool reset);
 
-/* ---- broker_inspect.c, broker_front.c, broker_upstream.c ---- */
+/* ---- broker_inspect.c ---- */
 
 enum connection_inspect inspect_choose(const struct connection *connection, bool tls_rule);
 /* Whether it goes to an address that the jail did not get by a name, and that no rule grants, while the
- * user denies a name: it could be that name's, and only what it begins with can tell. */
+ * user denies a name: the address could be that name's, and only the first bytes can tell. */
 bool inspect_must_name(const struct connection *connection);
 void inspect_start(struct connection *connection);
 void inspect_ready(struct connection *connection);
 
-void front_start(struct connection *connection);
-void front_ready(struct connection *connection);
+/* The client of a proxy has to say where it wants to go. */
+void proxy_start(struct connection *connection);
+void proxy_ready(struct connection *connection);
 /* Tells the proxy's client that it is connected; false if it is gone, and has been ended. */
-bool front_succeed(struct connection *connection);
-/* How a proxy says no; false if this is no proxy's client, or it was told yes before. */
-bool front_refuse(struct connection *connection, enum door_verdict verdict,
-                  enum door_because because, const char *detail);
+bool proxy_succeed(struct connection *connection);
+
+/* Says no in the client's protocol; false if that is not known. */
+bool refusal_say(const struct connection *connection, enum door_verdict verdict,
+                 enum door_because because, const char *detail);
+/* A response of HTTP/1.1, after which the connection is closed. Returns its length. */
+#define REFUSAL_TEXT_MAX 1024
+size_t refusal_http(char text[REFUSAL_TEXT_MAX], unsigned status, const char *phrase,
+                    const char *what, const char *why);
+
+/* ---- broker_upstream.c ---- */
 
 void upstream_start(struct connection *connection);
 void upstream_cancel(struct connection *connection);

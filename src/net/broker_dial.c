@@ -1,15 +1,454 @@
 /* SPDX-License-Identifier: MIT */
-/* Connecting to the first of several addresses that answers (in the manner of RFC 8305). */
+/* From a name to a connected socket: resolving with c-ares, asking the kernel where an address leads,
+ * and connecting to the first address that answers. */
 #include "net/broker_dial.h"
 
+#include <ares.h>
 #include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/broker_route.h"
-#include "net/broker_sockets.h"
+#include "base/error.h"
+#include "net/sockets.h"
 
+/* Until the next address is tried beside those that do not answer yet. */
 #define NEXT_MS 250
+#define TRY_MS 2500
+#define TRIES 3
+#define ENTRIES_MAX 1024
+#define KEEP_SECONDS_MAX 30
+#define LOOK_MS 1000 /* how often a change of the host's resolvers is looked for */
+#define RESOLV_CONF "/etc/resolv.conf"
+/* A route without a gateway that is as wide as this is a tunnel for everything, not a network. */
+#define WIDE_IPV4 8
+#define WIDE_IPV6 16
+
+/* ---- Resolving ---- */
+
+struct resolve_socket {
+    struct node node; /* must be first */
+    struct watch watch;
+    struct resolver *resolver;
+};
+
+struct resolve_entry {
+    struct resolve_entry *next;
+    struct resolver *resolver;
+    char name[NET_NAME_MAX + 1];
+    bool asking;
+    int64_t expires_ms;
+    struct net_address addresses[RESOLVE_ADDRESSES_MAX];
+    size_t count;
+    struct resolve_request *requests;
+};
+
+static void rearm(struct resolver *resolver)
+{
+    struct timeval wait;
+    if (!ares_timeout(resolver->channel, NULL, &wait)) {
+        loop_disarm(resolver->loop, &resolver->timer);
+        return;
+    }
+    int64_t wait_ms = (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000;
+    loop_arm(resolver->loop, &resolver->timer, wait_ms + 1);
+}
+
+static void timer_fires(struct timer *timer)
+{
+    struct resolver *resolver = container_of(timer, struct resolver, timer);
+    ares_process_fd(resolver->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    rearm(resolver);
+}
+
+static void socket_ready(struct watch *watch, uint32_t events)
+{
+    struct resolver *resolver = container_of(watch, struct resolve_socket, watch)->resolver;
+    bool broken = events & (EPOLLERR | EPOLLHUP);
+    int readable = (events & EPOLLIN) || broken ? watch->fd : ARES_SOCKET_BAD;
+    int writable = (events & EPOLLOUT) ? watch->fd : ARES_SOCKET_BAD;
+    ares_process_fd(resolver->channel, readable, writable);
+    rearm(resolver);
+}
+
+static struct resolve_socket *find_socket(const struct resolver *resolver, int fd)
+{
+    struct node *at = resolver->sockets;
+    while (at && ((struct resolve_socket *)at)->watch.fd != fd)
+        at = at->next;
+    return (struct resolve_socket *)at;
+}
+
+/* Called by c-ares: what it waits for on one of its sockets. If memory is short, the socket is not
+ * watched and the question times out. */
+static void socket_changes(void *data, ares_socket_t fd, int readable, int writable)
+{
+    struct resolver *resolver = data;
+    uint32_t events = (readable ? EPOLLIN : 0) | (writable ? EPOLLOUT : 0);
+    struct resolve_socket *socket = find_socket(resolver, fd);
+    if (socket && events) {
+        loop_rewatch(resolver->loop, &socket->watch, events);
+    } else if (socket) {
+        (void)loop_forget(resolver->loop, &socket->watch);
+        loop_free_later(resolver->loop, &socket->node);
+    } else if (events && (socket = calloc(1, sizeof *socket))) {
+        socket->watch = (struct watch){.fd = fd, .ready = socket_ready};
+        socket->resolver = resolver;
+        node_add(&resolver->sockets, &socket->node);
+        (void)loop_watch(resolver->loop, &socket->watch, events);
+    }
+}
+
+static struct timespec resolv_conf_changed(void)
+{
+    struct stat found;
+    if (stat(RESOLV_CONF, &found) < 0)
+        return (struct timespec){0};
+    return found.st_mtim;
+}
+
+static int set_servers(ares_channel channel, const struct broker_config *config)
+{
+    struct ares_addr_port_node nodes[CONFIG_RESOLVERS_MAX] = {0};
+    for (size_t i = 0; i < config->resolver_count; i++) {
+        const struct http_authority *host = &config->resolvers[i];
+        bool v4 = host->address.family == NET_V4;
+        nodes[i].family = v4 ? AF_INET : AF_INET6;
+        memcpy(&nodes[i].addr, host->address.bytes, v4 ? 4 : 16);
+        nodes[i].udp_port = nodes[i].tcp_port = host->port;
+        if (i > 0)
+            nodes[i - 1].next = &nodes[i];
+    }
+    return config->resolver_count > 0 ? ares_set_servers_ports(channel, nodes) : ARES_SUCCESS;
+}
+
+static int open_channel(struct resolver *resolver)
+{
+    struct ares_options options = {
+        .flags = ARES_FLAG_NOSEARCH,
+        .timeout = TRY_MS,
+        .tries = TRIES,
+        .sock_state_cb = socket_changes,
+        .sock_state_cb_data = resolver,
+    };
+    ares_channel channel;
+    int status = ares_init_options(&channel, &options,
+                                   ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+                                       ARES_OPT_SOCK_STATE_CB);
+    if (status != ARES_SUCCESS)
+        return status;
+    status = set_servers(channel, resolver->config);
+    if (status != ARES_SUCCESS) {
+        ares_destroy(channel);
+        return status;
+    }
+    resolver->channel = channel;
+    return ARES_SUCCESS;
+}
+
+int resolver_init(struct resolver *resolver, struct loop *loop, const struct broker_config *config,
+                  struct brig_error *err)
+{
+    *resolver = (struct resolver){.loop = loop, .config = config, .timer.fire = timer_fires};
+    resolver->changed = resolv_conf_changed();
+    resolver->looked_ms = loop->now_ms;
+    int status = ares_library_init(ARES_LIB_INIT_ALL);
+    if (status == ARES_SUCCESS)
+        status = open_channel(resolver);
+    if (status != ARES_SUCCESS)
+        return brig_fail(err, BRIG_E_SYSTEM, 0, "cannot make a resolver: %s",
+                         ares_strerror(status));
+    return 0;
+}
+
+/* A laptop changes networks; its resolvers change with them. Not while a question is under way. */
+static void follow_host(struct resolver *resolver)
+{
+    if (resolver->config->resolver_count > 0 || resolver->in_flight > 0 ||
+        resolver->loop->now_ms - resolver->looked_ms < LOOK_MS)
+        return;
+    resolver->looked_ms = resolver->loop->now_ms;
+    struct timespec changed = resolv_conf_changed();
+    if (changed.tv_sec == resolver->changed.tv_sec && changed.tv_nsec == resolver->changed.tv_nsec)
+        return;
+    ares_channel old = resolver->channel;
+    if (open_channel(resolver) != ARES_SUCCESS)
+        return;
+    ares_destroy(old);
+    resolver->changed = changed;
+}
+
+static void drop_entry(struct resolve_entry **at)
+{
+    struct resolve_entry *entry = *at;
+    *at = entry->next;
+    entry->resolver->entry_count--;
+    free(entry);
+}
+
+/* Drops the answers that expired before a time. */
+static void drop_answers(struct resolver *resolver, int64_t before_ms)
+{
+    struct resolve_entry **at = &resolver->entries;
+    while (*at) {
+        if (!(*at)->asking && (*at)->expires_ms <= before_ms)
+            drop_entry(at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+static struct resolve_entry *find_entry(const struct resolver *resolver, const char *name)
+{
+    struct resolve_entry *entry = resolver->entries;
+    while (entry && strcmp(entry->name, name) != 0)
+        entry = entry->next;
+    return entry;
+}
+
+static struct resolve_entry *new_entry(struct resolver *resolver, const char *name)
+{
+    if (resolver->entry_count >= ENTRIES_MAX)
+        drop_answers(resolver, INT64_MAX);
+    if (resolver->entry_count >= ENTRIES_MAX)
+        return NULL;
+    struct resolve_entry *entry = calloc(1, sizeof *entry);
+    if (!entry)
+        return NULL;
+    entry->resolver = resolver;
+    (void)strncpy(entry->name, name, sizeof entry->name - 1);
+    entry->next = resolver->entries;
+    resolver->entries = entry;
+    resolver->entry_count++;
+    return entry;
+}
+
+static void take_address(struct resolve_entry *entry, const struct sockaddr *address)
+{
+    union socket_address copy = {.any.sa_family = address->sa_family};
+    uint16_t port;
+    memcpy(&copy, address, address->sa_family == AF_INET6 ? sizeof copy.v6 : sizeof copy.v4);
+    if (entry->count < RESOLVE_ADDRESSES_MAX &&
+        socket_address_read(&copy, &entry->addresses[entry->count], &port))
+        entry->count++;
+}
+
+static void answer(struct resolve_entry *entry, const char *why)
+{
+    struct resolve_request *request;
+    while ((request = entry->requests)) {
+        entry->requests = request->next;
+        request->entry = NULL;
+        request->done(request, entry->addresses, entry->count, why);
+    }
+}
+
+static const char *why_not(int status)
+{
+    switch (status) {
+    case ARES_ENOTFOUND:
+    case ARES_ENONAME:
+        return "the name does not exist";
+    case ARES_ENODATA:
+        return "the name has no address";
+    case ARES_ETIMEOUT:
+        return "no resolver answers";
+    case ARES_ECONNREFUSED:
+        return "no resolver can be reached";
+    default:
+        return "the name cannot be resolved";
+    }
+}
+
+static void ares_answers(void *data, int status, int timeouts, struct ares_addrinfo *result)
+{
+    struct resolve_entry *entry = data;
+    struct resolver *resolver = entry->resolver;
+    (void)timeouts;
+    int keep = KEEP_SECONDS_MAX;
+    for (struct ares_addrinfo_node *node = result ? result->nodes : NULL; node;
+         node = node->ai_next) {
+        take_address(entry, node->ai_addr);
+        if (node->ai_ttl < keep)
+            keep = node->ai_ttl;
+    }
+    if (result)
+        ares_freeaddrinfo(result);
+    entry->expires_ms =
+        resolver->loop->now_ms + (entry->count > 0 && keep > 0 ? (int64_t)keep * 1000 : 0);
+    answer(entry,
+           entry->count > 0 ? NULL : why_not(status == ARES_SUCCESS ? ARES_ENODATA : status));
+    /* Only now: a receiver may ask again, and then neither entry nor channel may be freed. */
+    entry->asking = false;
+    resolver->in_flight--;
+}
+
+static void start(struct resolver *resolver, struct resolve_entry *entry)
+{
+    const struct ares_addrinfo_hints hints = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = ARES_AI_NOSORT};
+    entry->asking = true;
+    resolver->in_flight++;
+    ares_getaddrinfo(resolver->channel, entry->name, NULL, &hints, ares_answers, entry);
+    rearm(resolver);
+}
+
+void resolver_ask(struct resolver *resolver, const char *name, struct resolve_request *request)
+{
+    follow_host(resolver);
+    drop_answers(resolver, resolver->loop->now_ms);
+    struct resolve_entry *entry = find_entry(resolver, name);
+    if (entry && !entry->asking) {
+        request->done(request, entry->addresses, entry->count, NULL);
+        return;
+    }
+    bool is_new = !entry;
+    if (is_new)
+        entry = new_entry(resolver, name);
+    if (!entry) {
+        request->done(request, NULL, 0, "too many names are being resolved");
+        return;
+    }
+    request->entry = entry;
+    request->next = entry->requests;
+    entry->requests = request;
+    if (is_new)
+        start(resolver, entry);
+}
+
+void resolver_cancel(struct resolve_request *request)
+{
+    if (!request->entry)
+        return;
+    for (struct resolve_request **at = &request->entry->requests; *at; at = &(*at)->next) {
+        if (*at != request)
+            continue;
+        *at = request->next;
+        break;
+    }
+    request->entry = NULL;
+}
+
+void resolver_done(struct resolver *resolver)
+{
+    if (resolver->channel)
+        ares_destroy(resolver->channel);
+    resolver->channel = NULL;
+    while (resolver->entries)
+        drop_entry(&resolver->entries);
+    loop_disarm(resolver->loop, &resolver->timer);
+    ares_library_cleanup();
+}
+
+/* ---- Routes, by rtnetlink ---- */
+
+struct route_question {
+    struct nlmsghdr head;
+    struct rtmsg route;
+    struct rtattr attribute;
+    uint8_t address[16];
+};
+
+union route_answer {
+    struct nlmsghdr head;
+    char bytes[4096];
+};
+
+int route_open(int *ret_fd, struct brig_error *err)
+{
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "the broker cannot ask the kernel for routes");
+    *ret_fd = fd;
+    return 0;
+}
+
+/* No route: connect() will fail. */
+static bool is_unreachable(int sys_errno)
+{
+    return sys_errno == ENETUNREACH || sys_errno == EHOSTUNREACH || sys_errno == EACCES ||
+           sys_errno == EINVAL;
+}
+
+static enum route_kind read_error(struct nlmsghdr *head)
+{
+    const struct nlmsgerr *error = NLMSG_DATA(head);
+    if (head->nlmsg_len < NLMSG_LENGTH(sizeof *error) || !is_unreachable(-error->error))
+        return ROUTE_NEAR;
+    return ROUTE_FAR;
+}
+
+static bool has_gateway(struct nlmsghdr *head)
+{
+    int left = (int)RTM_PAYLOAD(head);
+    struct rtmsg *route = NLMSG_DATA(head);
+    for (struct rtattr *at = RTM_RTA(route); RTA_OK(at, left); at = RTA_NEXT(at, left))
+        if (at->rta_type == RTA_GATEWAY || at->rta_type == RTA_VIA ||
+            at->rta_type == RTA_MULTIPATH || at->rta_type == RTA_NH_ID)
+            return true;
+    return false;
+}
+
+/* The kernel's macros do not know const. */
+static enum route_kind read_answer(struct nlmsghdr *head, size_t length)
+{
+    if (length < sizeof *head || !NLMSG_OK(head, length))
+        return ROUTE_NEAR;
+    if (head->nlmsg_type == NLMSG_ERROR)
+        return read_error(head);
+    const struct rtmsg *route = NLMSG_DATA(head);
+    if (head->nlmsg_type != RTM_NEWROUTE || head->nlmsg_len < NLMSG_LENGTH(sizeof *route))
+        return ROUTE_NEAR;
+    if (route->rtm_type == RTN_BLACKHOLE || route->rtm_type == RTN_UNREACHABLE ||
+        route->rtm_type == RTN_PROHIBIT)
+        return ROUTE_FAR;
+    if (route->rtm_type != RTN_UNICAST)
+        return ROUTE_OWN;
+    unsigned wide = route->rtm_family == AF_INET ? WIDE_IPV4 : WIDE_IPV6;
+    return has_gateway(head) || route->rtm_dst_len <= wide ? ROUTE_FAR : ROUTE_NEAR;
+}
+
+enum route_kind route_find(int fd, const struct net_address *address)
+{
+    bool v4 = address->family == NET_V4;
+    size_t size = v4 ? 4 : 16;
+    struct route_question question = {
+        .head = {.nlmsg_type = RTM_GETROUTE, .nlmsg_flags = NLM_F_REQUEST},
+        .route = {.rtm_family = v4 ? AF_INET : AF_INET6,
+                  .rtm_dst_len = (unsigned char)(size * 8),
+                  .rtm_flags = RTM_F_FIB_MATCH},
+        .attribute = {.rta_type = RTA_DST, .rta_len = (unsigned short)RTA_LENGTH(size)},
+    };
+    union route_answer answer;
+    memcpy(question.address, address->bytes, size);
+    question.head.nlmsg_len =
+        (uint32_t)(offsetof(struct route_question, attribute) + RTA_LENGTH(size));
+    /* The kernel answers before send() returns; what an earlier one left is not for this one. */
+    while (recv(fd, &answer, sizeof answer, MSG_DONTWAIT) >= 0)
+        ;
+    if (send(fd, &question, question.head.nlmsg_len, MSG_DONTWAIT) < 0)
+        return ROUTE_NEAR;
+    ssize_t length = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
+    return length < 0 ? ROUTE_NEAR : read_answer(&answer.head, (size_t)length);
+}
+
+const char *route_text(enum route_kind kind)
+{
+    switch (kind) {
+    case ROUTE_FAR:
+        return "far away";
+    case ROUTE_OWN:
+        return "this machine's own";
+    case ROUTE_NEAR:
+        return "on the local network";
+    }
+    return "";
+}
+
+/* ---- Connecting ---- */
 
 static void try_next(struct dial *dial);
 
@@ -31,10 +470,8 @@ void dial_cancel(struct dial *dial)
 
 static void succeed(struct dial *dial, struct dial_attempt *attempt)
 {
-    int fd = attempt->watch.fd;
+    int fd = loop_forget(dial->loop, &attempt->watch);
     struct net_address address = attempt->address;
-    loop_forget(dial->loop, &attempt->watch);
-    attempt->watch.fd = -1;
     dial->running--;
     dial_cancel(dial);
     dial->done(dial, fd, &address, 0);
@@ -42,8 +479,7 @@ static void succeed(struct dial *dial, struct dial_attempt *attempt)
 
 static void attempt_ready(struct watch *watch, uint32_t events)
 {
-    struct dial_attempt *attempt =
-        (struct dial_attempt *)((char *)watch - offsetof(struct dial_attempt, watch));
+    struct dial_attempt *attempt = container_of(watch, struct dial_attempt, watch);
     struct dial *dial = attempt->dial;
     int sys_errno = 0;
     socklen_t length = sizeof sys_errno;
@@ -113,35 +549,28 @@ static void try_next(struct dial *dial)
     dial->done(dial, -1, NULL, dial->last_errno);
 }
 
-static void timer_fires(struct timer *timer)
+static void next_due(struct timer *timer)
 {
-    struct dial *dial = (struct dial *)((char *)timer - offsetof(struct dial, timer));
+    struct dial *dial = container_of(timer, struct dial, timer);
     if (dial->next < dial->count)
         try_next(dial);
 }
 
-static size_t next_of(const struct net_address *addresses, size_t count, size_t from,
-                      enum net_family family)
-{
-    while (from < count && addresses[from].family != family)
-        from++;
-    return from;
-}
-
+/* IPv6 and IPv4 alternate, starting with the family of the first address. */
 static void take_turns(struct dial *dial, const struct net_address *addresses, size_t count)
 {
     enum net_family family = count > 0 ? addresses[0].family : NET_V4;
-    size_t at[2] = {0, 0};
+    bool taken[DIAL_ADDRESSES_MAX] = {false};
     dial->count = 0;
-    while (dial->count < DIAL_ADDRESSES_MAX) {
-        size_t *place = &at[family == NET_V6];
-        enum net_family other = family == NET_V4 ? NET_V6 : NET_V4;
-        *place = next_of(addresses, count, *place, family);
-        if (*place < count)
-            dial->addresses[dial->count++] = addresses[(*place)++];
-        else if (next_of(addresses, count, at[other == NET_V6], other) == count)
-            break;
-        family = other;
+    while (dial->count < count) {
+        size_t at = 0;
+        while (at < count && (taken[at] || addresses[at].family != family))
+            at++;
+        if (at < count) {
+            taken[at] = true;
+            dial->addresses[dial->count++] = addresses[at];
+        }
+        family = family == NET_V4 ? NET_V6 : NET_V4;
     }
 }
 
@@ -152,11 +581,11 @@ void dial_start(struct dial *dial, struct loop *loop, const struct net_address *
     dial->port = port;
     dial->next = dial->running = 0;
     dial->last_errno = EHOSTUNREACH;
-    dial->timer.fire = timer_fires;
+    dial->timer.fire = next_due;
     for (size_t i = 0; i < DIAL_AT_ONCE; i++) {
         dial->attempts[i].dial = dial;
         dial->attempts[i].watch.fd = -1;
     }
-    take_turns(dial, addresses, count);
+    take_turns(dial, addresses, count < DIAL_ADDRESSES_MAX ? count : DIAL_ADDRESSES_MAX);
     try_next(dial);
 }

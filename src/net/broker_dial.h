@@ -1,17 +1,74 @@
 /* SPDX-License-Identifier: MIT */
-/* Connecting to the first of several addresses that answers (in the manner of RFC 8305). */
+/* From a name to a connected socket: resolving, where an address leads, and connecting. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
+#include "net/broker_config.h"
 #include "net/broker_loop.h"
 #include "policy/net_address.h"
 
+struct ares_channeldata;
+struct brig_error;
+struct dial;
+struct resolve_entry;
+
+/* ---- Resolving, by the host's own resolvers or by those the configuration names. One question for a
+ * name is under way at a time. An answer is kept for as long as it says, but at most half a minute. ---- */
+
+#define RESOLVE_ADDRESSES_MAX 16
+
+/* Embedded in the asker. `why` is NULL, or says why there is no address; a constant. */
+struct resolve_request {
+    struct resolve_request *next;
+    struct resolve_entry *entry; /* NULL: not waiting */
+    void (*done)(struct resolve_request *request, const struct net_address *addresses, size_t count,
+                 const char *why);
+};
+
+struct resolver {
+    struct loop *loop;
+    const struct broker_config *config;
+    struct ares_channeldata *channel;
+    struct timespec changed; /* resolv.conf's mtime when the channel was made */
+    int64_t looked_ms;       /* when the mtime was read */
+    struct timer timer;
+    struct node *sockets;          /* those c-ares waits for */
+    struct resolve_entry *entries; /* answers, and questions under way */
+    size_t entry_count, in_flight;
+};
+
+int resolver_init(struct resolver *resolver, struct loop *loop, const struct broker_config *config,
+                  struct brig_error *err);
+void resolver_done(struct resolver *resolver);
+
+/* Calls request->done once, maybe before it returns. */
+void resolver_ask(struct resolver *resolver, const char *name, struct resolve_request *request);
+/* request->done is not called any more. */
+void resolver_cancel(struct resolve_request *request);
+
+/* ---- Where an address leads from this machine. A public address may still be the machine's own or a
+ * neighbour's: with IPv6 that is usual, and a server outside can easily tell it to a jail. ---- */
+
+enum route_kind {
+    ROUTE_FAR,  /* through a gateway, or a route that everything takes; or there is no route */
+    ROUTE_OWN,  /* this machine */
+    ROUTE_NEAR, /* a network this machine is connected to, without a gateway in between */
+};
+
+/* A socket for route_find(), to be made before confine(). */
+int route_open(int *ret_fd, struct brig_error *err);
+/* Asks the kernel; if that fails the address counts as near, and is refused. */
+enum route_kind route_find(int fd, const struct net_address *address);
+const char *route_text(enum route_kind kind); /* "this machine's own", … */
+
+/* ---- Connecting to the first of several addresses that answers (in the manner of RFC 8305) ---- */
+
 #define DIAL_ADDRESSES_MAX 16
 #define DIAL_AT_ONCE 4
-
-struct dial;
 
 struct dial_attempt {
     struct watch watch; /* fd -1: none */
@@ -19,7 +76,7 @@ struct dial_attempt {
     struct net_address address;
 };
 
-/* Part of who dials; zero-initialised it is idle. */
+/* Embedded in its user; zero-initialised it is idle. */
 struct dial {
     struct loop *loop;
     struct net_address addresses[DIAL_ADDRESSES_MAX];
@@ -28,15 +85,15 @@ struct dial {
     int routes; /* to ask whether an address is this machine's; -1: none is */
     struct dial_attempt attempts[DIAL_AT_ONCE];
     size_t running;
-    struct timer timer; /* until the next address is tried beside those that do not answer */
+    struct timer timer; /* until the next address is tried */
     int last_errno;
-    /* The socket, which is now the receiver's, or -1 and why none could be had. */
+    /* The socket, which is now the receiver's; or -1 and why there is none. */
     void (*done)(struct dial *dial, int fd, const struct net_address *address, int sys_errno);
 };
 
-/* Set `done` and `routes` before. IPv6 and IPv4 take turns, whichever came first going first. Calls dial->done once, maybe before it
- * returns. The addresses are copied, the first DIAL_ADDRESSES_MAX of them. */
+/* Set `done` and `routes` before. Calls dial->done once, maybe before it returns. The addresses are
+ * copied, the first DIAL_ADDRESSES_MAX of them. */
 void dial_start(struct dial *dial, struct loop *loop, const struct net_address *addresses,
                 size_t count, uint16_t port);
-/* It is not called any more. */
+/* dial->done is not called any more. */
 void dial_cancel(struct dial *dial);

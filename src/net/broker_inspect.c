@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* What a connection begins with has to agree with where it goes: TLS on 443 and where a rule asks
- * for it, HTTP on 80. Where everything is allowed but for some names, only those are looked for; but a
- * connection to an address that was not asked for by a name has to say which name it is for. */
-#include <stdio.h>
-#include <string.h>
-
+/* What a client says about its destination, and how it is told no.
+ *
+ * The first bytes of a connection have to agree with where it goes: TLS on 443 and where a rule asks
+ * for it, HTTP on 80. Where everything is allowed except some names, only these are looked for; but a
+ * connection to an address that was not asked for by a name has to say which name it is for.
+ *
+ * Programs that want a proxy find one: HTTP (CONNECT, and plain requests by their whole URI) and SOCKS5.
+ * It only says where a connection goes; everything else is the same for all. */
 #include "net/broker_connection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
 #include "net/client_hello.h"
-#include "net/http_head.h"
+#include "net/http.h"
+#include "net/socks.h"
 
 #define HTTP_PORT 80
 #define HTTPS_PORT 443
+
+/* ---- Inspection ---- */
 
 enum connection_inspect inspect_choose(const struct connection *connection, bool tls_rule)
 {
@@ -59,14 +72,14 @@ static bool is_denied(struct connection *connection, const char *name)
         return false;
     connection->rule = verdict.rule;
     (void)snprintf(connection->name, sizeof connection->name, "%s", name);
-    bool injected = broker_config_injected(config, name);
-    refuse(connection, injected ? DOOR_BECAUSE_INJECTED : DOOR_BECAUSE_RULE,
-           injected ? "reached through its own endpoint only" : "a rule denies it");
+    const char *detail;
+    enum door_because because = broker_config_because(config, name, verdict.reason, &detail);
+    refuse(connection, because, detail);
     return true;
 }
 
-/* Browsers send an encrypted hello that is none with every connection, so that where a name was asked
- * for this cannot be refused. They do not with an address. */
+/* Browsers send an encrypted client hello, real or not, with every connection to a name, so it cannot
+ * be refused there. To an address they send none. */
 static void watch_hello(struct connection *connection, const struct client_hello *hello)
 {
     if (!hello->has_name && connection->broker->config.denies_names)
@@ -76,7 +89,7 @@ static void watch_hello(struct connection *connection, const struct client_hello
         refuse(connection, DOOR_BECAUSE_NO_SNI,
                "TLS with an encrypted server name to an address, while a name is denied");
     else if (!hello->has_name || !is_denied(connection, hello->name))
-        connection_passed(connection);
+        upstream_start(connection);
 }
 
 static void inspect_tls(struct connection *connection)
@@ -91,7 +104,7 @@ static void inspect_tls(struct connection *connection)
         return;
     case CLIENT_HELLO_NOT_TLS:
         if (watch && !inspect_must_name(connection))
-            connection_passed(connection);
+            upstream_start(connection);
         else
             refuse(connection, DOOR_BECAUSE_NOT_TLS, "TLS is due on this port");
         return;
@@ -108,21 +121,18 @@ static void inspect_tls(struct connection *connection)
     else if (strcmp(hello.name, connection->name) != 0)
         refuse_other(connection, DOOR_BECAUSE_WRONG_SNI, "TLS for another server,", hello.name);
     else
-        connection_passed(connection);
+        upstream_start(connection);
 }
 
 static void judge_host(struct connection *connection, const struct http_head *head)
 {
-    if (!head->has_host || head->host.is_address) {
+    if (!head->has_host || head->host.is_address)
         refuse(connection, DOOR_BECAUSE_WRONG_HOST, "a request that names no host");
-        return;
-    }
-    if (strcmp(head->host.name, connection->name) != 0) {
+    else if (strcmp(head->host.name, connection->name) != 0)
         refuse_other(connection, DOOR_BECAUSE_WRONG_HOST, "a request for another host,",
                      head->host.name);
-        return;
-    }
-    connection_passed(connection);
+    else
+        upstream_start(connection);
 }
 
 static void inspect_http(struct connection *connection)
@@ -149,7 +159,7 @@ static void inspect_http(struct connection *connection)
         refuse(connection, DOOR_BECAUSE_WRONG_HOST,
                "a request that names no host, while a name is denied");
     else if (!named || !is_denied(connection, head.host.name))
-        connection_passed(connection);
+        upstream_start(connection);
 }
 
 static void inspect_input(struct connection *connection)
@@ -160,15 +170,21 @@ static void inspect_input(struct connection *connection)
         inspect_http(connection);
 }
 
-void inspect_start(struct connection *connection)
+/* Waits for the client's first bytes. */
+static void read_client(struct connection *connection, enum connection_stage stage)
 {
     struct broker *broker = connection->broker;
-    if (!front_succeed(connection)) /* the client of a proxy waits for that */
-        return;
-    connection->stage = CONNECTION_INSPECT;
+    connection->stage = stage;
+    loop_rewatch(&broker->loop, &connection->client, EPOLLIN | EPOLLRDHUP);
     loop_arm(&broker->loop, &connection->timer,
              (int64_t)broker->config.limits[CONFIG_LIMIT_INSPECT_MS]);
-    loop_rewatch(&broker->loop, &connection->client, EPOLLIN | EPOLLRDHUP);
+}
+
+void inspect_start(struct connection *connection)
+{
+    if (!proxy_succeed(connection)) /* only then the client of a proxy says more */
+        return;
+    read_client(connection, CONNECTION_INSPECT);
     if (connection->input_size > 0)
         inspect_input(connection);
 }
@@ -177,4 +193,226 @@ void inspect_ready(struct connection *connection)
 {
     if (connection_read(connection))
         inspect_input(connection);
+}
+
+/* ---- Proxies ---- */
+
+void proxy_start(struct connection *connection)
+{
+    read_client(connection, CONNECTION_PROXY);
+}
+
+static void refuse_bad(struct connection *connection, const char *reason)
+{
+    refuse(connection, DOOR_BECAUSE_BAD_REQUEST, reason);
+}
+
+static bool is_of_proxy(const struct http_header *header)
+{
+    static const char *const names[] = {"connection", "keep-alive", "proxy-connection",
+                                        "proxy-authorization", "upgrade"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (http_slice_like(header->name, names[i]))
+            return true;
+    return false;
+}
+
+/* The request as the server expects it. It is the only one on this connection: the next may be for
+ * another server. */
+static bool rewrite(struct connection *connection, const struct http_head *head)
+{
+    autostr struct str text = {0};
+    str_append_bytes(&text, head->method.at, head->method.length);
+    str_append_char(&text, ' ');
+    str_append_bytes(&text, head->path.at, head->path.length);
+    str_appendf(&text, " HTTP/1.%u\r\n", head->minor);
+    for (size_t i = 0; i < head->header_count; i++) {
+        const struct http_header *header = &head->headers[i];
+        if (is_of_proxy(header))
+            continue;
+        str_append_bytes(&text, header->name.at, header->name.length);
+        str_append(&text, ": ");
+        str_append_bytes(&text, header->value.at, header->value.length);
+        str_append(&text, "\r\n");
+    }
+    str_append(&text, "Connection: close\r\n\r\n");
+    size_t rest = connection->input_size - head->length;
+    str_append_bytes(&text, connection->input + head->length, rest);
+    if (text.failed || text.length > CONNECTION_INPUT_MAX)
+        return false;
+    memcpy(connection->input, text.data, text.length);
+    connection->input_size = text.length;
+    connection->rewritten = true;
+    return true;
+}
+
+static void obey_request(struct connection *connection, const struct http_head *head)
+{
+    const struct http_authority *host = &head->host;
+    bool connect = head->form == HTTP_FORM_AUTHORITY;
+    if (!connect && (head->form != HTTP_FORM_ABSOLUTE || head->https)) {
+        refuse_bad(connection, "this is a proxy: CONNECT, or a request by its whole http:// URI");
+        return;
+    }
+    if (connect) {
+        connection_drop_input(connection, head->length);
+    } else if (!rewrite(connection, head)) {
+        refuse_bad(connection, "the request is too large");
+        return;
+    }
+    uint16_t port = connect ? HTTPS_PORT : HTTP_PORT;
+    connection_aim(connection, host->is_address ? NULL : host->name, &host->address,
+                   host->port ? host->port : port);
+}
+
+static void read_http(struct connection *connection)
+{
+    struct http_head head;
+    enum http_state state =
+        http_head_read(connection->input, connection->input_size, connection->input_seen, &head);
+    connection->input_seen = connection->input_size;
+    if (state == HTTP_DONE)
+        obey_request(connection, &head);
+    else if (state != HTTP_NEED_MORE)
+        refuse_bad(connection, head.reason);
+}
+
+static bool greet(struct connection *connection)
+{
+    size_t consumed = 0;
+    uint8_t answer[SOCKS_METHOD_SIZE];
+    enum socks_state state =
+        socks_greeting_read((const uint8_t *)connection->input, connection->input_size, &consumed);
+    if (state == SOCKS_NEED_MORE)
+        return false;
+    socks_method(state == SOCKS_DONE, answer);
+    if (!connection_say(connection, answer, sizeof answer))
+        return false;
+    if (state == SOCKS_BAD) {
+        connection->answered = true; /* there is nothing more to be said */
+        refuse_bad(connection, "not SOCKS5, or with a password only");
+        return false;
+    }
+    connection_drop_input(connection, consumed);
+    connection->greeted = true;
+    return true;
+}
+
+static void read_socks(struct connection *connection)
+{
+    struct socks_request request;
+    if (!connection->greeted && !greet(connection))
+        return;
+    enum socks_state state =
+        socks_request_read((const uint8_t *)connection->input, connection->input_size, &request);
+    if (state == SOCKS_NEED_MORE)
+        return;
+    if (state == SOCKS_BAD) {
+        refuse_bad(connection, "not a request to connect");
+        return;
+    }
+    connection_drop_input(connection, request.length);
+    connection_aim(connection, request.is_address ? NULL : request.name, &request.address,
+                   request.port);
+}
+
+void proxy_ready(struct connection *connection)
+{
+    if (!connection_read(connection))
+        return;
+    if (connection->via == DOOR_SOCKET_SOCKS)
+        read_socks(connection);
+    else
+        read_http(connection);
+}
+
+bool proxy_succeed(struct connection *connection)
+{
+    static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+    uint8_t reply[SOCKS_REPLY_SIZE];
+    if (connection->answered || connection->rewritten)
+        return true;
+    connection->answered = true;
+    if (connection->via == DOOR_SOCKET_HTTP_PROXY)
+        return connection_say(connection, established, sizeof established - 1);
+    if (connection->via != DOOR_SOCKET_SOCKS)
+        return true;
+    socks_reply(SOCKS_OK, reply);
+    return connection_say(connection, reply, sizeof reply);
+}
+
+/* ---- Refusals ---- */
+
+size_t refusal_http(char text[REFUSAL_TEXT_MAX], unsigned status, const char *phrase,
+                    const char *what, const char *why)
+{
+    char body[512];
+    int body_length = snprintf(body, sizeof body, "brig: %s: %s\n", what, why);
+    if (body_length >= (int)sizeof body)
+        body_length = sizeof body - 1;
+    int length = snprintf(text, REFUSAL_TEXT_MAX,
+                          "HTTP/1.1 %u %s\r\n"
+                          "Content-Type: text/plain; charset=utf-8\r\n"
+                          "Content-Length: %d\r\n"
+                          "Connection: close\r\n"
+                          "\r\n"
+                          "%s",
+                          status, phrase, body_length, body);
+    return length < REFUSAL_TEXT_MAX ? (size_t)length : REFUSAL_TEXT_MAX - 1;
+}
+
+static enum socks_code socks_code_of(enum door_verdict verdict, enum door_because because)
+{
+    if (because == DOOR_BECAUSE_BAD_REQUEST)
+        return SOCKS_BAD_COMMAND;
+    if (verdict == DOOR_DENIED)
+        return SOCKS_NOT_ALLOWED;
+    return because == DOOR_BECAUSE_NO_CONNECT ? SOCKS_REFUSED : SOCKS_HOST_UNREACHABLE;
+}
+
+static size_t http_refusal(const struct connection *connection, enum door_verdict verdict,
+                           enum door_because because, const char *detail,
+                           char text[REFUSAL_TEXT_MAX])
+{
+    char what[NET_NAME_MAX + 64], address[NET_ADDRESS_TEXT_MAX] = "";
+    bool denied = verdict == DOOR_DENIED, late = because == DOOR_BECAUSE_TIMEOUT;
+    if (connection->stage == CONNECTION_PROXY && because == DOOR_BECAUSE_BAD_REQUEST)
+        return refusal_http(text, 400, "Bad Request", "refused", detail);
+    if (!connection->has_name && connection->has_address)
+        net_address_print(&connection->address, address);
+    (void)snprintf(what, sizeof what, "%s: %s:%u", denied ? "blocked" : "not reached",
+                   connection->has_name ? connection->name : address, connection->port);
+    if (denied)
+        return refusal_http(text, 403, "Forbidden", what, detail);
+    return refusal_http(text, late ? 504 : 502, late ? "Gateway Timeout" : "Bad Gateway", what,
+                        detail);
+}
+
+static enum client_hello_alert alert_of(enum door_because because)
+{
+    return because == DOOR_BECAUSE_WRONG_SNI || because == DOOR_BECAUSE_NO_SNI
+               ? CLIENT_HELLO_ALERT_UNRECOGNIZED_NAME
+               : CLIENT_HELLO_ALERT_ACCESS_DENIED;
+}
+
+/* The client of a proxy that waits for an answer always gets one. Others only if a rule denies it:
+ * everything else looks as if the server could not be reached. */
+bool refusal_say(const struct connection *connection, enum door_verdict verdict,
+                 enum door_because because, const char *detail)
+{
+    char text[REFUSAL_TEXT_MAX] = "";
+    size_t length = 0;
+    bool denied = verdict == DOOR_DENIED, waits = !connection->answered;
+    bool http = connection->inspect == INSPECT_HTTP || connection->inspect == WATCH_HTTP;
+    if (waits && connection->via == DOOR_SOCKET_SOCKS && connection->greeted) {
+        socks_reply(socks_code_of(verdict, because), (uint8_t *)text);
+        length = SOCKS_REPLY_SIZE;
+    } else if (denied && connection->is_tls) {
+        client_hello_alert(alert_of(because), (uint8_t *)text);
+        length = CLIENT_HELLO_ALERT_SIZE;
+    } else if ((waits && connection->via == DOOR_SOCKET_HTTP_PROXY) || (denied && http)) {
+        length = http_refusal(connection, verdict, because, detail, text);
+    }
+    return length > 0 && send(connection->client.fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                             (ssize_t)length;
 }

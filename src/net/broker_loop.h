@@ -1,65 +1,83 @@
 /* SPDX-License-Identifier: MIT */
-/* The broker's event loop: descriptors, timers, work that is put off, and memory that is not given
- * back before nobody can be told of it any more. */
+/* The broker's event loop: descriptors, timers, deferred work, and memory that is freed only when no
+ * event of the current round can refer to it any more. */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
-#include "net/broker_timers.h"
-
 struct brig_error;
 
-/* Part of what owns the descriptor. After loop_forget() it is told of nothing more. */
+/* The struct that has `pointer` as this member. */
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+/* Embedded in the owner of the descriptor. After loop_forget() `ready` is not called any more. */
 struct watch {
-    int fd;
+    int fd; /* -1: none */
     void (*ready)(struct watch *watch, uint32_t events);
 };
 
-/* Something to be done in the next round: when others had their turn. */
+/* Embedded in its owner, which must not move while it is armed. Zero-initialised it is not armed. */
+struct timer {
+    int64_t due_ms;
+    size_t place; /* in the heap, from 1; 0: not armed */
+    void (*fire)(struct timer *timer);
+};
+
+/* Work for the next round, after the other connections had their turn. */
 struct task {
     struct task *next;
     bool queued;
     void (*run)(struct task *task);
 };
 
-/* First member of what is freed by loop_free_later(). */
-struct garbage {
-    struct garbage *next;
+/* First member of what is in a list, or freed by loop_free_later(), or both in this order. */
+struct node {
+    struct node *next;
+    struct node **self; /* the pointer to it; NULL: in no list */
 };
 
 struct loop {
     int epoll;
-    int64_t now_ms; /* CLOCK_MONOTONIC, once a round */
-    struct timers timers;
+    int64_t now_ms;        /* CLOCK_MONOTONIC, read once a round */
+    struct timer **timers; /* a binary heap: timers[1] is due first, timers[0] is not used */
+    size_t timer_count, timer_capacity;
     struct task *first_task, **last_task;
-    struct garbage *garbage;
-    bool stop; /* set by whoever wants the loop to end */
+    struct node *garbage;
+    bool stop; /* set it to end the loop */
 };
 
 int loop_init(struct loop *loop, struct brig_error *err);
 void loop_done(struct loop *loop);
 
-/* False if the kernel cannot or memory is short; errno is set. */
+/* False if the kernel refuses or memory is short; errno is set. */
 bool loop_watch(struct loop *loop, struct watch *watch, uint32_t events);
 void loop_rewatch(struct loop *loop, struct watch *watch, uint32_t events);
-/* Does not close it. */
-void loop_forget(struct loop *loop, struct watch *watch);
-/* Forgets and closes it. */
+/* Stops watching and returns the descriptor, which stays open; watch->fd is then -1. */
+int loop_forget(struct loop *loop, struct watch *watch);
+/* Stops watching and closes the descriptor. */
 void loop_close(struct loop *loop, struct watch *watch);
 
-/* If memory is short for even that, the loop ends, and the broker with it. */
+/* Arms the timer, or moves it. If memory is short, the loop ends, and the broker with it. */
 void loop_arm(struct loop *loop, struct timer *timer, int64_t delay_ms);
 void loop_disarm(struct loop *loop, struct timer *timer);
+/* Takes the first timer off the heap if it is due at loop->now_ms, else NULL. */
+struct timer *loop_take_timer(struct loop *loop);
+/* Milliseconds until the first timer is due, or -1 if there is none. */
+int loop_wait_ms(const struct loop *loop, int64_t now_ms);
 
 void loop_queue(struct loop *loop, struct task *task);
 void loop_unqueue(struct loop *loop, struct task *task);
 
-/* free()s it at the end of the round, as events that name it may be waiting in this one. */
-void loop_free_later(struct loop *loop, struct garbage *garbage);
+void node_add(struct node **list, struct node *node);
+/* Does nothing if it is in no list. */
+void node_remove(struct node *node);
+/* Removes it from its list and calls free() on it at the end of the round. */
+void loop_free_later(struct loop *loop, struct node *node);
 
-/* Until loop->stop. */
-void loop_run(struct loop *loop);
 /* One round; waits if there is nothing to do. */
 void loop_round(struct loop *loop);
+/* Runs until loop->stop. */
+void loop_run(struct loop *loop);

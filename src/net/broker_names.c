@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The names that were asked for, and the address each has in the jail. Pure. */
+/* The jail's name server: an allowed name has an address of the door's, every other name does not exist.
+ * No other server is asked, so no query carries anything out of the jail. */
 #include "net/broker_names.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "net/broker_wire.h"
+#include "net/broker.h"
+#include "net/dns.h"
+#include "net/sockets.h"
 
-#define FIRST_CAPACITY 64
-#define IPV6_PREFIX_BYTES 6
+#define TTL_SECONDS 60
+#define QUERIES_AT_ONCE 64
+#define STREAMS_MAX 64
+#define STREAM_MS 10000
+#define DENIED_AGAIN_MS 2000
 
-static const uint8_t ipv6_prefix[16] = {0xfd, 0x62, 0x72, 0x69, 0x67, 0x00};
+static const uint8_t ipv6_prefix[DOOR_IPV6_PREFIX_LENGTH / 8] = {0xfd, 0x62, 0x72, 0x69, 0x67, 0};
 
 void names_done(struct names *names)
 {
@@ -21,8 +32,7 @@ void names_done(struct names *names)
     *names = (struct names){0};
 }
 
-/* FNV-1a. A jail that makes names collide makes its own lookups slow, and those of nobody else; how
- * many it may make is limited. */
+/* FNV-1a. A jail that makes names collide only slows its own lookups, and their number is limited. */
 static uint32_t hash(const char *name)
 {
     uint32_t value = 2166136261u;
@@ -31,97 +41,279 @@ static uint32_t hash(const char *name)
     return value;
 }
 
-/* The slot of a name: its own, or the empty one where it would be put. */
+/* The slot that has the name, or the empty one where it would be put. */
 static uint32_t *find_slot(const struct names *names, const char *name)
 {
-    size_t mask = names->slot_count - 1;
-    for (size_t at = hash(name) & mask;; at = (at + 1) & mask) {
+    for (size_t at = hash(name) % names->slot_count;; at = (at + 1) % names->slot_count) {
         uint32_t *slot = &names->slots[at];
         if (*slot == 0 || strcmp(names->texts[*slot - 1], name) == 0)
             return slot;
     }
 }
 
-static bool grow(struct names *names)
+/* Room for as many names as there may be; the kernel gives memory only to pages that are used. */
+static bool make_room(struct names *names)
 {
-    size_t capacity = names->capacity ? names->capacity * 2 : FIRST_CAPACITY;
-    char **texts = reallocarray(names->texts, capacity, sizeof(*texts));
-    if (!texts)
-        return false;
-    names->texts = texts;
-    uint32_t *slots = calloc(capacity * 2, sizeof(*slots));
-    if (!slots)
-        return false;
-    free(names->slots);
-    names->slots = slots;
-    names->slot_count = capacity * 2;
-    names->capacity = capacity;
-    for (size_t i = 0; i < names->count; i++)
-        *find_slot(names, names->texts[i]) = (uint32_t)i + 1;
-    return true;
+    if (names->slots)
+        return true;
+    free(names->texts);
+    names->texts = calloc(names->limit, sizeof(*names->texts));
+    names->slot_count = 2 * names->limit;
+    names->slots = names->texts ? calloc(names->slot_count, sizeof(*names->slots)) : NULL;
+    return names->slots;
 }
 
 int names_need(struct names *names, const char *name)
 {
-    uint32_t *slot = names->slot_count ? find_slot(names, name) : NULL;
-    if (slot && *slot)
+    if (!make_room(names))
+        return -1;
+    uint32_t *slot = find_slot(names, name);
+    if (*slot)
         return (int)*slot - 1;
-    if (names->count >= names->limit)
-        return -1;
-    if (names->count == names->capacity && !grow(names))
-        return -1;
-    char *copy = strdup(name);
+    char *copy = names->count < names->limit ? strdup(name) : NULL;
     if (!copy)
         return -1;
-    *find_slot(names, name) = (uint32_t)names->count + 1;
     names->texts[names->count] = copy;
-    return (int)names->count++;
+    *slot = (uint32_t)++names->count;
+    return (int)*slot - 1;
 }
 
-static void put_u32(uint8_t bytes[4], uint32_t value)
+/* The last four bytes of an address of the door's, as a number. */
+static uint32_t number_of(const struct net_address *address)
 {
-    for (size_t i = 0; i < 4; i++)
-        bytes[i] = (uint8_t)(value >> (24 - 8 * i));
+    uint32_t wire;
+    memcpy(&wire, address->bytes + (address->family == NET_V4 ? 0 : 12), sizeof wire);
+    return ntohl(wire);
 }
 
-static uint32_t get_u32(const uint8_t bytes[4])
+static struct net_address address_of(enum net_family family, uint32_t number)
 {
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+    struct net_address address = {.family = family};
+    uint32_t wire = htonl(number);
+    if (family == NET_V6)
+        memcpy(address.bytes, ipv6_prefix, sizeof ipv6_prefix);
+    memcpy(address.bytes + (family == NET_V4 ? 0 : 12), &wire, sizeof wire);
+    return address;
 }
 
 struct net_address names_ipv4(size_t index)
 {
-    uint8_t bytes[4];
-    put_u32(bytes, DOOR_IPV4_FIRST + (uint32_t)index);
-    return net_address_v4(bytes);
+    return address_of(NET_V4, DOOR_IPV4_FIRST + (uint32_t)index);
 }
 
 struct net_address names_ipv6(size_t index)
 {
-    uint8_t bytes[16];
-    memcpy(bytes, ipv6_prefix, sizeof bytes);
-    put_u32(bytes + 12, DOOR_IPV6_FIRST + (uint32_t)index);
-    return net_address_v6(bytes);
+    return address_of(NET_V6, DOOR_IPV6_FIRST + (uint32_t)index);
 }
 
 bool names_is_ours(const struct net_address *address)
 {
     if (address->family == NET_V6)
-        return memcmp(address->bytes, ipv6_prefix, IPV6_PREFIX_BYTES) == 0;
-    return get_u32(address->bytes) >> (32 - DOOR_IPV4_PREFIX_LENGTH) ==
+        return memcmp(address->bytes, ipv6_prefix, sizeof ipv6_prefix) == 0;
+    return number_of(address) >> (32 - DOOR_IPV4_PREFIX_LENGTH) ==
            DOOR_IPV4_PREFIX >> (32 - DOOR_IPV4_PREFIX_LENGTH);
 }
 
 const char *names_find(const struct names *names, const struct net_address *address)
 {
-    if (!names_is_ours(address))
-        return NULL;
     bool v4 = address->family == NET_V4;
-    uint32_t number = get_u32(v4 ? address->bytes : address->bytes + 12);
+    uint32_t first = v4 ? DOOR_IPV4_FIRST : DOOR_IPV6_FIRST;
     /* Below the first, this is a large number. */
-    size_t index = (size_t)(number - (v4 ? DOOR_IPV4_FIRST : DOOR_IPV6_FIRST));
+    size_t index = (size_t)(number_of(address) - first);
     if (index >= names->count)
         return NULL;
-    struct net_address own = v4 ? names_ipv4(index) : names_ipv6(index);
+    struct net_address own = address_of(address->family, first + (uint32_t)index);
     return net_address_equal(&own, address) ? names->texts[index] : NULL;
+}
+
+/* ---- Answers ---- */
+
+/* A connection to the name server. */
+struct dns_stream {
+    struct node node; /* must be first */
+    struct broker *broker;
+    struct watch watch;
+    struct timer timer;
+    size_t size;
+    uint8_t input[DNS_FRAME_PREFIX + DNS_QUERY_MAX];
+};
+
+static bool was_denied(struct broker *broker, const char *name)
+{
+    for (size_t i = 0; i < DENIED_NAMES_MAX; i++) {
+        const struct denied_name *denied = &broker->denied[i];
+        if (broker->loop.now_ms - denied->when_ms < DENIED_AGAIN_MS &&
+            strcmp(denied->name, name) == 0)
+            return true;
+    }
+    struct denied_name *denied = &broker->denied[broker->next_denied++ % DENIED_NAMES_MAX];
+    (void)snprintf(denied->name, sizeof denied->name, "%s", name);
+    denied->when_ms = broker->loop.now_ms;
+    return false;
+}
+
+static void tell(struct broker *broker, enum door_socket via, const char *name,
+                 enum door_verdict verdict, enum door_because because, const struct net_rule *rule,
+                 const char *detail)
+{
+    struct door_event event = {.verdict = verdict, .because = because, .via = via};
+    if (!was_denied(broker, name))
+        broker_tell(broker, &event, name, rule, detail);
+}
+
+/* What to answer to a query for this name; fills in both its addresses. */
+static enum dns_code decide(struct broker *broker, enum door_socket via,
+                            const struct dns_query *query, struct net_address addresses[2],
+                            size_t *ret_count)
+{
+    const char *name = query->name;
+    /* Many programs ask for the name of an address on their own: no event. */
+    if (!query->has_name || net_name_below(name, "arpa"))
+        return DNS_NXDOMAIN;
+    if (net_name_is_localhost(name)) {
+        addresses[0] = socket_loopback(NET_V4);
+        addresses[1] = socket_loopback(NET_V6);
+        *ret_count = 2;
+        return DNS_NOERROR;
+    }
+    struct net_verdict verdict = net_rules_resolve(&broker->config.rules, name);
+    if (verdict.reason != NET_OK) {
+        const char *detail;
+        enum door_because because =
+            broker_config_because(&broker->config, name, verdict.reason, &detail);
+        tell(broker, via, name, DOOR_DENIED, because, verdict.rule, detail);
+        return DNS_NXDOMAIN;
+    }
+    if (query->type != DNS_TYPE_A && query->type != DNS_TYPE_AAAA)
+        return DNS_NOERROR;
+    int index = names_need(&broker->names, name);
+    if (index < 0) {
+        tell(broker, via, name, DOOR_ERROR, DOOR_BECAUSE_NAMES, NULL, "the limit on names");
+        return DNS_NXDOMAIN;
+    }
+    addresses[0] = names_ipv4((size_t)index);
+    addresses[1] = names_ipv6((size_t)index);
+    *ret_count = 2;
+    return DNS_NOERROR;
+}
+
+/* Returns the length of the answer, 0 if there is none. */
+static size_t answer(struct broker *broker, enum door_socket via, const uint8_t *bytes,
+                     size_t length, uint8_t reply[DNS_ANSWER_MAX])
+{
+    struct dns_query query;
+    struct net_address addresses[2];
+    size_t count = 0;
+    enum dns_code code = dns_query_read(bytes, length, &query);
+    if (code == DNS_DROP)
+        return 0;
+    if (code == DNS_NOERROR)
+        code = decide(broker, via, &query, addresses, &count);
+    return dns_answer(&query, code, addresses, count, TTL_SECONDS, reply);
+}
+
+/* ---- UDP ---- */
+
+void dns_udp_ready(struct listener *listener)
+{
+    struct broker *broker = listener->broker;
+    uint8_t query[DNS_QUERY_MAX + 1], reply[DNS_ANSWER_MAX];
+    for (size_t i = 0; i < QUERIES_AT_ONCE && !broker->paused; i++) {
+        union socket_address from;
+        socklen_t from_length = sizeof from;
+        ssize_t length = recvfrom(listener->watch.fd, query, sizeof query, MSG_DONTWAIT, &from.any,
+                                  &from_length);
+        if (length < 0)
+            return;
+        size_t size = answer(broker, listener->kind, query, (size_t)length, reply);
+        if (size > 0)
+            (void)sendto(listener->watch.fd, reply, size, MSG_DONTWAIT | MSG_NOSIGNAL, &from.any,
+                         from_length);
+    }
+}
+
+/* ---- TCP ---- */
+
+static void stream_end(struct dns_stream *stream)
+{
+    struct loop *loop = &stream->broker->loop;
+    stream->broker->dns_stream_count--;
+    loop_disarm(loop, &stream->timer);
+    loop_close(loop, &stream->watch);
+    loop_free_later(loop, &stream->node);
+}
+
+void dns_streams_end(struct broker *broker)
+{
+    while (broker->dns_streams)
+        stream_end((struct dns_stream *)broker->dns_streams);
+}
+
+/* One message of it; false if the connection is over. */
+static bool answer_frame(struct dns_stream *stream, const uint8_t *message, size_t length)
+{
+    uint8_t frame[DNS_FRAME_PREFIX + DNS_ANSWER_MAX];
+    size_t size =
+        answer(stream->broker, DOOR_SOCKET_DNS_TCP, message, length, frame + DNS_FRAME_PREFIX);
+    if (size == 0)
+        return true;
+    dns_frame_prefix(size, frame);
+    size += DNS_FRAME_PREFIX;
+    /* A client that does not read its answers is closed. */
+    return send(stream->watch.fd, frame, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
+static bool answer_frames(struct dns_stream *stream)
+{
+    const uint8_t *message;
+    size_t length;
+    int taken;
+    while ((taken = dns_frame_read(stream->input, stream->size, &message, &length)) > 0) {
+        if (!answer_frame(stream, message, length))
+            return false;
+        stream->size -= (size_t)taken;
+        memmove(stream->input, stream->input + taken, stream->size);
+    }
+    return taken == 0;
+}
+
+static void stream_ready(struct watch *watch, uint32_t events)
+{
+    struct dns_stream *stream = container_of(watch, struct dns_stream, watch);
+    (void)events;
+    ssize_t got = recv(watch->fd, stream->input + stream->size, sizeof stream->input - stream->size,
+                       MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (got > 0)
+        stream->size += (size_t)got;
+    if (got <= 0 || !answer_frames(stream) || stream->broker->paused) {
+        stream_end(stream);
+        return;
+    }
+    loop_arm(&stream->broker->loop, &stream->timer, STREAM_MS);
+}
+
+static void stream_expires(struct timer *timer)
+{
+    stream_end(container_of(timer, struct dns_stream, timer));
+}
+
+void dns_tcp_accepted(struct listener *listener, int fd)
+{
+    struct broker *broker = listener->broker;
+    struct dns_stream *stream =
+        broker->dns_stream_count < STREAMS_MAX ? calloc(1, sizeof *stream) : NULL;
+    if (!stream) {
+        (void)close(fd);
+        return;
+    }
+    stream->broker = broker;
+    stream->watch = (struct watch){.fd = fd, .ready = stream_ready};
+    stream->timer.fire = stream_expires;
+    node_add(&broker->dns_streams, &stream->node);
+    broker->dns_stream_count++;
+    loop_arm(&broker->loop, &stream->timer, STREAM_MS);
+    if (!loop_watch(&broker->loop, &stream->watch, EPOLLIN))
+        stream_end(stream);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names that were asked for, and the address each has in the jail: the next of the range, the
- * same for as long as the jail lives, and never another name's. Pure. */
+/* The names the jail has asked for, and the address each has in the jail: the next of the range, the
+ * same for as long as the jail lives, and never another name's. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,6 @@ struct names {
     size_t limit; /* at most DOOR_NAMES_MAX */
     size_t count;
     char **texts;
-    size_t capacity;
     uint32_t *slots; /* a hash table of indices, counted from 1; twice as large as needed */
     size_t slot_count;
 };

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net/broker_sockets.h"
+#include "net/sockets.h"
 
 #define SPLICE_FROM ((uint64_t)256 << 10) /* bytes after which a flow gets a pipe */
 #define PIPE_SIZE (512 << 10) /* a user may have 64 MiB of them before all others get smaller */
@@ -31,30 +31,28 @@ enum step {
 
 static bool take_pipe(struct relay_shared *shared, int pipe[2])
 {
-    struct relay_pipes *pipes = &shared->pipes;
-    if (pipes->idle_count > 0) {
-        memcpy(pipe, pipes->idle[--pipes->idle_count], sizeof(int[2]));
+    if (shared->idle_count > 0) {
+        memcpy(pipe, shared->idle[--shared->idle_count], sizeof(int[2]));
         return true;
     }
-    if (pipes->made == RELAY_PIPES_MAX || pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (shared->pipe_count == RELAY_PIPES_MAX || pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0)
         return false;
     (void)fcntl(pipe[1], F_SETPIPE_SZ, PIPE_SIZE);
-    pipes->made++;
+    shared->pipe_count++;
     return true;
 }
 
-/* An empty one can be used again; what is left in one was somebody's. */
+/* An empty pipe is used again. One that is not has bytes of another connection in it, and is closed. */
 static void give_pipe(struct relay_shared *shared, struct relay_flow *flow)
 {
-    struct relay_pipes *pipes = &shared->pipes;
     if (flow->pipe[0] < 0)
         return;
     if (flow->piped == 0) {
-        memcpy(pipes->idle[pipes->idle_count++], flow->pipe, sizeof flow->pipe);
+        memcpy(shared->idle[shared->idle_count++], flow->pipe, sizeof flow->pipe);
     } else {
         (void)close(flow->pipe[0]);
         (void)close(flow->pipe[1]);
-        pipes->made--;
+        shared->pipe_count--;
     }
     flow->pipe[0] = flow->pipe[1] = -1;
     flow->piped = 0;
@@ -62,11 +60,11 @@ static void give_pipe(struct relay_shared *shared, struct relay_flow *flow)
 
 void relay_shared_done(struct relay_shared *shared)
 {
-    for (size_t i = 0; i < shared->pipes.idle_count; i++) {
-        (void)close(shared->pipes.idle[i][0]);
-        (void)close(shared->pipes.idle[i][1]);
+    for (size_t i = 0; i < shared->idle_count; i++) {
+        (void)close(shared->idle[i][0]);
+        (void)close(shared->idle[i][1]);
     }
-    shared->pipes = (struct relay_pipes){0};
+    shared->idle_count = shared->pipe_count = 0;
 }
 
 /* ---- One direction ---- */
@@ -80,6 +78,8 @@ static void count_bytes(struct relay *relay, struct relay_flow *flow, size_t byt
 /* Keeps what was read and could not be written. */
 static bool keep(struct relay_flow *flow, const void *bytes, size_t size)
 {
+    if (size == 0)
+        return true;
     if (!flow->kept && !(flow->kept = malloc(RELAY_CHUNK)))
         return false;
     memcpy(flow->kept, bytes, size);
@@ -158,9 +158,7 @@ static ssize_t read_copying(struct relay *relay, struct relay_flow *flow)
     if (sent < 0)
         return -1;
     count_bytes(relay, flow, (size_t)sent);
-    if (sent < got && !keep(flow, scratch + sent, (size_t)(got - sent)))
-        return -1;
-    return got;
+    return keep(flow, scratch + sent, (size_t)(got - sent)) ? got : -1;
 }
 
 static ssize_t read_splicing(struct relay_flow *flow)
@@ -224,13 +222,12 @@ static void run(struct relay *relay)
 
 static void run_again(struct task *task)
 {
-    run((struct relay *)((char *)task - offsetof(struct relay, again)));
+    run(container_of(task, struct relay, again));
 }
 
 static void side_ready(struct watch *watch, uint32_t events)
 {
-    struct relay_side *side =
-        (struct relay_side *)((char *)watch - offsetof(struct relay_side, watch));
+    struct relay_side *side = container_of(watch, struct relay_side, watch);
     if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
         side->readable = true;
     if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
@@ -247,37 +244,22 @@ static void set_side(struct relay *relay, struct relay_side *side, int fd)
     socket_tune(fd, true);
 }
 
-static bool watch_both(struct relay *relay)
+bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int world,
+                 const struct relay_ahead *ahead)
 {
     const uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-    struct loop *loop = relay->shared->loop;
-    if (!loop_watch(loop, &relay->jail.watch, events))
-        return false;
-    if (loop_watch(loop, &relay->world.watch, events))
-        return true;
-    loop_forget(loop, &relay->jail.watch);
-    return false;
-}
-
-bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int world,
-                 const void *to_world, size_t to_world_size, const void *to_jail,
-                 size_t to_jail_size)
-{
     relay->shared = shared;
     relay->again.run = run_again;
+    relay->running = true;
     set_side(relay, &relay->jail, jail);
     set_side(relay, &relay->world, world);
     relay->out = (struct relay_flow){.from = &relay->jail, .to = &relay->world, .pipe = {-1, -1}};
     relay->in = (struct relay_flow){.from = &relay->world, .to = &relay->jail, .pipe = {-1, -1}};
-    bool kept = (to_world_size == 0 || keep(&relay->out, to_world, to_world_size)) &&
-                (to_jail_size == 0 || keep(&relay->in, to_jail, to_jail_size));
-    if (!kept || !watch_both(relay)) {
-        free(relay->out.kept);
-        free(relay->in.kept);
-        relay->out.kept = relay->in.kept = NULL;
+    if (!keep(&relay->out, ahead->to_world, ahead->to_world_size) ||
+        !keep(&relay->in, ahead->to_jail, ahead->to_jail_size) ||
+        !loop_watch(shared->loop, &relay->jail.watch, events) ||
+        !loop_watch(shared->loop, &relay->world.watch, events))
         return false;
-    }
-    relay->running = true;
     loop_queue(shared->loop, &relay->again);
     return true;
 }

@@ -13,16 +13,12 @@
 
 struct relay;
 
-/* Pipes through which much is moved without being copied. They are few, and made when needed. */
-struct relay_pipes {
-    int idle[RELAY_PIPES_MAX][2];
-    size_t idle_count, made;
-};
-
-/* What all relays share; not for keeping: `scratch` is overwritten by the next that runs. */
+/* What all relays share. Few pipes, made when needed, through which much is moved without being copied;
+ * and a buffer that the next relay overwrites. */
 struct relay_shared {
     struct loop *loop;
-    struct relay_pipes pipes;
+    int idle[RELAY_PIPES_MAX][2]; /* pipes that are not in use */
+    size_t idle_count, pipe_count;
     char scratch[RELAY_CHUNK];
 };
 
@@ -60,10 +56,15 @@ struct relay {
 
 void relay_shared_done(struct relay_shared *shared);
 
-/* Owns both sockets from now on, which are non-blocking and not watched. Bytes that were read ahead
- * are copied. False if memory is short; the sockets are then still the caller's. */
+/* Bytes that were read before the relay started; at most RELAY_CHUNK each. They are copied. */
+struct relay_ahead {
+    const void *to_world, *to_jail;
+    size_t to_world_size, to_jail_size;
+};
+
+/* Owns both sockets from now on, which are non-blocking and not watched. False if memory is short: the
+ * caller calls relay_stop(). */
 bool relay_start(struct relay *relay, struct relay_shared *shared, int jail, int world,
-                 const void *to_world, size_t to_world_size, const void *to_jail,
-                 size_t to_jail_size);
+                 const struct relay_ahead *ahead);
 /* Closes the sockets; with `reset` both peers see the connection broken. */
 void relay_stop(struct relay *relay, bool reset);

@@ -100,7 +100,7 @@ struct door_message {
  *
  *     policy allow|open           allow: what rules name; open: every public destination
  *     allow RULE, deny RULE       as --allow and --deny have them, presets already resolved
- *     user UID GID                who the broker is to be; needed where it is started as root
+ *     user UID GID                the user the broker changes to; needed if started as root
  *     resolver ADDRESS[:PORT]     instead of those of /etc/resolv.conf; may be repeated
  *     proxy HOST:PORT             the host's own HTTP proxy: every connection goes through it,
  *     proxy-secret K              with secret K as its Proxy-Authorization,
@@ -161,7 +161,7 @@ enum door_because {
     DOOR_BECAUSE_BYTES,       /* error: the limit on bytes */
     DOOR_BECAUSE_RESET,       /* ended: one side broke the connection off */
     DOOR_BECAUSE_CLOSED,      /* ended: as connections end */
-    DOOR_BECAUSE_TLS,         /* error: the upstream of an inject is not who it should be */
+    DOOR_BECAUSE_TLS,         /* error: the certificate of an inject's upstream is not valid */
     DOOR_BECAUSE_COUNT
 };
 

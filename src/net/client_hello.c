@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The first message of TLS (RFC 8446, RFC 6066 for the name): which server is meant.
  *
- * The message may be spread over several records. As long as it is not whole only their headers
- * are looked at; then it is put together and read once. */
+ * The message may be spread over several records. It is put together, and read once it is whole. */
 #include "net/client_hello.h"
 
 #include <string.h>
@@ -64,7 +63,7 @@ static bool take_vector16(struct reader *reader, struct reader *ret_part)
     return take16(reader, &length) && take(reader, length, ret_part);
 }
 
-/* One name and no other: with two, who is to say which the server takes. */
+/* Exactly one name: with two, the server could take either. */
 static const char *read_server_name(struct reader extension, struct client_hello *hello)
 {
     struct reader list, type, name;
@@ -116,40 +115,27 @@ static const char *read_message(struct reader message, struct client_hello *hell
 
 /* ---- Putting it together ------------------------------------------------------------------ */
 
-/* How far the message has come. */
+/* The message, as far as it has come. */
 struct gathered {
-    uint8_t header[MESSAGE_HEADER];
-    size_t have;    /* bytes of it in the records so far */
-    size_t message; /* bytes of it in all, with its header; 0 if not known yet */
-    uint8_t *copy;  /* where to put it, or NULL */
+    size_t have;
+    size_t length; /* in all, with its header; 0 if not known yet */
+    uint8_t message[CLIENT_HELLO_MESSAGE_MAX];
 };
 
-static enum client_hello_state bad(struct client_hello *hello, const char *reason)
+static const char *gather(struct gathered *gathered, const uint8_t *part, size_t length)
 {
-    hello->reason = reason;
-    return CLIENT_HELLO_BAD;
-}
-
-static const char *check_message(struct gathered *gathered)
-{
-    const uint8_t *header = gathered->header;
+    const uint8_t *header = gathered->message;
+    if (length > sizeof gathered->message - gathered->have)
+        return "the hello is too long";
+    memcpy(gathered->message + gathered->have, part, length);
+    gathered->have += length;
     if (gathered->have > 0 && header[0] != MESSAGE_CLIENT_HELLO)
         return "it begins with another message than a hello";
     if (gathered->have < MESSAGE_HEADER)
         return NULL;
-    gathered->message =
+    gathered->length =
         MESSAGE_HEADER + ((size_t)header[1] << 16 | (size_t)header[2] << 8 | header[3]);
-    return gathered->message > CLIENT_HELLO_MESSAGE_MAX ? "the hello is too long" : NULL;
-}
-
-static const char *gather(struct gathered *gathered, const uint8_t *part, size_t length)
-{
-    for (size_t i = 0; i < length && gathered->have + i < MESSAGE_HEADER; i++)
-        gathered->header[gathered->have + i] = part[i];
-    if (gathered->copy)
-        memcpy(gathered->copy + gathered->have, part, length);
-    gathered->have += length;
-    return check_message(gathered);
+    return gathered->length > sizeof gathered->message ? "the hello is too long" : NULL;
 }
 
 /* The header of a record, as far as it is there. */
@@ -163,7 +149,7 @@ static const char *check_record(const uint8_t *bytes, size_t length)
     return payload == 0 || payload > RECORD_MAX ? "a record is empty or too long" : NULL;
 }
 
-/* Goes through the records. With NULL for a reason the message is whole if `have` says so. */
+/* Goes through the records; NULL, or why they are bad. */
 static const char *walk(const uint8_t *bytes, size_t length, struct gathered *gathered)
 {
     size_t at = 0;
@@ -178,28 +164,15 @@ static const char *walk(const uint8_t *bytes, size_t length, struct gathered *ga
         reason = gather(gathered, bytes + at + RECORD_HEADER, whole ? payload : there);
         if (reason)
             return reason;
-        /* What follows it in the same record would be read by a server that we know not of. */
+        /* A server could read it, and we would not know. */
         size_t promised = gathered->have + (whole ? 0 : payload - there);
-        if (gathered->message > 0 && promised > gathered->message)
+        if (gathered->length > 0 && promised > gathered->length)
             return "something follows the hello in its record";
-        if (!whole || gathered->have == gathered->message)
+        if (!whole || gathered->have == gathered->length)
             return NULL;
         at += RECORD_HEADER + payload;
     }
     return NULL;
-}
-
-static enum client_hello_state read_whole(const uint8_t *bytes, size_t length,
-                                          struct client_hello *hello)
-{
-    uint8_t message[CLIENT_HELLO_MESSAGE_MAX];
-    struct gathered gathered = {.copy = message};
-    const char *reason = walk(bytes, length, &gathered);
-    if (!reason)
-        reason = read_message((struct reader){.at = message + MESSAGE_HEADER,
-                                              .left = gathered.message - MESSAGE_HEADER},
-                              hello);
-    return reason ? bad(hello, reason) : CLIENT_HELLO_DONE;
 }
 
 enum client_hello_state client_hello_read(const uint8_t *bytes, size_t length,
@@ -210,13 +183,17 @@ enum client_hello_state client_hello_read(const uint8_t *bytes, size_t length,
         return CLIENT_HELLO_NEED_MORE;
     if (bytes[0] != RECORD_HANDSHAKE || (length > 1 && bytes[1] != VERSION_MAJOR))
         return CLIENT_HELLO_NOT_TLS;
-    struct gathered gathered = {0};
+    struct gathered gathered;
+    gathered.have = gathered.length = 0;
     const char *reason = walk(bytes, length, &gathered);
-    if (reason)
-        return bad(ret_hello, reason);
-    if (gathered.message == 0 || gathered.have < gathered.message)
+    if (!reason && (gathered.length == 0 || gathered.have < gathered.length))
         return CLIENT_HELLO_NEED_MORE;
-    return read_whole(bytes, length, ret_hello);
+    if (!reason)
+        reason = read_message((struct reader){.at = gathered.message + MESSAGE_HEADER,
+                                              .left = gathered.length - MESSAGE_HEADER},
+                              ret_hello);
+    ret_hello->reason = reason;
+    return reason ? CLIENT_HELLO_BAD : CLIENT_HELLO_DONE;
 }
 
 void client_hello_alert(enum client_hello_alert alert, uint8_t record[CLIENT_HELLO_ALERT_SIZE])

@@ -28,12 +28,11 @@ struct client_hello {
     const char *reason;          /* CLIENT_HELLO_BAD: why; a constant */
 };
 
-/* Looks at all bytes of a connection up to now, from the first. Asked again with each more that
- * comes, the work is small until the message is whole. *ret_hello is set in every case. */
+/* Looks at all bytes of a connection up to now, from the first. *ret_hello is set in every case. */
 enum client_hello_state client_hello_read(const uint8_t *bytes, size_t length,
                                           struct client_hello *ret_hello);
 
-/* The record with a fatal alert, for who is refused before a server spoke. */
+/* The record with a fatal alert, for a client that is refused before a server spoke. */
 #define CLIENT_HELLO_ALERT_SIZE 7
 enum client_hello_alert {
     CLIENT_HELLO_ALERT_ACCESS_DENIED = 49,

@@ -12,7 +12,7 @@
 #define CLASS_IN 1
 #define TYPE_OPT 41
 #define RECORD_FIXED 10 /* type, class, time to live, length of the data */
-#define RECORDS_MAX 8   /* behind the question; nobody sends more than two */
+#define RECORDS_MAX 8   /* after the question; resolvers send at most two */
 #define OPT_SIZE (1 + RECORD_FIXED)
 #define ADDRESS_RECORD_MAX (2 + RECORD_FIXED + 16)
 #define UDP_SIZE 1232 /* what we say we take: fits into every packet */
@@ -46,7 +46,7 @@ static size_t left(const struct reader *reader)
     return reader->length - reader->at;
 }
 
-/* Goes past a name that is not compressed. Names behind the question have no reason to be either:
+/* Goes past a name that is not compressed. Names after the question have no reason to be either:
  * the one of an OPT record is the root. */
 static bool skip_name(struct reader *reader)
 {
@@ -95,7 +95,7 @@ static bool read_question(struct reader *reader, struct dns_query *query, uint16
     return true;
 }
 
-/* Goes past a record behind the question, and notes what an OPT record says. */
+/* Goes past a record after the question, and notes what an OPT record says. */
 static enum dns_code read_record(struct reader *reader, struct dns_query *query)
 {
     size_t start = reader->at;

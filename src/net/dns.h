@@ -55,7 +55,7 @@ size_t dns_answer(const struct dns_query *query, enum dns_code code,
                   const struct net_address *addresses, size_t count, uint32_t ttl_seconds,
                   uint8_t answer[DNS_ANSWER_MAX]);
 
-/* On TCP. The message that begins at bytes, behind its prefix. Returns how many bytes it takes with
+/* On TCP. The message that begins at bytes, after its prefix. Returns how many bytes it takes with
  * its prefix, 0 if it is not all there, -1 if it is longer than DNS_QUERY_MAX. */
 int dns_frame_read(const uint8_t *bytes, size_t length, const uint8_t **ret_message,
                    size_t *ret_length);

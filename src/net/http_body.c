@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* The body of an HTTP/1 request, followed piece by piece to its end. */
-#include "net/http_body.h"
-
-#include <stdbool.h>
+#include "net/http.h"
 
 #include "base/hex.h"
-#include "net/http_text.h"
 
 #define SIZE_DIGITS_MAX 15 /* so that it cannot overflow */
+#define BAD_LINE "a line of a chunk does not end in CR LF"
 
 enum step {
     ENDED,
     IN_LENGTH,     /* `left` bytes to the end */
     CHUNK_SIZE,    /* digits of a chunk's size */
     CHUNK_REST,    /* its extensions, to the end of the line */
-    CHUNK_LF,      /* the LF behind its CR */
     IN_CHUNK,      /* `left` bytes of the chunk */
-    CHUNK_END,     /* the CR behind a chunk */
-    CHUNK_END_LF,  /* and its LF */
-    TRAILER_START, /* the first byte of a line behind the last chunk */
+    CHUNK_END,     /* the CR after a chunk */
+    TRAILER_START, /* the first byte of a line after the last chunk */
     TRAILER_NAME,  /* the name in it */
     TRAILER_VALUE, /* the rest of it */
-    TRAILER_LF,    /* the LF of such a line */
-    LAST_LF,       /* that of the empty line */
+    LINE_END,      /* the LF after a CR, then step `next` */
     BROKEN,
 };
 
@@ -55,11 +50,18 @@ static enum http_state go_on(struct http_body *body, enum step step)
     return HTTP_NEED_MORE;
 }
 
-static enum http_state expect(struct http_body *body, char c, char wanted, enum step next)
+/* After a CR. */
+static enum http_state end_line(struct http_body *body, enum step next)
 {
-    if (c != wanted)
-        return refuse(body, HTTP_BAD, "a line of a chunk does not end in CR LF");
-    return go_on(body, next);
+    body->next = next;
+    body->digits = 0;
+    body->line_length = 0;
+    return go_on(body, LINE_END);
+}
+
+static enum http_state end_size(struct http_body *body)
+{
+    return end_line(body, body->left > 0 ? IN_CHUNK : TRAILER_START);
 }
 
 static enum http_state read_size(struct http_body *body, char c)
@@ -74,9 +76,9 @@ static enum http_state read_size(struct http_body *body, char c)
     if (body->digits == 0)
         return refuse(body, HTTP_BAD, "a chunk has no size");
     if (c == '\r')
-        return go_on(body, CHUNK_LF);
+        return end_size(body);
     /* Blanks before the extension are taken for part of the size by some. */
-    return expect(body, c, ';', CHUNK_REST);
+    return c == ';' ? go_on(body, CHUNK_REST) : refuse(body, HTTP_BAD, BAD_LINE);
 }
 
 static enum http_state read_rest(struct http_body *body, char c)
@@ -84,47 +86,30 @@ static enum http_state read_rest(struct http_body *body, char c)
     if (++body->line_length > HTTP_CHUNK_LINE_MAX)
         return refuse(body, HTTP_TOO_LARGE, "a chunk's extensions are too long");
     if (c == '\r')
-        return go_on(body, CHUNK_LF);
+        return end_size(body);
     if (!http_is_text(c))
         return refuse(body, HTTP_BAD, "a chunk's extension has a control character");
     return HTTP_NEED_MORE;
 }
 
-static enum http_state begin_chunk(struct http_body *body, char c)
-{
-    body->digits = 0;
-    body->line_length = 0;
-    return expect(body, c, '\n', body->left > 0 ? IN_CHUNK : TRAILER_START);
-}
-
 /* Trailers are headers, so they are held to the same; they are passed over, not passed on. */
-static enum http_state read_trailer_name(struct http_body *body, char c)
+static enum http_state read_trailer(struct http_body *body, char c)
 {
+    if (++body->trailer_length > HTTP_TRAILERS_MAX)
+        return refuse(body, HTTP_TOO_LARGE, "what follows the last chunk is too long");
+    if (c == '\r' && body->step == TRAILER_VALUE)
+        return end_line(body, TRAILER_START);
+    if (c == '\r' && body->step == TRAILER_START)
+        return end_line(body, ENDED);
+    if (body->step == TRAILER_VALUE)
+        return http_is_text(c)
+                   ? HTTP_NEED_MORE
+                   : refuse(body, HTTP_BAD, "what follows the last chunk has a control character");
     if (c == ':' && body->step == TRAILER_NAME)
         return go_on(body, TRAILER_VALUE);
     if (!http_is_token(c))
         return refuse(body, HTTP_BAD, "what follows the last chunk is not a header");
     return go_on(body, TRAILER_NAME);
-}
-
-static enum http_state read_trailer_value(struct http_body *body, char c)
-{
-    if (c == '\r')
-        return go_on(body, TRAILER_LF);
-    if (!http_is_text(c))
-        return refuse(body, HTTP_BAD, "what follows the last chunk has a control character");
-    return HTTP_NEED_MORE;
-}
-
-static enum http_state read_trailer(struct http_body *body, char c)
-{
-    if (++body->trailer_length > HTTP_TRAILERS_MAX)
-        return refuse(body, HTTP_TOO_LARGE, "what follows the last chunk is too long");
-    if (body->step == TRAILER_VALUE)
-        return read_trailer_value(body, c);
-    if (body->step == TRAILER_START && c == '\r')
-        return go_on(body, LAST_LF);
-    return read_trailer_name(body, c);
 }
 
 /* One byte of what frames the body. */
@@ -135,20 +120,14 @@ static enum http_state read_byte(struct http_body *body, char c)
         return read_size(body, c);
     case CHUNK_REST:
         return read_rest(body, c);
-    case CHUNK_LF:
-        return begin_chunk(body, c);
     case CHUNK_END:
-        return expect(body, c, '\r', CHUNK_END_LF);
-    case CHUNK_END_LF:
-        return expect(body, c, '\n', CHUNK_SIZE);
+        return c == '\r' ? end_line(body, CHUNK_SIZE) : refuse(body, HTTP_BAD, BAD_LINE);
     case TRAILER_START:
     case TRAILER_NAME:
     case TRAILER_VALUE:
         return read_trailer(body, c);
-    case TRAILER_LF:
-        return expect(body, c, '\n', TRAILER_START);
-    case LAST_LF:
-        return expect(body, c, '\n', ENDED);
+    case LINE_END:
+        return c == '\n' ? go_on(body, body->next) : refuse(body, HTTP_BAD, BAD_LINE);
     case ENDED:
     case IN_LENGTH:
     case IN_CHUNK:

@@ -47,8 +47,8 @@ struct socks_request {
     enum socks_code code; /* SOCKS_BAD: what to reply */
 };
 
-/* The request behind the greeting; only CONNECT is known. */
+/* The request after the greeting; only CONNECT is known. */
 enum socks_state socks_request_read(const uint8_t *bytes, size_t length,
                                     struct socks_request *ret_request);
-/* With no bound address, which nobody reads of a CONNECT. */
+/* Without a bound address, which clients do not read after a CONNECT. */
 void socks_reply(enum socks_code code, uint8_t reply[SOCKS_REPLY_SIZE]);

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "net/http_body.h"
-#include "net/http_head.h"
+#include "net/http.h"
 
 static void expect(bool condition)
 {

@@ -73,13 +73,16 @@ static void test_everything(void)
     tap_is_int(config.secret_count, 3, "it says how many secrets it needs");
     tap_is_int(net_rules_name(&config.rules, "api.example.org", 443).reason, NET_DENIED,
                "a name with a credential is denied otherwise");
-    tap_ok(broker_config_injected(&config, "api.example.org") == &config.injects[0] &&
-               !broker_config_injected(&config, "example.com"),
+    const char *detail;
+    tap_ok(broker_config_because(&config, "api.example.org", NET_DENIED, &detail) ==
+                   DOOR_BECAUSE_INJECTED &&
+               broker_config_because(&config, "example.com", NET_DENIED, &detail) ==
+                   DOOR_BECAUSE_RULE,
            "and found as such");
     tap_ok(config.watches_names, "so names are watched for");
-    tap_ok(broker_config_is_direct(&config, "git.corp") &&
-               broker_config_is_direct(&config, "corp") &&
-               !broker_config_is_direct(&config, "notcorp"),
+    tap_ok(!broker_config_is_proxied(&config, "git.corp") &&
+               !broker_config_is_proxied(&config, "corp") &&
+               broker_config_is_proxied(&config, "notcorp"),
            "what goes past the proxy is the name and what is below it");
     broker_config_done(&config);
 }

@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "net/broker_dial.h"
-#include "net/broker_route.h"
 #include "net/broker_wire.h"
 #include "tap.h"
 

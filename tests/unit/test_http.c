@@ -2,8 +2,7 @@
 /* Heads and bodies of HTTP requests: what is read, and what is refused as two readers could
  * understand it differently. */
 #include "base/cleanup.h"
-#include "net/http_body.h"
-#include "net/http_head.h"
+#include "net/http.h"
 #include "tap.h"
 
 static const char *state_name(enum http_state state)

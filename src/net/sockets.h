@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sockets, their addresses, and messages with descriptors: small things several parts need. */
+/* Sockets, their addresses, and messages with descriptors; for the broker and for the job. */
 #pragma once
 
 #include <netinet/in.h>
@@ -23,10 +23,13 @@ socklen_t socket_address_fill(union socket_address *address, const struct net_ad
 bool socket_address_read(const union socket_address *address, struct net_address *ret_address,
                          uint16_t *ret_port);
 
-/* Where a connection that was accepted was meant to go. */
+/* 127.0.0.1 or ::1. */
+struct net_address socket_loopback(enum net_family family);
+
+/* Where an accepted connection was meant to go: before a redirection, if there was one. */
 bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_port);
 
-/* For one that is not connected yet, and whose other end will be on this machine. */
+/* Sets DOOR_CONGESTION, on a socket that is not connected yet and whose peer is this machine. */
 void socket_unpace(int fd);
 
 /* No delay for small packets; with `keep_alive` a peer that has vanished is noticed. */
@@ -38,11 +41,14 @@ void socket_bound(int fd, size_t bytes);
 
 bool socket_unblock(int fd);
 
-/* Breaks the connection off, so that the peer sees a reset. */
+/* Makes close() send a reset to the peer. */
 void socket_reset(int fd);
 
-/* One message and its descriptors, which are born close-on-exec; never waits. *count is how many
- * there may be, and how many came; more are closed. As recv(). */
+/* At most so many descriptors come with a message. */
+#define SOCKET_FDS_MAX 8
+
+/* Receives one message and its descriptors, which are close-on-exec; never waits. *count is how many
+ * there may be, and then how many came; more are closed. Returns what recv() would. */
 ssize_t socket_receive(int socket, void *data, size_t size, int *fds, size_t *count);
-/* One message and a descriptor, or none if fd is -1; never waits. */
-bool socket_send(int socket, const void *data, size_t size, int fd);
+/* Sends one message with descriptors, which stay the caller's; never waits. False with errno. */
+bool socket_send(int socket, const void *data, size_t size, const int *fds, size_t count);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of an HTTP/1 request, read so strictly that no server reads it otherwise: what two
- * readers could understand differently is bad. The bytes come from a jail and may be anything.
- * Pure, no allocation. */
+/* HTTP/1 requests, read so strictly that no server reads them otherwise: what two readers could
+ * understand differently is bad. The bytes come from a jail and may be anything. Pure, no allocation. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,11 +17,11 @@
 enum http_state {
     HTTP_NEED_MORE,
     HTTP_DONE,
-    HTTP_BAD,       /* answer 400, then close: nothing behind it can be trusted */
+    HTTP_BAD,       /* answer 400, then close: the bytes after it cannot be trusted */
     HTTP_TOO_LARGE, /* answer 431, then close */
 };
 
-/* A part of the bytes that were read: lives as long as they do, and has no NUL behind it. */
+/* A part of the bytes that were read: lives as long as they do, and does not end with a NUL. */
 struct http_slice {
     const char *at;
     size_t length;
@@ -82,12 +81,18 @@ bool http_slice_like(struct http_slice slice, const char *text); /* upper and lo
 /* The same header to a server that makes variables of them (CGI, WSGI): x-api-key, X_Api_Key. */
 bool http_slice_alias(struct http_slice slice, const char *text);
 
+/* Without the blanks around it. */
+struct http_slice http_trim(struct http_slice slice);
+
+/* "host" or "host:port", with an IPv6 address in brackets, and no user before it. */
+bool http_authority_read(struct http_slice text, struct http_authority *ret_authority);
+
 /* The first header of this name, from `from` on; its index or -1. */
 int http_head_find(const struct http_head *head, const char *name, size_t from);
 
 /* Is the header only for the next hop, so that it must not be passed on: Connection, what that
  * names, Keep-Alive, TE, Trailer, Transfer-Encoding, Upgrade, Proxy-…? Host and Content-Length are
- * not: who writes the request anew leaves them out by himself. */
+ * not: whatever writes the request anew leaves them out itself. */
 bool http_head_is_hop(const struct http_head *head, const struct http_header *header);
 
 /* Writes the path in its one spelling: without "." and ".." segments, empty segments and escapes that
@@ -100,3 +105,39 @@ bool http_path_normalise(struct http_slice path, char *to, size_t *ret_length);
 /* Is a normalised path the prefix or below it? "/v1" has "/v1", "/v1/x" and "/v1?x", but not "/v10";
  * "/v1/" has only what is below; "/" has every path. */
 bool http_path_below(struct http_slice path, const char *prefix);
+
+/* ---- The body, followed piece by piece to its end ---- */
+
+#define HTTP_CHUNK_LINE_MAX 256 /* a chunk's size and extensions, which are passed over */
+#define HTTP_TRAILERS_MAX 8192  /* bytes after the last chunk, which are passed over */
+
+/* Zero-initialised is a body that has ended. The members are the reader's. */
+struct http_body {
+    unsigned step, next;
+    uint64_t left;      /* bytes of the body, or of the chunk */
+    size_t line_length; /* of the line being read */
+    size_t trailer_length;
+    unsigned digits;
+    const char *reason; /* HTTP_BAD and HTTP_TOO_LARGE: why; a constant */
+};
+
+void http_body_init(struct http_body *body, const struct http_head *head);
+
+/* Goes on with bytes of the connection, from the first that was not consumed. Says how many it
+ * consumed, and which of them are the body's own (none: length 0). HTTP_NEED_MORE: call it again
+ * with what follows, at once if something was consumed and bytes are left. HTTP_DONE: the body has
+ * ended; what was not consumed is the next request. *ret_data may come with either. */
+enum http_state http_body_read(struct http_body *body, const char *bytes, size_t length,
+                               size_t *ret_consumed, struct http_slice *ret_data);
+
+/* ---- Characters (RFC 9110 and 9112) ---- */
+
+static inline bool http_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* In the names of methods and headers. */
+bool http_is_token(char c);
+/* In values, blanks among them: no control character but the tab. */
+bool http_is_text(char c);

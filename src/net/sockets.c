@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sockets, their addresses, and messages with descriptors. */
-#include "net/broker_sockets.h"
+#include "net/sockets.h"
 
 #include <fcntl.h>
 #include <linux/netfilter_ipv4.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "net/broker_wire.h"
 
 #define IP6T_ORIGINAL_DST 80 /* linux/netfilter_ipv6/ip6_tables.h, which clashes with libc */
-#define FDS_MAX 8
 
 /* Ten minutes until the first probe, then about five more. */
 #define KEEP_IDLE_SECONDS 600
@@ -51,17 +51,24 @@ bool socket_address_read(const union socket_address *address, struct net_address
     return true;
 }
 
+struct net_address socket_loopback(enum net_family family)
+{
+    static const uint8_t v4[4] = {127, 0, 0, 1};
+    static const uint8_t v6[16] = {[15] = 1};
+    return family == NET_V6 ? net_address_v6(v6) : net_address_v4(v4);
+}
+
 bool socket_destination(int fd, struct net_address *ret_address, uint16_t *ret_port)
 {
+    static const int options[][2] = {{SOL_IP, SO_ORIGINAL_DST}, {SOL_IPV6, IP6T_ORIGINAL_DST}};
     union socket_address address;
-    socklen_t length = sizeof address;
-    if (getsockopt(fd, SOL_IP, SO_ORIGINAL_DST, &address, &length) == 0 &&
-        socket_address_read(&address, ret_address, ret_port))
-        return true;
-    length = sizeof address;
-    if (getsockopt(fd, SOL_IPV6, IP6T_ORIGINAL_DST, &address, &length) == 0 &&
-        socket_address_read(&address, ret_address, ret_port))
-        return true;
+    socklen_t length;
+    for (size_t i = 0; i < ARRAY_LENGTH(options); i++) {
+        length = sizeof address;
+        if (getsockopt(fd, options[i][0], options[i][1], &address, &length) == 0 &&
+            socket_address_read(&address, ret_address, ret_port))
+            return true;
+    }
     length = sizeof address;
     return getsockname(fd, &address.any, &length) == 0 &&
            socket_address_read(&address, ret_address, ret_port);
@@ -106,9 +113,11 @@ void socket_reset(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
+/* ---- Messages with descriptors ---- */
+
 union fd_space {
     struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int) * FDS_MAX)];
+    char space[CMSG_SPACE(sizeof(int) * SOCKET_FDS_MAX)];
 };
 
 static void keep_or_close(const struct cmsghdr *header, int *fds, size_t *count, size_t max)
@@ -143,18 +152,17 @@ ssize_t socket_receive(int socket, void *data, size_t size, int *fds, size_t *co
     return length;
 }
 
-bool socket_send(int socket, const void *data, size_t size, int fd)
+bool socket_send(int socket, const void *data, size_t size, const int *fds, size_t count)
 {
-    union fd_space control = {0};
+    union fd_space control = {.header = {.cmsg_level = SOL_SOCKET,
+                                         .cmsg_type = SCM_RIGHTS,
+                                         .cmsg_len = CMSG_LEN(sizeof(int) * count)}};
     struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
+    if (count > 0) {
         message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(sizeof fd);
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+        memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * count);
     }
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
 }
