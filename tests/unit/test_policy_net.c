@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "jail/net/door_config.h"
+#include "jail/net/door_broker.h"
 #include "policy/policy.h"
 #include "tap.h"
 

@@ -13,7 +13,6 @@
 
 #include "jail/child/child_start.h"
 #include "jail/nested_limits/nested_limits_wire.h"
-#include "jail/net/loopback.h"
 #include "jail/sys.h"
 #include "jail/wire.h"
 

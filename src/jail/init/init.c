@@ -22,7 +22,6 @@
 #include <linux/time_types.h>
 #include <linux/wait.h>
 
-#include "../net/loopback.h"
 #include "../sys.h"
 #include "../wire.h"
 

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "jail/net/door_sockets.h"
+#include "jail/net/door.h"
 #include "jail/plan/plan.h"
 #include "jail/wire.h"
 

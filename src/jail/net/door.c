@@ -2,7 +2,6 @@
 /* The supervisor's side of a jail's network door. */
 #include "jail/net/door.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,18 +9,18 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/confine/unenforced.h"
 #include "jail/net/door_broker.h"
 #include "jail/net/door_events.h"
-#include "jail/net/door_files.h"
 #include "net/broker_wire.h"
+#include "net/sockets.h"
 #include "policy/policy.h"
 
 /* How long the broker may take to report its last events. It closes the socket after them, so only a
@@ -47,6 +46,25 @@ struct door {
     struct door_events events;
 };
 
+/* ---- sockets ---- */
+
+void door_sockets_add(struct door_sockets *sockets, int kind, int index, int fd)
+{
+    if (sockets->count == DOOR_SOCKET_LIST_MAX) {
+        (void)close(fd);
+        return;
+    }
+    sockets->items[sockets->count++] =
+        (struct door_socket_item){.fd = fd, .kind = kind, .index = index};
+}
+
+void door_sockets_done(struct door_sockets *sockets)
+{
+    for (size_t i = 0; i < sockets->count; i++)
+        (void)close(sockets->items[i].fd);
+    sockets->count = 0;
+}
+
 /* ---- before the start ---- */
 
 static int open_program(const struct brig_policy *policy, struct brig_error *err)
@@ -65,37 +83,19 @@ static int open_program(const struct brig_policy *policy, struct brig_error *err
         "or run with --net none (no network) or --net host (no door)");
 }
 
-static socklen_t host_address(const struct policy_publish *publish,
-                              struct sockaddr_storage *ret_name)
-{
-    struct sockaddr_in *v4 = (void *)ret_name;
-    struct sockaddr_in6 *v6 = (void *)ret_name;
-    *ret_name = (struct sockaddr_storage){0};
-    if (publish->address.family == NET_V4) {
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons(publish->host_port);
-        memcpy(&v4->sin_addr, publish->address.bytes, sizeof v4->sin_addr);
-        return sizeof *v4;
-    }
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(publish->host_port);
-    memcpy(&v6->sin6_addr, publish->address.bytes, sizeof v6->sin6_addr);
-    return sizeof *v6;
-}
-
 static int open_published(const struct policy_publish *publish, struct brig_error *err)
 {
-    struct sockaddr_storage name;
+    union socket_address name;
     char text[NET_ADDRESS_TEXT_MAX];
     int on = 1;
-    socklen_t length = host_address(publish, &name);
+    socklen_t length = socket_address_fill(&name, &publish->address, publish->host_port);
     autoclose int fd =
-        socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+        socket(name.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
     if (fd >= 0)
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (fd >= 0 && name.ss_family == AF_INET6)
+    if (fd >= 0 && name.any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-    if (fd >= 0 && bind(fd, (const void *)&name, length) == 0 && listen(fd, PUBLISH_BACKLOG) == 0)
+    if (fd >= 0 && bind(fd, &name.any, length) == 0 && listen(fd, PUBLISH_BACKLOG) == 0)
         return take_fd(&fd);
     net_address_print(&publish->address, text);
     (void)brig_fail(err, BRIG_E_SETUP, errno, "cannot publish on port %u of %s", publish->host_port,
@@ -160,7 +160,7 @@ int door_begin(struct door *door, const struct brig_policy *policy, struct door_
     door->gid = gid;
     door->sockets = *sockets;
     sockets->count = 0;
-    /* As root the broker is told who to be; else it is who we are. */
+    /* As root the broker is told which user to be; else it keeps ours. */
     bool root = geteuid() == 0;
     return door_make_files(policy, root ? uid : (uid_t)-1, gid, &door->config, &door->secrets, err);
 }
@@ -186,19 +186,18 @@ int door_watch(struct door *door, int epoll_fd, struct brig_error *err)
     return result;
 }
 
-/* A descriptor that is passed on would stay in the set. */
-static void unwatch(const struct door *door, const struct door_sockets *sockets)
+/* A descriptor that was passed on would stay in the epoll set after close(). */
+static void release(const struct door *door, struct door_sockets *sockets)
 {
     for (size_t i = 0; door->epoll >= 0 && i < sockets->count; i++)
         (void)epoll_ctl(door->epoll, EPOLL_CTL_DEL, sockets->items[i].fd, NULL);
+    door_sockets_done(sockets);
 }
 
 static void release_sockets(struct door *door)
 {
-    unwatch(door, &door->sockets);
-    unwatch(door, &door->own);
-    door_sockets_done(&door->sockets);
-    door_sockets_done(&door->own);
+    release(door, &door->sockets);
+    release(door, &door->own);
 }
 
 static bool is_mine(const struct door_sockets *sockets, int fd)
@@ -364,13 +363,6 @@ bool door_serve(struct door *door, int fd, struct brig_unenforced *notices)
 
 /* ---- the end ---- */
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void door_conclude(struct door *door, struct brig_unenforced *notices)
 {
     if (!door)
@@ -379,9 +371,9 @@ void door_conclude(struct door *door, struct brig_unenforced *notices)
     if (door->control < 0)
         return;
     (void)shutdown(door->control, SHUT_WR);
-    int64_t until = now_ms() + LAST_WORDS_MS, left;
+    int64_t until = (int64_t)clock_now_ms() + LAST_WORDS_MS, left;
     struct pollfd waiting = {.fd = door->control, .events = POLLIN};
-    while (hear_some(door, notices) && (left = until - now_ms()) > 0)
+    while (hear_some(door, notices) && (left = until - (int64_t)clock_now_ms()) > 0)
         (void)poll(&waiting, 1, (int)left);
     drop_control(door);
 }

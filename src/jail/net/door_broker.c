@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting the processes of a network door. */
+/* The broker of a network door: what it is told of the policy, and starting its processes. */
 #include "jail/net/door_broker.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/nsfs.h>
 #include <linux/sched.h>
 #include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,14 +21,145 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "jail/cgroup/cgroup.h"
 #include "jail/sys.h"
 #include "net/broker_wire.h"
+#include "net/sockets.h"
+#include "policy/policy.h"
 
 #ifndef SIOCGSKNS
 #define SIOCGSKNS 0x894C
 #endif
-#define DOOR_FDS_MAX 2
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/* ---- configuration ---- */
+
+static const struct {
+    enum brig_limit limit;
+    const char *word;
+} limit_words[] = {
+    {BRIG_LIMIT_NET_CONNECTIONS, "connections"},
+    {BRIG_LIMIT_NET_BYTES, "bytes"},
+    {BRIG_LIMIT_NET_IDLE_MS, "idle-ms"},
+};
+
+struct writer {
+    struct str *text, *secrets;
+    unsigned secret_count;
+};
+
+/* The number it is known by from now on. */
+static unsigned add_secret(struct writer *writer, const char *secret)
+{
+    str_append_bytes(writer->secrets, secret, strlen(secret) + 1);
+    return writer->secret_count++;
+}
+
+static void write_proxy(struct writer *writer, const struct policy_net *net)
+{
+    if (!net->proxy)
+        return;
+    str_appendf(writer->text, "proxy %s\n", net->proxy);
+    if (net->proxy_secret)
+        str_appendf(writer->text, "proxy-secret %u\n", add_secret(writer, net->proxy_secret));
+    for (size_t i = 0; net->no_proxy && net->no_proxy[i]; i++)
+        str_appendf(writer->text, "no-proxy %s\n", net->no_proxy[i]);
+}
+
+static void write_words(struct str *text, size_t index, const char *what, char *const *words)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        str_appendf(text, "inject %zu %s %s\n", index, what, words[i]);
+}
+
+static void write_inject(struct writer *writer, size_t index, const struct policy_inject *inject)
+{
+    str_appendf(writer->text, "inject %zu name %s\n", index, inject->name);
+    if (inject->upstream)
+        str_appendf(writer->text, "inject %zu upstream %s\n", index, inject->upstream);
+    str_appendf(writer->text, "inject %zu header %s %u\n", index, inject->header,
+                add_secret(writer, inject->secret));
+    write_words(writer->text, index, "strip", inject->strip);
+    write_words(writer->text, index, "method", inject->methods);
+    write_words(writer->text, index, "path", inject->paths);
+}
+
+void door_write_config(const struct brig_policy *policy, uid_t uid, gid_t gid, struct str *text,
+                       struct str *secrets)
+{
+    const struct policy_net *net = &policy->net;
+    struct writer writer = {.text = text, .secrets = secrets};
+    bool open = policy->network == BRIG_NET_OPEN;
+    str_concat(text, DOOR_CONFIG_HEAD "\npolicy ", open ? "open" : "allow", "\n");
+    if (uid != (uid_t)-1)
+        str_appendf(text, "user %u %u\n", uid, gid);
+    for (size_t i = 0; i < ARRAY_LENGTH(limit_words); i++)
+        if (policy->limits[limit_words[i].limit] > 0)
+            str_appendf(text, "limit %s %" PRIu64 "\n", limit_words[i].word,
+                        policy->limits[limit_words[i].limit]);
+    net_rules_write(&net->rules, text);
+    write_proxy(&writer, net);
+    if (net->ca)
+        str_appendf(text, "ca %s\n", net->ca);
+    for (size_t i = 0; i < net->inject_count; i++)
+        write_inject(&writer, i, &net->inject[i]);
+    for (size_t i = 0; i < net->publish_count; i++)
+        str_appendf(text, "publish %zu %u\n", i, net->publish[i].port);
+}
+
+static int make_file(const char *name, const struct str *text, struct brig_error *err)
+{
+    int made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (made < 0 && errno == EINVAL) /* before 6.3 */
+        made = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    autoclose int fd = made;
+    if (fd < 0 || write(fd, text->data, text->length) != (ssize_t)text->length ||
+        lseek(fd, 0, SEEK_SET) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write the broker's configuration");
+    return take_fd(&fd);
+}
+
+/* Room for all secrets at once: growing would leave copies of them in freed memory. */
+static int reserve_secrets(const struct policy_net *net, struct str *secrets,
+                           struct brig_error *err)
+{
+    size_t room = 1 + (net->proxy_secret ? strlen(net->proxy_secret) + 1 : 0);
+    for (size_t i = 0; i < net->inject_count; i++)
+        room += strlen(net->inject[i].secret) + 1;
+    secrets->data = calloc(1, room);
+    secrets->capacity = room;
+    return secrets->data ? 0 : brig_fail_nomem(err);
+}
+
+int door_make_files(const struct brig_policy *policy, uid_t uid, gid_t gid, int *ret_config,
+                    int *ret_secrets, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    autostr struct str secrets = {0};
+    autoclose int config = -1;
+    int hidden = -1, result = reserve_secrets(&policy->net, &secrets, err);
+    if (result < 0)
+        return result;
+    door_write_config(policy, uid, gid, &text, &secrets);
+    if (text.failed || secrets.failed)
+        result = brig_fail_nomem(err);
+    if (result == 0)
+        result = config = make_file("brig-door", &text, err);
+    if (result >= 0 && secrets.length > 0)
+        result = hidden = make_file("brig-door-secrets", &secrets, err);
+    explicit_bzero(secrets.data, secrets.capacity);
+    if (result < 0)
+        return result;
+    *ret_config = take_fd(&config);
+    *ret_secrets = hidden;
+    return 0;
+}
+
+/* ---- control sockets ---- */
 
 /* Moves it to DOOR_FD_FLOOR or above. */
 static int move_up(int fd)
@@ -56,26 +190,9 @@ int door_send(int control, unsigned type, int kind, int index, const int *fds, s
                                    .type = type,
                                    .kind = (uint32_t)kind,
                                    .index = (uint32_t)index};
-    struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(DOOR_FDS_MAX * sizeof(int))];
-    } control_data = {.header = {.cmsg_len = CMSG_LEN(count * sizeof(int)),
-                                 .cmsg_level = SOL_SOCKET,
-                                 .cmsg_type = SCM_RIGHTS}};
-    memcpy(CMSG_DATA(&control_data.header), fds, count * sizeof(int));
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control_data,
-                            .msg_controllen = CMSG_SPACE(count * sizeof(int))};
-    if (sendmsg(control, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+    if (!socket_send(control, &message, sizeof message, fds, count))
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot speak with the broker");
     return 0;
-}
-
-static void program_path(int program, char path[static 32])
-{
-    (void)snprintf(path, 32, "/proc/self/fd/%d", program);
 }
 
 /* ---- processes ---- */
@@ -120,9 +237,8 @@ static bool enter_namespaces(const struct attach *entry)
     return SYS(setns, entry->user, CLONE_NEWUSER) >= 0 && SYS(setns, entry->net, CLONE_NEWNET) >= 0;
 }
 
-/* In a copy of memory that threads of the caller may have left in any state: system calls only.
- * Nothing in the jail can name this process, but it holds what the caller held until its exec: so
- * nobody is to look into it. */
+/* Runs in a copy of memory that threads of the caller may have left in any state: system calls only.
+ * It holds what the caller held until its exec, so it is made non-dumpable. */
 static void enter_and_execute(const struct attach *entry)
 {
     const uint64_t no_signals = 0;
@@ -161,7 +277,7 @@ static long clone_entry(struct attach *entry)
 static int spawn(struct attach *entry, const struct cgroup *group, pid_t *ret_pid)
 {
     sigset_t all, before;
-    program_path(entry->program, entry->path);
+    (void)snprintf(entry->path, sizeof entry->path, "/proc/self/fd/%d", entry->program);
     entry->group = group ? cgroup_clone_fd(group) : -1;
     entry->join_count = group ? cgroup_join_fds(group, entry->join_fds) : 0;
     (void)sigfillset(&all);
@@ -190,8 +306,7 @@ int door_spawn_broker(int program, int far, const struct cgroup *group, pid_t *r
 
 /* ---- the connector ---- */
 
-/* A socket knows its namespaces, also when every process in them has changed its mind about being
- * looked at. */
+/* A socket knows its namespaces, even if every process in them is non-dumpable. */
 static int open_namespaces(int inside, int *ret_user, int *ret_net, struct brig_error *err)
 {
     autoclose int net = ioctl(inside, SIOCGSKNS);
@@ -238,7 +353,7 @@ void door_end_process(pid_t pid)
 {
     if (pid <= 0)
         return;
-    /* Somebody else may have reaped it, and the number may be another's by now. */
+    /* The caller may have reaped it, and the pid may be another process's by now. */
     if (waitpid(pid, NULL, WNOHANG) != 0)
         return;
     (void)kill(pid, SIGKILL);

@@ -133,7 +133,7 @@ static void add_address_v4(struct str *bytes)
     end(bytes, at);
 }
 
-/* To be used at once: it is nobody else's, so nobody is asked. */
+/* Usable at once: no other host can have it, so duplicate address detection is skipped. */
 static void add_address_v6(struct str *bytes)
 {
     struct ifaddrmsg address = {.ifa_family = AF_INET6,
@@ -174,8 +174,8 @@ static void add_route(struct str *bytes, const struct net_range *range, unsigned
     end(bytes, at);
 }
 
-/* Only TCP has a way there. Without the rule UDP would find one too, and who sends without being
- * connected would wait for an answer in vain. */
+/* Only TCP is routed there. Without the rule UDP would be too, and a program that sends without
+ * connecting would wait for an answer in vain. */
 static void add_tcp_rule(struct str *bytes, int family)
 {
     struct fib_rule_hdr rule = {

@@ -14,7 +14,7 @@ struct str;
  * listens on port 1. */
 #define DOOR_REDIRECT_PORT 1
 
-/* What a message is about, as its sequence number: who reads the answers learns what failed. */
+/* What a message is about, as its sequence number, so that an error tells what failed. */
 enum door_subject {
     DOOR_ABOUT_DEVICE = 1, /* loopback and its address: nothing works without */
     DOOR_ABOUT_ADDRESSES,  /* the way to addresses that are no name's */
