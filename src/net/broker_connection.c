@@ -44,6 +44,15 @@ struct connection *connection_new(struct broker *broker, enum door_socket via, i
     return NULL;
 }
 
+void connection_enter(struct connection *connection, enum connection_stage stage, uint32_t events,
+                      uint64_t limit_ms)
+{
+    struct loop *loop = &connection->broker->loop;
+    connection->stage = stage;
+    loop_rewatch(loop, &connection->client, events);
+    loop_arm(loop, &connection->timer, limit_ms);
+}
+
 static void tell(const struct connection *connection, enum door_verdict verdict,
                  enum door_because because, const char *detail)
 {
@@ -97,7 +106,6 @@ void connections_end(struct broker *broker, enum door_because because)
 void connection_refuse(struct connection *connection, enum door_verdict verdict,
                        enum door_because because, const char *detail)
 {
-    struct broker *broker = connection->broker;
     tell(connection, verdict, because, detail);
     if (!refusal_say(connection, verdict, because, detail)) {
         end(connection, true);
@@ -105,9 +113,7 @@ void connection_refuse(struct connection *connection, enum door_verdict verdict,
     }
     upstream_cancel(connection);
     (void)shutdown(connection->client.fd, SHUT_WR);
-    connection->stage = CONNECTION_LEAVE;
-    loop_rewatch(&broker->loop, &connection->client, EPOLLIN | EPOLLRDHUP);
-    loop_arm(&broker->loop, &connection->timer, LEAVE_MS);
+    connection_enter(connection, CONNECTION_LEAVE, EPOLLIN | EPOLLRDHUP, LEAVE_MS);
 }
 
 /* ---- The client ---- */
@@ -194,7 +200,7 @@ static void look_at_relay(struct connection *connection)
         return;
     }
     int64_t period = limit > 0 && limit < HALF_CLOSED_MS ? limit : HALF_CLOSED_MS;
-    loop_arm(loop, &connection->timer, period > idle ? period - idle : period);
+    loop_arm(loop, &connection->timer, (uint64_t)(period > idle ? period - idle : period));
 }
 
 static void timer_fires(struct timer *timer)

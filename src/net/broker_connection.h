@@ -74,6 +74,10 @@ void connection_drop_input(struct connection *connection, size_t bytes);
 /* Sends the client a few bytes, for which a new socket always has room; false as above. */
 bool connection_say(struct connection *connection, const void *bytes, size_t size);
 
+/* Begins a stage: the client is watched for these events, and the stage may take so long. */
+void connection_enter(struct connection *connection, enum connection_stage stage, uint32_t events,
+                      uint64_t limit_ms);
+
 /* Decides by the rules and goes on. The destination is a name, or without one an address. */
 void connection_aim(struct connection *connection, const char *name,
                     const struct net_address *address, uint16_t port);

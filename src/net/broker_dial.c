@@ -36,14 +36,14 @@ struct resolve_socket {
 };
 
 struct resolve_entry {
-    struct resolve_entry *next;
+    struct node node; /* must be first */
     struct resolver *resolver;
     char name[NET_NAME_MAX + 1];
     bool asking;
     int64_t expires_ms;
     struct net_address addresses[RESOLVE_ADDRESSES_MAX];
     size_t count;
-    struct resolve_request *requests;
+    struct node *requests; /* struct resolve_request */
 };
 
 static void rearm(struct resolver *resolver)
@@ -54,7 +54,7 @@ static void rearm(struct resolver *resolver)
         return;
     }
     int64_t wait_ms = (int64_t)wait.tv_sec * 1000 + wait.tv_usec / 1000;
-    loop_arm(resolver->loop, &resolver->timer, wait_ms + 1);
+    loop_arm(resolver->loop, &resolver->timer, (uint64_t)wait_ms + 1);
 }
 
 static void timer_fires(struct timer *timer)
@@ -181,10 +181,9 @@ static void follow_host(struct resolver *resolver)
     resolver->changed = changed;
 }
 
-static void drop_entry(struct resolve_entry **at)
+static void drop_entry(struct resolve_entry *entry)
 {
-    struct resolve_entry *entry = *at;
-    *at = entry->next;
+    node_remove(&entry->node);
     entry->resolver->entry_count--;
     free(entry);
 }
@@ -192,21 +191,20 @@ static void drop_entry(struct resolve_entry **at)
 /* Drops the answers that expired before a time. */
 static void drop_answers(struct resolver *resolver, int64_t before_ms)
 {
-    struct resolve_entry **at = &resolver->entries;
-    while (*at) {
-        if (!(*at)->asking && (*at)->expires_ms <= before_ms)
-            drop_entry(at);
-        else
-            at = &(*at)->next;
+    for (struct node *at = resolver->entries, *next; at; at = next) {
+        struct resolve_entry *entry = (struct resolve_entry *)at;
+        next = at->next;
+        if (!entry->asking && entry->expires_ms <= before_ms)
+            drop_entry(entry);
     }
 }
 
 static struct resolve_entry *find_entry(const struct resolver *resolver, const char *name)
 {
-    struct resolve_entry *entry = resolver->entries;
-    while (entry && strcmp(entry->name, name) != 0)
-        entry = entry->next;
-    return entry;
+    struct node *at = resolver->entries;
+    while (at && strcmp(((struct resolve_entry *)at)->name, name) != 0)
+        at = at->next;
+    return (struct resolve_entry *)at;
 }
 
 static struct resolve_entry *new_entry(struct resolver *resolver, const char *name)
@@ -220,8 +218,7 @@ static struct resolve_entry *new_entry(struct resolver *resolver, const char *na
         return NULL;
     entry->resolver = resolver;
     (void)strncpy(entry->name, name, sizeof entry->name - 1);
-    entry->next = resolver->entries;
-    resolver->entries = entry;
+    node_add(&resolver->entries, &entry->node);
     resolver->entry_count++;
     return entry;
 }
@@ -238,10 +235,9 @@ static void take_address(struct resolve_entry *entry, const struct sockaddr *add
 
 static void answer(struct resolve_entry *entry, const char *why)
 {
-    struct resolve_request *request;
-    while ((request = entry->requests)) {
-        entry->requests = request->next;
-        request->entry = NULL;
+    while (entry->requests) {
+        struct resolve_request *request = (struct resolve_request *)entry->requests;
+        node_remove(&request->node);
         request->done(request, entry->addresses, entry->count, why);
     }
 }
@@ -312,24 +308,14 @@ void resolver_ask(struct resolver *resolver, const char *name, struct resolve_re
         request->done(request, NULL, 0, "too many names are being resolved");
         return;
     }
-    request->entry = entry;
-    request->next = entry->requests;
-    entry->requests = request;
+    node_add(&entry->requests, &request->node);
     if (is_new)
         start(resolver, entry);
 }
 
 void resolver_cancel(struct resolve_request *request)
 {
-    if (!request->entry)
-        return;
-    for (struct resolve_request **at = &request->entry->requests; *at; at = &(*at)->next) {
-        if (*at != request)
-            continue;
-        *at = request->next;
-        break;
-    }
-    request->entry = NULL;
+    node_remove(&request->node);
 }
 
 void resolver_done(struct resolver *resolver)
@@ -338,7 +324,7 @@ void resolver_done(struct resolver *resolver)
         ares_destroy(resolver->channel);
     resolver->channel = NULL;
     while (resolver->entries)
-        drop_entry(&resolver->entries);
+        drop_entry((struct resolve_entry *)resolver->entries);
     loop_disarm(resolver->loop, &resolver->timer);
     ares_library_cleanup();
 }

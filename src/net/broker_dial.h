@@ -14,17 +14,15 @@
 struct ares_channeldata;
 struct brig_error;
 struct dial;
-struct resolve_entry;
 
 /* ---- Resolving, by the host's own resolvers or by those the configuration names. One question for a
  * name is under way at a time. An answer is kept for as long as it says, but at most half a minute. ---- */
 
 #define RESOLVE_ADDRESSES_MAX 16
 
-/* Embedded in the asker. `why` is NULL, or says why there is no address; a constant. */
+/* Embedded in its asker. `why` is NULL, or says why there is no address; a constant. */
 struct resolve_request {
-    struct resolve_request *next;
-    struct resolve_entry *entry; /* NULL: not waiting */
+    struct node node; /* in the list of those that wait for the same name */
     void (*done)(struct resolve_request *request, const struct net_address *addresses, size_t count,
                  const char *why);
 };
@@ -36,8 +34,8 @@ struct resolver {
     struct timespec changed; /* resolv.conf's mtime when the channel was made */
     int64_t looked_ms;       /* when the mtime was read */
     struct timer timer;
-    struct node *sockets;          /* those c-ares waits for */
-    struct resolve_entry *entries; /* answers, and questions under way */
+    struct node *sockets; /* those c-ares waits for */
+    struct node *entries; /* answers, and questions under way: struct resolve_entry */
     size_t entry_count, in_flight;
 };
 

@@ -315,7 +315,7 @@ static void resolved(struct resolve_request *request, const struct net_address *
     }
     uint64_t idle = client->broker->config.limits[CONFIG_LIMIT_IDLE_MS];
     if (idle > 0)
-        loop_arm(&client->broker->loop, &client->timer, (int64_t)idle);
+        loop_arm(&client->broker->loop, &client->timer, idle);
     else
         loop_disarm(&client->broker->loop, &client->timer);
     inject_watch(client);
@@ -327,8 +327,7 @@ static void find_upstream(struct inject_client *client)
     const struct http_authority *host = inject_first_hop(client);
     client->stage = INJECT_RESOLVE;
     client->resolve.done = resolved;
-    loop_arm(&broker->loop, &client->timer,
-             (int64_t)broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);
+    loop_arm(&broker->loop, &client->timer, broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);
     inject_watch(client);
     if (host->is_address)
         resolved(&client->resolve, &host->address, 1, NULL);
@@ -640,7 +639,7 @@ static void timer_fires(struct timer *timer)
         return;
     }
     if (client->stage == INJECT_TRANSFER && limit > 0 && idle < limit) {
-        loop_arm(loop, &client->timer, limit - idle);
+        loop_arm(loop, &client->timer, (uint64_t)(limit - idle));
         return;
     }
     if (client->allowed)

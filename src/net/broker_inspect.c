@@ -173,11 +173,8 @@ static void inspect_input(struct connection *connection)
 /* Waits for the client's first bytes. */
 static void read_client(struct connection *connection, enum connection_stage stage)
 {
-    struct broker *broker = connection->broker;
-    connection->stage = stage;
-    loop_rewatch(&broker->loop, &connection->client, EPOLLIN | EPOLLRDHUP);
-    loop_arm(&broker->loop, &connection->timer,
-             (int64_t)broker->config.limits[CONFIG_LIMIT_INSPECT_MS]);
+    connection_enter(connection, stage, EPOLLIN | EPOLLRDHUP,
+                     connection->broker->config.limits[CONFIG_LIMIT_INSPECT_MS]);
 }
 
 void inspect_start(struct connection *connection)

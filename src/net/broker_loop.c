@@ -108,9 +108,9 @@ static bool make_room(struct loop *loop)
     return true;
 }
 
-void loop_arm(struct loop *loop, struct timer *timer, int64_t delay_ms)
+void loop_arm(struct loop *loop, struct timer *timer, uint64_t delay_ms)
 {
-    timer->due_ms = loop->now_ms + delay_ms;
+    timer->due_ms = loop->now_ms + (int64_t)delay_ms;
     if (timer->place > 0)
         settle(loop, timer->place, timer);
     else if (make_room(loop))

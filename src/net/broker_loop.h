@@ -61,7 +61,7 @@ int loop_forget(struct loop *loop, struct watch *watch);
 void loop_close(struct loop *loop, struct watch *watch);
 
 /* Arms the timer, or moves it. If memory is short, the loop ends, and the broker with it. */
-void loop_arm(struct loop *loop, struct timer *timer, int64_t delay_ms);
+void loop_arm(struct loop *loop, struct timer *timer, uint64_t delay_ms);
 void loop_disarm(struct loop *loop, struct timer *timer);
 /* Takes the first timer off the heap if it is due at loop->now_ms, else NULL. */
 struct timer *loop_take_timer(struct loop *loop);

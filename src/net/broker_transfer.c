@@ -127,7 +127,7 @@ static int timer_changes(CURLM *multi, long wait_ms, void *data)
     if (wait_ms < 0)
         loop_disarm(inject->loop, &inject->timer);
     else
-        loop_arm(inject->loop, &inject->timer, wait_ms);
+        loop_arm(inject->loop, &inject->timer, (uint64_t)wait_ms);
     return 0;
 }
 

@@ -250,11 +250,9 @@ static void dial_proxy(struct connection *connection)
 void upstream_start(struct connection *connection)
 {
     struct broker *broker = connection->broker;
-    connection->stage = CONNECTION_UPSTREAM;
     connection->resolve.done = resolved;
-    loop_rewatch(&broker->loop, &connection->client, 0);
-    loop_arm(&broker->loop, &connection->timer,
-             (int64_t)broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);
+    connection_enter(connection, CONNECTION_UPSTREAM, 0,
+                     broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);
     if (goes_through_proxy(connection))
         dial_proxy(connection);
     else if (connection->rule && connection->rule->kind == NET_RULE_HOST)
@@ -390,12 +388,11 @@ void publish_accepted(struct listener *listener, int fd)
     uint16_t peer_port;
     if (!connection)
         return;
-    connection->stage = CONNECTION_UPSTREAM;
     connection->port = broker->config.publish[listener->index];
     connection->has_address = getpeername(fd, &peer.any, &length) == 0 &&
                               socket_address_read(&peer, &connection->address, &peer_port);
-    loop_arm(&broker->loop, &connection->timer,
-             (int64_t)broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);
+    connection_enter(connection, CONNECTION_UPSTREAM, 0,
+                     broker->config.limits[CONFIG_LIMIT_CONNECT_MS]);
     ask_connector(connection, DOOR_LOOPBACK_IPV4);
 }
 

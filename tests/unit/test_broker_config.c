@@ -98,6 +98,17 @@ static void test_open(void)
     broker_config_done(&config);
 }
 
+static void test_hosts(void)
+{
+    struct broker_config config;
+    tap_is_int(read_config(&config, "resolver ::1\nproxy [fd00::1]:3128\n", NULL), 0,
+               "an IPv6 address needs brackets only before a port");
+    tap_ok(config.resolvers[0].address.family == NET_V6 && config.resolvers[0].port == 53,
+           "without a port it has the usual one");
+    tap_ok(config.proxy.is_address && config.proxy.port == 3128, "with a port it has that");
+    broker_config_done(&config);
+}
+
 static void test_head(void)
 {
     struct broker_config config;
@@ -116,6 +127,7 @@ int main(void)
 {
     test_everything();
     test_open();
+    test_hosts();
     test_head();
     check_refused("policy maybe\n", "maybe");
     check_refused("allow bad_rule:x\n", "bad_rule:x");
@@ -125,6 +137,10 @@ int main(void)
     check_refused("resolver example.com\n", "example.com");
     check_refused("resolver 127.0.0.1:99999\n", "99999");
     check_refused("proxy proxy.corp\n", "proxy.corp");
+    check_refused("proxy proxy.corp:0\n", "proxy.corp:0");
+    check_refused("proxy [::1]\n", "[::1]");
+    check_refused("proxy [::1\n", "[::1");
+    check_refused("proxy user@proxy.corp:1\n", "user@");
     check_refused("limit connections 0\n", "limit connections 0");
     check_refused("limit connections 16385\n", "16385");
     check_refused("limit names 65537\n", "65537");
