@@ -15,9 +15,6 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "client/client.h"
-#include "client/request.h"
-#include "client/returned.h"
-#include "client/sse.h"
 
 #define STATUS_TIMEOUT 124 /* as of timeout(1) */
 #define STATUS_SIGNAL 128

@@ -47,31 +47,6 @@ static const char *text_of(const json_t *object, const char *name)
     return text ? text : "-";
 }
 
-/* ---- Options that all of them have ---- */
-
-/* How many words follow; negative when it has been said what is wrong, or helped. */
-static int take_words(struct client *client, int argc, char **argv, const char *usage, int wanted,
-                      int *ret_status)
-{
-    static const struct option options[] = {
-        {"json", no_argument, NULL, OPTION_JSON}, {"help", no_argument, NULL, 'h'}, {0}};
-    optind = 0;
-    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
-        *ret_status = option == 'h' ? 0 : CLIENT_USAGE;
-        if (option == OPTION_JSON) {
-            client->json = true;
-            continue;
-        }
-        (void)fputs(usage, option == 'h' ? stdout : stderr);
-        return -1;
-    }
-    if (argc - optind == wanted)
-        return wanted;
-    (void)fputs(usage, stderr);
-    *ret_status = CLIENT_USAGE;
-    return -1;
-}
-
 /* ---- ls ---- */
 
 static const char list_usage[] =
@@ -99,12 +74,11 @@ static void print_row(const struct client *client, const json_t *row)
     (void)puts(line.failed ? "out of memory" : line.data);
 }
 
-static int add_filter(struct str *path, const char *name, const char *value)
+static void add_filter(struct str *path, const char *name, const char *value)
 {
     char *quoted = curl_easy_escape(NULL, value, 0);
     str_appendf(path, "%c%s=%s", strchr(path->data, '?') ? '&' : '?', name, quoted ? quoted : "");
     curl_free(quoted);
-    return 0;
 }
 
 /* 0, or the status to end with plus one. */
@@ -126,7 +100,7 @@ static int take_filters(struct client *client, int argc, char **argv, struct str
             client->json = true;
         for (size_t i = 0; i < ARRAY_LENGTH(filters); i++)
             if (filters[i].option == option)
-                (void)add_filter(path, filters[i].name, optarg);
+                add_filter(path, filters[i].name, optarg);
         if (option == 'h' || option == '?') {
             (void)fputs(list_usage, option == 'h' ? stdout : stderr);
             return 1 + (option == 'h' ? 0 : CLIENT_USAGE);
@@ -161,7 +135,7 @@ int client_list(struct client *client, int argc, char **argv)
     return 0;
 }
 
-/* ---- show ---- */
+/* ---- show, kill, health, runtimes ---- */
 
 static void print_member(const struct client *client, const char *name, const json_t *value)
 {
@@ -178,99 +152,118 @@ static void print_member(const struct client *client, const char *name, const js
     (void)fflush(stdout);
 }
 
-static int ask_for_id(const struct client *client, const char *method, const char *id, json_t **ret,
-                      struct brig_error *err)
+static void print_members(const struct client *client, const json_t *answer, const char *id)
 {
-    autostr struct str path = {0};
-    char *quoted = curl_easy_escape(NULL, id, 0);
-    str_appendf(&path, "/executions/%s", quoted ? quoted : "");
-    curl_free(quoted);
-    return path.failed ? brig_fail_nomem(err) : ask(client, method, path.data, ret, err);
-}
-
-int client_show(struct client *client, int argc, char **argv)
-{
-    static const char usage[] = "Usage: brigctl show ID [--json]\n"
-                                "Prints all that is known of an execution.\n";
-    struct brig_error err = {0};
-    json_t *answer = NULL, *value;
     const char *name;
-    int status = 0;
-    if (take_words(client, argc, argv, usage, 1, &status) < 0)
-        return status;
-    if (ask_for_id(client, "GET", argv[optind], &answer, &err) < 0)
-        return client_complain(&err);
-    json_object_foreach(answer, name, value)
+    json_t *value, *iterated = (json_t *)(uintptr_t)answer; /* the macro takes no const */
+    (void)id;
+    json_object_foreach(iterated, name, value)
     {
         print_member(client, name, value);
     }
-    json_decref(answer);
-    return 0;
 }
 
-int client_kill(struct client *client, int argc, char **argv)
+static void print_killed(const struct client *client, const json_t *answer, const char *id)
 {
-    static const char usage[] = "Usage: brigctl kill ID [--json]\nEnds a running execution.\n";
+    (void)client;
+    (void)answer;
+    (void)printf("%s is being ended\n", str_shown(id).text);
+}
+
+static void print_runtimes(const struct client *client, const json_t *answer, const char *id)
+{
+    const json_t *rows = json_object_get(answer, "runtimes");
+    (void)id;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        bool missing = json_is_false(json_object_get(row, "available"));
+        const char *state = missing ? "missing" : "ok";
+        const char *note = json_string_value(json_object_get(row, "reason"));
+        (void)printf("%-12s %s%s%s%s%s\n", str_shown(text_of(row, "name")).text,
+                     client_colour(client, state), state, client_plain(client),
+                     missing && note ? "  " : "", missing && note ? str_shown(note).text : "");
+    }
+}
+
+struct question {
+    const char *usage, *method, *path; /* the path ends in a slash: an ID follows */
+    void (*print)(const struct client *client, const json_t *answer, const char *id);
+};
+
+/* Whether to go on; if not, *ret_status is what to end with. */
+static bool take_words(struct client *client, int argc, char **argv,
+                       const struct question *question, int *ret_status)
+{
+    static const struct option options[] = {
+        {"json", no_argument, NULL, OPTION_JSON}, {"help", no_argument, NULL, 'h'}, {0}};
+    optind = 0;
+    for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
+        if (option == OPTION_JSON) {
+            client->json = true;
+            continue;
+        }
+        *ret_status = option == 'h' ? 0 : CLIENT_USAGE;
+        (void)fputs(question->usage, option == 'h' ? stdout : stderr);
+        return false;
+    }
+    if (argc - optind == str_ends_with(question->path, "/"))
+        return true;
+    (void)fputs(question->usage, stderr);
+    *ret_status = CLIENT_USAGE;
+    return false;
+}
+
+static int put(struct client *client, int argc, char **argv, const struct question *question)
+{
+    autostr struct str path = {0};
     struct brig_error err = {0};
     json_t *answer = NULL;
     int status = 0;
-    if (take_words(client, argc, argv, usage, 1, &status) < 0)
+    if (!take_words(client, argc, argv, question, &status))
         return status;
-    if (ask_for_id(client, "DELETE", argv[optind], &answer, &err) < 0)
-        return client_complain(&err);
-    if (answer)
-        (void)printf("%s is being ended\n", str_shown(argv[optind]).text);
-    json_decref(answer);
-    return 0;
-}
-
-/* ---- health, runtimes ---- */
-
-int client_health(struct client *client, int argc, char **argv)
-{
-    static const char usage[] = "Usage: brigctl health [--json]\n"
-                                "Says whether the server works; ends with 1 if it does not.\n";
-    struct brig_error err = {0};
-    json_t *answer = NULL, *value;
-    const char *name;
-    int status = 0;
-    if (take_words(client, argc, argv, usage, 0, &status) < 0)
-        return status;
-    int result = ask(client, "GET", "/health", &answer, &err);
+    const char *id = optind < argc ? argv[optind] : "";
+    char *quoted = curl_easy_escape(NULL, id, 0);
+    str_concat(&path, question->path, quoted ? quoted : "");
+    curl_free(quoted);
+    int result = path.failed ? brig_fail_nomem(&err)
+                             : ask(client, question->method, path.data, &answer, &err);
     if (result < 0)
         return client_complain(&err);
-    json_object_foreach(answer, name, value)
-    {
-        print_member(client, name, value);
-    }
+    if (answer)
+        question->print(client, answer, id);
     json_decref(answer);
     return result;
 }
 
-static void print_runtime(const struct client *client, const json_t *runtime)
+int client_show(struct client *client, int argc, char **argv)
 {
-    const json_t *available = json_object_get(runtime, "available");
-    bool missing = json_is_false(available);
-    const char *state = missing ? "missing" : "ok";
-    const char *note = json_string_value(json_object_get(runtime, "reason"));
-    (void)printf("%-12s %s%s%s", str_shown(text_of(runtime, "name")).text,
-                 client_colour(client, state), state, client_plain(client));
-    (void)printf(missing && note ? "  %s\n" : "\n", note ? str_shown(note).text : "");
+    static const struct question show = {"Usage: brigctl show ID [--json]\n"
+                                         "Prints all that is known of an execution.\n",
+                                         "GET", "/executions/", print_members};
+    return put(client, argc, argv, &show);
+}
+
+int client_kill(struct client *client, int argc, char **argv)
+{
+    static const struct question end = {
+        "Usage: brigctl kill ID [--json]\nEnds a running execution.\n", "DELETE", "/executions/",
+        print_killed};
+    return put(client, argc, argv, &end);
+}
+
+int client_health(struct client *client, int argc, char **argv)
+{
+    static const struct question health = {
+        "Usage: brigctl health [--json]\n"
+        "Says whether the server works; ends with 1 if it does not.\n",
+        "GET", "/health", print_members};
+    return put(client, argc, argv, &health);
 }
 
 int client_runtimes(struct client *client, int argc, char **argv)
 {
-    static const char usage[] = "Usage: brigctl runtimes [--json]\nLists what can be run.\n";
-    struct brig_error err = {0};
-    json_t *answer = NULL;
-    int status = 0;
-    if (take_words(client, argc, argv, usage, 0, &status) < 0)
-        return status;
-    if (ask(client, "GET", "/runtimes", &answer, &err) < 0)
-        return client_complain(&err);
-    const json_t *rows = json_object_get(answer, "runtimes");
-    for (size_t i = 0; i < json_array_size(rows); i++)
-        print_runtime(client, json_array_get(rows, i));
-    json_decref(answer);
-    return 0;
+    static const struct question runtimes = {
+        "Usage: brigctl runtimes [--json]\nLists what can be run.\n", "GET", "/runtimes",
+        print_runtimes};
+    return put(client, argc, argv, &runtimes);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests as JSON. */
-#include "client/request.h"
+/* The body of POST /execute. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "client/sse.h"
+#include "client/client.h"
 
 #define SEPARATOR '\x1e'
 

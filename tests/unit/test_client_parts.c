@@ -8,8 +8,6 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "client/client.h"
-#include "client/returned.h"
-#include "client/sse.h"
 #include "tap.h"
 
 static int on_event(void *context, const char *event, char *data, size_t length)
