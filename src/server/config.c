@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration as a whole: built-in values, then a file, then variables. */
+/* The configuration as a whole: built-in values, then a file, then variables; and what holds between
+ * them. */
 #include "server/config.h"
 
+#include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/parse.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "base/users.h"
 #include "server/config_keys.h"
-#include "server/config_parts.h"
 
 #define ROOT_STATE "/var/lib/brig"
 #define ROOT_RUN "/run/brigd"
 #define SYSTEM_FILE "/etc/brig/brigd.yaml"
 #define LOCAL_FILE "configs/config.yaml"
+#define UID_LAST 4294967294u /* the one above it means "none" */
+#define CODE_UID 65534
+#define AGENT_UID 1000
 
 /* ---- The environment ---- */
 
@@ -105,7 +112,397 @@ int config_defaults(const char *const *env, struct server_config *ret, struct br
     ret->sandbox.state_dir = run_directory(&ret->arena, env, state);
     if (ret->arena.failed)
         return brig_fail_nomem(err);
-    return config_runtime_defaults(ret, err);
+    assert(runtime_table_count <= RUNTIMES_MAX);
+    memcpy(ret->runtimes, runtime_table, runtime_table_count * sizeof *runtime_table);
+    ret->runtime_count = runtime_table_count;
+    return 0;
+}
+
+/* ---- Runtimes: the built-in ones, changed, and new ones ---- */
+
+static bool has_name(const struct runtime *runtime, const char *name)
+{
+    if (strcmp(runtime->name, name) == 0)
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(runtime->aliases) && runtime->aliases[i]; i++)
+        if (strcmp(runtime->aliases[i], name) == 0)
+            return true;
+    return false;
+}
+
+const struct runtime *config_find_runtime(const struct server_config *config, const char *name)
+{
+    for (size_t i = 0; i < config->runtime_count; i++)
+        if (!config->runtimes[i].disabled && has_name(&config->runtimes[i], name))
+            return &config->runtimes[i];
+    return NULL;
+}
+
+int config_fail_language(const struct server_config *config, const char *name,
+                         struct brig_error *err)
+{
+    struct nearest nearest;
+    autostr struct str known = {0};
+    nearest_begin(&nearest, name);
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        const struct runtime *runtime = &config->runtimes[i];
+        if (runtime->disabled && has_name(runtime, name))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the language '%s' is switched off by the operator",
+                             str_shown(name).text);
+        if (runtime->disabled)
+            continue;
+        str_appendf(&known, "%s%s", known.length ? ", " : "", runtime->name);
+        nearest_offer(&nearest, runtime->name, strlen(runtime->name));
+    }
+    (void)brig_fail(err, BRIG_E_INVALID, 0, "unsupported language '%s'; this server has %.300s",
+                    str_shown(name).text, known.data ? known.data : "none");
+    return nearest_advise(&nearest, "", BRIG_E_INVALID, err);
+}
+
+struct runtime *config_runtime_entry(struct server_config *config, const char *name, size_t length)
+{
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        struct runtime *runtime = &config->runtimes[i];
+        if (strlen(runtime->name) == length && memcmp(runtime->name, name, length) == 0)
+            return runtime;
+    }
+    return NULL;
+}
+
+int config_runtime_begin(struct server_config *config, const char *name, const char *file,
+                         size_t line, struct brig_error *err)
+{
+    struct runtime *runtime = config_runtime_entry(config, name, strlen(name));
+    if (!runtime) {
+        if (config->runtime_count == RUNTIMES_MAX)
+            return brig_fail(err, BRIG_E_INVALID, 0, "there are more than %d", RUNTIMES_MAX);
+        runtime = &config->runtimes[config->runtime_count];
+        *runtime = (struct runtime){.name = arena_strdup(&config->arena, name),
+                                    .profile = BRIG_SECCOMP_CODE};
+        if (!runtime->name)
+            return brig_fail_nomem(err);
+        config->runtime_count++;
+    }
+    const char *origin = arena_printf(&config->arena, "%s:%zu", file, line);
+    if (!origin)
+        return brig_fail_nomem(err);
+    runtime->origin = origin;
+    return 0;
+}
+
+/* A value and the most of it: each may be left to what holds for all; a value of its own that is
+ * beyond what holds for all is the most as well. */
+static int settle_own(uint64_t *value, uint64_t *most, uint64_t common, uint64_t common_most,
+                      const char *what, const char *what_most, struct brig_error *err)
+{
+    bool own = *value != 0, own_most = *most != 0;
+    if (!own_most)
+        *most = own && *value > common_most ? *value : common_most;
+    if (!own)
+        *value = common < *most ? common : *most;
+    if (*value > *most)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s: %" PRIu64 " is more than its %s, %" PRIu64,
+                         what, *value, what_most, *most);
+    return 0;
+}
+
+static int settle_limits(const struct server_config *config, struct runtime *runtime,
+                         struct brig_error *err)
+{
+    for (size_t i = 0; i < EXECUTION_LIMITS_; i++) {
+        char name[CONFIG_NAME_MAX], most[CONFIG_NAME_MAX];
+        (void)str_fill(name, sizeof name, "limits.", runtime_limit_names[i]);
+        (void)str_fill(most, sizeof most, "max_limits.", runtime_limit_names[i]);
+        int result =
+            settle_own(&runtime->limits[i], &runtime->max_limits[i], config->sandbox.limits[i],
+                       config->sandbox.max_limits[i], name, most, err);
+        if (result < 0)
+            return result;
+    }
+    return settle_own(&runtime->timeout_ms, &runtime->max_timeout_ms,
+                      config->sandbox.default_timeout_ms, config->sandbox.max_timeout_ms, "timeout",
+                      "max_timeout", err);
+}
+
+/* What is there before the code comes has to know how to wait for it. */
+static bool can_park(const struct runtime *runtime)
+{
+    const char *slash = strrchr(runtime->argv[0], '/');
+    const char *name = slash ? slash + 1 : runtime->argv[0];
+    bool plain = !runtime->compile[0] && runtime->input == RUNTIME_FILE;
+    if (runtime->parking == PARKING_NODE)
+        return plain && (strcmp(name, "node") == 0 || strcmp(name, "nodejs") == 0);
+    if (runtime->parking == PARKING_ZYGOTE)
+        return plain && strncmp(name, "python3", strlen("python3")) == 0;
+    return false;
+}
+
+/* An agent has a network and a credential, which are made for one request; and where the program of a
+ * built-in runtime was replaced, so is its way to wait. */
+static int settle_pool(const struct server_config *config, struct runtime *runtime,
+                       struct brig_error *err)
+{
+    if (runtime->agent || runtime->allow[0] || !can_park(runtime))
+        runtime->parking = PARKING_NONE;
+    return settle_own(&runtime->pool_min, &runtime->pool_max, config->sandbox.pool.min,
+                      config->sandbox.pool.max, "pool_min", "pool_max", err);
+}
+
+static bool mentions_file(const char *const *argv)
+{
+    for (; *argv; argv++)
+        if (strstr(*argv, "{file}"))
+            return true;
+    return false;
+}
+
+static int check_command(struct server_config *config, struct runtime *runtime,
+                         struct brig_error *err)
+{
+    if (!runtime->argv[0])
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "it has no command. Add one, such as command: [ruby, \"{file}\"]");
+    if (!runtime->file_name)
+        runtime->file_name = arena_concat(&config->arena, "main.", runtime->name);
+    if (!runtime->file_name)
+        return brig_fail_nomem(err);
+    if (runtime->input == RUNTIME_FILE && !mentions_file(runtime->argv) &&
+        !mentions_file(runtime->compile))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "command and compile do not contain {file}, so the code would not be run. "
+                         "Add it, or input: stdin");
+    return 0;
+}
+
+static int check_names(struct server_config *config, const struct runtime *runtime,
+                       struct brig_error *err)
+{
+    for (const struct runtime *other = config->runtimes; other < runtime; other++) {
+        if (has_name(other, runtime->name))
+            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' also has the name '%s'", other->name,
+                             runtime->name);
+        for (size_t i = 0; i < ARRAY_LENGTH(runtime->aliases) && runtime->aliases[i]; i++)
+            if (has_name(other, runtime->aliases[i]))
+                return brig_fail(err, BRIG_E_INVALID, 0, "'%s' also has the name '%s'", other->name,
+                                 runtime->aliases[i]);
+    }
+    return 0;
+}
+
+static int finish_runtimes(struct server_config *config, struct brig_error *err)
+{
+    for (size_t i = 0; i < config->runtime_count; i++) {
+        struct runtime *runtime = &config->runtimes[i];
+        int result = check_command(config, runtime, err);
+        if (result == 0)
+            result = check_names(config, runtime, err);
+        if (result == 0)
+            result = settle_limits(config, runtime, err);
+        if (result == 0)
+            result = settle_pool(config, runtime, err);
+        if (result < 0)
+            return brig_wrap(err, result, "%s: runtimes.%s", runtime->origin, runtime->name);
+        runtime->inside_uid = runtime->agent ? AGENT_UID : CODE_UID;
+    }
+    return 0;
+}
+
+/* ---- What holds between keys, and what is worth a warning ---- */
+
+static const char *origin_of(const struct server_config *config, const char *name)
+{
+    const struct config_key *key = config_key_find(config_keys, config_key_count, name);
+    return key ? config->origins[key - config_keys] : NULL;
+}
+
+/* "FILE:LINE", or the name for what is built in. */
+static const char *place_of(const struct server_config *config, const char *name)
+{
+    const char *origin = origin_of(config, name);
+    return origin ? origin : "built in";
+}
+
+/* A value and the most of it: where only one of the two was set, the other follows it. */
+static int settle(struct server_config *config, const char *name, const char *most_name,
+                  uint64_t *value, uint64_t *most, struct brig_error *err)
+{
+    if (*value <= *most)
+        return 0;
+    if (!origin_of(config, most_name))
+        *most = *value;
+    else if (!origin_of(config, name))
+        *value = *most;
+    else
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s: %s is more than %s (%s). Lower the one or raise the other",
+                         place_of(config, name), name, most_name, place_of(config, most_name));
+    return 0;
+}
+
+static int settle_all(struct server_config *config, struct brig_error *err)
+{
+    int result = settle(config, "sandbox.default_timeout", "sandbox.max_timeout",
+                        &config->sandbox.default_timeout_ms, &config->sandbox.max_timeout_ms, err);
+    if (result == 0)
+        result = settle(config, "sandbox.pool.min", "sandbox.pool.max", &config->sandbox.pool.min,
+                        &config->sandbox.pool.max, err);
+    for (size_t i = 0; result == 0 && i < EXECUTION_LIMITS_; i++) {
+        char name[CONFIG_NAME_MAX], most[CONFIG_NAME_MAX];
+        (void)str_fill(name, sizeof name, "sandbox.default_limits.", runtime_limit_names[i]);
+        (void)str_fill(most, sizeof most, "sandbox.max_limits.", runtime_limit_names[i]);
+        result = settle(config, name, most, &config->sandbox.limits[i],
+                        &config->sandbox.max_limits[i], err);
+    }
+    return result;
+}
+
+static int choose_store(struct server_config *config, struct brig_error *err)
+{
+    bool chosen = origin_of(config, "database.store") != NULL;
+    if (config->database.dsn && strcmp(config->database.dsn, "none") == 0) {
+        config->database.dsn = NULL;
+        if (!chosen)
+            config->database.store = STORE_NONE;
+    }
+    if (!chosen && config->database.dsn)
+        config->database.store = STORE_POSTGRES;
+    if (config->database.store == STORE_POSTGRES && !config->database.dsn)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s: database.store is postgres, but database.dsn is missing. Add one, "
+                         "such as postgres://brig@localhost/brig",
+                         place_of(config, "database.store"));
+    if (config->database.store == STORE_SQLITE && config->database.dsn)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s: database.store is sqlite, but there is a database.dsn (%s). Take one "
+                         "of them out",
+                         place_of(config, "database.store"), place_of(config, "database.dsn"));
+    return 0;
+}
+
+static int finish_database(struct server_config *config, struct brig_error *err)
+{
+    int result = choose_store(config, err);
+    if (result < 0)
+        return result;
+    if (!config->database.path)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s: database.path is empty. Leave it out",
+                         place_of(config, "database.path"));
+    if (!config->database.spool_dir) {
+        const char *slash = strrchr(config->database.path, '/');
+        config->database.spool_dir =
+            arena_printf(&config->arena, "%.*s/spool", (int)(slash - config->database.path),
+                         config->database.path);
+    }
+    return config->database.spool_dir ? 0 : brig_fail_nomem(err);
+}
+
+static int check_tls(const struct server_config *config, struct brig_error *err)
+{
+    if (!config->tls.enabled)
+        return 0;
+    const char *missing = !config->tls.cert_file  ? "tls.cert_file"
+                          : !config->tls.key_file ? "tls.key_file"
+                                                  : NULL;
+    if (!missing)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0, "%s: tls.enabled is true, but %s is missing",
+                     place_of(config, "tls.enabled"), missing);
+}
+
+static int check_uids(const struct server_config *config, struct brig_error *err)
+{
+    if (config->sandbox.uid_first + config->sandbox.uid_count - 1 <= UID_LAST)
+        return 0;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "%s: sandbox.uid_first and uid_count go beyond the last uid, %u",
+                     place_of(config, "sandbox.uid_first"), UID_LAST);
+}
+
+static bool is_local(const char *listen)
+{
+    return str_starts_with(listen, "127.") || str_starts_with(listen, "[::1]:") ||
+           str_starts_with(listen, "localhost:") || str_starts_with(listen, "unix:");
+}
+
+static void warn(struct server_config *config, bool condition, const char *text)
+{
+    if (condition && config->warnings.count < CONFIG_LIST_MAX)
+        config->warnings.items[config->warnings.count++] = text;
+}
+
+/* The supervisor warns when there are no keys: it knows whether other machines reach the socket. */
+static void warn_of(struct server_config *config)
+{
+    warn(config,
+         config->security.allowed_keys.count > 0 && !is_local(config->server.listen) &&
+             !config->tls.enabled,
+         "API keys cross the network unencrypted: tls.enabled is false. That is safe only with a "
+         "TLS proxy in front");
+    warn(config,
+         config->database.store == STORE_POSTGRES && config_dsn_is_plain(config->database.dsn),
+         "database.dsn says sslmode=disable: code and output reach the database in the clear");
+    warn(config, !config->tls.enabled && (config->tls.cert_file || config->tls.key_file),
+         "there is a certificate, but tls.enabled is false");
+}
+
+/* From here on keys are hashes in lower case alone: no process of the server has a key in its memory. */
+static int hash_keys(struct server_config *config, struct brig_error *err)
+{
+    struct config_list *keys = &config->security.allowed_keys;
+    for (size_t i = 0; i < keys->count; i++) {
+        char hash[SHA256_HEX_LENGTH + 1];
+        char *key = (char *)(uintptr_t)keys->items[i]; /* it is the arena's */
+        if (str_starts_with(key, CONFIG_HASH_PREFIX)) {
+            for (char *c = key + strlen(CONFIG_HASH_PREFIX); *c; c++)
+                *c = (char)tolower((unsigned char)*c);
+            continue;
+        }
+        sha256_hex(key, strlen(key), hash);
+        keys->items[i] = arena_concat(&config->arena, CONFIG_HASH_PREFIX, hash);
+        if (!keys->items[i])
+            return brig_fail_nomem(err);
+        explicit_bzero(key, strlen(key));
+    }
+    return 0;
+}
+
+/* A key that is given twice would have two answers to where its work_dir may lie. */
+static int check_key_roots(const struct server_config *config, struct brig_error *err)
+{
+    const struct config_list *keys = &config->security.allowed_keys;
+    const struct config_list *const *roots = config->security.key_roots;
+    for (size_t i = 0; i < keys->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if ((roots[i] || roots[j]) && strcmp(keys->items[i], keys->items[j]) == 0)
+                return brig_fail(err, BRIG_E_INVALID, 0,
+                                 "%s: security.allowed_keys: items %zu and %zu are the same key, "
+                                 "which has workdir_roots. Give it once",
+                                 place_of(config, "security.allowed_keys"), j + 1, i + 1);
+    return 0;
+}
+
+static int finish(struct server_config *config, struct brig_error *err)
+{
+    int result = hash_keys(config, err);
+    if (result == 0)
+        result = check_key_roots(config, err);
+    if (result == 0)
+        result = settle_all(config, err);
+    if (result == 0)
+        result = finish_database(config, err);
+    if (result == 0)
+        result = check_tls(config, err);
+    if (result == 0)
+        result = check_uids(config, err);
+    if (result == 0 && !config->sandbox.state_dir)
+        result = brig_fail(err, BRIG_E_INVALID, 0, "%s: sandbox.state_dir is empty. Leave it out",
+                           place_of(config, "sandbox.state_dir"));
+    if (result == 0)
+        result = finish_runtimes(config, err);
+    if (result == 0)
+        warn_of(config);
+    return result;
 }
 
 /* ---- Variables ---- */
@@ -234,7 +631,7 @@ int config_load(const char *path, const char *const *env, struct server_config *
     if (result >= 0)
         result = read_variables(env, config, err);
     if (result == 0)
-        result = config_finish(config, err);
+        result = finish(config, err);
     if (result < 0)
         config_done(config);
     return result;
@@ -244,7 +641,7 @@ int config_parse(const char *name, const void *text, size_t length, struct serve
                  struct brig_error *err)
 {
     int result = config_yaml_read(name, text, length, ret, err);
-    return result < 0 ? result : config_finish(ret, err);
+    return result < 0 ? result : finish(ret, err);
 }
 
 const struct config_list *config_workdir_roots(const struct server_config *config,
@@ -253,7 +650,7 @@ const struct config_list *config_workdir_roots(const struct server_config *confi
     const struct config_list *keys = &config->security.allowed_keys;
     for (size_t i = 0; i < keys->count && *domain; i++)
         if (config->security.key_roots[i] &&
-            strncasecmp(keys->items[i] + strlen(CONFIG_HASH_PREFIX), domain, strlen(domain)) == 0)
+            strncmp(keys->items[i] + strlen(CONFIG_HASH_PREFIX), domain, strlen(domain)) == 0)
             return config->security.key_roots[i];
     return &config->sandbox.allowed_workdir_roots;
 }

@@ -2,11 +2,9 @@
 /* Values of the configuration that have a form of their own. Pure. */
 #include <stdbool.h>
 #include <string.h>
-#include <sys/un.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/parse.h"
 #include "base/path.h"
 #include "base/sha256.h"
 #include "base/str.h"
@@ -15,8 +13,6 @@
 #include "server/config_keys.h"
 #include "server/execution.h"
 
-#define LISTEN_FORM "an address is HOST:PORT, [IPv6]:PORT, :PORT or unix:/path"
-#define UNIX_PREFIX "unix:"
 #define API_KEY_LENGTH_MIN 8
 #define API_KEY_LENGTH_MAX 512
 #define DISABLE "sslmode=disable"
@@ -25,43 +21,6 @@ int config_check_path(const char *text, struct brig_error *err)
 {
     autofree char *path = NULL;
     return path_normalise(text, 0, &path, err);
-}
-
-static int check_port(const char *text, const char *whole, struct brig_error *err)
-{
-    uint64_t port = 0;
-    if (parse_uint(text, UINT16_MAX, PARSE_ZERO_OK, &port, NULL) < 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has no port from 0 to 65535: " LISTEN_FORM,
-                         str_shown(whole).text);
-    return 0;
-}
-
-int config_check_listen(const char *text, struct brig_error *err)
-{
-    if (str_starts_with(text, UNIX_PREFIX)) {
-        const char *path = text + strlen(UNIX_PREFIX);
-        if (strlen(path) >= sizeof(((struct sockaddr_un *)NULL)->sun_path))
-            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is too long for a socket: 107 bytes",
-                             str_shown(path).text);
-        return config_check_path(path, err);
-    }
-    const char *colon = strrchr(text, ':');
-    if (!colon)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has no port: " LISTEN_FORM,
-                         str_shown(text).text);
-    size_t length = (size_t)(colon - text);
-    struct net_address address;
-    bool bracketed = length > 2 && text[0] == '[' && colon[-1] == ']';
-    bool known =
-        length == 0 || (length == strlen("localhost") && str_starts_with(text, "localhost"));
-    if (bracketed)
-        known = net_address_read(text + 1, length - 2, &address) && address.family == NET_V6;
-    else if (!known)
-        known = net_address_read(text, length, &address) && address.family == NET_V4;
-    if (!known)
-        return brig_fail(err, BRIG_E_INVALID, 0,
-                         "'%s' is not an address to listen at: " LISTEN_FORM, str_shown(text).text);
-    return check_port(colon + 1, text, err);
 }
 
 int config_check_backend(const char *text, struct brig_error *err)

@@ -9,6 +9,8 @@
 
 struct arena;
 struct brig_error;
+struct runtime;
+struct server_config;
 struct str;
 
 enum config_type {
@@ -63,7 +65,6 @@ void config_value_print(const struct config_key *key, const void *base, struct s
 void config_value_describe(const struct config_key *key, struct str *out);
 
 /* The checks of the table. */
-int config_check_listen(const char *text, struct brig_error *err);
 int config_check_backend(const char *text, struct brig_error *err);
 int config_check_api_key(const char *text, struct brig_error *err);
 int config_check_range(const char *text, struct brig_error *err);
@@ -78,3 +79,11 @@ int config_check_module(const char *text, struct brig_error *err);
 /* A PostgreSQL connection string with its password taken out, appended. */
 void config_dsn_print(const char *dsn, struct str *out);
 bool config_dsn_is_plain(const char *dsn); /* sslmode=disable, to somewhere else */
+
+/* config_yaml.c: the text, over what the config holds already. */
+int config_yaml_read(const char *name, const void *text, size_t length,
+                     struct server_config *config, struct brig_error *err);
+/* config.c: the runtime of that name, or NULL; and a new entry, or one that is there, begins. */
+struct runtime *config_runtime_entry(struct server_config *config, const char *name, size_t length);
+int config_runtime_begin(struct server_config *config, const char *name, const char *file,
+                         size_t line, struct brig_error *err);

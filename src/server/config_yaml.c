@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The configuration from YAML: what libyaml reads, held against the table of keys. Of YAML only what
- * a configuration needs is taken: mappings, lists and scalars; no anchors, aliases, tags or second
- * documents, so that nothing in it is larger than the file is. */
+/* The configuration from YAML and back: what libyaml reads, compared with the table of keys. Only what
+ * a configuration needs of YAML is accepted: mappings, lists and scalars; no anchors, aliases, tags or
+ * second documents, so that nothing in it is larger than the file is. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/config_keys.h"
-#include "server/config_parts.h"
 
 #define DEPTH_MAX 6
 #define SEEN_MAX 2048
@@ -68,14 +67,7 @@ static int fail_syntax(struct reader *r)
                    odd ? ". Indent with blanks, not tabs; quote what begins with @, % or `" : "");
 }
 
-/* A key may be in it. */
-static void wipe_event(const yaml_event_t *event)
-{
-    if (event->type == YAML_SCALAR_EVENT)
-        explicit_bzero(event->data.scalar.value, event->data.scalar.length);
-}
-
-/* The same for the text that libyaml has read. */
+/* The text that libyaml has read: keys may be in it. */
 static void wipe_buffers(yaml_parser_t *parser)
 {
     explicit_bzero(parser->raw_buffer.start,
@@ -85,10 +77,11 @@ static void wipe_buffers(yaml_parser_t *parser)
 
 static void drop_event(struct reader *r)
 {
-    if (r->has_event)
-        wipe_event(&r->event);
-    if (r->has_event)
-        yaml_event_delete(&r->event);
+    if (!r->has_event)
+        return;
+    if (r->event.type == YAML_SCALAR_EVENT) /* it may be a key */
+        explicit_bzero(r->event.data.scalar.value, r->event.data.scalar.length);
+    yaml_event_delete(&r->event);
     r->has_event = false;
 }
 
@@ -404,10 +397,6 @@ static int begin_runtime(struct reader *r, const char *name)
     return result < 0 ? fail_at(r, r->key_line, "runtimes: %s", why.message) : 0;
 }
 
-struct level {
-    size_t path_length; /* what the path is cut to when it ends */
-};
-
 /* The key is in `name`; the event is its value. Sets *ret_down if a mapping has begun. */
 static int read_pair(struct reader *r, const char *name, bool *ret_down)
 {
@@ -430,7 +419,7 @@ static int read_pair(struct reader *r, const char *name, bool *ret_down)
 }
 
 /* At a key; reads it and its value. */
-static int read_key(struct reader *r, struct level levels[DEPTH_MAX], size_t *depth)
+static int read_key(struct reader *r, size_t lengths[DEPTH_MAX], size_t *depth)
 {
     const char *text = "";
     char name[CONFIG_NAME_MAX], whole[2 * CONFIG_NAME_MAX];
@@ -455,22 +444,22 @@ static int read_key(struct reader *r, struct level levels[DEPTH_MAX], size_t *de
         return result;
     if (*depth == DEPTH_MAX)
         return fail_here(r, "sections lie too deep in each other");
-    return descend(r, name, &levels[(*depth)++].path_length);
+    return descend(r, name, &lengths[(*depth)++]);
 }
 
 static int read_mappings(struct reader *r)
 {
-    struct level levels[DEPTH_MAX] = {{0}};
+    size_t lengths[DEPTH_MAX] = {0}; /* of the path, to which it is cut when a section ends */
     size_t depth = 1;
     while (depth > 0) {
         int result = next_event(r);
         if (result < 0)
             return result;
         if (r->event.type == YAML_MAPPING_END_EVENT) {
-            r->path[levels[--depth].path_length] = '\0';
+            r->path[lengths[--depth]] = '\0';
             continue;
         }
-        result = read_key(r, levels, &depth);
+        result = read_key(r, lengths, &depth);
         if (result < 0)
             return result;
     }
@@ -518,4 +507,117 @@ int config_yaml_read(const char *name, const void *text, size_t length,
     wipe_buffers(&r->parser);
     yaml_parser_delete(&r->parser);
     return result;
+}
+
+/* ---- Writing it, each value with where it came from ---- */
+
+#define INDENT 2
+#define COMMENT_COLUMN 50
+
+static void pad(struct str *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        str_append_char(out, ' ');
+}
+
+/* The headings of sections that `name` is in and the name before it was not. Returns the depth. */
+static size_t print_sections(const char *before, const char *name, size_t depth, struct str *out)
+{
+    size_t start = 0;
+    for (size_t i = 0; name[i]; i++) {
+        if (name[i] != '.')
+            continue;
+        if (strncmp(before, name, i + 1) != 0) {
+            pad(out, depth * INDENT);
+            str_appendf(out, "%.*s:\n", (int)(i - start), name + start);
+        }
+        start = i + 1;
+        depth++;
+    }
+    return depth;
+}
+
+static void print_origin(size_t line_start, const char *origin, struct str *out)
+{
+    size_t width = out->length - line_start;
+    pad(out, width < COMMENT_COLUMN ? COMMENT_COLUMN - width : 1);
+    str_appendf(out, "# %s\n", origin);
+}
+
+static void print_api_keys(const struct server_config *config, struct str *out)
+{
+    static const struct config_key list = {.type = CONFIG_LIST};
+    const struct config_list *keys = &config->security.allowed_keys;
+    str_append_char(out, '[');
+    for (size_t i = 0; i < keys->count; i++) {
+        const struct config_list *roots = config->security.key_roots[i];
+        str_appendf(out, "%s%s\"%s\"", i ? ", " : "", roots ? "{key: " : "", keys->items[i]);
+        if (!roots)
+            continue;
+        str_append(out, ", workdir_roots: ");
+        config_value_print(&list, roots, out);
+        str_append_char(out, '}');
+    }
+    str_append_char(out, ']');
+}
+
+static void print_secret(const struct server_config *config, const struct config_key *key,
+                         struct str *out)
+{
+    if (key->type == CONFIG_LIST) {
+        print_api_keys(config, out);
+        return;
+    }
+    autostr struct str shown = {0};
+    if (config->database.dsn)
+        config_dsn_print(config->database.dsn, &shown);
+    const struct server_config copy = {.database.dsn = shown.data ? shown.data : ""};
+    config_value_print(key, &copy, out);
+}
+
+static void print_keys(const struct server_config *config, struct str *out)
+{
+    const char *before = "";
+    for (size_t i = 0; i < config_key_count; i++) {
+        const struct config_key *key = &config_keys[i];
+        size_t depth = print_sections(before, key->name, 0, out), line_start = out->length;
+        const char *dot = strrchr(key->name, '.');
+        pad(out, depth * INDENT);
+        str_appendf(out, "%s: ", dot ? dot + 1 : key->name);
+        if (key->secret)
+            print_secret(config, key, out);
+        else
+            config_value_print(key, config, out);
+        print_origin(line_start, config->origins[i] ? config->origins[i] : "built in", out);
+        before = key->name;
+    }
+}
+
+static void print_runtime(const struct runtime *runtime, struct str *out)
+{
+    const char *before = "";
+    size_t line_start = out->length;
+    pad(out, INDENT);
+    str_appendf(out, "%s:", runtime->name);
+    print_origin(line_start, runtime->origin, out);
+    for (size_t i = 0; i < config_runtime_key_count; i++) {
+        const struct config_key *key = &config_runtime_keys[i];
+        size_t depth = print_sections(before, key->name, 2, out);
+        const char *dot = strrchr(key->name, '.');
+        pad(out, depth * INDENT);
+        str_appendf(out, "%s: ", dot ? dot + 1 : key->name);
+        config_value_print(key, runtime, out);
+        str_append_char(out, '\n');
+        before = key->name;
+    }
+}
+
+void config_print(const struct server_config *config, struct str *out)
+{
+    str_appendf(out, "# brigd's configuration%s%s\n", config->path ? ", from " : ": no file",
+                config->path ? config->path : "");
+    print_keys(config, out);
+    str_append(out, "runtimes:\n");
+    for (size_t i = 0; i < config->runtime_count; i++)
+        print_runtime(&config->runtimes[i], out);
 }

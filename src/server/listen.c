@@ -22,6 +22,7 @@
 
 #define LISTEN_BACKLOG 4096
 #define SYSTEMD_FIRST_FD 3
+#define UNIX_PREFIX "unix:"
 
 union address {
     struct sockaddr any;
@@ -34,25 +35,21 @@ union address {
 static int bad_address(const char *where, struct brig_error *err)
 {
     return brig_fail(err, BRIG_E_INVALID, 0,
-                     "server.listen '%s': write ADDRESS:PORT, [IPV6]:PORT, :PORT or unix:/PATH",
+                     "'%s' is not an address to listen at: write HOST:PORT, [IPv6]:PORT, :PORT or "
+                     "unix:/PATH, with a port from 0 to 65535",
                      str_shown(where).text);
 }
 
-static bool parse_host(const char *host, uint16_t port, union address *ret)
+static bool parse_host(const char *host, bool bracketed, uint16_t port, union address *ret)
 {
-    *ret = (union address){0};
-    if (host[0] == 0) { /* every address, of both kinds */
-        ret->v6 = (struct sockaddr_in6){
-            .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = in6addr_any};
-        return true;
-    }
-    if (str_equal(host, "localhost"))
-        host = "127.0.0.1";
-    ret->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
-    if (inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1)
-        return true;
     ret->v6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1;
+    if (bracketed)
+        return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1;
+    if (host[0] == '\0') /* every address, of both kinds */
+        return true;
+    ret->v4 = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(port)};
+    return inet_pton(AF_INET, str_equal(host, "localhost") ? "127.0.0.1" : host,
+                     &ret->v4.sin_addr) == 1;
 }
 
 static int parse_address(const char *where, union address *ret, struct brig_error *err)
@@ -60,17 +57,29 @@ static int parse_address(const char *where, union address *ret, struct brig_erro
     char host[64];
     const char *colon = strrchr(where, ':');
     uint64_t port;
+    *ret = (union address){0};
+    if (str_starts_with(where, UNIX_PREFIX)) {
+        const char *path = where + strlen(UNIX_PREFIX);
+        ret->local.sun_family = AF_UNIX;
+        if (path[0] != '/' || !str_fill(ret->local.sun_path, sizeof ret->local.sun_path, path))
+            return bad_address(where, err);
+        return 0;
+    }
     if (!colon || (size_t)(colon - where) >= sizeof host ||
-        parse_uint(colon + 1, 65535, PARSE_ZERO_OK, &port, NULL) < 0)
+        parse_uint(colon + 1, UINT16_MAX, PARSE_ZERO_OK, &port, NULL) < 0)
         return bad_address(where, err);
     size_t length = (size_t)(colon - where);
-    if (where[0] == '[' && length >= 2 && colon[-1] == ']')
-        (void)snprintf(host, sizeof host, "%.*s", (int)length - 2, where + 1);
-    else if (memchr(where, ':', length))
+    bool bracketed = where[0] == '[' && length >= 2 && colon[-1] == ']';
+    if (!bracketed && memchr(where, ':', length))
         return bad_address(where, err);
-    else
-        (void)snprintf(host, sizeof host, "%.*s", (int)length, where);
-    return parse_host(host, (uint16_t)port, ret) ? 0 : bad_address(where, err);
+    (void)snprintf(host, sizeof host, "%.*s", (int)length - 2 * bracketed, where + bracketed);
+    return parse_host(host, bracketed, (uint16_t)port, ret) ? 0 : bad_address(where, err);
+}
+
+int listen_check(const char *where, struct brig_error *err)
+{
+    union address address;
+    return parse_address(where, &address, err);
 }
 
 /* What the socket has in the end, with the port the kernel chose for 0. */
@@ -98,7 +107,7 @@ static void describe(int fd, char text[LISTEN_TEXT_MAX], bool *ret_public)
     }
 }
 
-/* A socket that nobody listens on any more is in the way, and removed; one that is in use is not. */
+/* Removes a socket that no process listens on any more. */
 static void remove_stale(const struct sockaddr_un *address)
 {
     struct stat info;
@@ -129,44 +138,29 @@ static int bind_listen(int fd, const union address *address, socklen_t size, con
     return code;
 }
 
-static int stream_socket(int family)
-{
-    return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-static int open_local(const char *where, int *ret_fd, struct brig_error *err)
-{
-    union address address = {.local = {.sun_family = AF_UNIX}};
-    const char *path = where + strlen("unix:");
-    if (path[0] != '/' || strlen(path) >= sizeof address.local.sun_path)
-        return bad_address(where, err);
-    (void)snprintf(address.local.sun_path, sizeof address.local.sun_path, "%s", path);
-    remove_stale(&address.local);
-    autoclose int fd = stream_socket(AF_UNIX);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket");
-    int result = bind_listen(fd, &address, sizeof address.local, where, err);
-    if (result == 0)
-        *ret_fd = take_fd(&fd);
-    return result;
-}
-
-static int open_inet(const char *where, int *ret_fd, struct brig_error *err)
+static int open_address(const char *where, int *ret_fd, struct brig_error *err)
 {
     union address address;
     const int on = 1, off = 0;
     int result = parse_address(where, &address, err);
     if (result < 0)
         return result;
-    autoclose int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sa_family_t family = address.any.sa_family;
+    if (family == AF_UNIX)
+        remove_stale(&address.local);
+    autoclose int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket for '%s'", where);
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (address.any.sa_family == AF_INET6)
+    if (family != AF_UNIX) {
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    if (family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     result = bind_listen(fd, &address,
-                         address.any.sa_family == AF_INET ? sizeof address.v4 : sizeof address.v6,
+                         family == AF_UNIX   ? sizeof address.local
+                         : family == AF_INET ? sizeof address.v4
+                                             : sizeof address.v6,
                          where, err);
     if (result == 0)
         *ret_fd = take_fd(&fd);
@@ -188,10 +182,8 @@ int listen_open(const char *where, const char *env_fds, const char *env_pid, int
         fd = fcntl(SYSTEMD_FIRST_FD, F_DUPFD_CLOEXEC, SYSTEMD_FIRST_FD);
         if (fd < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
             result = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the socket systemd gave");
-    } else if (str_starts_with(where, "unix:")) {
-        result = open_local(where, &fd, err);
     } else {
-        result = open_inet(where, &fd, err);
+        result = open_address(where, &fd, err);
     }
     if (result < 0)
         return result;

@@ -79,6 +79,13 @@ const struct runtime runtime_table[] = {
 };
 const size_t runtime_table_count = ARRAY_LENGTH(runtime_table);
 
+const char *const runtime_limit_names[EXECUTION_LIMITS_] = {
+    [EXECUTION_MEMORY_MB] = "memory_mb",
+    [EXECUTION_PIDS] = "pids_limit",
+    [EXECUTION_DISK_MB] = "disk_mb",
+    [EXECUTION_CPU_PERCENT] = "cpu_percent",
+};
+
 /* ---- what holds ---- */
 
 uint64_t runtime_limit(const struct runtime *runtime, const struct server_config *config,
@@ -292,15 +299,9 @@ static void json_limits(const struct runtime *runtime, const struct server_confi
                                        enum execution_limit),
                         const char *key, struct json *json)
 {
-    static const char *const names[EXECUTION_LIMITS_] = {
-        [EXECUTION_MEMORY_MB] = "memory_mb",
-        [EXECUTION_PIDS] = "pids_limit",
-        [EXECUTION_DISK_MB] = "disk_mb",
-        [EXECUTION_CPU_PERCENT] = "cpu_percent",
-    };
     json_open_object(json, key);
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
-        json_uint(json, names[i], of(runtime, config, (enum execution_limit)i));
+        json_uint(json, runtime_limit_names[i], of(runtime, config, (enum execution_limit)i));
     json_close_object(json);
 }
 

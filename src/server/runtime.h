@@ -50,6 +50,9 @@ struct runtime {
     const char *origin;          /* "built in", or file:line */
 };
 
+/* "memory_mb", "pids_limit", "disk_mb", "cpu_percent". */
+extern const char *const runtime_limit_names[EXECUTION_LIMITS_];
+
 /* The built-in ones: python, node, bash, claude. */
 extern const struct runtime runtime_table[];
 extern const size_t runtime_table_count;

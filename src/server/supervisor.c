@@ -9,17 +9,19 @@
 #include "server/supervisor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,12 +30,10 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "server/config.h"
+#include "server/http/access_log.h"
 #include "server/listen.h"
 #include "server/message.h"
-#include "server/notify.h"
 #include "server/role.h"
-#include "server/supervisor_log.h"
-#include "server/supervisor_tls.h"
 
 #define START_PATIENCE_MS 20000
 #define DRAIN_MARGIN_MS 5000 /* what the others have beyond the runs' own time */
@@ -41,14 +41,14 @@
 #define RESTART_MOST_MS 5000
 #define OLD_AGE_MS 10000 /* dies older than this: it is started again at once */
 #define NOBODY 65534
+#define PEM_MAX ((size_t)1 << 20)
 #define WORDS_AT_ONCE 16
 
 struct role {
     role_main *begin;
     pid_t pid; /* 0: not running */
-    int pidfd;
     struct channel *control;
-    bool ready, told, over; /* over: it was told to end, and did */
+    bool ready, told; /* told to end */
     uint64_t started_ms, restart_ms;
     uint64_t delay_ms;
 };
@@ -74,6 +74,88 @@ static void say(const char *format, ...)
     va_end(args);
     if (!line.failed)
         (void)!write(2, line.data, line.length);
+}
+
+/* One datagram to the socket that NOTIFY_SOCKET names, as sd_notify(3) describes. */
+static void notify_systemd(const char *state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const char *path = getenv("NOTIFY_SOCKET");
+    if (!path || (path[0] != '/' && path[0] != '@') || strlen(path) >= sizeof address.sun_path)
+        return;
+    memcpy(address.sun_path, path, strlen(path));
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
+    if (path[0] == '@')
+        address.sun_path[0] = 0;
+    autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size);
+}
+
+/* ---- What the http process cannot open: certificate, key and access log ---- */
+
+static int append_file(struct str *out, const char *key, const char *path, struct brig_error *err)
+{
+    char piece[4096];
+    size_t before = out->length;
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : 1;
+    while (got > 0 && out->length - before < PEM_MAX) {
+        got = read(fd, piece, sizeof piece);
+        if (got > 0)
+            str_append_bytes(out, piece, (size_t)got);
+    }
+    explicit_bzero(piece, sizeof piece);
+    if (got < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read tls.%s '%s'", key, path);
+    if (out->failed)
+        return brig_fail_nomem(err);
+    if (out->length - before >= PEM_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is larger than %zu bytes", key, path,
+                         PEM_MAX);
+    if (out->length == before || !strstr(out->data + before, "-----BEGIN") ||
+        strlen(out->data) != out->length)
+        return brig_fail(err, BRIG_E_INVALID, 0, "tls.%s '%s' is not a PEM file", key, path);
+    return 0;
+}
+
+static int send_tls(const struct server_config *config, struct channel *http,
+                    struct brig_error *err)
+{
+    autostr struct str certificate = {0}, key = {0};
+    if (!config->tls.enabled)
+        return 0;
+    int result = append_file(&certificate, "cert_file", config->tls.cert_file, err);
+    if (result == 0)
+        result = append_file(&key, "key_file", config->tls.key_file, err);
+    if (result < 0)
+        return result;
+    str_append_bytes(&certificate, "", 1);
+    str_append_bytes(&certificate, key.data, key.length);
+    if (certificate.failed)
+        result = brig_fail_nomem(err);
+    else
+        result = channel_send(http, MESSAGE_TLS, 0, certificate.data, certificate.length, err);
+    if (key.data)
+        explicit_bzero(key.data, key.length);
+    if (certificate.data)
+        explicit_bzero(certificate.data, certificate.length);
+    return result;
+}
+
+/* Opens the access log anew, after a rotation, if it is a file. */
+static int send_log(const struct server_config *config, struct channel *http,
+                    struct brig_error *err)
+{
+    struct access_log log;
+    if (config->server.access_log[0] != '/')
+        return 0;
+    int result = access_log_open(&log, config->server.access_log, err);
+    if (result < 0)
+        return result;
+    result = channel_send_fd(http, MESSAGE_LOG, 0, log.fd, err);
+    access_log_close(&log);
+    return result;
 }
 
 /* ---- in a new process ---- */
@@ -105,8 +187,6 @@ static int become_nobody(struct brig_error *err)
 static void close_others(const struct supervisor *supervisor, enum server_role role)
 {
     for (int i = 0; i < ROLES_; i++) {
-        if (supervisor->roles[i].pidfd >= 0)
-            (void)close(supervisor->roles[i].pidfd);
         if (supervisor->roles[i].control)
             (void)close(channel_fd(supervisor->roles[i].control));
     }
@@ -184,12 +264,11 @@ static int start_role(struct supervisor *supervisor, enum server_role which, str
     if (pid < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot start the %s", server_role_name(which));
     role->pid = pid;
-    role->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     role->ready = false;
     role->started_ms = clock_now_ms();
     role->restart_ms = 0;
     if (which == ROLE_HTTP)
-        return supervisor_tls_send(supervisor->config, role->control, err);
+        return send_tls(supervisor->config, role->control, err);
     return 0;
 }
 
@@ -234,8 +313,6 @@ static int start_all(struct supervisor *supervisor, struct brig_error *err)
 static void forget_role(struct role *role)
 {
     channel_free(take_ptr(&role->control));
-    if (role->pidfd >= 0)
-        (void)close(take_fd(&role->pidfd));
     role->pid = 0;
 }
 
@@ -245,15 +322,11 @@ static int note_death(struct supervisor *supervisor, enum server_role which, int
 {
     struct role *role = &supervisor->roles[which];
     const char *name = server_role_name(which);
-    bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     forget_role(role);
-    role->over = supervisor->stopping && role->told;
-    if (role->over && clean)
-        return 0;
-    if (!supervisor->announced && !supervisor->stopping)
-        return brig_fail(err, BRIG_E_SETUP, 0, "the %s could not begin", name);
     if (supervisor->stopping)
         return 0;
+    if (!supervisor->announced)
+        return brig_fail(err, BRIG_E_SETUP, 0, "the %s could not begin", name);
     uint64_t now = clock_now_ms();
     bool young = now - role->started_ms < OLD_AGE_MS;
     role->delay_ms = !young ? 0 : role->delay_ms ? role->delay_ms * 2 : RESTART_FIRST_MS;
@@ -337,8 +410,8 @@ static void tell_end(struct supervisor *supervisor, enum server_role which)
         return;
     role->told = true;
     role->restart_ms = 0;
-    if (role->pid == 0 || channel_send(role->control, MESSAGE_DRAIN, 0, NULL, 0, NULL) < 0)
-        role->over = role->pid == 0;
+    if (role->pid != 0)
+        (void)channel_send(role->control, MESSAGE_DRAIN, 0, NULL, 0, NULL);
 }
 
 /* The history process last: the others have rows for it until they end. */
@@ -374,11 +447,14 @@ static void reload(struct supervisor *supervisor)
 {
     struct brig_error err = {0};
     struct channel *http = supervisor->roles[ROLE_HTTP].control;
-    notify_reloading();
+    char state[64];
+    (void)snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%llu",
+                   (unsigned long long)clock_now_us());
+    notify_systemd(state);
     /* One that is not there now reads both when it begins. */
-    if (http && supervisor_tls_send(supervisor->config, http, &err) < 0)
+    if (http && send_tls(supervisor->config, http, &err) < 0)
         say("the certificate stays as it was: %s", err.message);
-    else if (http && supervisor_log_send(supervisor->config, http, &err) < 0)
+    else if (http && send_log(supervisor->config, http, &err) < 0)
         say("the access log stays as it was: %s", err.message);
     else
         say("certificate and access log were opened again; for other changes restart brigd");
@@ -443,9 +519,10 @@ static int turn(struct supervisor *supervisor, uint64_t start_deadline_ms, struc
             (void)channel_flush(supervisor->roles[i].control, NULL);
         if (watches[i].revents & (POLLIN | POLLHUP))
             hear(supervisor, (enum server_role)i);
-        /* One whose end is closed is as good as dead; its death follows, or is seen to. */
-        if ((watches[i].revents & POLLHUP) && supervisor->roles[i].pid != 0)
-            (void)kill(supervisor->roles[i].pid, supervisor->stopping ? 0 : SIGKILL);
+        /* A role that has closed its channel cannot be told anything any more. */
+        if ((watches[i].revents & POLLHUP) && supervisor->roles[i].pid != 0 &&
+            !supervisor->stopping)
+            (void)kill(supervisor->roles[i].pid, SIGKILL);
     }
     int result = take_signals(supervisor, err);
     if (result < 0)
@@ -529,9 +606,9 @@ int supervisor_run(const struct server_config *config, struct brig_error *err)
         .config = config,
         .listener = -1,
         .signals = -1,
-        .roles = {[ROLE_HTTP] = {.begin = http_main, .pidfd = -1},
-                  [ROLE_EXECUTOR] = {.begin = executor_main, .pidfd = -1},
-                  [ROLE_HISTORY] = {.begin = history_main, .pidfd = -1}},
+        .roles = {[ROLE_HTTP] = {.begin = http_main},
+                  [ROLE_EXECUTOR] = {.begin = executor_main},
+                  [ROLE_HISTORY] = {.begin = history_main}},
     };
     int result = listen_open(config->server.listen, getenv("LISTEN_FDS"), getenv("LISTEN_PID"),
                              &supervisor.listener, supervisor.where, &public, err);
