@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "server/config.h"
-#include "server/http/request_json.h"
+#include "server/http/request.h"
 
 static void expect(bool condition)
 {
@@ -37,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config.runtime_count = 1;
     config.sandbox.max_timeout_ms = 60000;
     config.sandbox.allowed_workdir_roots = (struct config_list){.items = {"/srv"}, .count = 1};
-    if (request_json_decode((const char *)data, size, &config,
-                            &config.sandbox.allowed_workdir_roots, &request, &runtime, &fault)) {
+    if (request_read((const char *)data, size, &config, &config.sandbox.allowed_workdir_roots,
+                     &request, &runtime, &fault)) {
         check(&request);
         execution_request_done(&request);
     } else {

@@ -176,7 +176,7 @@ static void test_refusals(void)
     is_refused(&request, "that is for agents", "a work_dir for code");
     request = request_for("python", "print(1)");
     request.network = true;
-    is_refused(&request, "not permitted on this server", "the network at large");
+    is_refused(&request, "the whole network is not permitted", "the network at large");
     const char *allow[] = {"host:22"};
     request = request_for("python", "print(1)");
     request.network = true;

@@ -9,16 +9,12 @@
 #include "base/utf8.h"
 #include "server/config.h"
 #include "server/http/clients.h"
-#include "server/http/cors.h"
 #include "server/http/detector.h"
-#include "server/http/errors.h"
-#include "server/http/keys.h"
 #include "server/http/metrics.h"
 #include "server/http/openapi.h"
-#include "server/http/rate.h"
 #include "server/http/result_json.h"
 #include "server/http/route.h"
-#include "server/http/sse.h"
+#include "server/http/stream.h"
 #include "tap.h"
 
 #define REPLACED "\xef\xbf\xbd"
@@ -69,12 +65,10 @@ static void events(void)
 
 /* ---- Detector ---- */
 
-static struct detector *detector;
-
 static size_t scan(const char *code, struct execution_event **ret_events, struct arena *arena)
 {
     size_t count = 0;
-    detector_scan(detector, code, strlen(code), arena, ret_events, &count);
+    detector_scan(code, strlen(code), arena, ret_events, &count);
     return count;
 }
 
@@ -100,7 +94,6 @@ static void detects(void)
 {
     struct arena arena = {0};
     struct execution_event *found = NULL;
-    tap_is_int(detector_new(&detector, NULL), 0, "the detector is made");
     for (size_t i = 0; i < detector_pattern_count; i++) {
         const struct detector_pattern *row = &detector_patterns[i];
         bool seen = false;
@@ -136,7 +129,6 @@ static void detects(void)
                !detector_has(&(struct execution_event){.type = "network_denied", .detail = "x"}),
            "what is of the table is told from what was observed");
     arena_done(&arena);
-    detector_free(detector);
 }
 
 /* ---- Rate ---- */
@@ -219,26 +211,20 @@ static void who_asks(void)
 
 static void keys(void)
 {
-    static struct keys keys;
-    char domain[KEYS_DOMAIN_LENGTH + 1];
+    char domain[CLIENTS_DOMAIN_LENGTH + 1];
     size_t which = 99;
-    /* Of "secret". */
-    struct config_list allowed = {
-        .items = {"plain",
+    /* Of "plain" and "secret". */
+    const struct config_list allowed = {
+        .items = {"sha256:a116c9ed46d6207734a43317d30fd88f52ac8634c37d904bbf4e41d865f90475",
                   "sha256:2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"},
         .count = 2};
-    tap_is_int(keys_init(&keys, &allowed, NULL), 0, "keys are read");
-    tap_ok(keys_check(&keys, "plain", 5, domain, &which) && which == 0, "a plain one is known");
-    tap_is_int(strlen(domain), KEYS_DOMAIN_LENGTH, "and has a domain");
-    tap_ok(keys_check(&keys, "secret", 6, domain, &which) && which == 1,
-           "one that is kept as a hash too");
-    tap_is_str(domain, "2bb80d537b1da3e3", "whose domain is the beginning of it");
-    tap_ok(!keys_check(&keys, "plai", 4, domain, &which) && !*domain, "a part of it is not");
-    tap_ok(!keys_check(&keys, "", 0, domain, &which), "nor nothing");
-    tap_ok(!keys_check(&keys, allowed.items[1], strlen(allowed.items[1]), domain, &which),
-           "nor the hash itself");
-    struct config_list wrong = {.items = {"sha256:12"}, .count = 1};
-    tap_ok(keys_init(&keys, &wrong, NULL) < 0, "half a hash is refused");
+    tap_ok(clients_check_key(&allowed, "plain", domain, &which) && which == 0, "a key is known");
+    tap_is_int(strlen(domain), CLIENTS_DOMAIN_LENGTH, "and has a domain");
+    tap_ok(clients_check_key(&allowed, "secret", domain, &which) && which == 1, "the second too");
+    tap_is_str(domain, "2bb80d537b1da3e3", "whose domain is the beginning of its hash");
+    tap_ok(!clients_check_key(&allowed, "plai", domain, &which) && !*domain, "a part of it is not");
+    tap_ok(!clients_check_key(&allowed, "", domain, &which), "nor nothing");
+    tap_ok(!clients_check_key(&allowed, allowed.items[1], domain, &which), "nor the hash itself");
 }
 
 /* ---- Routes ---- */
@@ -288,9 +274,9 @@ static void hosts(void)
                                  "[",
                                  "[evil]:1"};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-        tap_ok(cors_host_is_own(own[i]), "'%s' is this machine", own[i]);
+        tap_ok(clients_host_is_own(own[i]), "'%s' is this machine", own[i]);
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++)
-        tap_ok(!cors_host_is_own(other[i]), "'%s' may be a web page's", other[i]);
+        tap_ok(!clients_host_is_own(other[i]), "'%s' may be a web page's", other[i]);
 }
 
 /* ---- Metrics, results, the description ---- */

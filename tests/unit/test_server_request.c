@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The body of POST /execute: every field, every limit at it and one past it, and what is refused. */
-#include "server/http/request_json.h"
+#include "server/http/request.h"
 
 #include <stdlib.h>
 
@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "server/config.h"
 #include "server/environment.h"
-#include "server/http/json_shape.h"
 #include "tap.h"
 
 #define AGENT(more) "{\"language\":\"agent\",\"code\":\"x\"," more "}"
@@ -23,9 +22,9 @@ static const struct config_list *key_roots; /* NULL: the key has none of its own
 static bool decode_bytes(const char *text, size_t length)
 {
     execution_request_done(&request);
-    return request_json_decode(text, length, &config,
-                               key_roots ? key_roots : &config.sandbox.allowed_workdir_roots,
-                               &request, &runtime, &fault);
+    return request_read(text, length, &config,
+                        key_roots ? key_roots : &config.sandbox.allowed_workdir_roots, &request,
+                        &runtime, &fault);
 }
 
 static bool decode(const char *text)
@@ -123,12 +122,12 @@ static void json(void)
     tap_ok(!decode_bytes(bomb.data, bomb.length) && fault.error == ERROR_INVALID_JSON &&
                strstr(fault.message, "values"),
            "a million numbers are refused before they are read");
-    tap_is_int(json_shape("[[]]", 4, 2, 9), JSON_SHAPE_OK, "nesting at the limit");
-    tap_is_int(json_shape("[[]]", 4, 1, 9), JSON_SHAPE_TOO_DEEP, "and one past it");
-    tap_is_int(json_shape("\"[[[[\\\"[[[\"", 11, 1, 9), JSON_SHAPE_OK,
+    tap_is_int(request_shape("[[]]", 4, 2, 9), REQUEST_SHAPE_OK, "nesting at the limit");
+    tap_is_int(request_shape("[[]]", 4, 1, 9), REQUEST_TOO_DEEP, "and one past it");
+    tap_is_int(request_shape("\"[[[[\\\"[[[\"", 11, 1, 9), REQUEST_SHAPE_OK,
                "brackets in a string are none");
-    tap_is_int(json_shape("[1,1]", 5, 9, 2), JSON_SHAPE_OK, "values at the limit");
-    tap_is_int(json_shape("[1,1,1]", 7, 9, 2), JSON_SHAPE_TOO_MANY, "and one past it");
+    tap_is_int(request_shape("[1,1]", 5, 9, 2), REQUEST_SHAPE_OK, "values at the limit");
+    tap_is_int(request_shape("[1,1,1]", 7, 9, 2), REQUEST_TOO_MANY, "and one past it");
 }
 
 static void fields(void)

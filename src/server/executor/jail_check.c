@@ -39,6 +39,7 @@ struct asked {
     const struct server_config *config;
     const struct runtime *runtime;
     const struct execution_request *request;
+    const char **field; /* a check may name it more precisely */
     struct brig_error *err;
 };
 
@@ -50,19 +51,21 @@ static int check_limits(const struct asked *asked)
         const char *name;
         uint64_t least;
     } rows[EXECUTION_LIMITS_] = {
-        [EXECUTION_MEMORY_MB] = {"memory_mb", EXECUTION_MEMORY_MB_MIN},
-        [EXECUTION_PIDS] = {"pids_limit", 1},
-        [EXECUTION_DISK_MB] = {"disk_mb", 1},
-        [EXECUTION_CPU_PERCENT] = {"cpu_percent", 1},
+        [EXECUTION_MEMORY_MB] = {"limits.memory_mb", EXECUTION_MEMORY_MB_MIN},
+        [EXECUTION_PIDS] = {"limits.pids_limit", 1},
+        [EXECUTION_DISK_MB] = {"limits.disk_mb", 1},
+        [EXECUTION_CPU_PERCENT] = {"limits.cpu_percent", 1},
     };
     for (int i = 0; i < EXECUTION_LIMITS_; i++) {
         uint64_t value = asked->request->limits[i];
         uint64_t most = runtime_max_limit(asked->runtime, asked->config, (enum execution_limit)i);
-        if (value != 0 && (value < rows[i].least || value > most))
-            return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                             "limits.%s is %llu, %llu to %llu are allowed for %s", rows[i].name,
-                             (unsigned long long)value, (unsigned long long)rows[i].least,
-                             (unsigned long long)most, asked->runtime->name);
+        if (value == 0 || (value >= rows[i].least && value <= most))
+            continue;
+        *asked->field = rows[i].name;
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "%s is %llu, %llu to %llu are allowed for %s", rows[i].name,
+                         (unsigned long long)value, (unsigned long long)rows[i].least,
+                         (unsigned long long)most, asked->runtime->name);
     }
     return 0;
 }
@@ -72,10 +75,9 @@ static int check_timeout(const struct asked *asked)
     uint64_t most = runtime_max_timeout_ms(asked->runtime, asked->config);
     if (asked->request->timeout_ms <= most)
         return 0;
-    return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                     "timeout is %llu ms, at most %llu ms are allowed for %s",
-                     (unsigned long long)asked->request->timeout_ms, (unsigned long long)most,
-                     asked->runtime->name);
+    return brig_fail(
+        asked->err, BRIG_E_INVALID, 0, "timeout is %.12gs, at most %.12gs are allowed for %s",
+        (double)asked->request->timeout_ms / 1000, (double)most / 1000, asked->runtime->name);
 }
 
 /* ---- the network ---- */
@@ -124,28 +126,29 @@ static int check_allow(const struct asked *asked)
                              "permissions.network.allow '%s' is not a host name: write NAME or "
                              "*.NAME, with a dot in it, and :PORT for ports other than 443 and 80",
                              str_shown(request->allow[i]).text);
-    if (request->allow_count > 0 && asked->runtime->agent && !asked->config->sandbox.allow_network)
-        return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                         "permissions.network.allow '%s': %s reaches only its own destinations on "
-                         "this server",
-                         str_shown(request->allow[0]).text, asked->runtime->name);
     return 0;
 }
 
 /* An agent has destinations of its own, for which a request need not ask. */
 static int check_network(const struct asked *asked)
 {
-    if (!asked->request->network || asked->request->allow_count > 0 ||
-        asked->config->sandbox.allow_network)
+    const struct execution_request *request = asked->request;
+    if (asked->config->sandbox.allow_network)
+        return 0;
+    if (request->allow_count > 0 && asked->runtime->agent)
+        return brig_fail(asked->err, BRIG_E_INVALID, 0,
+                         "'%s' is not permitted: %s reaches only its own destinations on this "
+                         "server",
+                         str_shown(request->allow[0]).text, asked->runtime->name);
+    if (!request->network || request->allow_count > 0)
         return 0;
     if (asked->runtime->agent)
         return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                         "permissions.network.enabled is not permitted on this server: %s reaches "
-                         "its own destinations without it",
+                         "the whole network is not permitted: %s reaches its own destinations "
+                         "without asking; leave out permissions.network",
                          asked->runtime->name);
     return brig_fail(asked->err, BRIG_E_INVALID, 0,
-                     "permissions.network.enabled without a list is not permitted on this "
-                     "server: name the destinations in permissions.network.allow");
+                     "the whole network is not permitted: name hosts in permissions.network.allow");
 }
 
 /* ---- words ---- */
@@ -297,12 +300,13 @@ int jail_check_request(const struct server_config *config, const struct runtime 
         {"code", check_code},
         {"stdin", check_stdin},
     };
-    const struct asked asked = {config, runtime, request, err};
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
+        const char *field = rows[i].field;
+        const struct asked asked = {config, runtime, request, &field, err};
         int result = rows[i].check(&asked);
         if (result == 0)
             continue;
-        *ret_field = rows[i].field;
+        *ret_field = field;
         return result;
     }
     return 0;

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/hex.h"
+#include "base/nearest.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "server/execution.h"
@@ -149,8 +150,7 @@ static int read_status(const char *text, char word[QUERY_WORD_MAX], struct brig_
     autostr struct str known = {0};
     for (int i = 0; i < EXECUTION_STATUSES_; i++)
         str_appendf(&known, "%s%s", i ? ", " : "", execution_status_name((enum execution_status)i));
-    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not one of %s", str_shown(text).text,
-                     known.data ? known.data : "");
+    return nearest_fail(text, known.data ? known.data : "", err);
 }
 
 static int read_limit(const char *text, uint64_t *ret_limit, struct brig_error *err)

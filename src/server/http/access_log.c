@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -15,11 +16,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "server/execution.h"
-
-bool access_log_is_file(const char *where)
-{
-    return where && where[0] == '/';
-}
 
 static void take_file(struct access_log *log)
 {
@@ -60,20 +56,16 @@ void access_log_close(struct access_log *log)
 }
 
 /* "2026-11-15T13:54:43.123Z" */
-static void append_time(struct access_log *log, struct json *j)
+static void append_time(struct json *j)
 {
     struct timespec now;
     struct tm parts;
+    char seconds[32], text[48];
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (now.tv_sec != log->second) {
-        log->second = now.tv_sec;
-        (void)gmtime_r(&now.tv_sec, &parts);
-        (void)strftime(log->time, sizeof log->time, "%Y-%m-%dT%H:%M:%S.000Z", &parts);
-    }
-    char *thousandths = strchr(log->time, '.');
-    for (long i = 3, left = now.tv_nsec / 1000000; thousandths && i > 0; i--, left /= 10)
-        thousandths[i] = (char)('0' + left % 10);
-    json_text(j, "time", log->time);
+    (void)gmtime_r(&now.tv_sec, &parts);
+    (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
+    (void)snprintf(text, sizeof text, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+    json_text(j, "time", text);
 }
 
 /* How long after its beginning each step was reached, in microseconds. */
@@ -99,7 +91,7 @@ void access_log_add(struct access_log *log, const struct access_line *line)
     }
     json_init(&j, &log->lines);
     json_open_object(&j, NULL);
-    append_time(log, &j);
+    append_time(&j);
     json_text(&j, "request_id", line->request_id);
     json_text(&j, "client", line->client);
     json_text(&j, "method", line->method);

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "base/str.h"
 
@@ -18,8 +17,6 @@ struct access_log {
     bool may_block; /* a pipe or a terminal */
     struct str lines;
     uint64_t dropped;
-    time_t second; /* the last one, and as text */
-    char time[32];
 };
 
 struct access_line {
@@ -31,7 +28,6 @@ struct access_line {
 };
 
 /* `where` is a path, "-" for stderr, or "off". */
-bool access_log_is_file(const char *where);
 int access_log_open(struct access_log *log, const char *where, struct brig_error *err);
 void access_log_close(struct access_log *log);
 /* Writes to another file from now on, and takes the fd. */

@@ -1,30 +1,137 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers. */
-#include "server/http/answer.h"
-
+/* One request and its answer: how it begins, waits, is answered and ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "server/config.h"
-#include "server/http/cors.h"
 #include "server/http/http.h"
-#include "server/http/route.h"
+#include "server/http/stream.h"
 
-#define JSON_TYPE "application/json"
+/* ---- Exchanges ---- */
 
-/* What every answer carries: it is data, for the program that asked, and for nothing else. */
-static const struct {
-    const char *name, *value;
-} fixed_headers[] = {
-    {"X-Content-Type-Options", "nosniff"},
-    {"X-Frame-Options", "DENY"},
-    {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
-    {"Referrer-Policy", "no-referrer"},
-    {"Cache-Control", "no-store"},
-};
+struct exchange *exchange_new(struct http *http, struct MHD_Connection *connection,
+                              const char *method, const char *path)
+{
+    struct exchange *exchange = calloc(1, sizeof *exchange);
+    if (!exchange)
+        return NULL;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    exchange->http = http;
+    exchange->connection = connection;
+    exchange->socket = info ? info->socket_context : NULL;
+    exchange->method = method;
+    exchange->path = strdup(path);
+    exchange->began_us = clock_now_us();
+    exchange->next = http->exchanges;
+    if (http->exchanges)
+        http->exchanges->previous = exchange;
+    http->exchanges = exchange;
+    if (!exchange->path || !exchange->socket) {
+        exchange_free(exchange);
+        return NULL;
+    }
+    return exchange;
+}
+
+void exchange_free(struct exchange *exchange)
+{
+    struct http *http = exchange->http;
+    if (exchange->ticket)
+        exchange->ticket->exchange = NULL;
+    *(exchange->previous ? &exchange->previous->next : &http->exchanges) = exchange->next;
+    if (exchange->next)
+        exchange->next->previous = exchange->previous;
+    http->memory -= exchange->charged;
+    stream_free(exchange->stream);
+    str_done(&exchange->body);
+    str_done(&exchange->answer);
+    free(exchange->path);
+    free(exchange);
+}
+
+bool exchange_charge(struct exchange *exchange, size_t bytes)
+{
+    struct http *http = exchange->http;
+    if (bytes > HTTP_MEMORY_MAX - http->memory)
+        return false;
+    http->memory += bytes;
+    exchange->charged += bytes;
+    return true;
+}
+
+/* Wakes the loop when the client of a suspended connection is gone or sends no more; once it is half
+ * closed, only when it is gone. EPOLLHUP and EPOLLERR are always reported. */
+static void watch_end(const struct exchange *exchange)
+{
+    struct epoll_event event = {.events = EPOLLONESHOT | (exchange->half_closed ? 0 : EPOLLRDHUP),
+                                .data.u64 = LOOP_END + exchange->ticket->tag};
+    int epoll = exchange->http->epoll, fd = exchange->socket->fd;
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        (void)epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event);
+}
+
+/* libmicrohttpd does not look at the socket of a suspended connection: the loop watches for its end. */
+void exchange_suspend(struct exchange *exchange)
+{
+    if (exchange->suspended)
+        return;
+    exchange->suspended = true;
+    exchange->socket->deadline_ms = 0;
+    if (exchange->ticket)
+        watch_end(exchange);
+    MHD_suspend_connection(exchange->connection);
+}
+
+void exchange_resume(struct exchange *exchange)
+{
+    if (!exchange->suspended)
+        return;
+    exchange->suspended = false;
+    (void)epoll_ctl(exchange->http->epoll, EPOLL_CTL_DEL, exchange->socket->fd, NULL);
+    MHD_resume_connection(exchange->connection);
+}
+
+/* After shutdown(2) a client may still wait for its answer, or it may be gone. Sending something tells:
+ * the kernel of a client that is gone answers with a reset. HTTP/1.0 has nothing that could be sent, so
+ * its runs go on to their end. TLS ends both directions at once. */
+void exchange_half_closed(struct exchange *exchange)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (exchange->http->tls) {
+        exchange_gone(exchange);
+        return;
+    }
+    exchange->half_closed = true;
+    if (exchange->stream) {
+        stream_comment(exchange->stream);
+        exchange_resume(exchange);
+        return;
+    }
+    watch_end(exchange);
+    if (!exchange->http_1_0)
+        (void)send(exchange->socket->fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void exchange_gone(struct exchange *exchange)
+{
+    struct ticket *ticket = take_ptr(&exchange->ticket);
+    exchange->gone = true;
+    if (ticket) {
+        ticket->exchange = NULL;
+        if (ticket->kind == TICKET_RUN)
+            execute_abandon(exchange->http, ticket);
+    }
+    exchange_resume(exchange);
+}
+
+/* ---- Making an answer ---- */
 
 void answer_text(struct exchange *exchange, unsigned status, const char *content_type,
                  struct str *text)
@@ -42,13 +149,7 @@ void answer_text(struct exchange *exchange, unsigned status, const char *content
 void answer_json(struct exchange *exchange, unsigned status, struct str *text)
 {
     str_append_char(text, '\n');
-    answer_text(exchange, status, JSON_TYPE, text);
-}
-
-void answer_empty(struct exchange *exchange, unsigned status)
-{
-    autostr struct str nothing = {0};
-    answer_text(exchange, status, NULL, &nothing);
+    answer_text(exchange, status, "application/json", text);
 }
 
 void answer_write_error(const struct exchange *exchange, enum http_error error, const char *field,
@@ -74,13 +175,11 @@ void answer_field_error(struct exchange *exchange, enum http_error error, const 
     autostr struct str text = {0};
     unsigned status = error_row(error)->status;
     answer_write_error(exchange, error, field, message, &text);
-    exchange->error = error;
-    if (status == MHD_HTTP_SERVICE_UNAVAILABLE && !exchange->retry_after)
-        exchange->retry_after = HTTP_RETRY_SECONDS;
+    if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        exchange->retry_after_s = 1;
     if (text.failed) { /* without memory there is still the status */
         str_done(&text);
-        exchange->state = EXCHANGE_ANSWER;
-        exchange->status = status;
+        answer_text(exchange, status, NULL, &text);
         return;
     }
     answer_json(exchange, status, &text);
@@ -91,64 +190,99 @@ void answer_error(struct exchange *exchange, enum http_error error, const char *
     answer_field_error(exchange, error, NULL, message);
 }
 
-void answer_retry_after(struct exchange *exchange, unsigned long seconds)
+/* ---- Sending it ---- */
+
+/* Every answer is data for the program that asked, and for nothing else. */
+static const struct {
+    const char *name, *value;
+} fixed_headers[] = {
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cache-Control", "no-store"},
+};
+
+static void add(struct MHD_Response *response, const char *name, const char *value)
 {
-    (void)snprintf(exchange->retry_text, sizeof exchange->retry_text, "%lu", seconds);
-    exchange->retry_after = exchange->retry_text;
+    (void)MHD_add_response_header(response, name, value);
 }
 
-static void add_allow(const struct exchange *exchange, struct MHD_Response *response)
+/* Web pages of other origins are refused by silence, unless server.cors_origins names them. */
+static void add_cors(const struct exchange *exchange, struct MHD_Response *response,
+                     const char *methods)
+{
+    const struct config_list *origins = &exchange->http->config->server.cors_origins;
+    bool allowed = false;
+    if (origins->count == 0)
+        return;
+    const char *origin =
+        MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Origin");
+    add(response, "Vary", "Origin");
+    for (size_t i = 0; origin && i < origins->count; i++)
+        allowed =
+            allowed || str_equal(origins->items[i], "*") || str_equal(origins->items[i], origin);
+    if (!allowed)
+        return;
+    add(response, "Access-Control-Allow-Origin", origin);
+    add(response, "Access-Control-Expose-Headers", "X-Request-ID, X-Execution-ID, Retry-After");
+    if (!methods)
+        return;
+    add(response, "Access-Control-Allow-Methods", methods);
+    add(response, "Access-Control-Allow-Headers",
+        "Authorization, Content-Type, X-API-Key, X-Request-ID");
+    add(response, "Access-Control-Max-Age", "600");
+}
+
+static void add_headers(const struct exchange *exchange, struct MHD_Response *response)
 {
     char methods[ROUTE_METHODS_MAX];
-    if (exchange->status != MHD_HTTP_METHOD_NOT_ALLOWED &&
-        strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) != 0)
-        return;
-    if (route_methods(exchange->path, methods))
-        (void)MHD_add_response_header(response, "Allow", methods);
+    bool options = strcmp(exchange->method, MHD_HTTP_METHOD_OPTIONS) == 0;
+    bool known = route_methods(exchange->path, methods);
+    for (size_t i = 0; i < ARRAY_LENGTH(fixed_headers); i++)
+        add(response, fixed_headers[i].name, fixed_headers[i].value);
+    add(response, "X-Request-ID", exchange->request_id);
+    if (exchange->content_type)
+        add(response, "Content-Type", exchange->content_type);
+    if (*exchange->execution_id)
+        add(response, "X-Execution-ID", exchange->execution_id);
+    if (exchange->retry_after_s)
+        add(response, "Retry-After", str_number(exchange->retry_after_s).text);
+    if (exchange->status == MHD_HTTP_UNAUTHORIZED)
+        add(response, "WWW-Authenticate", "Bearer");
+    if (exchange->http->tls)
+        add(response, "Strict-Transport-Security", "max-age=31536000");
+    if (exchange->http->draining || exchange->closes)
+        add(response, "Connection", "close");
+    if (known && (options || exchange->status == MHD_HTTP_METHOD_NOT_ALLOWED))
+        add(response, "Allow", methods);
+    add_cors(exchange, response, options && known ? methods : NULL);
 }
 
-void answer_add_headers(const struct exchange *exchange, struct MHD_Response *response)
+int answer_queue(struct exchange *exchange, struct MHD_Response *response)
 {
-    for (size_t i = 0; i < ARRAY_LENGTH(fixed_headers); i++)
-        (void)MHD_add_response_header(response, fixed_headers[i].name, fixed_headers[i].value);
-    (void)MHD_add_response_header(response, "X-Request-ID", exchange->request_id);
-    if (exchange->content_type)
-        (void)MHD_add_response_header(response, "Content-Type", exchange->content_type);
-    if (*exchange->execution_id)
-        (void)MHD_add_response_header(response, "X-Execution-ID", exchange->execution_id);
-    if (exchange->retry_after)
-        (void)MHD_add_response_header(response, "Retry-After", exchange->retry_after);
-    if (exchange->status == MHD_HTTP_UNAUTHORIZED)
-        (void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
-    if (exchange->http->tls)
-        (void)MHD_add_response_header(response, "Strict-Transport-Security", "max-age=31536000");
-    if (exchange->http->draining || exchange->closes)
-        (void)MHD_add_response_header(response, "Connection", "close");
-    add_allow(exchange, response);
-    cors_add_headers(exchange, response);
+    if (!response)
+        return -1;
+    add_headers(exchange, response);
+    enum MHD_Result queued = MHD_queue_response(exchange->connection, exchange->status, response);
+    MHD_destroy_response(response);
+    exchange->state = EXCHANGE_ANSWERED;
+    return queued == MHD_YES ? 0 : -1;
 }
 
 int answer_send(struct exchange *exchange)
 {
     struct str *text = &exchange->answer;
-    /* A page that was made before it was known how full memory is; small ones always go. */
+    /* A page that was made before it was known how full memory is; small ones are always sent. */
     if (text->length > MESSAGE_INLINE_MAX && !exchange_charge(exchange, text->length)) {
         str_done(text);
         answer_error(exchange, ERROR_OVERLOADED,
                      "the answer is too large for now; GET /executions/{id} has it");
     }
-    struct MHD_Response *response =
-        text->length > 0
-            ? MHD_create_response_from_buffer_with_free_callback(text->length, text->data, free)
-            : MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
-    if (!response)
-        return -1;
     exchange->sent_bytes = text->length;
-    if (text->length > 0)
-        str_init(text); /* the library frees it */
-    answer_add_headers(exchange, response);
-    enum MHD_Result queued = MHD_queue_response(exchange->connection, exchange->status, response);
-    MHD_destroy_response(response);
-    exchange->state = EXCHANGE_ANSWERED;
-    return queued == MHD_YES ? 0 : -1;
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(text->length, text->data, MHD_RESPMEM_MUST_FREE);
+    if (response)
+        str_init(text); /* libmicrohttpd frees it */
+    return answer_queue(exchange, response);
 }

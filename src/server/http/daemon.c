@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Between libmicrohttpd and us: connections, what every request goes through, its body. */
+/* Between libmicrohttpd and us: connections, the checks every request passes, and its body. */
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,26 +13,74 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "server/config.h"
-#include "server/http/answer.h"
-#include "server/http/cors.h"
-#include "server/http/head.h"
 #include "server/http/http.h"
-#include "server/http/linger.h"
-#include "server/http/rate.h"
-#include "server/http/route.h"
 #include "server/http/stream.h"
 #include "server/http/tls.h"
 
-/* What the library needs of a connection's memory beside the headers. */
+/* Memory that libmicrohttpd needs for a connection beside the headers. */
 #define POOL_EXTRA_BYTES 16384
-/* What GnuTLS would speak by itself goes back to TLS 1.0 (RFC 8996 does away with it). */
+/* GnuTLS's default goes back to TLS 1.0, which RFC 8996 deprecates. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 /* A body of unknown length that is too large is read on for this much, so that the answer arrives. */
 #define EXCESS_BYTES_MAX ((uint64_t)16 << 20)
+#define LINGER_MAX 64
+#define LINGER_MS 2000
+#define LINGER_BYTES_MAX ((size_t)64 << 20)
 
-static const char *header(const struct exchange *exchange, const char *name)
+/* ---- Answers that arrive ---- */
+
+/* A connection that was answered before its request was read to its end. If it were closed at once, the
+ * kernel would answer the rest of the request with a reset and the client would lose the answer. So a
+ * copy of the socket is read for a while, and the bytes are dropped. */
+struct lingering {
+    struct lingering *next;
+    int fd;
+    size_t bytes;
+    uint64_t until_ms;
+};
+
+static void linger(struct http *http, int fd)
 {
-    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+    size_t count = 0;
+    for (const struct lingering *other = http->lingering; other; other = other->next)
+        count++;
+    autofree struct lingering *added = count < LINGER_MAX ? calloc(1, sizeof *added) : NULL;
+    autoclose int copy = added ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+    if (copy < 0 || loop_add(http, copy, LOOP_LINGER, NULL) < 0)
+        return;
+    (void)shutdown(copy, SHUT_WR);
+    *added = (struct lingering){
+        .next = http->lingering, .fd = take_fd(&copy), .until_ms = http->now_ms + LINGER_MS};
+    http->lingering = take_ptr(&added);
+}
+
+/* Whether there may be more. */
+static bool read_away(struct lingering *lingering)
+{
+    static char sink[65536];
+    for (int i = 0; i < 16; i++) {
+        ssize_t got = recv(lingering->fd, sink, sizeof sink, MSG_DONTWAIT);
+        if (got <= 0)
+            return got < 0 && (errno == EAGAIN || errno == EINTR);
+        lingering->bytes += (size_t)got;
+        if (lingering->bytes > LINGER_BYTES_MAX)
+            return false;
+    }
+    return true;
+}
+
+void daemon_linger(struct http *http, bool readable)
+{
+    for (struct lingering **link = &http->lingering; *link;) {
+        struct lingering *lingering = *link;
+        if (lingering->until_ms > http->now_ms && (!readable || read_away(lingering))) {
+            link = &lingering->next;
+            continue;
+        }
+        *link = lingering->next;
+        (void)close(lingering->fd);
+        free(lingering);
+    }
 }
 
 /* ---- Connections ---- */
@@ -43,12 +90,9 @@ static void begin_connection(struct http *http, struct MHD_Connection *library,
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(library, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct connection *connection = calloc(1, sizeof *connection);
-    if (!connection || !info) {
-        free(connection);
+    struct connection *connection = info ? calloc(1, sizeof *connection) : NULL;
+    if (!connection)
         return; /* its first request is refused */
-    }
-    connection->http = http;
     connection->fd = info->connect_fd;
     connection->deadline_ms = http->now_ms + http->config->server.header_timeout_ms;
     connection->next = http->connections;
@@ -62,11 +106,8 @@ static void begin_connection(struct http *http, struct MHD_Connection *library,
 static void end_connection(struct http *http, struct connection *connection)
 {
     if (connection->drain && !http->tls)
-        linger_add(http, connection->fd);
-    if (connection->previous)
-        connection->previous->next = connection->next;
-    else
-        http->connections = connection->next;
+        linger(http, connection->fd);
+    *(connection->previous ? &connection->previous->next : &http->connections) = connection->next;
     if (connection->next)
         connection->next->previous = connection->previous;
     http->connection_count--;
@@ -88,28 +129,96 @@ void daemon_tick(struct http *http)
          connection = connection->next)
         if (connection->deadline_ms && connection->deadline_ms <= http->now_ms) {
             connection->deadline_ms = 0;
-            (void)shutdown(connection->fd, SHUT_RDWR); /* the library sees it, and ends it */
+            (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd sees it, and closes */
         }
-    struct exchange *next;
-    for (struct exchange *exchange = http->exchanges; exchange; exchange = next) {
-        next = exchange->next;
+    for (struct exchange *exchange = http->exchanges; exchange; exchange = exchange->next)
         stream_tick(exchange);
-    }
 }
 
-/* ---- What every request goes through; each may answer it ---- */
+/* ---- The head: libmicrohttpd is more forgiving than is safe behind a proxy ---- */
 
-static bool is_request_id(const char *text)
+static const char *header(const struct exchange *exchange, const char *name)
 {
-    size_t length = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                                 "0123456789-_.");
-    return length > 0 && length <= HTTP_REQUEST_ID_MAX && !text[length];
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 }
+
+struct head {
+    unsigned lengths, encodings, hosts;
+    bool unsound;
+};
+
+/* RFC 9110, 5.6.2. */
+static bool is_token(const char *text, size_t length)
+{
+    static const char signs[] = "!#$%&'*+-.^_`|~0123456789"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    return length > 0 && strnlen(text, length) == length && strspn(text, signs) >= length;
+}
+
+static bool has_control(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' && text[i] != '\t')
+            return true;
+    return false;
+}
+
+/* libmicrohttpd appends a folded line to the name of the one before it, so a name that only begins like
+ * one of those that matter is refused too. */
+static bool begins_like(const char *name, const char *wanted)
+{
+    return strncasecmp(name, wanted, strlen(wanted)) == 0;
+}
+
+static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const char *name,
+                               size_t name_length, const char *value, size_t value_length)
+{
+    struct head *head = context;
+    (void)kind;
+    if (!is_token(name, name_length) || has_control(value, value_length)) {
+        head->unsound = true;
+        return MHD_NO;
+    }
+    head->hosts += strcasecmp(name, "Host") == 0;
+    if (begins_like(name, "Content-Length")) {
+        head->lengths++;
+        head->unsound = head->unsound || strcasecmp(name, "Content-Length") != 0;
+    } else if (begins_like(name, "Transfer-Encoding")) {
+        head->encodings++;
+        head->unsound = head->unsound || strcasecmp(name, "Transfer-Encoding") != 0 ||
+                        strcasecmp(value, "chunked") != 0;
+    }
+    return MHD_YES;
+}
+
+/* False if a proxy might have read the head otherwise: lengths that are there twice or in two ways,
+ * names with blanks, values with control characters, two hosts. */
+static bool head_is_sound(struct MHD_Connection *connection)
+{
+    struct head head = {0};
+    (void)MHD_get_connection_values_n(connection, MHD_HEADER_KIND, look_at, &head);
+    return !head.unsound && head.lengths + head.encodings <= 1 && head.hosts <= 1;
+}
+
+static enum MHD_Result join_forwarded(void *context, enum MHD_ValueKind kind, const char *name,
+                                      const char *value)
+{
+    struct str *out = context;
+    (void)kind;
+    if (strcasecmp(name, "X-Forwarded-For") == 0 && value)
+        str_appendf(out, "%s%s", out->length > 0 ? "," : "", value);
+    return MHD_YES;
+}
+
+/* ---- The checks every request passes; each may answer it ---- */
 
 static void take_request_id(struct exchange *exchange)
 {
     const char *given = header(exchange, "X-Request-ID");
-    if (given && is_request_id(given))
+    size_t length = given ? strspn(given, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                          "0123456789-_.")
+                          : 0;
+    if (length > 0 && length <= HTTP_REQUEST_ID_MAX && !given[length])
         (void)snprintf(exchange->request_id, sizeof exchange->request_id, "%s", given);
     else
         execution_id_make(exchange->request_id);
@@ -121,67 +230,52 @@ static void find_client(struct exchange *exchange)
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     autostr struct str forwarded = {0};
-    /* A proxy may add a line of its own behind that of its client, which is not to be believed. */
-    if (clients->proxy_count > 0 || clients->trusts_unix)
-        head_join(exchange->connection, "X-Forwarded-For", &forwarded);
+    /* A proxy may add a header of its own after that of its client, which is not to be believed. */
+    if (clients->proxy_count > 0)
+        (void)MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, join_forwarded,
+                                        &forwarded);
     exchange->client = clients_find(clients, info ? info->client_addr : NULL,
                                     forwarded.failed ? NULL : forwarded.data);
 }
 
 static bool check_host(struct exchange *exchange)
 {
-    const char *host = exchange->http->tells_hosts ? header(exchange, "Host") : NULL;
-    if (!host || cors_host_is_own(host))
+    const char *host = exchange->http->checks_host ? header(exchange, "Host") : NULL;
+    if (!host || clients_host_is_own(host))
         return true;
     answer_error(exchange, ERROR_WRONG_HOST, NULL);
     return false;
 }
 
-static void answer_no_path(struct exchange *exchange)
-{
-    char message[STR_SHOWN_MAX + 80];
-    (void)snprintf(message, sizeof message, "unknown path '%s'; GET /openapi.json lists the paths",
-                   str_shown(exchange->path).text);
-    answer_error(exchange, ERROR_NOT_FOUND, message);
-}
-
-static void answer_no_method(struct exchange *exchange)
-{
-    char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
-    (void)route_methods(exchange->path, methods);
-    (void)snprintf(message, sizeof message, "%s is not for %s, which has %s",
-                   str_shown(exchange->method).text, str_shown(exchange->path).text, methods);
-    answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, message);
-}
-
-/* The last part of its path. */
-static void answer_bad_id(struct exchange *exchange)
-{
-    char message[STR_SHOWN_MAX + 96];
-    const char *slash = strrchr(exchange->path, '/');
-    (void)snprintf(
-        message, sizeof message,
-        "'%s' is not an id: an id is a UUID, as POST /execute and GET /executions return it",
-        str_shown(slash ? slash + 1 : exchange->path).text);
-    answer_error(exchange, ERROR_INVALID_ID, message);
-}
-
 static bool find_route(struct exchange *exchange)
 {
+    char message[2 * STR_SHOWN_MAX + ROUTE_METHODS_MAX + 40], methods[ROUTE_METHODS_MAX] = "";
+    autostr struct str nothing = {0};
+    const char *slash = strrchr(exchange->path, '/');
     switch (route_find(exchange->method, exchange->path, &exchange->route, exchange->path_id)) {
     case ROUTE_FOUND:
         return true;
     case ROUTE_NO_PATH:
-        answer_no_path(exchange);
+        (void)snprintf(message, sizeof message,
+                       "unknown path '%s'; GET /openapi.json lists the paths",
+                       str_shown(exchange->path).text);
+        answer_error(exchange, ERROR_NOT_FOUND, message);
         return false;
     case ROUTE_NO_METHOD:
-        answer_no_method(exchange);
+        (void)route_methods(exchange->path, methods);
+        (void)snprintf(message, sizeof message, "%s is not for %s, which has %s",
+                       str_shown(exchange->method).text, str_shown(exchange->path).text, methods);
+        answer_error(exchange, ERROR_METHOD_NOT_ALLOWED, message);
         return false;
     case ROUTE_BAD_ID:
-        answer_bad_id(exchange);
+        (void)snprintf(
+            message, sizeof message,
+            "'%s' is not an id: an id is a UUID, as POST /execute and GET /executions return it",
+            str_shown(slash ? slash + 1 : exchange->path).text);
+        answer_error(exchange, ERROR_INVALID_ID, message);
         return false;
     case ROUTE_OPTIONS:
-        answer_empty(exchange, MHD_HTTP_NO_CONTENT);
+        answer_text(exchange, MHD_HTTP_NO_CONTENT, NULL, &nothing);
         return false;
     }
     return false;
@@ -191,36 +285,29 @@ static bool check_rate(struct exchange *exchange)
 {
     struct http *http = exchange->http;
     uint64_t wait_ms = 0;
-    if (exchange->route && exchange->route->flags & ROUTE_UNCOUNTED)
-        return true;
-    if (rate_take(http->rate, &exchange->client.address, exchange->began_us, &wait_ms))
+    if (exchange->route->flags & ROUTE_UNCOUNTED ||
+        rate_take(http->rate, &exchange->client.address, exchange->began_us, &wait_ms))
         return true;
     http->metrics.rate_limited++;
-    answer_retry_after(exchange, (unsigned long)((wait_ms + 999) / 1000));
+    exchange->retry_after_s = (unsigned long)((wait_ms + 999) / 1000);
     answer_error(exchange, ERROR_RATE_LIMITED, NULL);
     return false;
 }
 
-static const char *given_key(const struct exchange *exchange)
+static bool check_key(struct exchange *exchange)
 {
     static const char bearer[] = "Bearer ";
+    const struct config_list *keys = &exchange->http->config->security.allowed_keys;
+    if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
+        return true;
     const char *key = header(exchange, "X-API-Key");
     const char *authorization = key ? NULL : header(exchange, "Authorization");
     if (authorization && strncasecmp(authorization, bearer, sizeof bearer - 1) == 0)
         key = authorization + sizeof bearer - 1;
-    return key ? key : "";
-}
-
-static bool check_key(struct exchange *exchange)
-{
-    const struct keys *keys = &exchange->http->keys;
-    if (keys->count == 0 || exchange->route->flags & ROUTE_OPEN)
-        return true;
-    const char *key = given_key(exchange);
-    if (keys_check(keys, key, strlen(key), exchange->domain, &exchange->key))
+    if (key && clients_check_key(keys, key, exchange->domain, &exchange->key))
         return true;
     answer_error(exchange, ERROR_UNAUTHORIZED,
-                 *key ? "this API key is not in security.allowed_keys" : NULL);
+                 key && *key ? "this API key is not in security.allowed_keys" : NULL);
     return false;
 }
 
@@ -237,6 +324,31 @@ static bool check_type(struct exchange *exchange)
     return false;
 }
 
+static void check_head(struct exchange *exchange)
+{
+    take_request_id(exchange);
+    find_client(exchange);
+    (void)(check_host(exchange) && find_route(exchange) && check_rate(exchange) &&
+           check_key(exchange) && check_type(exchange));
+}
+
+/* ---- Requests ---- */
+
+static enum MHD_Result send_answer(struct exchange *exchange)
+{
+    if (exchange->gone)
+        return MHD_NO;
+    if (exchange->state == EXCHANGE_STREAM)
+        return stream_send(exchange) == 0 ? MHD_YES : MHD_NO;
+    if (exchange->state != EXCHANGE_ANSWER)
+        return MHD_YES; /* suspended */
+    int sent = answer_send(exchange);
+    exchange->socket->deadline_ms = exchange->http->now_ms +
+                                    exchange->http->config->server.idle_timeout_ms +
+                                    exchange->sent_bytes / HTTP_BYTES_PER_MS_MIN;
+    return sent == 0 ? MHD_YES : MHD_NO;
+}
+
 static void refuse_size(struct exchange *exchange)
 {
     char text[96];
@@ -246,53 +358,20 @@ static void refuse_size(struct exchange *exchange)
     answer_error(exchange, ERROR_BODY_TOO_LARGE, text);
 }
 
-/* True if it has one that is too large. */
-static bool is_too_large(const struct exchange *exchange, const char *length)
-{
-    return length && strtoull(length, NULL, 10) > exchange->http->config->server.max_body_bytes;
-}
-
-/* ---- Requests ---- */
-
-/* What was made is handed over. */
-static enum MHD_Result send_answer(struct exchange *exchange)
-{
-    const struct server_config *config = exchange->http->config;
-    struct connection *socket = exchange->socket;
-    int sent = 0;
-    if (exchange->gone)
-        return MHD_NO;
-    if (exchange->state == EXCHANGE_STREAM)
-        return stream_send(exchange) == 0 ? MHD_YES : MHD_NO;
-    if (exchange->state != EXCHANGE_ANSWER)
-        return MHD_YES; /* suspended */
-    sent = answer_send(exchange);
-    socket->deadline_ms = exchange->http->now_ms + config->server.idle_timeout_ms +
-                          exchange->sent_bytes / HTTP_BYTES_PER_MS_MIN;
-    return sent == 0 ? MHD_YES : MHD_NO;
-}
-
-static bool prepare(struct exchange *exchange)
-{
-    take_request_id(exchange);
-    find_client(exchange);
-    return check_host(exchange) && find_route(exchange) && check_rate(exchange) &&
-           check_key(exchange) && check_type(exchange);
-}
-
-/* The head is there. An answer now would close the connection, as what follows is not read then: that
- * is for bodies that are not to come at all. */
+/* The head is complete. An answer sent now closes the connection, as the body is not read then: that is
+ * for bodies that should not be sent at all. */
 static enum MHD_Result begin_request(struct exchange *exchange)
 {
-    exchange->socket->deadline_ms =
-        exchange->http->now_ms + exchange->http->config->server.header_timeout_ms;
-    (void)prepare(exchange);
+    const struct server_config *config = exchange->http->config;
+    const char *length = header(exchange, "Content-Length");
+    exchange->socket->deadline_ms = exchange->http->now_ms + config->server.header_timeout_ms;
+    check_head(exchange);
     if (!head_is_sound(exchange->connection)) {
         answer_error(exchange, ERROR_MALFORMED_REQUEST, NULL);
         exchange->closes = exchange->socket->drain = true;
         return send_answer(exchange);
     }
-    if (is_too_large(exchange, header(exchange, "Content-Length"))) {
+    if (length && strtoull(length, NULL, 10) > config->server.max_body_bytes) {
         refuse_size(exchange);
         exchange->socket->drain = true;
         return send_answer(exchange);
@@ -310,7 +389,7 @@ static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, s
     if (exchange->body_bytes > config->server.max_body_bytes + EXCESS_BYTES_MAX)
         return MHD_NO;
     if (exchange->state != EXCHANGE_BODY)
-        return MHD_YES; /* it is refused, and read away */
+        return MHD_YES; /* it was refused: the rest is read and dropped */
     if (exchange->body_bytes > config->server.max_body_bytes) {
         refuse_size(exchange);
         return MHD_YES;
@@ -385,15 +464,11 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
 
 /* ---- The daemon ---- */
 
-static unsigned seconds_of(uint64_t ms)
-{
-    return (unsigned)((ms + 999) / 1000);
-}
-
 int daemon_start(struct http *http, struct brig_error *err)
 {
     const struct server_config *config = http->config;
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO;
+    unsigned idle_s = (unsigned)((config->server.idle_timeout_ms + 999) / 1000);
     int listening = fcntl(http->listener, F_GETFL);
     if (listening < 0 || fcntl(http->listener, F_SETFL, listening | O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the listening socket");
@@ -408,8 +483,7 @@ int daemon_start(struct http *http, struct brig_error *err)
         flags, 0, NULL, NULL, handle_request, http, MHD_OPTION_LISTEN_SOCKET, http->listener,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)config->server.max_connections,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)config->server.max_connections_per_client,
-        MHD_OPTION_CONNECTION_TIMEOUT, seconds_of(config->server.idle_timeout_ms),
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)config->server.max_header_bytes + POOL_EXTRA_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
         end_request, http, MHD_OPTION_NOTIFY_CONNECTION, note_connection, http,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY,
@@ -421,7 +495,7 @@ int daemon_start(struct http *http, struct brig_error *err)
 
 void daemon_stop(struct http *http)
 {
-    /* The library does not stop while somebody is suspended; then the process ends all of it. */
+    /* libmicrohttpd cannot stop while a connection is suspended; then exit ends it. */
     for (const struct exchange *exchange = http->exchanges; exchange; exchange = exchange->next)
         if (exchange->suspended)
             return;

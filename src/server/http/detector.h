@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks for signs of an attempt to escape in code. It is no wall, the jail is: it tells an operator
+/* Looks for signs of an attempt to escape in code. The jail does not rely on it: it tells an operator
  * who tries, and saves the run of what is plainly an attack. */
 #pragma once
 
@@ -8,18 +8,12 @@
 
 #include "server/execution.h"
 
-struct brig_error;
-struct detector;
+/* One pass over the code; case and blanks are ignored. At most one event for each pattern,
+ * EXECUTION_EVENTS_MAX in all, the gravest first, in the arena; NULL and 0 for none. */
+void detector_scan(const char *code, size_t length, struct arena *arena,
+                   struct execution_event **ret_events, size_t *ret_count);
 
-int detector_new(struct detector **ret_detector, struct brig_error *err);
-void detector_free(struct detector *detector); /* accepts NULL */
-
-/* One pass over the code; letters of either case and any blanks between them are the same. At most
- * one event for each pattern, EXECUTION_EVENTS_MAX in all, in the arena; NULL and 0 for none. */
-void detector_scan(const struct detector *detector, const char *code, size_t length,
-                   struct arena *arena, struct execution_event **ret_events, size_t *ret_count);
-
-/* Whether the event is one of the table's, and not one that was observed. */
+/* Whether the event is one of the table's, not one that was observed in a jail. */
 bool detector_has(const struct execution_event *event);
 
 /* The table, for tests and the documentation. */

@@ -1,40 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /execute and /execute/stream. */
-#include "server/http/execute.h"
-
+/* Tickets, and POST /execute and /execute/stream: from the body to the executor and back. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "server/config.h"
-#include "server/http/answer.h"
 #include "server/http/detector.h"
 #include "server/http/http.h"
-#include "server/http/query.h"
-#include "server/http/request_json.h"
+#include "server/http/request.h"
 #include "server/http/result_json.h"
-#include "server/http/route.h"
 #include "server/http/stream.h"
 
 /* Beyond this the executor is given nothing more until it has read. */
 #define UNSENT_MAX (CHANNEL_QUEUE_MAX / 2)
 
-static void own_request(struct execution_request *request)
-{
-    execution_request_done(request);
-}
-static void own_result(struct execution_result *result)
-{
-    execution_result_done(result);
-}
-#define autorequest __attribute__((cleanup(own_request)))
-#define autoresult __attribute__((cleanup(own_result)))
+#define autorequest __attribute__((cleanup(execution_request_done)))
+#define autoresult __attribute__((cleanup(execution_result_done)))
 
 static bool is_stream(const struct exchange *exchange)
 {
     return exchange->route->flags & ROUTE_STREAM;
+}
+
+/* ---- Tickets: questions to other processes, found again by their tag ---- */
+
+static struct ticket **bucket(struct http *http, uint64_t tag)
+{
+    return &http->tickets[tag % HTTP_TICKETS];
+}
+
+struct ticket *ticket_new(struct http *http, enum ticket_kind kind, struct exchange *exchange)
+{
+    struct ticket *ticket = calloc(1, sizeof *ticket);
+    if (!ticket)
+        return NULL;
+    ticket->tag = ++http->next_tag;
+    ticket->kind = kind;
+    ticket->exchange = exchange;
+    exchange->ticket = ticket;
+    struct ticket **chain = bucket(http, ticket->tag);
+    ticket->chain = *chain;
+    *chain = ticket;
+    return ticket;
+}
+
+struct ticket *ticket_find(struct http *http, uint64_t tag)
+{
+    struct ticket *ticket = *bucket(http, tag);
+    while (ticket && ticket->tag != tag)
+        ticket = ticket->chain;
+    return ticket;
+}
+
+void ticket_free(struct http *http, struct ticket *ticket)
+{
+    struct ticket **link = bucket(http, ticket->tag);
+    while (*link != ticket)
+        link = &(*link)->chain;
+    *link = ticket->chain;
+    if (ticket->exchange)
+        ticket->exchange->ticket = NULL;
+    if (ticket->counted)
+        http->key_places[ticket->key]--;
+    str_done(&ticket->packed);
+    free(ticket);
 }
 
 /* ---- The queue ---- */
@@ -116,7 +148,7 @@ void execute_tick(struct http *http)
 
 /* ---- From the body to the executor ---- */
 
-/* Refused by the detector: a row of the history, and 403. */
+/* The detector has found something critical: a row of the history, and 403. */
 static void block(struct exchange *exchange, struct execution_request *request, size_t language)
 {
     struct http *http = exchange->http;
@@ -132,7 +164,7 @@ static void block(struct exchange *exchange, struct execution_request *request, 
     answer_error(exchange, ERROR_ESCAPE_ATTEMPT, text);
 }
 
-/* A prompt that speaks of /etc/shadow is no attack: of agents it is noted alone. */
+/* A prompt that mentions /etc/shadow is not an attack: for agents the event is only noted. */
 static bool is_blocked(const struct execution_request *request, const struct runtime *runtime)
 {
     return request->event_count > 0 && request->events[0].severity == SEVERITY_CRITICAL &&
@@ -141,14 +173,14 @@ static bool is_blocked(const struct execution_request *request, const struct run
 
 static void detect(struct http *http, struct execution_request *request)
 {
-    if (!http->detector)
+    if (!http->config->security.detector)
         return;
-    detector_scan(http->detector, request->code.data, request->code.length, &request->arena,
-                  &request->events, &request->event_count);
+    detector_scan(request->code.data, request->code.length, &request->arena, &request->events,
+                  &request->event_count);
     metrics_events(&http->metrics, request->events, request->event_count);
 }
 
-/* Whether the key has as many places as one may have. */
+/* Whether the key has as many executions as one may have. */
 static bool key_is_full(const struct exchange *exchange)
 {
     uint64_t most = exchange->http->config->security.max_executions_per_key;
@@ -191,15 +223,6 @@ static void submit(struct exchange *exchange, const struct execution_request *re
     exchange_suspend(exchange);
 }
 
-static void fill_in(struct exchange *exchange, struct execution_request *request)
-{
-    request->id = "";
-    request->request_id = exchange->request_id;
-    request->client = exchange->client.text;
-    request->domain = exchange->domain;
-    request->stream = is_stream(exchange);
-}
-
 void execute_begin(struct exchange *exchange)
 {
     struct http *http = exchange->http;
@@ -213,15 +236,19 @@ void execute_begin(struct exchange *exchange)
     }
     if (!query_check(exchange) || !query_encoding(exchange, &base64))
         return;
-    if (!request_json_decode(exchange->body.data ? exchange->body.data : "", exchange->body.length,
-                             http->config, config_workdir_roots(http->config, exchange->domain),
-                             &request, &runtime, &fault)) {
+    if (!request_read(exchange->body.data ? exchange->body.data : "", exchange->body.length,
+                      http->config, config_workdir_roots(http->config, exchange->domain), &request,
+                      &runtime, &fault)) {
         answer_field_error(exchange, fault.error, fault.field, fault.message);
         return;
     }
     str_done(&exchange->body);
     size_t language = (size_t)(runtime - http->config->runtimes);
-    fill_in(exchange, &request);
+    request.id = "";
+    request.request_id = exchange->request_id;
+    request.domain = exchange->domain;
+    request.client = exchange->client.text;
+    request.stream = is_stream(exchange);
     detect(http, &request);
     exchange->trace.at_us[STEP_DECODED] = clock_now_us();
     if (is_blocked(&request, runtime)) {
@@ -229,7 +256,7 @@ void execute_begin(struct exchange *exchange)
         return;
     }
     if (key_is_full(exchange)) {
-        answer_retry_after(exchange, 1);
+        exchange->retry_after_s = 1;
         answer_error(exchange, ERROR_KEY_BUSY, NULL);
         return;
     }
@@ -238,18 +265,23 @@ void execute_begin(struct exchange *exchange)
 
 /* ---- And back ---- */
 
-/* Only now can a stream begin: its head has the id. */
+/* NULL also if the client is gone. */
+static struct exchange *find_run(struct http *http, uint64_t tag)
+{
+    const struct ticket *ticket = ticket_find(http, tag);
+    return ticket && ticket->kind == TICKET_RUN && !ticket->queued ? ticket->exchange : NULL;
+}
+
+/* A stream begins here: its head has the id. */
 void execute_begun(struct http *http, const struct message *message)
 {
-    struct ticket *ticket = ticket_find(http, message->tag);
-    struct exchange *exchange = ticket && ticket->kind == TICKET_RUN ? ticket->exchange : NULL;
-    if (!exchange || ticket->queued || *exchange->execution_id ||
-        !execution_id_is_valid(message->bytes))
+    struct exchange *exchange = find_run(http, message->tag);
+    if (!exchange || *exchange->execution_id || !execution_id_is_valid(message->bytes))
         return;
     (void)snprintf(exchange->execution_id, sizeof exchange->execution_id, "%s", message->bytes);
     if (!is_stream(exchange))
         return;
-    exchange->stream = stream_new(exchange, ticket->base64);
+    exchange->stream = stream_new(exchange, exchange->ticket->base64);
     if (exchange->stream)
         exchange->state = EXCHANGE_STREAM;
     else
@@ -267,7 +299,7 @@ void execute_abandon(struct http *http, struct ticket *ticket)
     (void)http_send(http, ROLE_EXECUTOR, MESSAGE_CANCEL, ticket->tag, NULL, 0);
 }
 
-/* The last a client hears of a run that came to nothing. */
+/* Answers a client, if there is one, whose request failed; a stream ends with an event. */
 static void fail(struct exchange *exchange, enum http_error error, const char *field,
                  const char *message)
 {
@@ -283,18 +315,9 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
     exchange_resume(exchange);
 }
 
-void execute_lost(struct http *http, struct ticket *ticket)
-{
-    struct exchange *exchange = ticket->exchange;
-    http->running--;
-    ticket_free(http, ticket);
-    fail(exchange, ERROR_EXECUTION_LOST, NULL, NULL);
-}
-
 void execute_output(struct http *http, const struct message *message)
 {
-    struct ticket *ticket = ticket_find(http, message->tag);
-    struct exchange *exchange = ticket && ticket->kind == TICKET_RUN ? ticket->exchange : NULL;
+    struct exchange *exchange = find_run(http, message->tag);
     if (!exchange || !exchange->stream || message->length < 1)
         return;
     stream_output(exchange->stream, message->bytes[0] == 2, message->bytes + 1,
@@ -336,15 +359,14 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     exchange_resume(exchange);
 }
 
-/* Those of the code were counted when they were found. */
+/* The detector's own events were counted when they were found. */
 static void count_observed(struct http *http, const struct execution_result *result)
 {
     for (size_t i = 0; i < result->event_count; i++)
-        if (!http->detector || !detector_has(&result->events[i]))
+        if (!http->config->security.detector || !detector_has(&result->events[i]))
             metrics_events(&http->metrics, &result->events[i], 1);
 }
 
-/* The executor's part of it. */
 static void take_trace(struct exchange *exchange, const struct execution_trace *trace)
 {
     exchange->trace.warm = trace->warm;
@@ -373,5 +395,23 @@ void execute_done(struct http *http, const struct message *message)
     if (exchange) {
         take_trace(exchange, &result.trace);
         answer_result(exchange, &result);
+    }
+}
+
+void tickets_lost(struct http *http, enum server_role role)
+{
+    for (size_t i = 0; i < HTTP_TICKETS; i++) {
+        struct ticket *next;
+        for (struct ticket *ticket = http->tickets[i]; ticket; ticket = next) {
+            struct exchange *exchange = ticket->exchange;
+            next = ticket->chain;
+            /* One in the queue was not sent yet. */
+            if (ticket->queued || (ticket->kind == TICKET_HISTORY) != (role == ROLE_HISTORY))
+                continue;
+            http->running -= ticket->kind == TICKET_RUN;
+            ticket_free(http, ticket);
+            fail(exchange, role == ROLE_HISTORY ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST,
+                 NULL, NULL);
+        }
     }
 }

@@ -2,16 +2,17 @@
 /* Theory of operation.
  *
  * The http process is the one process of brigd that reads what strangers send. It is one thread with one
- * loop: libmicrohttpd speaks HTTP in it, and says when a request is there as a whole; who has to wait
- * for another process is suspended meanwhile. It runs as nobody where brigd was started by root, and
- * before it accepts its first client it shuts itself in (confine.c): it can open no file, start no
- * program and make no socket. What it knows are API keys as hashes, the key of the certificate, and
- * the requests of the moment.
+ * loop: libmicrohttpd speaks HTTP in it and calls us when a request is complete; a request that waits for
+ * another process is suspended meanwhile. It runs as nobody where root started brigd, and before it
+ * accepts its first client it confines itself (confine.c): it can open no file, start no program and
+ * make no socket. It knows API keys as hashes, the key of the certificate, and the requests of the
+ * moment.
  *
- * It trusts the supervisor. The executor checks again whatever it is sent, so that a http process in a stranger's
- * hands can do no more than that stranger's requests could; and what the executor and the history process send
- * here is checked, as they work with what strangers wrote. If either of them ends, who waited for it
- * is told so; if the http process ends, runs go on and their rows are written. */
+ * It trusts the supervisor. The executor checks again whatever it is sent, so that a http process taken
+ * over by an attacker can do no more than the attacker's requests could. Messages of the executor and the
+ * history process are checked here, as they work with data that strangers wrote. If one of them ends,
+ * the clients that wait for it are told; if the http process ends, runs go on and their rows are
+ * written. */
 #include "server/http/http.h"
 
 #include <errno.h>
@@ -29,14 +30,296 @@
 #include "base/fds.h"
 #include "server/config.h"
 #include "server/http/confine.h"
-#include "server/http/detector.h"
-#include "server/http/loop.h"
-#include "server/http/rate.h"
 #include "server/http/tls.h"
 #include "server/role.h"
 
 #define OTHER_FILES 256 /* beside connections: channels, messages, lingering sockets */
 #define TLS_PATIENCE_MS 10000
+#define EVENTS_AT_ONCE 64
+/* Of one process in a turn, so that it does not keep the others waiting. */
+#define MESSAGES_AT_ONCE 256
+#define DRAIN_MARGIN_MS 2000
+
+/* ---- Messages of the executor and the history process ---- */
+
+bool http_send(struct http *http, enum server_role to, enum message_type type, uint64_t tag,
+               const void *bytes, size_t length)
+{
+    return http->peers[to] && channel_send(http->peers[to], type, tag, bytes, length, NULL) == 0;
+}
+
+static void take_json(struct str *kept, const struct message *message)
+{
+    str_done(kept);
+    str_append_bytes(kept, message->bytes, message->length);
+}
+
+static void take_runtimes(struct http *http, const struct message *message)
+{
+    bool first = http->runtimes.length == 0;
+    take_json(&http->runtimes, message);
+    /* Now every page can be answered, GET /runtimes too. */
+    if (first)
+        (void)channel_send(http->control, MESSAGE_READY, 0, NULL, 0, NULL);
+}
+
+static void take_store(struct http *http, const struct message *message)
+{
+    take_json(&http->store, message);
+}
+
+static void take_gauges(struct http *http, const struct message *message)
+{
+    if (message->length != sizeof http->gauges)
+        return;
+    memcpy(&http->gauges, message->bytes, sizeof http->gauges);
+    http->knows_executor = true;
+}
+
+static const struct permitted {
+    enum server_role from;
+    enum message_type type;
+    void (*take)(struct http *http, const struct message *message);
+} permitted[] = {
+    {ROLE_EXECUTOR, MESSAGE_BEGUN, execute_begun},
+    {ROLE_EXECUTOR, MESSAGE_OUTPUT, execute_output},
+    {ROLE_EXECUTOR, MESSAGE_DONE, execute_done},
+    {ROLE_EXECUTOR, MESSAGE_KILLED, pages_answer},
+    {ROLE_EXECUTOR, MESSAGE_RUNTIMES, take_runtimes},
+    {ROLE_EXECUTOR, MESSAGE_GAUGES, take_gauges},
+    {ROLE_HISTORY, MESSAGE_ROWS, pages_answer},
+    {ROLE_HISTORY, MESSAGE_MISSING, pages_answer},
+    {ROLE_HISTORY, MESSAGE_FAILED, pages_answer},
+    {ROLE_HISTORY, MESSAGE_STORE, take_store},
+};
+
+/* False if this process may not send it. */
+static bool take(struct http *http, enum server_role role, const struct message *message)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(permitted); i++) {
+        if (permitted[i].from == role && permitted[i].type == message->type) {
+            permitted[i].take(http, message);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void lose_peer(struct http *http, enum server_role role)
+{
+    if (!http->peers[role])
+        return;
+    (void)epoll_ctl(http->epoll, EPOLL_CTL_DEL, channel_fd(http->peers[role]), NULL);
+    channel_free(take_ptr(&http->peers[role]));
+    http->writing[role] = false;
+    if (role == ROLE_EXECUTOR) {
+        http->gauges = (struct message_gauges){.oom_kills = http->gauges.oom_kills};
+        http->knows_executor = false;
+    }
+    tickets_lost(http, role);
+}
+
+static void hear_peer(struct http *http, enum server_role role)
+{
+    for (int i = 0; i < MESSAGES_AT_ONCE && http->peers[role]; i++) {
+        automessage struct message message = {.fd = -1};
+        int got = channel_receive(http->peers[role], &message, NULL);
+        if (got == 0)
+            break;
+        if (got < 0 || !take(http, role, &message))
+            lose_peer(http, role);
+    }
+    if (role == ROLE_EXECUTOR)
+        execute_start_waiting(http);
+}
+
+/* ---- Messages of the supervisor ---- */
+
+static int take_peer(struct http *http, struct message *message, struct brig_error *err)
+{
+    enum server_role role = (enum server_role)message->tag;
+    if (message->fd < 0 || (role != ROLE_EXECUTOR && role != ROLE_HISTORY))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the supervisor sent a socket for an unknown process");
+    lose_peer(http, role);
+    int result = channel_new(&message->fd, &http->peers[role], err);
+    if (result == 0)
+        result = loop_add(http, channel_fd(http->peers[role]),
+                          role == ROLE_EXECUTOR ? LOOP_EXECUTOR : LOOP_HISTORY, err);
+    if (result == 0)
+        execute_start_waiting(http);
+    return result;
+}
+
+static int take_tls(struct http *http, struct message *message, struct brig_error *err)
+{
+    struct brig_error local = {0};
+    int result = http->tls ? tls_replace(http->tls, message->bytes, message->length, &local)
+                           : tls_new(message->bytes, message->length, &http->tls, &local);
+    explicit_bzero(message->bytes, message->length);
+    if (result == 0)
+        return 0;
+    if (!http->tls) /* at the start there is no earlier one */
+        return brig_fail(err, result, 0, "%s", local.message);
+    (void)brig_wrap(&local, result, "the certificate stays as it was");
+    return channel_send(http->control, MESSAGE_WARNING, 0, local.message, strlen(local.message),
+                        err);
+}
+
+static void drain(struct http *http)
+{
+    if (http->draining)
+        return;
+    http->draining = true;
+    /* The executor ends runs that take longer, and says so. */
+    http->drain_until_ms = http->now_ms + http->config->server.drain_timeout_ms + DRAIN_MARGIN_MS;
+    (void)MHD_quiesce_daemon(http->daemon); /* the socket stays the supervisor's */
+    execute_tick(http);
+}
+
+/* Negative if the supervisor is gone. */
+static int hear_control(struct http *http, struct brig_error *err)
+{
+    for (;;) {
+        automessage struct message message = {.fd = -1};
+        int got = channel_receive(http->control, &message, err);
+        if (got <= 0)
+            return got;
+        int result = 0;
+        if (message.type == MESSAGE_PEER)
+            result = take_peer(http, &message, err);
+        else if (message.type == MESSAGE_TLS)
+            result = take_tls(http, &message, err);
+        else if (message.type == MESSAGE_LOG && message.fd >= 0)
+            access_log_replace(&http->log, &message.fd);
+        else if (message.type == MESSAGE_DRAIN)
+            drain(http);
+        if (result < 0)
+            return result;
+    }
+}
+
+/* ---- The loop ---- */
+
+int loop_add(struct http *http, int fd, enum loop_source source, struct brig_error *err)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = source};
+    if (epoll_ctl(http->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait for a socket");
+    return 0;
+}
+
+static void take_end(struct http *http, uint64_t tag, uint32_t events)
+{
+    const struct ticket *ticket = ticket_find(http, tag);
+    if (!ticket || !ticket->exchange || !ticket->exchange->suspended)
+        return;
+    if (events & (EPOLLHUP | EPOLLERR))
+        exchange_gone(ticket->exchange);
+    else
+        exchange_half_closed(ticket->exchange);
+}
+
+static int take_event(struct http *http, const struct epoll_event *event, struct brig_error *err)
+{
+    switch (event->data.u64) {
+    case LOOP_HTTP:
+        return 0; /* MHD_run() is called in each turn */
+    case LOOP_CONTROL:
+        return hear_control(http, err);
+    case LOOP_EXECUTOR:
+        hear_peer(http, ROLE_EXECUTOR);
+        return 0;
+    case LOOP_HISTORY:
+        hear_peer(http, ROLE_HISTORY);
+        return 0;
+    case LOOP_LINGER:
+        daemon_linger(http, true);
+        return 0;
+    default:
+        take_end(http, event->data.u64 - LOOP_END, event->events);
+        return 0;
+    }
+}
+
+static void flush_channel(struct http *http, struct channel *channel, enum loop_source source,
+                          bool *writing)
+{
+    if (!channel)
+        return;
+    if (*writing)
+        (void)channel_flush(channel, NULL); /* a process that is gone is noticed by reading */
+    if (channel_wants_write(channel) == *writing)
+        return;
+    *writing = !*writing;
+    struct epoll_event event = {.events = EPOLLIN | (*writing ? EPOLLOUT : 0), .data.u64 = source};
+    (void)epoll_ctl(http->epoll, EPOLL_CTL_MOD, channel_fd(channel), &event);
+}
+
+static void flush(struct http *http)
+{
+    flush_channel(http, http->control, LOOP_CONTROL, &http->writing[ROLES_]);
+    flush_channel(http, http->peers[ROLE_EXECUTOR], LOOP_EXECUTOR, &http->writing[ROLE_EXECUTOR]);
+    flush_channel(http, http->peers[ROLE_HISTORY], LOOP_HISTORY, &http->writing[ROLE_HISTORY]);
+    access_log_flush(&http->log);
+}
+
+static void tick(struct http *http)
+{
+    if (http->now_ms < http->next_tick_ms)
+        return;
+    http->next_tick_ms = http->now_ms + HTTP_TICK_MS;
+    execute_tick(http);
+    execute_start_waiting(http);
+    daemon_tick(http);
+    daemon_linger(http, false);
+}
+
+/* Without connections nothing needs a tick. */
+static int patience(const struct http *http)
+{
+    MHD_UNSIGNED_LONG_LONG library_ms = 0;
+    bool limited = MHD_get_timeout(http->daemon, &library_ms) == MHD_YES;
+    bool ticking = http->connections || http->lingering || http->draining;
+    uint64_t tick_ms = http->next_tick_ms > http->now_ms ? http->next_tick_ms - http->now_ms : 0;
+    if (!limited && !ticking)
+        return -1;
+    if (!ticking)
+        return library_ms < 60000 ? (int)library_ms : 60000;
+    return (int)(limited && library_ms < tick_ms ? library_ms : tick_ms);
+}
+
+static int turn(struct http *http, struct brig_error *err)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int count = epoll_wait(http->epoll, events, EVENTS_AT_ONCE, patience(http));
+    if (count < 0 && errno != EINTR)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot wait");
+    http->now_ms = clock_now_ms();
+    for (int i = 0; i < count; i++) {
+        int result = take_event(http, &events[i], err);
+        if (result < 0)
+            return result;
+    }
+    (void)MHD_run(http->daemon);
+    tick(http);
+    flush(http);
+    return 0;
+}
+
+/* Until it was told to drain and everything is answered, or the supervisor is gone. */
+static int loop_run(struct http *http, struct brig_error *err)
+{
+    for (;;) {
+        int result = turn(http, err);
+        if (result < 0)
+            return result;
+        if (http->draining && (!http->exchanges || http->now_ms >= http->drain_until_ms))
+            return 0;
+    }
+}
+
+/* ---- Beginning and end ---- */
 
 /* Opened by http_prepare(), if it was called, for http_main(). */
 static struct access_log prepared_log = {.fd = -1};
@@ -46,7 +329,7 @@ int http_prepare(const struct server_config *config, struct brig_error *err)
     return access_log_open(&prepared_log, config->server.access_log, err);
 }
 
-/* As many as connections need, as far as this process may. */
+/* As many as connections need, up to the hard limit. */
 static uint64_t raise_files(const struct server_config *config)
 {
     rlim_t wanted = (rlim_t)config->server.max_connections + OTHER_FILES;
@@ -54,7 +337,7 @@ static uint64_t raise_files(const struct server_config *config)
     return now < wanted ? now : wanted;
 }
 
-/* Jansson would read its seed from a file later on. */
+/* Jansson would read its seed from a file, which cannot be opened later. */
 static int seed_hashes(struct brig_error *err)
 {
     size_t seed = 0;
@@ -82,24 +365,20 @@ static int set_up_parts(struct http *http, struct brig_error *err)
     const struct server_config *config = http->config;
     int result = clients_init(&http->clients, &config->security.trusted_proxies, err);
     if (result == 0)
-        result = keys_init(&http->keys, &config->security.allowed_keys, err);
-    if (result == 0)
         result = rate_new(config->security.rate_limit_rps, config->security.rate_limit_burst,
                           &http->rate, err);
-    if (result == 0 && config->security.detector)
-        result = detector_new(&http->detector, err);
     if (result == 0 && prepared_log.fd < 0)
-        result = access_log_open(&prepared_log, config->server.access_log, err);
+        result = http_prepare(config, err);
     if (result == 0)
         result = seed_hashes(err);
     http->log = prepared_log;
     prepared_log = (struct access_log){.fd = -1};
-    http->tells_hosts = http->keys.count == 0 && config->security.trusted_proxies.count == 0 &&
-                        is_loopback(http->listener);
+    http->checks_host = config->security.allowed_keys.count == 0 &&
+                        config->security.trusted_proxies.count == 0 && is_loopback(http->listener);
     return result;
 }
 
-/* The certificate is the first the supervisor sends; without it there is nothing to serve with. */
+/* The certificate is the first message of the supervisor. */
 static int wait_for_tls(struct http *http, struct brig_error *err)
 {
     uint64_t until_ms = clock_now_ms() + TLS_PATIENCE_MS;
@@ -108,7 +387,7 @@ static int wait_for_tls(struct http *http, struct brig_error *err)
         if (clock_now_ms() >= until_ms)
             return brig_fail(err, BRIG_E_SETUP, 0, "no certificate came from the supervisor");
         (void)epoll_wait(http->epoll, &event, 1, HTTP_TICK_MS);
-        int result = http_hear_control(http, err);
+        int result = hear_control(http, err);
         if (result < 0)
             return result;
     }
@@ -142,19 +421,17 @@ static void tear_down(struct http *http)
     daemon_stop(http);
     access_log_flush(&http->log);
     if (http->daemon)
-        return; /* somebody still holds on to all this */
+        return; /* suspended connections still use all this */
     for (int i = 0; i < ROLES_; i++)
         channel_free(take_ptr(&http->peers[i]));
     for (size_t i = 0; i < HTTP_TICKETS; i++)
         while (http->tickets[i])
             ticket_free(http, http->tickets[i]);
     access_log_close(&http->log);
-    detector_free(http->detector);
     rate_free(http->rate);
     tls_free(http->tls);
     str_done(&http->runtimes);
     str_done(&http->store);
-    str_done(&http->openapi);
     own_close(&http->epoll);
     free(http);
 }

@@ -1,320 +1,314 @@
 /* SPDX-License-Identifier: MIT */
-/* The interface as OpenAPI 3.1. */
+/* The interface described from its tables: as OpenAPI 3.1, and as docs/api.md. */
 #include "server/http/openapi.h"
 
+#include <ctype.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include <brig/brig.h>
 
-#include "base/json.h"
 #include "base/str.h"
-#include "server/http/errors.h"
-#include "server/http/request_json.h"
+#include "server/http/detector.h"
+#include "server/http/metrics.h"
+#include "server/http/request.h"
 #include "server/http/result_json.h"
 #include "server/http/route.h"
 
-#define JSON_TYPE "application/json"
+/* ---- OpenAPI. Jansson's functions pass a NULL for lack of memory on ---- */
 
 /* "array of strings" and its kind, as JSON Schema. */
-static void write_schema_type(struct json *j, const char *type)
+static json_t *schema_of(const char *type)
 {
-    if (strcmp(type, "array of strings") == 0) {
-        json_text(j, "type", "array");
-        json_open_object(j, "items");
-        json_text(j, "type", "string");
-        json_close_object(j);
-        return;
-    }
-    if (strcmp(type, "object of strings") == 0) {
-        json_text(j, "type", "object");
-        json_open_object(j, "additionalProperties");
-        json_text(j, "type", "string");
-        json_close_object(j);
-        return;
-    }
     const char *either = strstr(type, " or ");
-    if (!either) {
-        json_text(j, "type", type);
-        return;
+    if (strcmp(type, "array of strings") == 0)
+        return json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "string");
+    if (strcmp(type, "object of strings") == 0)
+        return json_pack("{s:s, s:{s:s}}", "type", "object", "additionalProperties", "type",
+                         "string");
+    if (either)
+        return json_pack("{s:[s#, s]}", "type", type, (int)(either - type), either + 4);
+    return json_pack("{s:s}", "type", type);
+}
+
+static json_t *closed_object(void)
+{
+    return json_pack("{s:s, s:b, s:{}}", "type", "object", "additionalProperties", 0, "properties");
+}
+
+/* The properties of the object that the dotted name is in, which is made where it is missing; *name
+ * becomes its last part. */
+static json_t *properties_for(json_t *root, const char **name)
+{
+    json_t *properties = json_object_get(root, "properties");
+    for (const char *dot; (dot = strchr(*name, '.')); *name = dot + 1) {
+        char part[64];
+        (void)snprintf(part, sizeof part, "%.*s", (int)(dot - *name), *name);
+        if (!json_object_get(properties, part))
+            (void)json_object_set_new(properties, part, closed_object());
+        properties = json_object_get(json_object_get(properties, part), "properties");
     }
-    json_open_array(j, "type");
-    json_bytes(j, NULL, type, (size_t)(either - type));
-    json_text(j, NULL, either + 4);
-    json_close_array(j);
+    return properties;
 }
 
-static void write_field(struct json *j, const struct request_field *field, const char *name)
+static json_t *request_schema(void)
 {
-    autostr struct str doc = {0};
-    str_appendf(&doc, "%s Allowed: %s.", field->doc, field->allowed);
-    json_open_object(j, name);
-    write_schema_type(j, field->type);
-    json_text(j, "description", doc.data);
-    json_close_object(j);
-}
-
-/* The depth to which two dotted names are in the same objects. */
-static size_t common_dots(const char *a, const char *b)
-{
-    size_t dots = 0;
-    for (size_t i = 0; a[i] && a[i] == b[i]; i++)
-        dots += a[i] == '.';
-    return dots;
-}
-
-static size_t dots_of(const char *name)
-{
-    size_t dots = 0;
-    for (; *name; name++)
-        dots += *name == '.';
-    return dots;
-}
-
-static void open_schema_object(struct json *j, const char *key)
-{
-    json_open_object(j, key);
-    json_text(j, "type", "object");
-    json_bool(j, "additionalProperties", false);
-    json_open_object(j, "properties");
-}
-
-static void close_schema_object(struct json *j)
-{
-    json_close_object(j);
-    json_close_object(j);
-}
-
-/* The rows of nested objects stand together: each is opened and closed as the names change. */
-static void write_fields(struct json *j)
-{
-    const char *before = "";
+    json_t *root = closed_object(), *required = json_array();
     for (size_t i = 0; i < request_field_count; i++) {
-        const char *name = request_fields[i].name;
-        size_t open = dots_of(before), kept = common_dots(before, name);
-        for (; open > kept; open--)
-            close_schema_object(j);
-        const char *part = name;
-        for (size_t depth = 0;; depth++) {
-            const char *dot = strchr(part, '.');
-            if (!dot)
-                break;
-            char key[64];
-            (void)snprintf(key, sizeof key, "%.*s", (int)(dot - part), part);
-            if (depth >= kept)
-                open_schema_object(j, key);
-            part = dot + 1;
-        }
-        write_field(j, &request_fields[i], part);
-        before = name;
+        const struct request_field *field = &request_fields[i];
+        const char *name = field->name;
+        json_t *schema = schema_of(field->type), *properties = properties_for(root, &name);
+        (void)json_object_set_new(schema, "description",
+                                  json_sprintf("%s Allowed: %s.", field->doc, field->allowed));
+        (void)json_object_set_new(properties, name, schema);
+        if (field->required)
+            (void)json_array_append_new(required, json_string(field->name));
     }
-    for (size_t open = dots_of(before); open > 0; open--)
-        close_schema_object(j);
+    (void)json_object_set_new(root, "required", required);
+    return root;
 }
 
-static void write_request(struct json *j)
+static json_t *result_schema(void)
 {
-    open_schema_object(j, "Request");
-    write_fields(j);
-    json_close_object(j); /* properties */
-    json_open_array(j, "required");
-    for (size_t i = 0; i < request_field_count; i++)
-        if (request_fields[i].required)
-            json_text(j, NULL, request_fields[i].name);
-    json_close_array(j);
-    json_close_object(j);
+    json_t *properties = json_object();
+    for (size_t i = 0; i < result_field_count; i++)
+        (void)json_object_set_new(properties, result_fields[i].name,
+                                  json_pack("{s:s, s:s}", "type", result_fields[i].type,
+                                            "description", result_fields[i].doc));
+    return json_pack("{s:s, s:o}", "type", "object", "properties", properties);
 }
 
-static void write_result(struct json *j)
+static json_t *error_schema(void)
 {
-    json_open_object(j, "Result");
-    json_text(j, "type", "object");
-    json_open_object(j, "properties");
-    for (size_t i = 0; i < result_field_count; i++) {
-        json_open_object(j, result_fields[i].name);
-        json_text(j, "type", result_fields[i].type);
-        json_text(j, "description", result_fields[i].doc);
-        json_close_object(j);
-    }
-    json_close_object(j);
-    json_close_object(j);
+    json_t *codes = json_array();
+    for (int i = ERROR_NONE + 1; i < ERRORS_; i++)
+        (void)json_array_append_new(codes, json_string(error_row((enum http_error)i)->code));
+    return json_pack("{s:s, s:{s:{s:s}, s:{s:s, s:o}, s:{s:s}, s:{s:s}, s:{s:s}}}", "type",
+                     "object", "properties", "error", "type", "string", "code", "type", "string",
+                     "enum", codes, "request_id", "type", "string", "field", "type", "string", "id",
+                     "type", "string");
 }
 
-static void write_error(struct json *j)
+static json_t *content_of(const char *schema)
 {
-    static const char *const members[] = {"error", "code", "request_id", "field", "id"};
-    json_open_object(j, "Error");
-    json_text(j, "type", "object");
-    json_open_object(j, "properties");
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
-        json_open_object(j, members[i]);
-        json_text(j, "type", "string");
-        if (strcmp(members[i], "code") == 0) {
-            json_open_array(j, "enum");
-            for (int error = ERROR_NONE + 1; error < ERRORS_; error++)
-                json_text(j, NULL, error_row((enum http_error)error)->code);
-            json_close_array(j);
-        }
-        json_close_object(j);
-    }
-    json_close_object(j);
-    json_close_object(j);
+    return json_pack("{s:{s:{s:s+}}}", "application/json", "schema", "$ref",
+                     "#/components/schemas/", schema);
 }
 
-static void write_reference(struct json *j, const char *key, const char *type, const char *name)
+static json_t *parameters_of(const struct route *route)
 {
-    autostr struct str target = {0};
-    str_appendf(&target, "#/components/schemas/%s", name);
-    json_open_object(j, key);
-    json_open_object(j, type);
-    json_open_object(j, "schema");
-    json_text(j, "$ref", target.data);
-    json_close_object(j);
-    json_close_object(j);
-    json_close_object(j);
-}
-
-static void write_body(struct json *j)
-{
-    json_open_object(j, "requestBody");
-    json_bool(j, "required", true);
-    write_reference(j, "content", JSON_TYPE, "Request");
-    json_close_object(j);
-}
-
-static void write_parameters(struct json *j, const struct route *route)
-{
-    json_open_array(j, "parameters");
-    if (strstr(route->path, "{id}")) {
-        json_open_object(j, NULL);
-        json_text(j, "name", "id");
-        json_text(j, "in", "path");
-        json_bool(j, "required", true);
-        json_open_object(j, "schema");
-        json_text(j, "type", "string");
-        json_text(j, "format", "uuid");
-        json_close_object(j);
-        json_close_object(j);
-    }
+    json_t *list = json_array();
+    if (strstr(route->path, "{id}"))
+        (void)json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:{s:s, s:s}}", "name", "id",
+                                                    "in", "path", "required", 1, "schema", "type",
+                                                    "string", "format", "uuid"));
     for (size_t i = 0; i < route_parameter_count; i++) {
-        const struct route_parameter *parameter = &route_parameters[i];
-        if (strcmp(parameter->path, route->path) != 0 ||
-            strcmp(parameter->method, route->method) != 0)
-            continue;
-        json_open_object(j, NULL);
-        json_text(j, "name", parameter->name);
-        json_text(j, "in", "query");
-        json_text(j, "description", parameter->doc);
-        json_open_object(j, "schema");
-        json_text(j, "type", "string");
-        json_close_object(j);
-        json_close_object(j);
+        const struct route_parameter *row = &route_parameters[i];
+        if (strcmp(row->path, route->path) == 0)
+            (void)json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:{s:s}}", "name",
+                                                        row->name, "in", "query", "description",
+                                                        row->doc, "schema", "type", "string"));
     }
-    json_close_array(j);
+    return list;
 }
 
-static void write_responses(struct json *j, const struct route *route)
+static json_t *operation_of(const struct route *route)
 {
-    json_open_object(j, "responses");
-    json_open_object(j, strcmp(route->method, "DELETE") == 0 ? "202" : "200");
-    json_text(j, "description", route->summary);
-    if (route->flags & ROUTE_STREAM) {
-        json_open_object(j, "content");
-        json_open_object(j, "text/event-stream");
-        json_close_object(j);
-        json_close_object(j);
-    } else if (route->flags & ROUTE_BODY) {
-        write_reference(j, "content", JSON_TYPE, "Result");
-    }
-    json_close_object(j);
-    json_open_object(j, "default");
-    json_text(j, "description", "An error");
-    write_reference(j, "content", JSON_TYPE, "Error");
-    json_close_object(j);
-    json_close_object(j);
-}
-
-static void write_operation(struct json *j, const struct route *route)
-{
-    char method[16] = "";
-    for (size_t i = 0; route->method[i] && i + 1 < sizeof method; i++)
-        method[i] = (char)(route->method[i] | 0x20);
-    json_open_object(j, method);
-    json_text(j, "summary", route->summary);
+    json_t *done = json_pack("{s:s}", "description", route->summary);
+    if (route->flags & ROUTE_STREAM)
+        (void)json_object_set_new(done, "content", json_pack("{s:{}}", "text/event-stream"));
+    else if (route->flags & ROUTE_BODY)
+        (void)json_object_set_new(done, "content", content_of("Result"));
+    json_t *operation = json_pack(
+        "{s:s, s:o, s:{s:o, s:{s:s, s:o}}}", "summary", route->summary, "parameters",
+        parameters_of(route), "responses", strcmp(route->method, "DELETE") == 0 ? "202" : "200",
+        done, "default", "description", "An error", "content", content_of("Error"));
     if (*route->doc)
-        json_text(j, "description", route->doc);
-    write_parameters(j, route);
+        (void)json_object_set_new(operation, "description", json_string(route->doc));
     if (route->flags & ROUTE_BODY)
-        write_body(j);
-    if (route->flags & ROUTE_OPEN) {
-        json_open_array(j, "security");
-        json_close_array(j);
-    }
-    write_responses(j, route);
-    json_close_object(j);
+        (void)json_object_set_new(
+            operation, "requestBody",
+            json_pack("{s:b, s:o}", "required", 1, "content", content_of("Request")));
+    if (route->flags & ROUTE_OPEN)
+        (void)json_object_set_new(operation, "security", json_array());
+    return operation;
 }
 
-/* Routes of one path stand together in the table. */
-static void write_paths(struct json *j)
+static json_t *all_paths(void)
 {
-    json_open_object(j, "paths");
+    json_t *paths = json_object();
     for (size_t i = 0; i < route_count; i++) {
-        if (i == 0 || strcmp(routes[i].path, routes[i - 1].path) != 0)
-            json_open_object(j, routes[i].path);
-        write_operation(j, &routes[i]);
-        if (i + 1 == route_count || strcmp(routes[i].path, routes[i + 1].path) != 0)
-            json_close_object(j);
+        char method[16] = "";
+        for (size_t k = 0; routes[i].method[k] && k + 1 < sizeof method; k++)
+            method[k] = (char)tolower((unsigned char)routes[i].method[k]);
+        if (!json_object_get(paths, routes[i].path))
+            (void)json_object_set_new(paths, routes[i].path, json_object());
+        (void)json_object_set_new(json_object_get(paths, routes[i].path), method,
+                                  operation_of(&routes[i]));
     }
-    json_close_object(j);
+    return paths;
 }
 
-static void write_security(struct json *j)
+static int append(const char *bytes, size_t length, void *out)
 {
-    json_open_object(j, "securitySchemes");
-    json_open_object(j, "key");
-    json_text(j, "type", "apiKey");
-    json_text(j, "in", "header");
-    json_text(j, "name", "X-API-Key");
-    json_close_object(j);
-    json_open_object(j, "bearer");
-    json_text(j, "type", "http");
-    json_text(j, "scheme", "bearer");
-    json_close_object(j);
-    json_close_object(j);
+    str_append_bytes(out, bytes, length);
+    return 0;
 }
 
 void openapi_write(struct str *out)
 {
-    struct json j;
-    json_init(&j, out);
-    json_open_object(&j, NULL);
-    json_text(&j, "openapi", "3.1.0");
-    json_open_object(&j, "info");
-    json_text(&j, "title", "brigd");
-    json_text(&j, "description", "Runs untrusted code, each request in a fresh jail.");
-    json_text(&j, "version", BRIG_VERSION);
-    json_close_object(&j);
-    json_open_array(&j, "security");
-    json_open_object(&j, NULL);
-    json_open_array(&j, "key");
-    json_close_array(&j);
-    json_close_object(&j);
-    json_open_object(&j, NULL);
-    json_open_array(&j, "bearer");
-    json_close_array(&j);
-    json_close_object(&j);
-    json_open_object(&j, NULL);
-    json_close_object(&j);
-    json_close_array(&j);
-    write_paths(&j);
-    json_open_object(&j, "components");
-    write_security(&j);
-    json_open_object(&j, "schemas");
-    write_request(&j);
-    write_result(&j);
-    write_error(&j);
-    json_close_object(&j);
-    json_close_object(&j);
-    json_close_object(&j);
+    json_t *schemes =
+        json_pack("{s:{s:s, s:s, s:s}, s:{s:s, s:s}}", "key", "type", "apiKey", "in", "header",
+                  "name", "X-API-Key", "bearer", "type", "http", "scheme", "bearer");
+    json_t *root = json_pack(
+        "{s:s, s:{s:s, s:s, s:s}, s:[{s:[]}, {s:[]}, {}], s:o, s:{s:o, s:{s:o, s:o, s:o}}}",
+        "openapi", "3.1.0", "info", "title", "brigd", "description",
+        "Runs untrusted code, each request in a fresh jail.", "version", BRIG_VERSION, "security",
+        "key", "bearer", "paths", all_paths(), "components", "securitySchemes", schemes, "schemas",
+        "Request", request_schema(), "Result", result_schema(), "Error", error_schema());
+    if (!root || json_dump_callback(root, append, out, JSON_COMPACT) < 0)
+        out->failed = true;
+    json_decref(root);
+}
+
+/* ---- docs/api.md ---- */
+
+static const char introduction[] =
+    "<!-- Made by `gen-api` from the tables in src/server/http; change it there. -->\n"
+    "# The HTTP interface of brigd\n\n"
+    "JSON in UTF-8, over HTTP/1.1. `GET /openapi.json` says the same to programs.\n\n"
+    "- **Keys**: where `security.allowed_keys` is set, a request needs one of them as `X-API-Key` "
+    "or\n"
+    "  `Authorization: Bearer`; but for those marked *open*.\n"
+    "- **Bodies** are sent with `Content-Type: application/json`, at most `server.max_body`\n"
+    "  (8 MiB); JSON with a key twice, nested deeper than 8 levels or with more than 8192 values "
+    "is\n"
+    "  refused.\n"
+    "- **Request ids**: `X-Request-ID` of a request (letters, digits, `-`, `_`, `.`; at most 64) "
+    "is\n"
+    "  kept, otherwise one is made; it is in the answer, the access log and errors.\n"
+    "- **Rate**: `security.rate_limit_rps` requests a second for each client address (of IPv6 "
+    "each\n"
+    "  /64); beyond that 429 with `Retry-After`. `/health` and `/metrics` are not counted.\n"
+    "- **HEAD** works wherever GET does; **OPTIONS** lists the methods of a path.\n"
+    "- What is no HTTP at all, or has a head larger than `server.max_header`, is answered with\n"
+    "  400, 414 or 431 by the HTTP library, without JSON. Clients that are too slow are cut "
+    "off.\n\n";
+
+/* A pipe would end the cell. */
+static void append_escaped(struct str *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '|')
+            str_append_char(out, '\\');
+        str_append_char(out, *text);
+    }
+}
+
+/* "| `code` note | cell | … |" */
+#define append_row(out, code, note, ...)                                                           \
+    append_cells(out, code, note, (const char *const[]){__VA_ARGS__, NULL})
+static void append_cells(struct str *out, const char *code, const char *note,
+                         const char *const *cells)
+{
+    str_append(out, "| `");
+    append_escaped(out, code);
+    str_concat(out, "`", note, " ");
+    for (; *cells; cells++) {
+        str_append(out, "| ");
+        append_escaped(out, *cells);
+        str_append_char(out, ' ');
+    }
+    str_append(out, "|\n");
+}
+
+static void append_routes(struct str *out)
+{
+    str_append(out, "## Routes\n");
+    for (size_t i = 0; i < route_count; i++) {
+        const struct route *route = &routes[i];
+        bool any = false;
+        str_appendf(out, "\n### %s %s\n\n%s%s.\n", route->method, route->path, route->summary,
+                    route->flags & ROUTE_OPEN ? " (*open*)" : "");
+        if (*route->doc)
+            str_concat(out, route->doc, "\n");
+        for (size_t k = 0; k < route_parameter_count; k++) {
+            const struct route_parameter *row = &route_parameters[k];
+            if (strcmp(row->path, route->path) != 0)
+                continue;
+            if (!any)
+                str_append(out, "\n| parameter | allowed | meaning |\n|---|---|---|\n");
+            any = true;
+            append_row(out, row->name, "", row->allowed, row->doc);
+        }
+    }
+}
+
+static void append_request(struct str *out)
+{
+    str_append(
+        out,
+        "\n## The request of /execute\n\n"
+        "    {\"language\": \"python\", \"code\": \"print('hello')\", \"timeout\": \"10s\",\n"
+        "     \"limits\": {\"memory_mb\": 256}, \"files\": {\"data.csv\": \"a,b\\n1,2\\n\"}}\n\n"
+        "`null` is as good as leaving a field out; other fields are refused.\n\n"
+        "| field | type | allowed | meaning |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < request_field_count; i++)
+        append_row(out, request_fields[i].name, request_fields[i].required ? " (required)" : "",
+                   request_fields[i].type, request_fields[i].allowed, request_fields[i].doc);
+}
+
+static void append_result(struct str *out)
+{
+    str_append(out, "\n## The result\n\n| member | type | meaning |\n|---|---|---|\n");
+    for (size_t i = 0; i < result_field_count; i++)
+        append_row(out, result_fields[i].name, "", result_fields[i].type, result_fields[i].doc);
+}
+
+static void append_errors(struct str *out)
+{
+    str_append(out,
+               "\n## Errors\n\n"
+               "    {\"error\": \"timeout is 90s, …\", \"code\": \"INVALID_FIELD\", \"field\": "
+               "\"timeout\", \"request_id\": \"…\"}\n\n"
+               "| code | status | when |\n|---|---|---|\n");
+    for (int i = ERROR_NONE + 1; i < ERRORS_; i++) {
+        const struct error_row *row = error_row((enum http_error)i);
+        append_row(out, row->code, "", str_number(row->status).text, row->doc);
+    }
+}
+
+static void append_metrics(struct str *out)
+{
+    str_append(out, "\n## Metrics\n\n| name | type | meaning |\n|---|---|---|\n");
+    for (size_t i = 0; i < metrics_row_count; i++)
+        append_row(out, metrics_rows[i].name, "", metrics_rows[i].type, metrics_rows[i].doc);
+}
+
+static void append_patterns(struct str *out)
+{
+    str_append(
+        out, "\n## What the detector looks for\n\n"
+             "In `code`, whatever the case of letters and the blanks between them. `critical` is\n"
+             "answered with 403 and not run (but for agents, whose code is a prompt); the others\n"
+             "are in `security_events`. The detector is no wall, the jail is:\n"
+             "`security.detector: false` takes nothing from its safety.\n\n"
+             "| pattern | type | severity | the code … |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < detector_pattern_count; i++) {
+        const struct detector_pattern *row = &detector_patterns[i];
+        append_row(out, row->text, "", row->type, execution_severity_name(row->severity),
+                   row->detail);
+    }
+}
+
+void openapi_write_markdown(struct str *out)
+{
+    str_append(out, introduction);
+    append_routes(out);
+    append_request(out);
+    append_result(out);
+    append_errors(out);
+    append_metrics(out);
+    append_patterns(out);
 }

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Routes that the http process answers by itself. */
-#include "server/http/pages.h"
+/* The routes besides POST /execute: those the http process answers itself, and those below
+ * /executions, which the history process and the executor answer. */
+#include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "server/config.h"
-#include "server/http/answer.h"
-#include "server/http/execute.h"
 #include "server/http/http.h"
 #include "server/http/openapi.h"
 
-/* What the history process said last. */
-static void append_database(const struct http *http, struct str *out)
+/* JSON: what the history process reported last. */
+static const char *database(const struct http *http)
 {
     if (http->config->database.store == STORE_NONE)
-        str_append(out, "{\"type\":\"none\",\"status\":\"off\"}");
-    else if (http->peers[ROLE_HISTORY] && http->store.length > 0)
-        str_append_bytes(out, http->store.data, http->store.length);
-    else
-        str_append(out, "{\"status\":\"starting\"}");
+        return "{\"type\":\"none\",\"status\":\"off\"}";
+    return http->peers[ROLE_HISTORY] && http->store.length > 0 ? http->store.data
+                                                               : "{\"status\":\"starting\"}";
 }
 
-/* All together; /metrics tells them apart. */
+/* The sum over all runtimes; /metrics has each. */
 static void write_pools(const struct http *http, struct json *j)
 {
     struct message_pool sum = {0};
@@ -53,8 +51,7 @@ void pages_health(struct exchange *exchange)
     json_text(&j, "status", http->draining ? "stopping" : works ? "ok" : "starting");
     json_text(&j, "version", BRIG_VERSION);
     json_text(&j, "backend", "native");
-    str_append(&text, ",\"database\":");
-    append_database(http, &text);
+    str_concat(&text, ",\"database\":", database(http));
     json_open_object(&j, "executions");
     json_uint(&j, "active", execute_count(http));
     json_uint(&j, "queued", http->queued);
@@ -91,10 +88,105 @@ void pages_runtimes(struct exchange *exchange)
 
 void pages_openapi(struct exchange *exchange)
 {
-    struct http *http = exchange->http;
     autostr struct str text = {0};
-    if (http->openapi.length == 0)
-        openapi_write(&http->openapi);
-    str_append_bytes(&text, http->openapi.data, http->openapi.length);
+    openapi_write(&text);
     answer_json(exchange, MHD_HTTP_OK, &text);
+}
+
+/* ---- /executions ---- */
+
+static void ask(struct exchange *exchange, enum ticket_kind kind, enum message_type type,
+                const char *text)
+{
+    struct http *http = exchange->http;
+    bool history = kind == TICKET_HISTORY;
+    struct ticket *ticket = ticket_new(http, kind, exchange);
+    if (!ticket || !http_send(http, history ? ROLE_HISTORY : ROLE_EXECUTOR, type, ticket->tag, text,
+                              strlen(text))) {
+        if (ticket)
+            ticket_free(http, ticket);
+        answer_error(exchange, history ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST, NULL);
+        return;
+    }
+    exchange->state = EXCHANGE_WAITING;
+    exchange_suspend(exchange);
+}
+
+/* A key sees and ends what was run with it, and nothing else. */
+static void ask_for_id(struct exchange *exchange, enum ticket_kind kind, enum message_type type)
+{
+    char text[EXECUTION_ID_LENGTH + sizeof exchange->domain];
+    (void)snprintf(text, sizeof text, "%s%s", exchange->path_id, exchange->domain);
+    ask(exchange, kind, type, text);
+}
+
+static bool has_history(struct exchange *exchange)
+{
+    if (exchange->http->config->database.store != STORE_NONE)
+        return true;
+    answer_error(exchange, ERROR_HISTORY_UNAVAILABLE,
+                 "the server keeps no history: database.store is none");
+    return false;
+}
+
+void pages_list(struct exchange *exchange)
+{
+    autostr struct str text = {0};
+    if (has_history(exchange) && query_check(exchange) && query_list(exchange, &text))
+        ask(exchange, TICKET_HISTORY, MESSAGE_LIST, text.data ? text.data : "");
+}
+
+void pages_get(struct exchange *exchange)
+{
+    if (has_history(exchange) && query_check(exchange))
+        ask_for_id(exchange, TICKET_HISTORY, MESSAGE_GET);
+}
+
+void pages_kill(struct exchange *exchange)
+{
+    if (query_check(exchange))
+        ask_for_id(exchange, TICKET_KILL, MESSAGE_KILL);
+}
+
+static void answer_no_id(struct exchange *exchange, const char *what)
+{
+    char message[96];
+    (void)snprintf(message, sizeof message, "no execution with the id %s %s", exchange->path_id,
+                   what);
+    answer_error(exchange, ERROR_NOT_FOUND, message);
+}
+
+static void answer_killed(struct exchange *exchange, const struct message *message)
+{
+    autostr struct str text = {0};
+    if (message->length != 1 || message->bytes[0] != 1) {
+        answer_no_id(exchange, "is running");
+        return;
+    }
+    str_appendf(&text, "{\"id\":\"%s\",\"status\":\"killed\"}", exchange->path_id);
+    answer_json(exchange, MHD_HTTP_ACCEPTED, &text);
+}
+
+void pages_answer(struct http *http, const struct message *message)
+{
+    struct ticket *ticket = ticket_find(http, message->tag);
+    enum ticket_kind kind = message->type == MESSAGE_KILLED ? TICKET_KILL : TICKET_HISTORY;
+    if (!ticket || ticket->kind != kind)
+        return;
+    struct exchange *exchange = ticket->exchange;
+    autostr struct str text = {0};
+    ticket_free(http, ticket);
+    if (!exchange)
+        return;
+    if (message->type == MESSAGE_KILLED) {
+        answer_killed(exchange, message);
+    } else if (message->type == MESSAGE_ROWS) {
+        str_append_bytes(&text, message->bytes, message->length);
+        answer_json(exchange, MHD_HTTP_OK, &text);
+    } else if (message->type == MESSAGE_MISSING) {
+        answer_no_id(exchange, "is known");
+    } else {
+        answer_error(exchange, ERROR_HISTORY_UNAVAILABLE, message->bytes);
+    }
+    exchange_resume(exchange);
 }

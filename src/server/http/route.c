@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the route of a request. Pure. */
+/* The routes and their query parameters, the errors, and finding them. */
 #include "server/http/route.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "base/error.h"
 #include "base/str.h"
+#include "server/config.h"
+#include "server/history/query.h"
+#include "server/http/http.h"
 
 #define ID "{id}"
 
@@ -66,4 +71,180 @@ bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX])
         return false;
     (void)snprintf(ret_methods + used, ROUTE_METHODS_MAX - used, "OPTIONS");
     return true;
+}
+
+/* ---- The tables ---- */
+
+const struct route routes[] = {
+    {"POST", "/execute", ROUTE_BODY, execute_begin, "Run code and get the result back",
+     "Answers when the run has ended, with status 200 whatever became of the code: `status` and\n"
+     "`exit_code` tell. A client that closes its connection ends the run."},
+    {"POST", "/execute/stream", ROUTE_BODY | ROUTE_STREAM, execute_begin,
+     "Run code and get its output as it comes",
+     "The same request; the answer is a stream of server-sent events:\n\n"
+     "- `stdout`, `stderr`: a piece of output. Line ends in it (`\\n`, `\\r`, `\\r\\n`) come as\n"
+     "  separate `data:` lines, which a reader joins with `\\n`; bytes that are no UTF-8 come as\n"
+     "  U+FFFD. No output can begin another event.\n"
+     "- `done`: the result as below, without `output` and `stderr`; the last event.\n"
+     "- `error`: an error object; the last event.\n\n"
+     "A comment comes where nothing else does for 15 seconds. Output is kept for a slow reader up "
+     "to\n"
+     "the 1 MiB and 256 KiB that are kept of it at all; what a reader lost beyond that, or for "
+     "lack\n"
+     "of memory, is marked in `truncated`. A slow reader never slows another, nor the run. One "
+     "that\n"
+     "reads nothing for `server.idle_timeout`, or goes away, ends the run."},
+    {"GET", "/executions", 0, pages_list, "List executions, the newest first",
+     "Needs a history (`database`). With API keys, those that were run with the same key."},
+    {"GET", "/executions/{id}", 0, pages_get, "Everything about one execution", ""},
+    {"DELETE", "/executions/{id}", 0, pages_kill, "End a running execution",
+     "202 if it was running: it is being ended. 404 if there is no such or it has ended."},
+    {"GET", "/health", ROUTE_OPEN | ROUTE_UNCOUNTED, pages_health, "Whether the server works",
+     "200 while it can run code, 503 while it cannot or is shutting down."},
+    {"GET", "/metrics", ROUTE_OPEN | ROUTE_UNCOUNTED, pages_metrics, "Numbers for Prometheus", ""},
+    {"GET", "/runtimes", 0, pages_runtimes, "What can be run, and what is missing for it", ""},
+    {"GET", "/openapi.json", ROUTE_OPEN, pages_openapi, "This interface for programs", ""},
+};
+const size_t route_count = ARRAY_LENGTH(routes);
+
+const struct route_parameter route_parameters[] = {
+    {"/execute/stream", "encoding", "`text` (default), `base64`",
+     "How pieces of output are written; base64 gives every byte back as it was."},
+    {"/executions", "language", "a name of `GET /runtimes`", "Of this language alone."},
+    {"/executions", "status",
+     "running, ok, error, timeout, cpu_timeout, oom, killed, output_limit, setup_failed, lost, "
+     "blocked",
+     "That ended, or not, like this."},
+    {"/executions", "since",
+     "`2026-11-15T13:00:00Z`, seconds since 1970, or a duration back from now: `1h`",
+     "That began then or later."},
+    {"/executions", "until", "the same", "That began before."},
+    {"/executions", "limit", "1 to 500, default 50", "How many at most."},
+    {"/executions", "cursor", "`next` of the answer before", "The page that follows."},
+};
+const size_t route_parameter_count = ARRAY_LENGTH(route_parameters);
+
+static const struct error_row rows[ERRORS_] = {[ERROR_NONE] = {"OK", 200, "", ""},
+#define X(code, status, text, doc) [ERROR_##code] = {#code, status, text, doc},
+                                               HTTP_ERRORS(X)
+#undef X
+};
+
+const struct error_row *error_row(enum http_error error)
+{
+    return &rows[(unsigned)error < ERRORS_ ? error : ERROR_INTERNAL];
+}
+
+/* ---- Query parameters ---- */
+
+struct check {
+    struct exchange *exchange;
+    const char *seen[8];
+    size_t count;
+    bool refused;
+};
+
+static bool is_known(const struct route *route, const char *name)
+{
+    for (size_t i = 0; i < route_parameter_count; i++)
+        if (strcmp(route_parameters[i].path, route->path) == 0 &&
+            strcmp(route_parameters[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool refuse(struct exchange *exchange, const char *name, const char *message)
+{
+    answer_field_error(exchange, ERROR_INVALID_QUERY, name, message);
+    return false;
+}
+
+static enum MHD_Result check_one(void *context, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
+{
+    struct check *check = context;
+    char message[STR_SHOWN_MAX + 64];
+    (void)kind;
+    (void)value;
+    bool again = false;
+    for (size_t i = 0; i < check->count; i++)
+        again = again || strcmp(check->seen[i], name) == 0;
+    if (!again && check->count < ARRAY_LENGTH(check->seen) &&
+        is_known(check->exchange->route, name)) {
+        check->seen[check->count++] = name;
+        return MHD_YES;
+    }
+    (void)snprintf(message, sizeof message,
+                   again ? "the parameter '%s' is given twice"
+                         : "unknown parameter '%s'; GET /openapi.json lists them",
+                   str_shown(name).text);
+    check->refused = !refuse(check->exchange, name, message);
+    return MHD_NO;
+}
+
+bool query_check(struct exchange *exchange)
+{
+    struct check check = {.exchange = exchange};
+    (void)MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, check_one, &check);
+    return !check.refused;
+}
+
+static const char *parameter(const struct exchange *exchange, const char *name)
+{
+    return MHD_lookup_connection_value(exchange->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+bool query_encoding(struct exchange *exchange, bool *ret_base64)
+{
+    const char *value = parameter(exchange, "encoding");
+    *ret_base64 = str_equal(value, "base64");
+    return !value || *ret_base64 || strcmp(value, "text") == 0 ||
+           refuse(exchange, "encoding", "encoding has to be text or base64");
+}
+
+/* The value as the history process takes it: a language by its name, not an alias. NULL, with a
+ * message, if it is wrong. */
+static const char *checked(const struct exchange *exchange, const char *name, const char *value,
+                           struct brig_error *err)
+{
+    struct query query;
+    autostr struct str text = {0};
+    if (strcmp(name, "language") == 0) {
+        const struct runtime *runtime = config_find_runtime(exchange->http->config, value);
+        if (!runtime)
+            (void)config_fail_language(exchange->http->config, value, err);
+        return runtime ? runtime->name : NULL;
+    }
+    if (!*value || value[strcspn(value, "&=%+ ")]) {
+        (void)brig_fail(err, BRIG_E_INVALID, 0,
+                        "the parameter is empty or has signs that it cannot have");
+        return NULL;
+    }
+    str_concat(&text, name, "=", value);
+    if (text.failed || query_parse(text.data, text.length, INT64_MAX, &query, err) < 0)
+        return NULL;
+    return value;
+}
+
+bool query_list(struct exchange *exchange, struct str *out)
+{
+    /* A key sees what was run with it. */
+    if (*exchange->domain)
+        str_concat(out, "domain=", exchange->domain);
+    for (size_t i = 0; i < route_parameter_count; i++) {
+        const char *name = route_parameters[i].name;
+        const char *value = strcmp(route_parameters[i].path, exchange->route->path) == 0
+                                ? parameter(exchange, name)
+                                : NULL;
+        struct brig_error error = {0};
+        if (!value)
+            continue;
+        value = checked(exchange, name, value, &error);
+        if (!value)
+            return refuse(exchange, name, error.message);
+        str_concat(out, out->length > 0 ? "&" : "", name, "=", value);
+    }
+    if (out->failed)
+        answer_error(exchange, ERROR_OVERLOADED, NULL);
+    return !out->failed;
 }

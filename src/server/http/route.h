@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The routes: one table for the server, openapi.json and docs/api.md. */
+/* The HTTP interface as tables: routes, query parameters and errors. The server, openapi.json and
+ * docs/api.md are made from them. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +9,7 @@
 #include "server/execution.h"
 
 struct exchange;
+struct str;
 
 #define ROUTE_METHODS_MAX 64
 
@@ -39,9 +41,90 @@ enum route_match route_find(const char *method, const char *path, const struct r
 /* "GET, HEAD, OPTIONS" of a path; false if there is no such path. */
 bool route_methods(const char *path, char ret_methods[ROUTE_METHODS_MAX]);
 
-/* Query parameters, by route path, for the documentation and the check. */
+/* Query parameters, by the path of their route. */
 struct route_parameter {
-    const char *path, *method, *name, *allowed, *doc;
+    const char *path, *name, *allowed, *doc;
 };
 extern const struct route_parameter route_parameters[];
 extern const size_t route_parameter_count;
+
+/* Query parameters. Each answers the exchange itself where it returns false. */
+
+/* Whether all there are belong to the route. */
+bool query_check(struct exchange *exchange);
+/* ?encoding= of a stream. */
+bool query_encoding(struct exchange *exchange, bool *ret_base64);
+/* The filters of GET /executions, checked, as the history process reads them. */
+bool query_list(struct exchange *exchange, struct str *out);
+
+/* Every error: code, HTTP status, the message where there is none more precise, documentation. */
+#define HTTP_ERRORS(X)                                                                             \
+    X(MALFORMED_REQUEST, 400, "the head is malformed, or it cannot be told how long the body is",  \
+      "A name or value of the head has signs it cannot have, `Host` or `Content-Length` is "       \
+      "there twice, or `Transfer-Encoding` is anything but `chunked` alone.")                      \
+    X(INVALID_JSON, 400, "the body is not a JSON object",                                          \
+      "The body is not JSON, has a key twice, or is nested too deeply.")                           \
+    X(INVALID_FIELD, 400, "a field has a wrong value",                                             \
+      "A field has a wrong type or is out of range; `field` names it.")                            \
+    X(MISSING_FIELD, 400, "a field is missing", "A required field is missing; `field` names it.")  \
+    X(UNKNOWN_FIELD, 400, "unknown field", "A field is not one of those below; `field` names it.") \
+    X(UNKNOWN_LANGUAGE, 400, "unsupported language",                                               \
+      "`language` is not in `GET /runtimes`, or is switched off.")                                 \
+    X(RUNTIME_UNAVAILABLE, 400, "this server cannot run the language",                             \
+      "What runs the language is not installed; `error` says what is missing.")                    \
+    X(INVALID_ID, 400, "the id is not a UUID", "The id in the path is not a UUID.")                \
+    X(INVALID_QUERY, 400, "a query parameter has a wrong value",                                   \
+      "A query parameter is unknown or has a wrong value.")                                        \
+    X(UNAUTHORIZED, 401, "an API key is needed: send it as X-API-Key or Authorization: Bearer",    \
+      "No API key, or one that is not in `security.allowed_keys`.")                                \
+    X(ESCAPE_ATTEMPT, 403, "the code looks like an attempt to escape",                             \
+      "The detector found a pattern of severity `critical`.")                                      \
+    X(NETWORK_NOT_PERMITTED, 403, "the operator does not permit this network",                     \
+      "The network was asked for without a list of names, or with one too wide, and "              \
+      "`sandbox.allow_network` is off.")                                                           \
+    X(WORK_DIR_NOT_ALLOWED, 403, "work_dir is not allowed",                                        \
+      "`work_dir` is not below `sandbox.allowed_workdir_roots`, or, where the key has its "        \
+      "own, `workdir_roots`.")                                                                     \
+    X(NOT_FOUND, 404, "there is nothing here", "No such path, or no execution with this id.")      \
+    X(METHOD_NOT_ALLOWED, 405, "this method is not for this path",                                 \
+      "The path has other methods; the header `Allow` lists them.")                                \
+    X(BODY_TOO_LARGE, 413, "the body is too large", "The body is larger than `server.max_body`.")  \
+    X(UNSUPPORTED_MEDIA_TYPE, 415, "the body has to be sent with Content-Type: application/json",  \
+      "A body came without `Content-Type: application/json`.")                                     \
+    X(WRONG_HOST, 421, "without API keys only localhost or an address is answered as Host",        \
+      "A name stood in `Host` that is not this machine's loopback, and no API keys are set: a"     \
+      " web page may be behind it.")                                                               \
+    X(RATE_LIMITED, 429, "too many requests from this address",                                    \
+      "More than `security.rate_limit_rps`; `Retry-After` says when to come again.")               \
+    X(KEY_BUSY, 429, "this API key has as many executions running and waiting as it may have",     \
+      "The key has `security.max_executions_per_key`; `Retry-After` says when to come again.")     \
+    X(INTERNAL, 500, "something went wrong inside the server", "A defect, or a lack of memory.")   \
+    X(SETUP_FAILED, 500, "the jail could not be built",                                            \
+      "Nothing of the code ran; `error` says why, `id` is that of the history.")                   \
+    X(EXECUTION_LOST, 500, "the process that runs the jails ended, and this run with it",          \
+      "The run was ended by a restart of the executor; it can be tried again.")                    \
+    X(QUEUE_FULL, 503, "as many executions run and wait as may",                                   \
+      "`sandbox.max_concurrent` run and `sandbox.max_queued` wait.")                               \
+    X(QUEUE_TIMEOUT, 503, "no place became free in time",                                          \
+      "The request waited for `sandbox.queue_timeout`.")                                           \
+    X(OVERLOADED, 503, "too many large requests or answers at this time",                          \
+      "The memory for bodies and answers is used up for now.")                                     \
+    X(SHUTTING_DOWN, 503, "the server is shutting down",                                           \
+      "The server finishes what runs and takes nothing new.")                                      \
+    X(HISTORY_UNAVAILABLE, 503, "the history does not answer",                                     \
+      "The database does not answer, or there is none.")
+
+enum http_error {
+    ERROR_NONE,
+#define X(code, status, text, doc) ERROR_##code,
+    HTTP_ERRORS(X)
+#undef X
+        ERRORS_
+};
+
+struct error_row {
+    const char *code; /* "INVALID_JSON" */
+    unsigned status;
+    const char *text, *doc;
+};
+const struct error_row *error_row(enum http_error error);

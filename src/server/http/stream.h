@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An answer of server-sent events, for one client who may read as slowly as it likes: output is
- * kept for it as it came, up to what is kept of a run at all, and written as events when it is read.
- * What goes beyond is dropped and said so at the end. */
+/* Server-sent events (the HTML standard, 9.2), and answers that are streams of them. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,15 +14,39 @@ struct stream;
 #define STREAM_BYTES_MAX (EXECUTION_OUTPUT_MAX + EXECUTION_STDERR_MAX)
 #define STREAM_COMMENT_MS 15000
 
+/* ---- Events. Pure ---- */
+
+/* Where one stream's text is between two pieces; zero-initialise. */
+struct sse_text {
+    unsigned char begun[4]; /* a character of which there is more to come */
+    size_t begun_length;
+    bool after_return; /* a "\n" that comes next belongs to it */
+};
+
+/* Appends one event with the piece as its data, nothing if there is nothing to say. A reader gets
+ * the text back with "\n" for every line end, and U+FFFD for each byte that is no UTF-8; no text can
+ * end the event or begin another. `last` says that what has begun will not go on. */
+void sse_append_text(struct str *out, const char *event, struct sse_text *text, const void *bytes,
+                     size_t length, bool last);
+/* The same with the data as base64. */
+void sse_append_base64(struct str *out, const char *event, const void *bytes, size_t length);
+/* An event whose data is JSON, which has no line ends. */
+void sse_append_json(struct str *out, const char *event, const char *json);
+void sse_append_comment(struct str *out);
+
+/* ---- Streams ---- */
+
+/* The client may read as slowly as it likes: output is kept for it as it came, up to as much as is kept
+ * of a run, and written as events when it is read. Output beyond that is dropped, and the end says so. */
 struct stream *stream_new(struct exchange *exchange, bool base64); /* NULL: no memory */
 void stream_free(struct stream *stream);                           /* accepts NULL */
 void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length);
 /* The last event; `json` is moved out of. */
 void stream_end(struct stream *stream, const char *event, struct str *json);
 bool stream_has_dropped(const struct stream *stream);
-/* Queues it with the library: 0, or negative if the connection has to be closed. */
+/* Hands it to libmicrohttpd: 0, or negative if the connection has to be closed. */
 int stream_send(struct exchange *exchange);
-/* Makes it time for a comment. */
+/* Makes a comment due. */
 void stream_comment(struct stream *stream);
-/* Lets a comment be sent if it is time for one. */
+/* Sends a comment if one is due. */
 void stream_tick(struct exchange *exchange);

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT */
+/* The body of POST /execute: one table of its fields, and how each is read. */
+#include "server/http/request.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/nearest.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "policy/net_rules.h"
+#include "server/config.h"
+#include "server/environment.h"
+#include "server/executor/jail_check.h"
+#include "server/executor/workdir.h"
+
+#define PERMISSIONS "permissions.network"
+
+struct request_decoder {
+    const struct server_config *config;
+    const struct config_list *roots; /* of work_dir */
+    const struct runtime *runtime;   /* what language names: it is read first */
+    struct execution_request *out;
+    struct request_fault *fault;
+};
+
+/* ---- Faults: all return false, with the fault filled ---- */
+
+__attribute__((format(printf, 4, 5))) static bool
+refuse(struct request_decoder *d, enum http_error error, const char *field, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    d->fault->error = error;
+    (void)snprintf(d->fault->field, sizeof d->fault->field, "%s", field);
+    (void)vsnprintf(d->fault->message, sizeof d->fault->message, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool no_memory(struct request_decoder *d)
+{
+    return refuse(d, ERROR_OVERLOADED, "", "out of memory");
+}
+
+static bool wrong_type(struct request_decoder *d, const char *field, const char *wanted)
+{
+    return refuse(d, ERROR_INVALID_FIELD, field, "%s has to be %s", field, wanted);
+}
+
+static bool too_many(struct request_decoder *d, const char *field, size_t count, const char *unit,
+                     size_t max)
+{
+    return refuse(d, ERROR_INVALID_FIELD, field, "%s has %zu %s, at most %zu are allowed", field,
+                  count, unit, max);
+}
+
+/* "files.a.txt", in `path`. */
+static const char *below(char path[REQUEST_FIELD_MAX], const char *parent, const char *name)
+{
+    (void)snprintf(path, REQUEST_FIELD_MAX, "%s%s%s", parent, *parent ? "." : "",
+                   str_shown(name).text);
+    return path;
+}
+
+/* ---- Kinds of values, copied to the arena of the request ---- */
+
+/* A string without a NUL in it, of at most max bytes. */
+static bool read_text(struct request_decoder *d, const char *field, const json_t *value, size_t max,
+                      const char **ret_text)
+{
+    if (!json_is_string(value))
+        return wrong_type(d, field, "a string");
+    const char *text = json_string_value(value);
+    size_t length = json_string_length(value);
+    if (strlen(text) != length)
+        return refuse(d, ERROR_INVALID_FIELD, field, "%s has a NUL in it", field);
+    if (length > max)
+        return too_many(d, field, length, "bytes", max);
+    *ret_text = arena_strdup(&d->out->arena, text);
+    return *ret_text || no_memory(d);
+}
+
+/* "text", or {"content": …, "encoding": "base64"}. */
+static bool read_bytes(struct request_decoder *d, const char *field, const json_t *value,
+                       size_t max, struct execution_bytes *ret_bytes)
+{
+    const json_t *encoding = json_object_get(value, "encoding");
+    const json_t *content = json_is_object(value) ? json_object_get(value, "content") : value;
+    const char *name = encoding ? json_string_value(encoding) : "utf-8";
+    char path[REQUEST_FIELD_MAX];
+    if (!json_is_object(value) && !json_is_string(value))
+        return wrong_type(d, field, "a string, or an object with content and encoding");
+    if (!json_is_string(content) ||
+        (content != value && json_object_size(value) != (encoding ? 2 : 1)))
+        return wrong_type(d, field, "{\"content\": string, \"encoding\": \"base64\" or \"utf-8\"}");
+    if (!str_equal(name, "base64") && !str_equal(name, "utf-8"))
+        return wrong_type(d, below(path, field, "encoding"), "\"base64\" or \"utf-8\"");
+    size_t length = json_string_length(content);
+    char *bytes = arena_alloc_raw(&d->out->arena, length + 1);
+    if (!bytes)
+        return no_memory(d);
+    memcpy(bytes, json_string_value(content), length);
+    if (str_equal(name, "base64") && !base64_decode(bytes, length, bytes, &length))
+        return wrong_type(d, below(path, field, "content"),
+                          "base64 (RFC 4648, padded, on one line)");
+    bytes[length] = '\0';
+    if (length > max)
+        return too_many(d, field, length, "bytes", max);
+    *ret_bytes = (struct execution_bytes){.data = bytes, .length = length};
+    return true;
+}
+
+static bool read_texts(struct request_decoder *d, const char *field, const json_t *value,
+                       size_t count_max, size_t max, const char ***ret_texts, size_t *ret_count)
+{
+    size_t count = json_array_size(value);
+    if (!json_is_array(value))
+        return wrong_type(d, field, "an array of strings");
+    if (count > count_max)
+        return too_many(d, field, count, "entries", count_max);
+    const char **texts = arena_alloc(&d->out->arena, (count + 1) * sizeof *texts);
+    if (!texts)
+        return no_memory(d);
+    for (size_t i = 0; i < count; i++) {
+        char path[REQUEST_FIELD_MAX];
+        if (!read_text(d, below(path, field, str_number(i).text), json_array_get(value, i), max,
+                       &texts[i]))
+            return false;
+    }
+    *ret_texts = texts;
+    *ret_count = count;
+    return true;
+}
+
+/* The members of an object, each `size` bytes; NULL if there are too many, or it is none. */
+static void *alloc_members(struct request_decoder *d, const char *field, const json_t *value,
+                           size_t count_max, size_t size)
+{
+    size_t count = json_object_size(value);
+    if (!json_is_object(value))
+        (void)wrong_type(d, field, "an object");
+    else if (count > count_max)
+        (void)too_many(d, field, count, "entries", count_max);
+    else
+        return arena_alloc(&d->out->arena, (count + 1) * size);
+    return NULL;
+}
+
+/* ---- Fields ---- */
+
+static bool read_language(struct request_decoder *d, const struct request_field *field,
+                          const json_t *value)
+{
+    const char *name = NULL;
+    if (!read_text(d, field->name, value, EXECUTION_NAME_MAX, &name))
+        return false;
+    d->runtime = config_find_runtime(d->config, name);
+    if (!d->runtime) {
+        struct brig_error error = {0};
+        (void)config_fail_language(d->config, name, &error);
+        return refuse(d, ERROR_UNKNOWN_LANGUAGE, field->name, "%s", error.message);
+    }
+    d->out->language = d->runtime->name; /* the configuration's: it outlives the request */
+    return true;
+}
+
+static bool read_code(struct request_decoder *d, const struct request_field *field,
+                      const json_t *value)
+{
+    if (!json_is_string(value))
+        return wrong_type(d, field->name, "a string");
+    if (!read_bytes(d, field->name, value, EXECUTION_CODE_MAX, &d->out->code))
+        return false;
+    return d->out->code.length > 0 || refuse(d, ERROR_INVALID_FIELD, field->name, "code is empty");
+}
+
+/* A duration as text, or a number of seconds. */
+static bool read_timeout(struct request_decoder *d, const struct request_field *field,
+                         const json_t *value)
+{
+    char text[64];
+    struct brig_error error = {0};
+    if (json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value))
+        (void)snprintf(text, sizeof text, "%s", json_string_value(value));
+    else if (json_is_number(value) && json_number_value(value) < (double)PARSE_DURATION_MS_MAX)
+        (void)snprintf(text, sizeof text, "%.3f", json_number_value(value));
+    else
+        return wrong_type(d, field->name,
+                          "a duration like \"10s\" or \"500ms\", or a number of seconds");
+    return parse_duration(text, 0, &d->out->timeout_ms, &error) == 0 ||
+           refuse(d, ERROR_INVALID_FIELD, field->name, "%s: %s", field->name, error.message);
+}
+
+static bool read_limit(struct request_decoder *d, const struct request_field *field,
+                       const json_t *value)
+{
+    if (!json_is_integer(value) || json_integer_value(value) <= 0)
+        return wrong_type(d, field->name, "a whole number above 0");
+    d->out->limits[field->limit] = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+static bool read_enabled(struct request_decoder *d, const struct request_field *field,
+                         const json_t *value)
+{
+    if (!json_is_boolean(value))
+        return wrong_type(d, field->name, "true or false");
+    d->out->network = json_is_true(value);
+    return true;
+}
+
+/* A request may ask for names and what lies below them. Addresses, services of the host and everything
+ * at once are for the operator to give. */
+static bool check_destination(struct request_decoder *d, const char *field, const char *text)
+{
+    struct net_rule rule;
+    struct brig_error error = {0};
+    if (net_rule_parse(text, false, &rule, &error) < 0)
+        return refuse(d, ERROR_INVALID_FIELD, field, "%s: %s", field, error.message);
+    bool wide =
+        rule.kind == NET_RULE_ANY || (rule.kind == NET_RULE_BELOW && !strchr(rule.name, '.'));
+    if (wide && !d->config->sandbox.allow_network)
+        return refuse(d, ERROR_NETWORK_NOT_PERMITTED, field,
+                      "'%s' is too wide: name hosts, like \"pypi.org\" or \"*.example.com\"",
+                      str_shown(text).text);
+    if (!wide && rule.kind != NET_RULE_NAME && rule.kind != NET_RULE_BELOW)
+        return refuse(d, ERROR_NETWORK_NOT_PERMITTED, field,
+                      "'%s' is not a host name: a request cannot ask for addresses or services of "
+                      "the server's host",
+                      str_shown(text).text);
+    return true;
+}
+
+static bool read_allow(struct request_decoder *d, const struct request_field *field,
+                       const json_t *value)
+{
+    if (!read_texts(d, field->name, value, EXECUTION_ALLOW_MAX, EXECUTION_NAME_MAX, &d->out->allow,
+                    &d->out->allow_count))
+        return false;
+    for (size_t i = 0; i < d->out->allow_count; i++)
+        if (!check_destination(d, field->name, d->out->allow[i]))
+            return false;
+    return true;
+}
+
+/* Below a root of the operator's by its name; the executor checks the directory itself. */
+static bool is_below_a_root(const struct config_list *roots, const char *path)
+{
+    autofree char *normal = NULL;
+    if (path_normalise(path, 0, &normal, NULL) < 0 || executor_workdir_is_refused(normal))
+        return false;
+    for (size_t i = 0; i < roots->count; i++) {
+        autofree char *root = NULL;
+        if (path_normalise(roots->items[i], 0, &root, NULL) == 0 && path_is_beneath(root, normal))
+            return true;
+    }
+    return false;
+}
+
+static bool read_work_dir(struct request_decoder *d, const struct request_field *field,
+                          const json_t *value)
+{
+    const char *path = "";
+    if (!read_text(d, field->name, value, EXECUTION_PATH_MAX, &path))
+        return false;
+    if (path[0] != '/')
+        return refuse(d, ERROR_INVALID_FIELD, field->name, "work_dir '%s' is not absolute",
+                      str_shown(path).text);
+    bool own = d->roots != &d->config->sandbox.allowed_workdir_roots;
+    if (!is_below_a_root(d->roots, path))
+        return refuse(d, ERROR_WORK_DIR_NOT_ALLOWED, field->name,
+                      "work_dir '%s' is not below %s, or is one that is never given to a run",
+                      str_shown(path).text,
+                      own ? "workdir_roots of this API key" : "sandbox.allowed_workdir_roots");
+    d->out->work_dir = path;
+    return true;
+}
+
+static bool read_stdin(struct request_decoder *d, const struct request_field *field,
+                       const json_t *value)
+{
+    return read_bytes(d, field->name, value, EXECUTION_STDIN_MAX, &d->out->stdin_bytes);
+}
+
+static bool read_args(struct request_decoder *d, const struct request_field *field,
+                      const json_t *value)
+{
+    return read_texts(d, field->name, value, EXECUTION_ARGS_MAX, EXECUTION_VALUE_MAX, &d->out->args,
+                      &d->out->arg_count);
+}
+
+static bool read_variable(struct request_decoder *d, const char *path, const char *name,
+                          const json_t *value, struct execution_pair *ret_pair)
+{
+    if (!environment_name_is_valid(name) || strlen(name) > EXECUTION_NAME_MAX)
+        return refuse(d, ERROR_INVALID_FIELD, path,
+                      "'%s' is not a valid variable name: use letters, digits and _",
+                      str_shown(name).text);
+    if (environment_name_is_refused(name))
+        return refuse(d, ERROR_INVALID_FIELD, path,
+                      "the variable '%s' changes what an interpreter loads or where it looks, and "
+                      "is refused",
+                      str_shown(name).text);
+    ret_pair->name = arena_strdup(&d->out->arena, name);
+    return (ret_pair->name || no_memory(d)) &&
+           read_text(d, path, value, EXECUTION_VALUE_MAX, &ret_pair->value);
+}
+
+static bool read_env(struct request_decoder *d, const struct request_field *field,
+                     const json_t *value)
+{
+    struct execution_pair *pairs =
+        alloc_members(d, field->name, value, EXECUTION_ENV_MAX, sizeof *pairs);
+    json_t *iterated = (json_t *)(uintptr_t)value; /* jansson's iterators take no const */
+    if (!pairs)
+        return d->fault->message[0] ? false : no_memory(d);
+    d->out->env = pairs;
+    for (void *i = json_object_iter(iterated); i; i = json_object_iter_next(iterated, i)) {
+        char path[REQUEST_FIELD_MAX];
+        const char *name = json_object_iter_key(i);
+        if (!read_variable(d, below(path, field->name, name), name, json_object_iter_value(i),
+                           &pairs[d->out->env_count++]))
+            return false;
+    }
+    return true;
+}
+
+static bool read_file(struct request_decoder *d, const char *path, const char *name,
+                      const json_t *value, struct execution_file *ret_file)
+{
+    if (strlen(name) > EXECUTION_NAME_MAX || !execution_file_name_is_valid(name))
+        return refuse(d, ERROR_INVALID_FIELD, path,
+                      "'%s' is not a valid file name: use a relative path without . and .., at "
+                      "most %d bytes in %d parts",
+                      str_shown(name).text, EXECUTION_NAME_MAX, EXECUTION_PARTS_MAX);
+    if (d->runtime->input == RUNTIME_FILE && str_equal(name, d->runtime->file_name))
+        return refuse(d, ERROR_INVALID_FIELD, path, "'%s' is the file that the code is in", name);
+    ret_file->name = arena_strdup(&d->out->arena, name);
+    return (ret_file->name || no_memory(d)) &&
+           read_bytes(d, path, value, EXECUTION_FILE_BYTES_MAX, &ret_file->content);
+}
+
+static bool read_files(struct request_decoder *d, const struct request_field *field,
+                       const json_t *value)
+{
+    struct execution_file *files =
+        alloc_members(d, field->name, value, EXECUTION_FILES_MAX, sizeof *files);
+    json_t *iterated = (json_t *)(uintptr_t)value;
+    if (!files)
+        return d->fault->message[0] ? false : no_memory(d);
+    d->out->files = files;
+    for (void *i = json_object_iter(iterated); i; i = json_object_iter_next(iterated, i)) {
+        char path[REQUEST_FIELD_MAX];
+        const char *name = json_object_iter_key(i);
+        if (!read_file(d, below(path, field->name, name), name, json_object_iter_value(i),
+                       &files[d->out->file_count++]))
+            return false;
+    }
+    return true;
+}
+
+static bool read_returns(struct request_decoder *d, const struct request_field *field,
+                         const json_t *value)
+{
+    if (!read_texts(d, field->name, value, EXECUTION_RETURNS_MAX, EXECUTION_NAME_MAX,
+                    &d->out->returns, &d->out->return_count))
+        return false;
+    for (size_t i = 0; i < d->out->return_count; i++)
+        if (!execution_file_name_is_valid(d->out->returns[i]))
+            return refuse(d, ERROR_INVALID_FIELD, field->name,
+                          "'%s' is not a valid file pattern: it is relative to the output "
+                          "directory, without . and ..",
+                          str_shown(d->out->returns[i]).text);
+    return true;
+}
+
+/* language comes first: what the others may say depends on it. */
+const struct request_field request_fields[] = {
+    {.name = "language",
+     .read = read_language,
+     .type = "string",
+     .allowed = "a name or alias of `GET /runtimes`",
+     .doc = "What runs the code.",
+     .required = true},
+    {.name = "code",
+     .read = read_code,
+     .type = "string",
+     .allowed = "1 byte to 1 MiB",
+     .doc = "The program; for an agent the prompt.",
+     .required = true},
+    {.name = "timeout",
+     .read = read_timeout,
+     .type = "string or number",
+     .allowed = "`\"500ms\"`, `\"10s\"`, `\"2m\"` or seconds; at most that of the runtime",
+     .doc = "Wall clock. Default: the runtime's, 10 s."},
+    {.name = "limits.memory_mb",
+     .read = read_limit,
+     .type = "integer",
+     .allowed = "8 to the runtime's maximum",
+     .doc = "Memory. Default 256.",
+     .limit = EXECUTION_MEMORY_MB},
+    {.name = "limits.pids_limit",
+     .read = read_limit,
+     .type = "integer",
+     .allowed = "1 to the runtime's maximum",
+     .doc = "Processes and threads at a time. Default 50.",
+     .limit = EXECUTION_PIDS},
+    {.name = "limits.disk_mb",
+     .read = read_limit,
+     .type = "integer",
+     .allowed = "1 to the runtime's maximum",
+     .doc = "What can be written to /tmp and the output directory. Default 100.",
+     .limit = EXECUTION_DISK_MB},
+    {.name = "limits.cpu_percent",
+     .read = read_limit,
+     .type = "integer",
+     .allowed = "1 to the runtime's maximum",
+     .doc = "Of one processor: 150 is one and a half. Default 100.",
+     .limit = EXECUTION_CPU_PERCENT},
+    {.name = "permissions.network.enabled",
+     .read = read_enabled,
+     .type = "boolean",
+     .allowed = "`true`, `false`",
+     .doc = "The network; without `allow` all public destinations, if the operator permits that. "
+            "An agent "
+            "always reaches its own destinations, whatever this says."},
+    {.name = "permissions.network.allow",
+     .read = read_allow,
+     .type = "array of strings",
+     .allowed =
+         "at most 64 names: `\"pypi.org\"`, `\"*.example.com:8443\"`; one port, or 443 and 80",
+     .doc = "What can be reached."},
+    {.name = "work_dir",
+     .read = read_work_dir,
+     .type = "string",
+     .allowed = "absolute, below `sandbox.allowed_workdir_roots`, or `workdir_roots` of the key",
+     .doc = "A directory of the server's machine, read-write at /workspace; for agents."},
+    {.name = "stdin",
+     .read = read_stdin,
+     .type = "string or object",
+     .allowed = "at most 4 MiB; or `{\"content\": …, \"encoding\": \"base64\"}`",
+     .doc = "The standard input."},
+    {.name = "args",
+     .read = read_args,
+     .type = "array of strings",
+     .allowed = "at most 64, of 32 KiB each; with `env` 1.5 MiB in all",
+     .doc = "Behind the file of the code."},
+    {.name = "env",
+     .read = read_env,
+     .type = "object of strings",
+     .allowed = "at most 128, of 32 KiB each; LD_*, PATH, HOME, PYTHON*, NODE_* and their kind are "
+                "refused",
+     .doc = "Variables of the environment."},
+    {.name = "files",
+     .read = read_files,
+     .type = "object",
+     .allowed =
+         "at most 256; name, of at most 16 parts, to text, or to `{\"content\": …, \"encoding\": "
+         "\"base64\"}`",
+     .doc = "Files beside the code in /workspace, read-only."},
+    {.name = "return_files",
+     .read = read_returns,
+     .type = "array of strings",
+     .allowed = "at most 32 patterns (`*`, `?`, `[…]`)",
+     .doc = "Which files of the output directory come back in `files`."},
+};
+const size_t request_field_count = ARRAY_LENGTH(request_fields);
+
+/* ---- The whole ---- */
+
+/* The objects that rows of the table lie in. */
+static const char *const sections[] = {"", "limits", "permissions", PERMISSIONS};
+
+/* NULL if it is absent. null is as good as absent. */
+static const json_t *find(const json_t *root, const char *path)
+{
+    while (*path && root) {
+        char part[REQUEST_FIELD_MAX];
+        size_t length = strcspn(path, ".");
+        (void)snprintf(part, sizeof part, "%.*s", (int)length, path);
+        root = json_object_get(root, part);
+        path += length + (path[length] == '.');
+    }
+    return json_is_null(root) ? NULL : root;
+}
+
+static bool is_known(const char *path)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(sections); i++)
+        if (strcmp(sections[i], path) == 0)
+            return true;
+    for (size_t i = 0; i < request_field_count; i++)
+        if (strcmp(request_fields[i].name, path) == 0)
+            return true;
+    return false;
+}
+
+static bool unknown_field(struct request_decoder *d, const char *parent, const char *name)
+{
+    char path[REQUEST_FIELD_MAX];
+    autostr struct str known = {0};
+    const char *before = "";
+    size_t skip = *parent ? strlen(parent) + 1 : 0;
+    for (size_t i = 0; i < request_field_count; i++) {
+        const char *row = request_fields[i].name;
+        size_t length = strcspn(row + skip, ".");
+        if (!str_starts_with(row, parent) || strncmp(row, before, skip + length + 1) == 0)
+            continue;
+        str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, row + skip);
+        before = row;
+    }
+    struct nearest nearest;
+    nearest_begin(&nearest, name);
+    nearest_offer_words(&nearest, known.data ? known.data : "");
+    below(path, parent, name);
+    if (nearest.best[0])
+        return refuse(d, ERROR_UNKNOWN_FIELD, path, "unknown field '%s'. Did you mean '%s'?", path,
+                      nearest.best);
+    return refuse(d, ERROR_UNKNOWN_FIELD, path, "unknown field '%s'; allowed are %s", path,
+                  known.data ? known.data : "none");
+}
+
+static bool check_names(struct request_decoder *d, const json_t *root)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(sections); i++) {
+        json_t *object = (json_t *)(uintptr_t)find(root, sections[i]);
+        if (object && !json_is_object(object))
+            return wrong_type(d, sections[i], "an object");
+        for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
+            char path[REQUEST_FIELD_MAX];
+            const char *name = json_object_iter_key(at);
+            if (strchr(name, '.') || !is_known(below(path, sections[i], name)))
+                return unknown_field(d, sections[i], name);
+        }
+    }
+    return true;
+}
+
+static bool read_fields(struct request_decoder *d, const json_t *root)
+{
+    for (size_t i = 0; i < request_field_count; i++) {
+        const struct request_field *field = &request_fields[i];
+        const json_t *value = find(root, field->name);
+        if (!value && field->required)
+            return refuse(d, ERROR_MISSING_FIELD, field->name, "%s is missing", field->name);
+        if (value && !field->read(d, field, value))
+            return false;
+    }
+    return true;
+}
+
+/* How fields go together, and all that the executor checks again. */
+static bool check_whole(struct request_decoder *d)
+{
+    struct brig_error error = {0};
+    const char *field = "";
+    if (!d->out->network && d->out->allow_count > 0)
+        return refuse(d, ERROR_INVALID_FIELD, PERMISSIONS,
+                      "%s.allow names hosts, but %s.enabled is not true", PERMISSIONS, PERMISSIONS);
+    if (jail_check_request(d->config, d->runtime, d->out, &field, &error) == 0)
+        return true;
+    return refuse(d,
+                  str_equal(field, PERMISSIONS) ? ERROR_NETWORK_NOT_PERMITTED : ERROR_INVALID_FIELD,
+                  field, "%s", error.message);
+}
+
+/* The index of the string's closing quote, or the length. */
+static size_t skip_string(const char *text, size_t length, size_t at)
+{
+    for (at++; at < length && text[at] != '"'; at++)
+        if (text[at] == '\\')
+            at++;
+    return at;
+}
+
+enum request_shape request_shape(const char *text, size_t length, size_t depth_max,
+                                 size_t values_max)
+{
+    size_t depth = 0, values = 0;
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        if (c == '"')
+            i = skip_string(text, length, i);
+        depth += c == '{' || c == '[';
+        depth -= (c == '}' || c == ']') && depth > 0;
+        values += c == '{' || c == '[' || c == ',' || c == ':';
+        if (depth > depth_max)
+            return REQUEST_TOO_DEEP;
+        if (values > values_max)
+            return REQUEST_TOO_MANY;
+    }
+    return REQUEST_SHAPE_OK;
+}
+
+static void own_json(json_t **value)
+{
+    json_decref(*value);
+}
+
+static bool decode(struct request_decoder *d, const char *text, size_t length)
+{
+    json_error_t error;
+    __attribute__((cleanup(own_json))) json_t *root = NULL;
+    enum request_shape shape = request_shape(text, length, REQUEST_DEPTH_MAX, REQUEST_VALUES_MAX);
+    if (shape == REQUEST_TOO_DEEP)
+        return refuse(d, ERROR_INVALID_JSON, "", "the JSON is nested deeper than %d levels",
+                      REQUEST_DEPTH_MAX);
+    if (shape == REQUEST_TOO_MANY)
+        return refuse(d, ERROR_INVALID_JSON, "", "the JSON has more than %d values",
+                      REQUEST_VALUES_MAX);
+    root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
+    if (!root)
+        return refuse(d, ERROR_INVALID_JSON, "", "line %d, column %d: %s", error.line, error.column,
+                      error.text);
+    if (!json_is_object(root))
+        return refuse(d, ERROR_INVALID_JSON, "", "the body has to be a JSON object");
+    return check_names(d, root) && read_fields(d, root) && check_whole(d);
+}
+
+bool request_read(const char *text, size_t length, const struct server_config *config,
+                  const struct config_list *roots, struct execution_request *ret,
+                  const struct runtime **ret_runtime, struct request_fault *fault)
+{
+    *ret = (struct execution_request){0};
+    *fault = (struct request_fault){0};
+    struct request_decoder d = {.config = config, .roots = roots, .out = ret, .fault = fault};
+    if (!decode(&d, text, length)) {
+        execution_request_done(ret);
+        return false;
+    }
+    *ret_runtime = d.runtime;
+    return true;
+}
