@@ -303,19 +303,28 @@ bool config_key_is_section(const struct config_key *keys, size_t count, const ch
     return false;
 }
 
-/* ---- A near miss ---- */
-
-bool config_key_suggest(const struct config_key *keys, size_t count, const char *prefix,
-                        const char *name, char ret[CONFIG_NAME_MAX])
+/* Names of sections count as well: each part is offered once. */
+void config_key_hint(const struct config_key *keys, size_t count, const char *prefix,
+                     const char *shown_prefix, const char *name, struct str *out)
 {
     struct nearest nearest;
+    autostr struct str known = {0};
+    const char *before = "";
+    size_t skip = strlen(prefix);
     nearest_begin(&nearest, name);
-    for (size_t i = 0; i < count; i++)
-        if (str_starts_with(keys[i].name, prefix))
-            nearest_offer(&nearest, keys[i].name + strlen(prefix),
-                          strcspn(keys[i].name + strlen(prefix), "."));
-    (void)snprintf(ret, CONFIG_NAME_MAX, "%s", nearest.best);
-    return nearest.best[0];
+    for (size_t i = 0; i < count; i++) {
+        const char *part = keys[i].name + skip;
+        size_t length = str_starts_with(keys[i].name, prefix) ? strcspn(part, ".") : 0;
+        if (length == 0 || strncmp(part, before, length + 1) == 0)
+            continue;
+        nearest_offer(&nearest, part, length);
+        str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, part);
+        before = part;
+    }
+    if (nearest.best[0])
+        str_appendf(out, "Did you mean '%s%s'?", shown_prefix, nearest.best);
+    else
+        str_appendf(out, "Known here: %s", known.data ? known.data : "none");
 }
 
 /* ---- One value: from text to its place, and back ---- */

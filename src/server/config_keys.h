@@ -46,11 +46,11 @@ extern const size_t config_runtime_key_count;
 
 const struct config_key *config_key_find(const struct config_key *keys, size_t count,
                                          const char *name);
-/* The nearest name among those that follow `prefix` (which ends in a dot, or is ""), or NULL. The
- * name of a section counts as well; it is written to `ret`. */
 #define CONFIG_NAME_MAX 128
-bool config_key_suggest(const struct config_key *keys, size_t count, const char *prefix,
-                        const char *name, char ret[CONFIG_NAME_MAX]);
+/* What could have been meant by an unknown name after `prefix` (which ends in a dot, or is ""), as a
+ * sentence: the nearest, or all there are. */
+void config_key_hint(const struct config_key *keys, size_t count, const char *prefix,
+                     const char *shown_prefix, const char *name, struct str *out);
 /* Whether it is the beginning of some key's name, before a dot. */
 bool config_key_is_section(const struct config_key *keys, size_t count, const char *name);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The configuration from YAML and back: what libyaml reads, compared with the table of keys. Only what
- * a configuration needs of YAML is accepted: mappings, lists and scalars; no anchors, aliases, tags or
- * second documents, so that nothing in it is larger than the file is. */
+ * a configuration needs of YAML is accepted: mappings, lists and scalars; no aliases, tags or second
+ * documents, so that nothing in it is larger than the file is. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,33 +14,21 @@
 #include "server/config_keys.h"
 
 #define DEPTH_MAX 6
-#define SEEN_MAX 2048
 #define RUNTIMES_SECTION "runtimes"
 
 struct reader {
     yaml_parser_t parser;
-    yaml_event_t event;
-    bool has_event;
+    yaml_document_t document;
     const char *name; /* of the file */
     struct server_config *config;
     struct brig_error *err;
-    size_t key_line;            /* of the key whose value is read; that may be on a later line */
     char path[CONFIG_NAME_MAX]; /* of the section we are in, with a dot at its end; or "" */
-    const char *seen[SEEN_MAX]; /* whole names, to find what is given twice */
-    size_t seen_lines[SEEN_MAX];
-    size_t seen_count;
 };
 
-/* ---- Events ---- */
-
-static size_t line_of(const struct reader *r)
-{
-    return r->event.start_mark.line + 1;
-}
+/* ---- Nodes ---- */
 
 /* Fails with "FILE:LINE: …". */
-#define fail_here(r, ...) fail_at(r, line_of(r), __VA_ARGS__)
-__attribute__((format(printf, 3, 4))) static int fail_at(struct reader *r, size_t line,
+__attribute__((format(printf, 3, 4))) static int fail_at(struct reader *r, yaml_mark_t mark,
                                                          const char *format, ...)
 {
     autostr struct str text = {0};
@@ -48,46 +36,40 @@ __attribute__((format(printf, 3, 4))) static int fail_at(struct reader *r, size_
     va_start(args, format);
     str_vappendf(&text, format, args);
     va_end(args);
-    return brig_fail(r->err, BRIG_E_INVALID, 0, "%s:%zu: %s", r->name, line,
+    return brig_fail(r->err, BRIG_E_INVALID, 0, "%s:%zu: %s", r->name, mark.line + 1,
                      text.data ? text.data : "");
 }
+#define fail(r, node, ...) fail_at(r, (node)->start_mark, __VA_ARGS__)
 
 static int fail_syntax(struct reader *r)
 {
     const yaml_parser_t *parser = &r->parser;
+    const char *problem = parser->problem ? parser->problem : "this is not YAML";
     if (parser->error == YAML_MEMORY_ERROR)
         return brig_fail_nomem(r->err);
     if (parser->error == YAML_READER_ERROR)
         return brig_fail(r->err, BRIG_E_INVALID, 0, "%s: byte %zu: %s", r->name,
-                         parser->problem_offset, parser->problem ? parser->problem : "not YAML");
-    const char *problem = parser->problem ? parser->problem : "this is not YAML";
-    /* What libyaml says of a tab, of which people think last. */
+                         parser->problem_offset, problem);
+    /* libyaml says this of a tab, too. */
     bool odd = strstr(problem, "cannot start any token") != NULL;
-    return fail_at(r, parser->problem_mark.line + 1, "%s%s", problem,
+    return fail_at(r, parser->problem_mark, "%s%s", problem,
                    odd ? ". Indent with blanks, not tabs; quote what begins with @, % or `" : "");
 }
 
-/* The text that libyaml has read: keys may be in it. */
-static void wipe_buffers(yaml_parser_t *parser)
+/* Wipes the text that libyaml has read: keys may be in it. */
+static void close_parser(yaml_parser_t *parser)
 {
     explicit_bzero(parser->raw_buffer.start,
                    (size_t)(parser->raw_buffer.end - parser->raw_buffer.start));
     explicit_bzero(parser->buffer.start, (size_t)(parser->buffer.end - parser->buffer.start));
+    yaml_parser_delete(parser);
 }
 
-static void drop_event(struct reader *r)
-{
-    if (!r->has_event)
-        return;
-    if (r->event.type == YAML_SCALAR_EVENT) /* it may be a key */
-        explicit_bzero(r->event.data.scalar.value, r->event.data.scalar.length);
-    yaml_event_delete(&r->event);
-    r->has_event = false;
-}
-
-static bool has_anchor_or_tag(const yaml_event_t *event)
+static bool has_alias_or_tag(const yaml_event_t *event)
 {
     switch (event->type) {
+    case YAML_ALIAS_EVENT:
+        return true;
     case YAML_SCALAR_EVENT:
         return event->data.scalar.anchor || event->data.scalar.tag;
     case YAML_SEQUENCE_START_EVENT:
@@ -99,247 +81,194 @@ static bool has_anchor_or_tag(const yaml_event_t *event)
     }
 }
 
-/* The next event is in r->event then. */
-static int next_event(struct reader *r)
+static int check_event(struct reader *r, const yaml_event_t *event, size_t *depth,
+                       size_t *documents)
 {
-    drop_event(r);
-    if (!yaml_parser_parse(&r->parser, &r->event))
-        return fail_syntax(r);
-    r->has_event = true;
-    if (r->event.type == YAML_ALIAS_EVENT || has_anchor_or_tag(&r->event))
-        return fail_here(r, "anchors, aliases and tags are not understood. Write the value itself");
-    return 0;
+    *depth += event->type == YAML_MAPPING_START_EVENT || event->type == YAML_SEQUENCE_START_EVENT;
+    *depth -= event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT;
+    *documents += event->type == YAML_DOCUMENT_START_EVENT;
+    if (has_alias_or_tag(event))
+        return fail(r, event,
+                    "anchors, aliases and tags are not understood. Write the value itself");
+    if (*depth > DEPTH_MAX)
+        return fail(r, event, "sections lie too deep in each other");
+    if (*documents > 1)
+        return fail(r, event, "there is a second document. One file has one");
+    return event->type == YAML_SCALAR_EVENT &&
+                   strlen((const char *)event->data.scalar.value) != event->data.scalar.length
+               ? fail(r, event, "there is a NUL character in this value")
+               : 0;
 }
 
-/* The scalar's text; a NUL in it would hide the rest. */
-static int scalar_text(struct reader *r, const char **ret_text)
+/* A look at the form, before a tree is built of it. */
+static int check_form(struct reader *r, const void *text, size_t length)
 {
-    const char *text = (const char *)r->event.data.scalar.value;
-    if (strlen(text) != r->event.data.scalar.length)
-        return fail_here(r, "there is a NUL character in this value");
-    *ret_text = text;
-    return 0;
-}
-
-static bool is_null(const yaml_event_t *event)
-{
-    if (event->type != YAML_SCALAR_EVENT || event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
-        return false;
-    const char *text = (const char *)event->data.scalar.value;
-    return strcmp(text, "") == 0 || strcmp(text, "~") == 0 || strcmp(text, "null") == 0;
-}
-
-/* ---- Names ---- */
-
-static int remember(struct reader *r, const char *name)
-{
-    for (size_t i = 0; i < r->seen_count; i++)
-        if (strcmp(r->seen[i], name) == 0)
-            return fail_here(r, "'%s' is given twice; the first time in line %zu",
-                             str_shown(name).text, r->seen_lines[i]);
-    if (r->seen_count == SEEN_MAX)
-        return fail_here(r, "there are more than %d keys", SEEN_MAX);
-    const char *copy = arena_strdup(&r->config->arena, name);
-    if (!copy)
+    size_t depth = 0, documents = 0;
+    bool end = false;
+    int result = 0;
+    if (!yaml_parser_initialize(&r->parser))
         return brig_fail_nomem(r->err);
-    r->seen[r->seen_count] = copy;
-    r->seen_lines[r->seen_count++] = line_of(r);
-    return 0;
+    yaml_parser_set_input_string(&r->parser, text, length);
+    while (result == 0 && !end) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&r->parser, &event)) {
+            result = fail_syntax(r);
+            break;
+        }
+        end = event.type == YAML_STREAM_END_EVENT;
+        result = check_event(r, &event, &depth, &documents);
+        if (event.type == YAML_SCALAR_EVENT)
+            explicit_bzero(event.data.scalar.value, event.data.scalar.length);
+        yaml_event_delete(&event);
+    }
+    close_parser(&r->parser);
+    return result;
 }
 
-/* The table and the base that a path is for, and the rest of the path within it. */
-struct scope {
-    const struct config_key *keys;
-    size_t count;
-    const char *prefix;
-    struct runtime *runtime; /* or NULL */
-};
-
-static int fail_unknown(struct reader *r, const struct scope *scope, const char *name)
+static const yaml_node_t *node_of(struct reader *r, int index)
 {
-    char near[CONFIG_NAME_MAX];
-    if (config_key_suggest(scope->keys, scope->count, scope->prefix, name, near))
-        return fail_at(r, r->key_line, "unknown key '%s%s'. Did you mean '%s%s'?", r->path,
-                       str_shown(name).text, r->path, near);
-    autostr struct str known = {0};
-    size_t length = strlen(scope->prefix);
-    char last[CONFIG_NAME_MAX] = "";
-    for (size_t i = 0; i < scope->count; i++) {
-        const char *key = scope->keys[i].name;
-        char part[CONFIG_NAME_MAX];
-        if (strncmp(key, scope->prefix, length) != 0)
-            continue;
-        (void)snprintf(part, sizeof part, "%.*s", (int)strcspn(key + length, "."), key + length);
-        if (strcmp(part, last) == 0)
-            continue;
-        str_appendf(&known, "%s%s", known.length ? ", " : "", part);
-        memcpy(last, part, sizeof last);
-    }
-    if (r->path[0] == '\0')
-        str_append(&known, ", " RUNTIMES_SECTION);
-    return fail_at(r, r->key_line, "unknown key '%s%s'. Known here: %s", r->path,
-                   str_shown(name).text, known.data ? known.data : "none");
+    return yaml_document_get_node(&r->document, index);
+}
+
+static const char *text_of(const yaml_node_t *node)
+{
+    return (const char *)node->data.scalar.value;
+}
+
+static bool is_null(const yaml_node_t *node)
+{
+    return node->type == YAML_SCALAR_NODE && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+           (!text_of(node)[0] || strcmp(text_of(node), "~") == 0 ||
+            strcmp(text_of(node), "null") == 0);
+}
+
+static bool is_value(const yaml_node_t *node)
+{
+    return node->type == YAML_SCALAR_NODE && !is_null(node);
 }
 
 /* ---- Values ---- */
 
-static int wrong_type(struct reader *r, const struct config_key *key, const char *got)
-{
-    autostr struct str allowed = {0};
-    config_value_describe(key, &allowed);
-    /* The value itself may be a secret. */
-    bool single = key->type == CONFIG_LIST || key->type == CONFIG_WORDS;
-    return fail_here(r, "%s%s: a %s where there should be %s%s", r->path,
-                     strrchr(key->name, '.') ? strrchr(key->name, '.') + 1 : key->name, got,
-                     allowed.data ? allowed.data : "something else",
-                     single ? ". Write it in brackets: [a, b]" : "");
-}
+/* The table and the object that the section we are in is for, and the section's name in it. */
+struct scope {
+    const struct config_key *keys;
+    size_t count;
+    const char *prefix;
+    void *base;
+};
 
-static void *base_of(struct reader *r, const struct scope *scope)
+static int set_scalar(struct reader *r, const struct scope *scope, const struct config_key *key,
+                      const yaml_node_t *node)
 {
-    return scope->runtime ? (void *)scope->runtime : (void *)r->config;
-}
-
-static int set_scalar(struct reader *r, const struct scope *scope, const struct config_key *key)
-{
-    const char *text = NULL;
-    int result = scalar_text(r, &text);
-    if (result < 0)
-        return result;
     struct brig_error why = {0};
-    result = config_value_set(key, base_of(r, scope), &r->config->arena, text, &why);
-    if (result < 0)
-        return fail_here(r, "%s%s: %s", r->path, key->name + strlen(scope->prefix), why.message);
+    if (config_value_set(key, scope->base, &r->config->arena, text_of(node), &why) < 0)
+        return fail(r, node, "%s%s: %s", r->path, key->name + strlen(scope->prefix), why.message);
     return 0;
 }
 
-/* What is written instead may be a key, and is not repeated. */
-static int fail_entry(struct reader *r)
+/* The value itself may be a secret, and is not repeated. */
+static int wrong_type(struct reader *r, const struct scope *scope, const struct config_key *key,
+                      const yaml_node_t *node, const char *got)
 {
-    return fail_here(r,
-                     "%sallowed_keys: an item is a key, or {key: KEY, workdir_roots: [PATH, …]} "
-                     "with each of the two once",
-                     r->path);
+    autostr struct str allowed = {0};
+    config_value_describe(key, &allowed);
+    bool list = key->type == CONFIG_LIST || key->type == CONFIG_WORDS;
+    return fail(r, node, "%s%s: a %s where there should be %s%s", r->path,
+                key->name + strlen(scope->prefix), got,
+                allowed.data ? allowed.data : "something else",
+                list ? ". Write it in brackets: [a, b]" : "");
 }
 
-/* At the value of workdir_roots. */
-static int read_roots(struct reader *r, struct config_list *roots)
+/* What is written instead may be a key, and is not repeated. */
+static int fail_entry(struct reader *r, const yaml_node_t *node)
+{
+    return fail(r, node,
+                "%sallowed_keys: an item is a key, or {key: KEY, workdir_roots: [PATH, …]} with "
+                "each of the two once",
+                r->path);
+}
+
+static int read_roots(struct reader *r, const yaml_node_t *node, struct config_list *roots)
 {
     static const struct config_key key = {
-        .type = CONFIG_LIST, .width = sizeof(struct config_list), .check = config_check_path};
-    if (r->event.type != YAML_SEQUENCE_START_EVENT)
-        return fail_entry(r);
-    for (;;) {
-        const char *text = NULL;
-        struct brig_error why = {0};
-        int result = next_event(r);
-        if (result < 0 || r->event.type == YAML_SEQUENCE_END_EVENT)
-            return result;
-        if (r->event.type != YAML_SCALAR_EVENT || is_null(&r->event))
-            return fail_entry(r);
-        result = scalar_text(r, &text);
-        if (result < 0)
-            return result;
-        result = config_value_set(&key, roots, &r->config->arena, text, &why);
-        if (result < 0)
-            return fail_here(r, "%sallowed_keys: workdir_roots: %s", r->path, why.message);
+        .name = "allowed_keys: workdir_roots", .type = CONFIG_LIST, .check = config_check_path};
+    const struct scope scope = {.prefix = "", .base = roots};
+    int result = 0;
+    for (yaml_node_item_t *item = node->data.sequence.items.start;
+         result == 0 && item < node->data.sequence.items.top; item++) {
+        const yaml_node_t *path = node_of(r, *item);
+        result = is_value(path) ? set_scalar(r, &scope, &key, path) : fail_entry(r, path);
     }
+    return result;
 }
 
-static bool is_word(const yaml_event_t *event, const char *word)
-{
-    return event->type == YAML_SCALAR_EVENT && event->data.scalar.length == strlen(word) &&
-           strcmp((const char *)event->data.scalar.value, word) == 0;
-}
-
-/* At a mapping in the list of API keys: a key with directories of its own for work_dir. */
-static int read_api_key(struct reader *r, const struct scope *scope, const struct config_key *key)
+/* A mapping in the list of API keys: a key with directories of its own for work_dir. */
+static int read_api_key(struct reader *r, const struct scope *scope, const struct config_key *key,
+                        const yaml_node_t *entry)
 {
     struct config_list *roots = NULL;
     bool named = false;
-    for (;;) {
-        int result = next_event(r);
-        if (result < 0)
-            return result;
-        if (r->event.type == YAML_MAPPING_END_EVENT)
-            break;
-        bool is_key = is_word(&r->event, "key"), is_roots = is_word(&r->event, "workdir_roots");
-        if ((!is_key && !is_roots) || (is_key && named) || (is_roots && roots))
-            return fail_entry(r);
-        result = next_event(r);
-        if (result == 0 && is_roots) {
+    for (yaml_node_pair_t *pair = entry->data.mapping.pairs.start;
+         pair < entry->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *name = node_of(r, pair->key), *value = node_of(r, pair->value);
+        const char *word = name->type == YAML_SCALAR_NODE ? text_of(name) : "";
+        int result = 0;
+        if (strcmp(word, "key") == 0 && is_value(value) && !named) {
+            named = true;
+            result = set_scalar(r, scope, key, value);
+        } else if (strcmp(word, "workdir_roots") == 0 && value->type == YAML_SEQUENCE_NODE &&
+                   !roots) {
             roots = arena_alloc(&r->config->arena, sizeof *roots);
-            result = roots ? read_roots(r, roots) : brig_fail_nomem(r->err);
-        } else if (result == 0) {
-            named = r->event.type == YAML_SCALAR_EVENT && !is_null(&r->event);
-            result = named ? set_scalar(r, scope, key) : fail_entry(r);
+            result = roots ? read_roots(r, value, roots) : brig_fail_nomem(r->err);
+        } else {
+            result = fail_entry(r, name);
         }
         if (result < 0)
             return result;
     }
     if (!named)
-        return fail_entry(r);
+        return fail_entry(r, entry);
     r->config->security.key_roots[r->config->security.allowed_keys.count - 1] = roots;
     return 0;
 }
 
-static int read_list(struct reader *r, const struct scope *scope, const struct config_key *key)
+static int read_list(struct reader *r, const struct scope *scope, const struct config_key *key,
+                     const yaml_node_t *list)
 {
-    if (key->type != CONFIG_LIST && key->type != CONFIG_WORDS)
-        return wrong_type(r, key, "list");
-    config_value_clear(key, base_of(r, scope));
+    config_value_clear(key, scope->base);
     if (key->with_roots)
         memset(r->config->security.key_roots, 0, sizeof r->config->security.key_roots);
-    for (;;) {
-        int result = next_event(r);
-        if (result < 0 || r->event.type == YAML_SEQUENCE_END_EVENT)
-            return result;
-        if (key->with_roots && r->event.type == YAML_MAPPING_START_EVENT) {
-            result = read_api_key(r, scope, key);
-            if (result < 0)
-                return result;
-            continue;
-        }
-        if (r->event.type != YAML_SCALAR_EVENT || is_null(&r->event))
-            return wrong_type(r, key, "nested or empty item");
-        result = set_scalar(r, scope, key);
+    for (yaml_node_item_t *at = list->data.sequence.items.start; at < list->data.sequence.items.top;
+         at++) {
+        const yaml_node_t *item = node_of(r, *at);
+        int result = key->with_roots && item->type == YAML_MAPPING_NODE
+                         ? read_api_key(r, scope, key, item)
+                     : is_value(item) ? set_scalar(r, scope, key, item)
+                                      : wrong_type(r, scope, key, item, "nested or empty item");
         if (result < 0)
             return result;
     }
-}
-
-static int note_origin(struct reader *r, const struct scope *scope, const struct config_key *key,
-                       size_t line)
-{
-    if (scope->runtime)
-        return 0;
-    const char *origin = arena_printf(&r->config->arena, "%s:%zu", r->name, line);
-    if (!origin)
-        return brig_fail_nomem(r->err);
-    r->config->origins[key - config_keys] = origin;
     return 0;
 }
 
-/* At the value of a key. */
-static int read_value(struct reader *r, const struct scope *scope, const struct config_key *key)
+static int read_value(struct reader *r, const struct scope *scope, const struct config_key *key,
+                      const yaml_node_t *node)
 {
-    size_t line = line_of(r);
-    int result;
-    if (is_null(&r->event))
+    bool list = key->type == CONFIG_LIST || key->type == CONFIG_WORDS;
+    if (is_null(node))
         return 0; /* as if it were not there */
-    switch (r->event.type) {
-    case YAML_SCALAR_EVENT:
-        if (key->type == CONFIG_LIST || key->type == CONFIG_WORDS)
-            return wrong_type(r, key, "single value");
-        result = set_scalar(r, scope, key);
-        break;
-    case YAML_SEQUENCE_START_EVENT:
-        result = read_list(r, scope, key);
-        break;
-    default:
-        return wrong_type(r, key, "mapping");
-    }
-    return result < 0 ? result : note_origin(r, scope, key, line);
+    if (node->type != (list ? YAML_SEQUENCE_NODE : YAML_SCALAR_NODE))
+        return wrong_type(r, scope, key, node,
+                          node->type == YAML_MAPPING_NODE    ? "mapping"
+                          : node->type == YAML_SEQUENCE_NODE ? "list"
+                                                             : "single value");
+    int result = list ? read_list(r, scope, key, node) : set_scalar(r, scope, key, node);
+    if (result < 0 || scope->base != r->config)
+        return result;
+    const char *origin =
+        arena_printf(&r->config->arena, "%s:%zu", r->name, node->start_mark.line + 1);
+    r->config->origins[key - config_keys] = origin;
+    return origin ? 0 : brig_fail_nomem(r->err);
 }
 
 /* ---- Sections ---- */
@@ -351,161 +280,149 @@ static bool is_runtimes(const struct reader *r)
 
 static struct scope scope_of(const struct reader *r)
 {
-    static const char runtimes[] = RUNTIMES_SECTION ".";
-    struct scope scope = {.keys = config_keys, .count = config_key_count, .prefix = r->path};
-    if (!str_starts_with(r->path, runtimes) || is_runtimes(r))
+    struct scope scope = {config_keys, config_key_count, r->path, r->config};
+    if (!str_starts_with(r->path, RUNTIMES_SECTION ".") || is_runtimes(r))
         return scope;
-    const char *name = r->path + strlen(runtimes);
+    const char *name = r->path + strlen(RUNTIMES_SECTION ".");
     size_t length = strcspn(name, ".");
-    scope.runtime = config_runtime_entry(r->config, name, length);
-    scope.keys = config_runtime_keys;
-    scope.count = config_runtime_key_count;
-    scope.prefix = name + length + 1;
-    return scope;
+    return (struct scope){config_runtime_keys, config_runtime_key_count, name + length + 1,
+                          config_runtime_entry(r->config, name, length)};
 }
 
-/* One level down, at a mapping that has been seen to begin: sets the path for it. */
-static int descend(struct reader *r, const char *name, size_t *ret_length)
+static int fail_unknown(struct reader *r, const struct scope *scope, const yaml_node_t *name)
 {
-    size_t length = strlen(r->path);
-    if (length + strlen(name) + 2 > sizeof r->path)
-        return fail_here(r, "the name '%s' is too long", str_shown(name).text);
-    *ret_length = length;
-    (void)snprintf(r->path + length, sizeof r->path - length, "%s.", name);
-    return 0;
+    autostr struct str hint = {0};
+    config_key_hint(scope->keys, scope->count, scope->prefix, r->path, text_of(name), &hint);
+    if (hint.failed)
+        return brig_fail_nomem(r->err);
+    return fail(r, name, "unknown key '%s%s'. %s%s", r->path, str_shown(text_of(name)).text,
+                hint.data,
+                r->path[0] || str_ends_with(hint.data, "?") ? "" : ", " RUNTIMES_SECTION);
 }
 
-/* Whether `name`, in the section we are in, is a section itself. */
-static bool is_section(const struct reader *r, const struct scope *scope, const char *name)
-{
-    char whole[2 * CONFIG_NAME_MAX];
-    if (r->path[0] == '\0' && strcmp(name, RUNTIMES_SECTION) == 0)
-        return true;
-    (void)snprintf(whole, sizeof whole, "%s%s", scope->prefix, name);
-    return config_key_is_section(scope->keys, scope->count, whole);
-}
-
-static int begin_runtime(struct reader *r, const char *name)
+static int begin_runtime(struct reader *r, const yaml_node_t *name)
 {
     struct brig_error why = {0};
-    int result = config_check_word(name, &why);
-    if (result == 0 && strpbrk(name, ".:*"))
-        result =
-            brig_fail(&why, BRIG_E_INVALID, 0, "'%s' has one of . : * in it", str_shown(name).text);
+    int result = config_check_word(text_of(name), &why);
+    if (result == 0 && strpbrk(text_of(name), ".:*"))
+        result = brig_fail(&why, BRIG_E_INVALID, 0, "'%s' has one of . : * in it",
+                           str_shown(text_of(name)).text);
     if (result == 0)
-        result = config_runtime_begin(r->config, name, r->name, r->key_line, &why);
-    return result < 0 ? fail_at(r, r->key_line, "runtimes: %s", why.message) : 0;
+        result = config_runtime_begin(r->config, text_of(name), r->name, name->start_mark.line + 1,
+                                      &why);
+    return result < 0 ? fail(r, name, "runtimes: %s", why.message) : 0;
 }
 
-/* The key is in `name`; the event is its value. Sets *ret_down if a mapping has begun. */
-static int read_pair(struct reader *r, const char *name, bool *ret_down)
+static int check_name(struct reader *r, const yaml_node_t *mapping, const yaml_node_pair_t *pair,
+                      const yaml_node_t *name)
 {
-    const struct scope scope = scope_of(r);
-    char whole[2 * CONFIG_NAME_MAX];
-    *ret_down = false;
-    if (is_runtimes(r) || is_section(r, &scope, name)) {
-        if (is_null(&r->event))
-            return 0;
-        if (r->event.type != YAML_MAPPING_START_EVENT)
-            return fail_at(r, r->key_line,
-                           "'%s%s' is a section: what belongs to it stands below it, indented",
-                           r->path, str_shown(name).text);
-        *ret_down = true;
-        return is_runtimes(r) ? begin_runtime(r, name) : 0;
-    }
-    (void)snprintf(whole, sizeof whole, "%s%s", scope.prefix, name);
-    const struct config_key *key = config_key_find(scope.keys, scope.count, whole);
-    return key ? read_value(r, &scope, key) : fail_unknown(r, &scope, name);
-}
-
-/* At a key; reads it and its value. */
-static int read_key(struct reader *r, size_t lengths[DEPTH_MAX], size_t *depth)
-{
-    const char *text = "";
-    char name[CONFIG_NAME_MAX], whole[2 * CONFIG_NAME_MAX];
-    bool down = false;
-    if (r->event.type != YAML_SCALAR_EVENT)
-        return fail_here(r, "a key should be a word");
-    r->key_line = line_of(r);
-    int result = scalar_text(r, &text);
-    if (result == 0 && (strlen(text) >= sizeof name || strchr(text, '.')))
-        result = fail_here(r, "unknown key '%s%s'. A section and its keys stand below each other",
-                           r->path, str_shown(text).text);
-    if (result < 0)
-        return result;
-    (void)snprintf(name, sizeof name, "%s", text);
-    (void)snprintf(whole, sizeof whole, "%s%s", r->path, name);
-    result = remember(r, whole);
-    if (result == 0)
-        result = next_event(r);
-    if (result == 0)
-        result = read_pair(r, name, &down);
-    if (result < 0 || !down)
-        return result;
-    if (*depth == DEPTH_MAX)
-        return fail_here(r, "sections lie too deep in each other");
-    return descend(r, name, &lengths[(*depth)++]);
-}
-
-static int read_mappings(struct reader *r)
-{
-    size_t lengths[DEPTH_MAX] = {0}; /* of the path, to which it is cut when a section ends */
-    size_t depth = 1;
-    while (depth > 0) {
-        int result = next_event(r);
-        if (result < 0)
-            return result;
-        if (r->event.type == YAML_MAPPING_END_EVENT) {
-            r->path[lengths[--depth]] = '\0';
-            continue;
-        }
-        result = read_key(r, lengths, &depth);
-        if (result < 0)
-            return result;
+    if (name->type != YAML_SCALAR_NODE)
+        return fail(r, name, "a key should be a word");
+    if (strlen(r->path) + strlen(text_of(name)) + 2 > sizeof r->path || strchr(text_of(name), '.'))
+        return fail(r, name, "unknown key '%s%s'. A section and its keys stand below each other",
+                    r->path, str_shown(text_of(name)).text);
+    for (const yaml_node_pair_t *other = mapping->data.mapping.pairs.start; other < pair; other++) {
+        const yaml_node_t *before = node_of(r, other->key);
+        if (strcmp(text_of(before), text_of(name)) == 0)
+            return fail(r, name, "'%s%s' is given twice; the first time in line %zu", r->path,
+                        str_shown(text_of(name)).text, before->start_mark.line + 1);
     }
     return 0;
+}
+
+/* A key and its value. If that is a section, it is in *ret_section and the path leads to it. */
+static int read_pair(struct reader *r, const yaml_node_t *mapping, const yaml_node_pair_t *pair,
+                     const yaml_node_t **ret_section)
+{
+    const struct scope scope = scope_of(r);
+    const yaml_node_t *name = node_of(r, pair->key), *value = node_of(r, pair->value);
+    char whole[2 * CONFIG_NAME_MAX];
+    int result = check_name(r, mapping, pair, name);
+    if (result < 0)
+        return result;
+    (void)snprintf(whole, sizeof whole, "%s%s", scope.prefix, text_of(name));
+    bool runtimes = r->path[0] == '\0' && strcmp(text_of(name), RUNTIMES_SECTION) == 0;
+    if (!runtimes && !is_runtimes(r) && !config_key_is_section(scope.keys, scope.count, whole)) {
+        const struct config_key *key = config_key_find(scope.keys, scope.count, whole);
+        return key ? read_value(r, &scope, key, value) : fail_unknown(r, &scope, name);
+    }
+    if (is_null(value))
+        return 0;
+    if (value->type != YAML_MAPPING_NODE)
+        return fail(r, name, "'%s%s' is a section: what belongs to it stands below it, indented",
+                    r->path, str_shown(text_of(name)).text);
+    result = is_runtimes(r) ? begin_runtime(r, name) : 0;
+    size_t length = strlen(r->path);
+    (void)snprintf(r->path + length, sizeof r->path - length, "%s.", text_of(name));
+    *ret_section = value;
+    return result;
+}
+
+static int read_sections(struct reader *r, const yaml_node_t *root)
+{
+    struct {
+        const yaml_node_t *node;
+        const yaml_node_pair_t *next;
+        size_t path_length; /* to which the path is cut at its end */
+    } levels[DEPTH_MAX + 1] = {{root, root->data.mapping.pairs.start, 0}};
+    for (size_t depth = 1; depth > 0;) {
+        const yaml_node_t *node = levels[depth - 1].node, *section = NULL;
+        size_t length = strlen(r->path);
+        if (levels[depth - 1].next == node->data.mapping.pairs.top) {
+            r->path[levels[--depth].path_length] = '\0';
+            continue;
+        }
+        int result = read_pair(r, node, levels[depth - 1].next++, &section);
+        if (result < 0)
+            return result;
+        if (!section)
+            continue;
+        levels[depth].node = section;
+        levels[depth].next = section->data.mapping.pairs.start;
+        levels[depth++].path_length = length;
+    }
+    return 0;
+}
+
+/* Keys may be in it. */
+static void close_document(yaml_document_t *document)
+{
+    for (yaml_node_t *node = document->nodes.start; node < document->nodes.top; node++)
+        if (node->type == YAML_SCALAR_NODE)
+            explicit_bzero(node->data.scalar.value, node->data.scalar.length);
+    yaml_document_delete(document);
 }
 
 static int read_document(struct reader *r)
 {
-    int result = next_event(r); /* the stream's start */
-    if (result == 0)
-        result = next_event(r);
-    if (result < 0 || r->event.type == YAML_STREAM_END_EVENT)
-        return result; /* an empty file is all defaults */
-    result = next_event(r);
-    if (result < 0)
-        return result;
-    if (r->event.type == YAML_MAPPING_START_EVENT)
-        result = read_mappings(r);
-    else if (!is_null(&r->event))
-        result = fail_here(r, "there should be sections, such as 'server:', and keys below them");
-    if (result == 0)
-        result = next_event(r); /* the document's end */
-    if (result == 0)
-        result = next_event(r);
-    if (result == 0 && r->event.type != YAML_STREAM_END_EVENT)
-        result = fail_here(r, "there is a second document. One file has one");
-    return result;
+    const yaml_node_t *root = yaml_document_get_root_node(&r->document);
+    if (!root || is_null(root))
+        return 0; /* an empty file is all defaults */
+    if (root->type != YAML_MAPPING_NODE)
+        return fail(r, root, "there should be sections, such as 'server:', and keys below them");
+    return read_sections(r, root);
 }
 
 int config_yaml_read(const char *name, const void *text, size_t length,
                      struct server_config *config, struct brig_error *err)
 {
+    struct reader r = {.name = name, .config = config, .err = err};
     if (length > CONFIG_FILE_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "%s: more than %zu KiB", name,
                          CONFIG_FILE_MAX >> 10);
-    autofree struct reader *r = calloc(1, sizeof *r);
-    if (!r || !yaml_parser_initialize(&r->parser))
+    int result = check_form(&r, text, length);
+    if (result < 0)
+        return result;
+    if (!yaml_parser_initialize(&r.parser))
         return brig_fail_nomem(err);
-    r->name = name;
-    r->config = config;
-    r->err = err;
-    yaml_parser_set_input_string(&r->parser, text, length);
-    int result = read_document(r);
-    drop_event(r);
-    wipe_buffers(&r->parser);
-    yaml_parser_delete(&r->parser);
+    yaml_parser_set_input_string(&r.parser, text, length);
+    if (yaml_parser_load(&r.parser, &r.document)) {
+        result = read_document(&r);
+        close_document(&r.document);
+    } else {
+        result = fail_syntax(&r);
+    }
+    close_parser(&r.parser);
     return result;
 }
 

@@ -36,10 +36,7 @@ struct metrics {
     uint64_t rate_limited;
     uint64_t log_lines_dropped;
     uint64_t requests[METRICS_STATUSES]; /* by HTTP status */
-};
-
-/* What holds at this moment, known elsewhere. */
-struct metrics_now {
+    /* Filled in before they are written. */
     struct message_gauges gauges;
     uint64_t running, queued, connections;
 };
@@ -50,12 +47,15 @@ void metrics_execution(struct metrics *metrics, size_t language,
 void metrics_blocked(struct metrics *metrics, size_t language);
 void metrics_events(struct metrics *metrics, const struct execution_event *events, size_t count);
 void metrics_request(struct metrics *metrics, unsigned status);
-void metrics_write(const struct metrics *metrics, const struct metrics_now *now,
-                   const struct server_config *config, struct str *out);
+void metrics_write(const struct metrics *metrics, const struct server_config *config,
+                   struct str *out);
 
-/* One row for each, for the documentation. */
+/* One row for each: how it is written, and its documentation. */
 struct metrics_row {
     const char *name, *type, *doc;
+    void (*write)(const struct metrics_row *row, const struct metrics *metrics,
+                  const struct server_config *config, struct str *out);
+    size_t offset; /* of a plain number, or of one of each pool */
 };
 extern const struct metrics_row metrics_rows[];
 extern const size_t metrics_row_count;

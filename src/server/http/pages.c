@@ -65,12 +65,12 @@ void pages_metrics(struct exchange *exchange)
 {
     struct http *http = exchange->http;
     autostr struct str text = {0};
-    const struct metrics_now now = {.gauges = http->gauges,
-                                    .running = execute_count(http),
-                                    .queued = http->queued,
-                                    .connections = http->connection_count};
+    http->metrics.gauges = http->gauges;
+    http->metrics.running = execute_count(http);
+    http->metrics.queued = http->queued;
+    http->metrics.connections = http->connection_count;
     http->metrics.log_lines_dropped = http->log.dropped;
-    metrics_write(&http->metrics, &now, http->config, &text);
+    metrics_write(&http->metrics, http->config, &text);
     answer_text(exchange, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", &text);
 }
 
