@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "server/config.h"
-#include "server/supervisor.h"
+#include "server/role.h"
 
 static const char usage[] =
     "Usage: brigd [OPTION]...\n"

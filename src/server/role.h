@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each of brigd's processes is given when it begins, and where it begins. */
+/* Where each of brigd's processes begins, and what it is given. */
 #pragma once
 
 struct channel;
@@ -14,7 +14,9 @@ typedef int role_main(const struct server_config *config, struct channel *contro
                       struct brig_error *err);
 
 role_main http_main;
-/* Called before the http process's process becomes nobody: opens what only its owner may. */
-int http_prepare(const struct server_config *config, struct brig_error *err);
 role_main executor_main;
 role_main history_main;
+
+/* The supervisor: starts the others and serves until SIGTERM or SIGINT. Returns 0, or a brig_code if it
+ * could not begin. */
+int supervisor_run(const struct server_config *config, struct brig_error *err);

@@ -6,8 +6,6 @@
  * came from outside. The http process speaks HTTP and holds no power; the executor starts and ends jails; the
  * history owns the history. Whichever ends before it was told to is started again, and the others are
  * handed a new socket to it. If the supervisor ends, so do they, and with the executor every jail. */
-#include "server/supervisor.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -30,7 +28,6 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "server/config.h"
-#include "server/http/access_log.h"
 #include "server/listen.h"
 #include "server/message.h"
 #include "server/role.h"
@@ -143,19 +140,18 @@ static int send_tls(const struct server_config *config, struct channel *http,
     return result;
 }
 
-/* Opens the access log anew, after a rotation, if it is a file. */
+/* Opens the access log, also anew after a rotation, if it is a file. */
 static int send_log(const struct server_config *config, struct channel *http,
                     struct brig_error *err)
 {
-    struct access_log log;
-    if (config->server.access_log[0] != '/')
+    const char *path = config->server.access_log;
+    if (path[0] != '/')
         return 0;
-    int result = access_log_open(&log, config->server.access_log, err);
-    if (result < 0)
-        return result;
-    result = channel_send_fd(http, MESSAGE_LOG, 0, log.fd, err);
-    access_log_close(&log);
-    return result;
+    autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the access log '%s'",
+                         str_shown(path).text);
+    return channel_send_fd(http, MESSAGE_LOG, 0, fd, err);
 }
 
 /* ---- in a new process ---- */
@@ -218,8 +214,6 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
     forget_secrets(supervisor->config, role);
     int result = channel_new(&control_fd, &control, &err);
     if (result == 0 && role == ROLE_HTTP)
-        result = http_prepare(supervisor->config, &err);
-    if (result == 0 && role == ROLE_HTTP)
         result = become_nobody(&err);
     /* Setting ids clears both of these. */
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -234,19 +228,6 @@ static __attribute__((noreturn)) void be_role(const struct supervisor *superviso
 }
 
 /* ---- starting and connecting ---- */
-
-static int connect_roles(struct supervisor *supervisor, enum server_role a, enum server_role b,
-                         struct brig_error *err)
-{
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket pair");
-    autoclose int first = ends[0], second = ends[1];
-    int result = channel_send_fd(supervisor->roles[a].control, MESSAGE_PEER, b, first, err);
-    if (result == 0)
-        result = channel_send_fd(supervisor->roles[b].control, MESSAGE_PEER, a, second, err);
-    return result;
-}
 
 static int start_role(struct supervisor *supervisor, enum server_role which, struct brig_error *err)
 {
@@ -268,42 +249,38 @@ static int start_role(struct supervisor *supervisor, enum server_role which, str
     role->started_ms = clock_now_ms();
     role->restart_ms = 0;
     if (which == ROLE_HTTP)
-        return send_tls(supervisor->config, role->control, err);
-    return 0;
+        result = send_tls(supervisor->config, role->control, err);
+    if (result == 0 && which == ROLE_HTTP)
+        result = send_log(supervisor->config, role->control, err);
+    if (result < 0)
+        (void)kill(pid, SIGKILL); /* a process without them is of no use */
+    return result;
 }
 
-/* What cannot be sent because the other one has died meanwhile is sent when it lives again. */
+/* Each gets a socket to the other. What cannot be sent, because one has died meanwhile, is sent when it
+ * is started again. */
 static void connect_to_all(struct supervisor *supervisor, enum server_role which)
 {
-    for (int other = 0; other < ROLES_; other++)
-        if (other != (int)which && supervisor->roles[other].pid != 0)
-            (void)connect_roles(supervisor, which, (enum server_role)other, NULL);
-}
-
-/* One that is dead already has said why, and is found dead as soon as we serve. */
-static int connect_at_start(struct supervisor *supervisor, enum server_role a, enum server_role b,
-                            struct brig_error *err)
-{
-    struct brig_error why = {0};
-    int result = connect_roles(supervisor, a, b, &why);
-    if (result == 0 || why.sys_errno == EPIPE || why.sys_errno == ECONNRESET)
-        return 0;
-    if (err)
-        *err = why;
-    return result;
+    struct role *roles = supervisor->roles;
+    for (int other = 0; other < ROLES_; other++) {
+        int ends[2];
+        if (other == (int)which || roles[other].pid == 0 ||
+            socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+            continue;
+        (void)channel_send_fd(roles[which].control, MESSAGE_PEER, (uint64_t)other, ends[0], NULL);
+        (void)channel_send_fd(roles[other].control, MESSAGE_PEER, which, ends[1], NULL);
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+    }
 }
 
 static int start_all(struct supervisor *supervisor, struct brig_error *err)
 {
-    for (int i = ROLES_; i-- > 0;) { /* who serves others comes first */
+    for (int i = ROLES_; i-- > 0;) { /* those that serve others first */
         int result = start_role(supervisor, (enum server_role)i, err);
         if (result < 0)
             return result;
-        for (int other = i + 1; result == 0 && other < ROLES_; other++)
-            result =
-                connect_at_start(supervisor, (enum server_role)i, (enum server_role)other, err);
-        if (result < 0)
-            return result;
+        connect_to_all(supervisor, (enum server_role)i);
     }
     return 0;
 }

@@ -23,17 +23,15 @@ static void take_file(struct access_log *log)
     log->may_block = fstat(log->fd, &info) < 0 || !S_ISREG(info.st_mode);
 }
 
-int access_log_open(struct access_log *log, const char *where, struct brig_error *err)
+int access_log_init(struct access_log *log, const char *where, struct brig_error *err)
 {
     *log = (struct access_log){.fd = -1};
-    if (!where || str_equal(where, "off") || !*where)
+    if (!str_equal(where, "-"))
         return 0;
-    /* One of its own, as stderr is shared: it is not ours to make non-blocking. */
-    log->fd = str_equal(where, "-") ? fcntl(2, F_DUPFD_CLOEXEC, 3)
-                                    : open(where, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    /* A copy, as standard error is shared: it must not be made non-blocking. */
+    log->fd = fcntl(2, F_DUPFD_CLOEXEC, 3);
     if (log->fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open the access log '%s'",
-                         str_shown(where).text);
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot log to standard error");
     take_file(log);
     return 0;
 }

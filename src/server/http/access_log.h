@@ -27,8 +27,8 @@ struct access_line {
     const struct execution_trace *trace; /* or NULL */
 };
 
-/* `where` is a path, "-" for stderr, or "off". */
-int access_log_open(struct access_log *log, const char *where, struct brig_error *err);
+/* `where` is "-" for standard error, "off", or a path: then the supervisor opens and sends the file. */
+int access_log_init(struct access_log *log, const char *where, struct brig_error *err);
 void access_log_close(struct access_log *log);
 /* Writes to another file from now on, and takes the fd. */
 void access_log_replace(struct access_log *log, int *fd);

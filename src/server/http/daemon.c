@@ -473,7 +473,7 @@ int daemon_start(struct http *http, struct brig_error *err)
     if (listening < 0 || fcntl(http->listener, F_SETFL, listening | O_NONBLOCK) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot use the listening socket");
     const struct MHD_OptionItem secured[] = {
-        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback(http->tls)},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback()},
         {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
         {MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};

@@ -154,9 +154,9 @@ static int take_peer(struct http *http, struct message *message, struct brig_err
 static int take_tls(struct http *http, struct message *message, struct brig_error *err)
 {
     struct brig_error local = {0};
-    int result = http->tls ? tls_replace(http->tls, message->bytes, message->length, &local)
-                           : tls_new(message->bytes, message->length, &http->tls, &local);
+    int result = tls_replace(message->bytes, message->length, &local);
     explicit_bzero(message->bytes, message->length);
+    http->tls = http->tls || result == 0;
     if (result == 0)
         return 0;
     if (!http->tls) /* at the start there is no earlier one */
@@ -321,14 +321,6 @@ static int loop_run(struct http *http, struct brig_error *err)
 
 /* ---- Beginning and end ---- */
 
-/* Opened by http_prepare(), if it was called, for http_main(). */
-static struct access_log prepared_log = {.fd = -1};
-
-int http_prepare(const struct server_config *config, struct brig_error *err)
-{
-    return access_log_open(&prepared_log, config->server.access_log, err);
-}
-
 /* As many as connections need, up to the hard limit. */
 static uint64_t raise_files(const struct server_config *config)
 {
@@ -367,12 +359,10 @@ static int set_up_parts(struct http *http, struct brig_error *err)
     if (result == 0)
         result = rate_new(config->security.rate_limit_rps, config->security.rate_limit_burst,
                           &http->rate, err);
-    if (result == 0 && prepared_log.fd < 0)
-        result = http_prepare(config, err);
+    if (result == 0)
+        result = access_log_init(&http->log, config->server.access_log, err);
     if (result == 0)
         result = seed_hashes(err);
-    http->log = prepared_log;
-    prepared_log = (struct access_log){.fd = -1};
     http->checks_host = config->security.allowed_keys.count == 0 &&
                         config->security.trusted_proxies.count == 0 && is_loopback(http->listener);
     return result;
@@ -429,7 +419,7 @@ static void tear_down(struct http *http)
             ticket_free(http, http->tickets[i]);
     access_log_close(&http->log);
     rate_free(http->rate);
-    tls_free(http->tls);
+    tls_done();
     str_done(&http->runtimes);
     str_done(&http->store);
     own_close(&http->epoll);

@@ -19,7 +19,6 @@ struct brig_error;
 struct lingering;
 struct server_config;
 struct stream;
-struct tls;
 
 /* Bodies, waiting requests, output and answers of all clients together. */
 #define HTTP_MEMORY_MAX ((size_t)512 << 20)
@@ -105,7 +104,7 @@ struct http {
     int listener;
     int epoll;
     bool checks_host; /* no keys, on loopback: Host must be this machine */
-    struct tls *tls;  /* NULL: plain HTTP */
+    bool tls;         /* there is a certificate */
     struct clients clients;
     struct rate *rate;
     struct access_log log;

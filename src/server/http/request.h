@@ -44,12 +44,10 @@ enum request_shape request_shape(const char *text, size_t length, size_t depth_m
 /* One row for each field: how it is read, and its documentation. */
 struct request_field {
     const char *name; /* "limits.memory_mb" */
+    bool required;
     bool (*read)(struct request_decoder *d, const struct request_field *field, const json_t *value);
     const char *type; /* of JSON */
-    const char *allowed;
-    const char *doc;
-    bool required;
-    enum execution_limit limit; /* of limits.* */
+    const char *allowed, *doc;
 };
 extern const struct request_field request_fields[];
 extern const size_t request_field_count;

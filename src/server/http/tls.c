@@ -12,7 +12,7 @@
 #include "base/error.h"
 
 #define CHAIN_MAX 16
-/* How many are kept for handshakes that go on: each lasts seconds, a reload is a person's doing. */
+/* Handshakes that have begun still use an earlier one: they last seconds, a reload is rare. */
 #define GENERATIONS 8
 
 struct certificate {
@@ -21,13 +21,11 @@ struct certificate {
     gnutls_privkey_t key;
 };
 
-struct tls {
+/* One for the process: GnuTLS's callback has no argument of ours. */
+static struct {
     struct certificate *generations[GENERATIONS];
     size_t newest;
-};
-
-/* What the library's callback finds, which knows nothing but the session. */
-static struct tls *current;
+} kept;
 
 static void free_certificate(struct certificate *certificate)
 {
@@ -102,7 +100,7 @@ static int check_pair(const struct certificate *certificate, struct brig_error *
     return 0;
 }
 
-int tls_replace(struct tls *tls, const char *pems, size_t length, struct brig_error *err)
+int tls_replace(const char *pems, size_t length, struct brig_error *err)
 {
     __attribute__((cleanup(own_certificate))) struct certificate *certificate = NULL;
     int result = read_certificate(pems, length, &certificate, err);
@@ -110,36 +108,16 @@ int tls_replace(struct tls *tls, const char *pems, size_t length, struct brig_er
         result = check_pair(certificate, err);
     if (result < 0)
         return result;
-    size_t next = (tls->newest + 1) % GENERATIONS;
-    free_certificate(tls->generations[next]);
-    tls->generations[next] = take_ptr(&certificate);
-    tls->newest = next;
+    kept.newest = (kept.newest + 1) % GENERATIONS;
+    free_certificate(kept.generations[kept.newest]);
+    kept.generations[kept.newest] = take_ptr(&certificate);
     return 0;
 }
 
-int tls_new(const char *pems, size_t length, struct tls **ret_tls, struct brig_error *err)
+void tls_done(void)
 {
-    struct tls *tls = calloc(1, sizeof *tls);
-    if (!tls)
-        return brig_fail_nomem(err);
-    int result = tls_replace(tls, pems, length, err);
-    if (result < 0) {
-        tls_free(tls);
-        return result;
-    }
-    *ret_tls = tls;
-    return 0;
-}
-
-void tls_free(struct tls *tls)
-{
-    if (!tls)
-        return;
-    if (current == tls)
-        current = NULL;
     for (size_t i = 0; i < GENERATIONS; i++)
-        free_certificate(tls->generations[i]);
-    free(tls);
+        free_certificate(take_ptr(&kept.generations[i]));
 }
 
 static int choose(gnutls_session_t session, const gnutls_datum_t *authorities, int authority_count,
@@ -151,17 +129,16 @@ static int choose(gnutls_session_t session, const gnutls_datum_t *authorities, i
     (void)authority_count;
     (void)algorithms;
     (void)algorithm_count;
-    if (!current)
+    struct certificate *certificate = kept.generations[kept.newest];
+    if (!certificate)
         return -1;
-    struct certificate *certificate = current->generations[current->newest];
     *ret_chain = certificate->chain;
     *ret_length = certificate->chain_length;
     *ret_key = certificate->key;
     return 0;
 }
 
-void *tls_callback(struct tls *tls)
+void *tls_callback(void)
 {
-    current = tls;
-    return tls ? (void *)(uintptr_t)choose : NULL;
+    return (void *)(uintptr_t)choose;
 }
