@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of the configuration that have a form of their own. Pure. */
+#include <libpq-fe.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -134,69 +135,26 @@ int config_check_module(const char *text, struct brig_error *err)
 
 /* ---- Connection strings ---- */
 
-static bool is_url(const char *dsn)
+/* As words: key=value, in quotes where libpq needs them. */
+static void print_word(const PQconninfoOption *option, struct str *out)
 {
-    return str_starts_with(dsn, "postgres://") || str_starts_with(dsn, "postgresql://");
-}
-
-static size_t word_length(const char *word)
-{
-    bool quoted = false;
-    size_t i = 0;
-    for (; word[i] && (quoted || word[i] != ' '); i++) {
-        if (word[i] == '\\' && word[i + 1])
-            i++;
-        else if (word[i] == '\'')
-            quoted = !quoted;
+    bool quoted = strpbrk(option->val, " '\\") || !*option->val;
+    str_concat(out, out->length > 0 ? " " : "", option->keyword, quoted ? "='" : "=");
+    for (const char *c = option->val; *c; c++) {
+        if (*c == '\'' || *c == '\\')
+            str_append_char(out, '\\');
+        str_append_char(out, *c);
     }
-    return i;
-}
-
-static void print_words_without_password(const char *dsn, struct str *out)
-{
-    bool any = false;
-    for (const char *word = dsn; *word;) {
-        word += strspn(word, " ");
-        size_t length = word_length(word);
-        /* "password = x" is three words to us: then nothing at all is shown. */
-        if (length > 0 && !memchr(word, '=', length))
-            return;
-        if (length > 0 && !str_starts_with(word, "password=") &&
-            !str_starts_with(word, "passfile=") && !str_starts_with(word, "sslpassword=")) {
-            str_append(out, any ? " " : "");
-            str_append_bytes(out, word, length);
-            any = true;
-        }
-        word += length;
-    }
-}
-
-/* Up to the host, and then to the first parameter: those may hold a password too. */
-static void print_url_without_password(const char *dsn, struct str *out)
-{
-    const char *user = strstr(dsn, "://") + 3;
-    const char *end = user + strcspn(user, "?"); /* an unquoted password may hold a slash */
-    const char *at = NULL;
-    for (const char *c = user; c < end; c++)
-        if (*c == '@')
-            at = c;
-    const char *host = at ? at + 1 : user;
-    str_append_bytes(out, dsn, (size_t)(user - dsn));
-    if (at) {
-        str_append_bytes(out, user, strcspn(user, ":@"));
-        str_append_char(out, '@');
-    }
-    const char *query = strchr(host, '?');
-    bool shown = !query || !strstr(query, "password");
-    str_append_bytes(out, host, shown ? strlen(host) : (size_t)(query - host));
+    str_append(out, quoted ? "'" : "");
 }
 
 void config_dsn_print(const char *dsn, struct str *out)
 {
-    if (is_url(dsn))
-        print_url_without_password(dsn, out);
-    else
-        print_words_without_password(dsn, out);
+    PQconninfoOption *options = PQconninfoParse(dsn, NULL);
+    for (const PQconninfoOption *option = options; option && option->keyword; option++)
+        if (option->val && option->dispchar[0] != '*') /* which marks passwords */
+            print_word(option, out);
+    PQconninfoFree(options);
 }
 
 bool config_dsn_is_plain(const char *dsn)

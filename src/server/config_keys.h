@@ -76,7 +76,7 @@ int config_check_file_name(const char *text, struct brig_error *err);
 int config_check_word(const char *text, struct brig_error *err);
 int config_check_module(const char *text, struct brig_error *err);
 
-/* A PostgreSQL connection string with its password taken out, appended. */
+/* A PostgreSQL connection string as words, without passwords, appended; nothing if it is wrong. */
 void config_dsn_print(const char *dsn, struct str *out);
 bool config_dsn_is_plain(const char *dsn); /* sslmode=disable, to somewhere else */
 

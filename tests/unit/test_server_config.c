@@ -391,7 +391,7 @@ static void test_print(void)
     config_print(&config, &first);
     tap_ok(!strstr(first.data, "s3cr3t") && !strstr(first.data, "plain-key-1"),
            "prints none of them");
-    tap_has_str(first.data, "postgres://me@db:5432/x", "but the rest");
+    tap_has_str(first.data, "user=me dbname=x host=db port=5432", "but the rest");
     tap_has_str(first.data, "# f.yaml:2", "with where it came from");
     tap_has_str(first.data, "# built in", "or that it is built in");
     struct brig_error err = {0};
@@ -410,12 +410,14 @@ static void test_print(void)
         b = strchr(b, '\n') ? strchr(b, '\n') + 1 : NULL;
     }
     static const char *const dsns[][2] = {
-        {"postgres://u:p/w@h/d", "postgres://u@h/d"},
-        {"postgres://h/d", "postgres://h/d"},
-        {"postgresql://u:p@h/d?password=x", "postgresql://u@h/d"},
-        {"host=h password='a b' user=u", "host=h user=u"},
-        {"host=h password=a\\ b user=u", "host=h user=u"},
-        {"password = x host=h", ""},
+        {"postgres://u:pw@h/d", "user=u dbname=d host=h"},
+        {"postgres://h/d", "dbname=d host=h"},
+        {"postgresql://u:p@h/d?password=x", "user=u dbname=d host=h"},
+        {"host=h password='a b' user=u", "user=u host=h"},
+        {"host=h password=a\\ b user=u", "user=u host=h"},
+        {"password = x host=h sslpassword=y", "host=h"},
+        {"host=h dbname='it''s'", ""},
+        {"host=h dbname='a \\'b'", "dbname='a \\'b' host=h"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(dsns); i++) {
         autostr struct str shown = {0};
