@@ -313,9 +313,11 @@ void config_key_hint(const struct config_key *keys, size_t count, const char *pr
     size_t skip = strlen(prefix);
     nearest_begin(&nearest, name);
     for (size_t i = 0; i < count; i++) {
+        if (!str_starts_with(keys[i].name, prefix))
+            continue;
         const char *part = keys[i].name + skip;
-        size_t length = str_starts_with(keys[i].name, prefix) ? strcspn(part, ".") : 0;
-        if (length == 0 || strncmp(part, before, length + 1) == 0)
+        size_t length = strcspn(part, ".");
+        if (strncmp(part, before, length + 1) == 0)
             continue;
         nearest_offer(&nearest, part, length);
         str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, part);

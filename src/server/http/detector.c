@@ -106,9 +106,9 @@ const struct detector_pattern detector_patterns[] = {
 const size_t detector_pattern_count = ARRAY_LENGTH(detector_patterns);
 
 #define RING 64 /* longer than any pattern */
-#define WORD 0x80
+#define BEGINS_WORD 0x80
 
-/* The last characters that were not blank, lower case; with WORD where a word begins. */
+/* The last characters that were not blank, lower case; with BEGINS_WORD where a word begins. */
 struct ring {
     unsigned char characters[RING];
     size_t count; /* of all that came */
@@ -120,9 +120,9 @@ static bool ends_with(const struct ring *ring, const struct detector_pattern *ro
     if (length > ring->count)
         return false;
     for (size_t k = 1; k <= length; k++)
-        if ((ring->characters[(ring->count - k) % RING] & ~WORD) != row->text[length - k])
+        if ((ring->characters[(ring->count - k) % RING] & ~BEGINS_WORD) != row->text[length - k])
             return false;
-    return !row->word || ring->characters[(ring->count - length) % RING] & WORD;
+    return !row->word || ring->characters[(ring->count - length) % RING] & BEGINS_WORD;
 }
 
 /* One pass. At each character the patterns that end with it are compared. */
@@ -145,7 +145,7 @@ static void scan(const char *code, size_t length, bool *seen)
             continue;
         if (c > 127)
             c = 127; /* in no pattern */
-        ring.characters[ring.count++ % RING] = begins_word ? c | WORD : c;
+        ring.characters[ring.count++ % RING] = begins_word ? c | BEGINS_WORD : c;
         for (size_t i = first[c]; i > 0; i = next[i - 1])
             seen[i - 1] = seen[i - 1] || ends_with(&ring, &detector_patterns[i - 1]);
     }

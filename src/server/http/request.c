@@ -461,8 +461,10 @@ static bool unknown_field(struct request_decoder *d, const char *parent, const c
     size_t skip = *parent ? strlen(parent) + 1 : 0;
     for (size_t i = 0; i < request_field_count; i++) {
         const char *row = request_fields[i].name;
+        if (!str_starts_with(row, parent))
+            continue;
         size_t length = strcspn(row + skip, ".");
-        if (!str_starts_with(row, parent) || strncmp(row, before, skip + length + 1) == 0)
+        if (strncmp(row, before, skip + length + 1) == 0)
             continue;
         str_appendf(&known, "%s%.*s", known.length ? ", " : "", (int)length, row + skip);
         before = row;
