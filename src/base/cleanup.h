@@ -51,3 +51,12 @@ static inline int take_fd(int *fd)
     })
 
 #define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Makes room for one item behind the `count` items of *array; false if memory is lacking. */
+#define array_grow(array, count)                                                                   \
+    __extension__({                                                                                \
+        typeof(*(array)) grown_ = reallocarray(*(array), (count) + 1, sizeof **(array));           \
+        if (grown_)                                                                                \
+            *(array) = grown_;                                                                     \
+        grown_ != NULL;                                                                            \
+    })

@@ -14,13 +14,7 @@ static void append(char *buffer, size_t size, const char *text)
 
 const char *error_text(int sys_errno, char buffer[ERROR_TEXT_MAX])
 {
-#ifdef __GLIBC__ /* thread-safe, and returns the text wherever it put it */
-    return strerror_r(sys_errno, buffer, ERROR_TEXT_MAX);
-#else
-    if (strerror_r(sys_errno, buffer, ERROR_TEXT_MAX) != 0)
-        (void)snprintf(buffer, ERROR_TEXT_MAX, "error %d", sys_errno);
-    return buffer;
-#endif
+    return strerror_r(sys_errno, buffer, ERROR_TEXT_MAX); /* GNU's: the text, wherever it put it */
 }
 
 void error_fill(struct brig_error *err, int code, int sys_errno, const char *format, ...)

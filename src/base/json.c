@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/encode.h"
 #include "base/str.h"
-#include "base/utf8.h"
 
 static void append_ascii(struct str *out, unsigned char c)
 {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fds.h"
 #include "base/parse.h"
 #include "base/path.h"
-#include "base/proc.h"
 
 #define TABLE_MAX (16 << 20) /* bytes */
 

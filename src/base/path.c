@@ -148,6 +148,14 @@ bool path_is_beneath(const char *parent, const char *child)
     return !parent[length] && (child[length] == '/' || child[length] == '\0');
 }
 
+const char *path_below(const char *parent, const char *path)
+{
+    if (!path_is_beneath(parent, path))
+        return NULL;
+    path += strlen(parent);
+    return path + (*path == '/');
+}
+
 size_t path_depth(const char *path)
 {
     size_t depth = 0;
@@ -162,8 +170,9 @@ size_t path_depth(const char *path)
 /* How often a lookup that raced with a rename (EAGAIN) is tried again. */
 #define OPEN_TRIES_MAX 64
 
-/* openat2() refuses a structure of size 0 before anything else; a filter that forbids the call, or
- * a kernel that has none, answers something else. Tells an EPERM of the file from one of a filter. */
+/* openat2() refuses a structure of size 0 before anything else; a filter that forbids the call,
+ * or a kernel that has none, answers something else. Tells an EPERM of the file from one of a
+ * filter. */
 static bool openat2_is_missing(int error)
 {
     if (error == ENOSYS)

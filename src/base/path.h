@@ -28,16 +28,21 @@ int path_make_absolute(const char *cwd, const char *path, char **ret_path, struc
 /* Of normalised paths: whether child is parent or lies below it. */
 bool path_is_beneath(const char *parent, const char *child);
 
+/* Of normalised paths: the part of `path` below parent, "" for parent itself, NULL if it is not
+ * there. */
+const char *path_below(const char *parent, const char *path);
+
 /* Of a normalised path: the number of components, 0 for "/". */
 size_t path_depth(const char *path);
 
-/* Opens name, relative, from dir_fd: no "..", link or mount leads above dir_fd (RESOLVE_BENEATH), no
- * magic link of /proc is followed. An absolute name or link is refused with EXDEV. Flags and mode
- * as for openat(); O_CLOEXEC is added. Fails with BRIG_E_SYSTEM and the errno in err.
+/* Opens name, relative, from dir_fd: no "..", link or mount leads above dir_fd
+ * (RESOLVE_BENEATH), no magic link of /proc is followed. An absolute name or link is refused
+ * with EXDEV. Flags and mode as for openat(); O_CLOEXEC is added. Fails with BRIG_E_SYSTEM and
+ * the errno in err.
  *
  * Where the kernel has no openat2(), or a filter forbids it, the name is walked component by
- * component with O_NOFOLLOW: then any symbolic link (ELOOP) and any ".." (EXDEV) is refused. That
- * is stricter, never laxer. */
+ * component with O_NOFOLLOW: then any symbolic link (ELOOP) and any ".." (EXDEV) is refused.
+ * That is stricter, never laxer. */
 int path_open_beneath(int dir_fd, const char *name, int flags, mode_t mode, int *ret_fd,
                       struct brig_error *err);
 

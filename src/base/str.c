@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
-#include "base/utf8.h"
 
 #define STR_CAPACITY_MIN ((size_t)64)
 
@@ -139,16 +139,23 @@ int str_copy(const char *text, char **ret_copy, struct brig_error *err)
     return 0;
 }
 
-int str_join(const char *const *items, size_t count, const char *separator, char **ret_text,
-             struct brig_error *err)
+int str_make_all(char **ret_text, struct brig_error *err, const char *const *texts)
 {
-    autostr struct str joined = {0};
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            str_append(&joined, separator);
-        str_append(&joined, items[i]);
+    autostr struct str text = {0};
+    str_append_all(&text, texts);
+    return str_take(&text, ret_text, err);
+}
+
+int str_unshare_all(char **const *texts)
+{
+    int rc = 0;
+    for (; *texts; texts++) {
+        char *copy = NULL;
+        if (str_copy(**texts, &copy, NULL) < 0)
+            rc = BRIG_E_NOMEM;
+        **texts = copy;
     }
-    return str_take(&joined, ret_text, err);
+    return rc;
 }
 
 bool str_equal(const char *a, const char *b)

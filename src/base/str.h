@@ -49,9 +49,15 @@ int str_take(struct str *s, char **ret_text, struct brig_error *err);
 /* A copy for the caller to free; NULL gives NULL. */
 int str_copy(const char *text, char **ret_copy, struct brig_error *err);
 
-/* The items with the separator between them, for the caller to free. */
-int str_join(const char *const *items, size_t count, const char *separator, char **ret_text,
-             struct brig_error *err);
+/* The texts one after the other, for the caller to free. */
+#define str_make(ret_text, err, ...)                                                               \
+    str_make_all(ret_text, err, (const char *const[]){__VA_ARGS__, NULL})
+int str_make_all(char **ret_text, struct brig_error *err, const char *const *texts);
+
+/* Replaces each text that is shared with another struct by a copy; where memory is lacking, by
+ * NULL, and BRIG_E_NOMEM is returned. */
+#define str_unshare(...) str_unshare_all((char **const[]){__VA_ARGS__, NULL})
+int str_unshare_all(char **const *texts);
 
 bool str_equal(const char *a, const char *b); /* NULL equals only NULL */
 bool str_starts_with(const char *text, const char *prefix);
@@ -60,8 +66,8 @@ bool str_ends_with(const char *text, const char *end);
 /* Whether a list of texts, each ended by a NUL, has this one. */
 bool str_list_has(const struct str *list, const char *text);
 
-/* The texts one after the other in an array of `size` bytes, as snprintf() with "%s%s" would; false if
- * they do not fit and are cut. */
+/* The texts one after the other in an array of `size` bytes, as snprintf() with "%s%s" would;
+ * false if they do not fit and are cut. */
 #define str_fill(to, size, ...) str_fill_all(to, size, (const char *const[]){__VA_ARGS__, NULL})
 bool str_fill_all(char *to, size_t size, const char *const *texts);
 
@@ -78,6 +84,6 @@ struct str_shown {
     char text[STR_SHOWN_MAX];
 };
 struct str_shown str_shown(const char *text);
-/* Appends the same, never cut, and with everything escaped that a terminal could obey: also controls of UTF-8
- * and bytes that are not UTF-8. The characters of `plain` stay as they are. */
+/* Appends the same, never cut, and with everything escaped that a terminal could obey: also
+ * controls of UTF-8 and bytes that are not UTF-8. The characters of `plain` stay as they are. */
 void str_append_shown(struct str *s, const char *bytes, size_t length, const char *plain);

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig cp`: copies files into a jail or out of it, whether something runs in it or not. It is a run
- * of its own in that jail, of cp, to which the host's side is granted and nothing else. Into a jail
- * brig becomes that run. Out of it, the run writes to a directory of its own, and brig, which waits for
- * it, moves what may come out to where it is wanted. The host's side is opened once, without following
- * links that a program in a jail may have made, and the run is granted what was opened or nothing. */
+/* `brig cp`: copies files into a jail or out of it, whether something runs in it or not. It is a
+ * run of its own in that jail, of cp, to which the host's side is granted and nothing else. Into
+ * a jail brig becomes that run. Out of it, the run writes to a directory of its own, and brig,
+ * which waits for it, moves what may come out to where it is wanted. The host's side is opened
+ * once, without following links that a program in a jail may have made, and the run is granted
+ * what was opened or nothing. */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,19 +24,599 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "cli/command.h"
-#include "cli/copy_out.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
-#include "cli/message.h"
 #include "cli/out_path.h"
-#include "cli/workdir.h"
+#include "cli/report.h"
 #include "home/jails.h"
 
+#define DEPTH_MAX 256
+#define TOLD_MAX 20 /* lines about what was left out */
+#define TRIES 16
+#define STAGE_PREFIX ".brig-cp-"
+#define STAGE_DIRECTORY "files"
+/* Only a directory's owner can set its mode: a directory that another user renamed to the name
+ * of a stage is not removed as a leftover. */
+#define STAGE_MODE 01700
 /* Where the host's side is seen inside. */
 #define COPY_DIRECTORY "/run/brig-copy"
 /* The status if something was left out, as cp's. */
 #define COPY_INCOMPLETE 1
+
+/* ---- The stage ----
+ *
+ * The jail's cp writes to a stage, a directory of brig's in the destination directory; only
+ * what leads nowhere else is then moved to where it is wanted. Programs in other jails, and for
+ * root other users, may be able to write to the destination directory and so rename the stage or
+ * put something in its place. It is made and used through descriptors only, and granted by its
+ * descriptor. */
+
+#define STAGE_NAME_MAX 32
+
+struct stage {
+    int above;                 /* the directory that is copied to, the caller's */
+    int private;               /* the stage's own directory in it, locked while it is used */
+    int files;                 /* the one in that, which the jail writes to */
+    char name[STAGE_NAME_MAX]; /* of the private directory */
+};
+
+struct file_id {
+    dev_t device;
+    ino_t inode;
+};
+
+/* A symbolic link of the stage that leads to something in it. */
+struct link {
+    char *path;               /* of the link, in the stage */
+    char *target;             /* what it leads to, in the stage and free of links */
+    struct file_id found;     /* that */
+    struct file_id directory; /* of the link */
+    bool done;                /* placed, or told why not */
+};
+
+/* One walk through the stage. */
+struct walk {
+    const struct stage *copy;
+    char path[PATH_LENGTH_MAX + 1]; /* of where it is, in the stage */
+    size_t left;
+    int (*visit)(struct walk *walk, int directory, const char *name, const struct stat *info,
+                 struct brig_error *err);
+    struct link *links;
+    size_t link_count;
+};
+
+static struct file_id id_of(const struct stat *info)
+{
+    return (struct file_id){info->st_dev, info->st_ino};
+}
+
+static bool is_same(struct file_id one, struct file_id other)
+{
+    return one.device == other.device && one.inode == other.inode;
+}
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static int open_directory(int above, const char *name)
+{
+    return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Opens a path of which no component is a link; "" is the directory itself. */
+static int open_plain(int directory, const char *path, int flags)
+{
+    autoclose int at = openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    while (at >= 0 && *path) {
+        char name[PATH_COMPONENT_MAX + 1];
+        size_t length = strcspn(path, "/");
+        if (length > PATH_COMPONENT_MAX)
+            return -1;
+        memcpy(name, path, length);
+        name[length] = '\0';
+        path += length + (path[length] == '/');
+        int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        (void)close(at);
+        at = next;
+    }
+    return flags & O_PATH || at < 0 ? take_fd(&at) : openat(at, ".", flags | O_CLOEXEC);
+}
+
+/* By the descriptor: the name may be something else by now, which stays unless it is empty. */
+static int remove_private(int above, int private, const char *name, struct brig_error *err)
+{
+    int status = tree_empty(private, err);
+    if (status == 0 && unlinkat(above, name, AT_REMOVEDIR) < 0)
+        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot remove '%s'", name);
+    return status;
+}
+
+/* Creates a directory with a random name and locks it. Returns 0; 1 to try again, if the name
+ * exists or another copy removed the directory as a leftover; or -errno. */
+static int make_private(struct stage *copy)
+{
+    unsigned long long number = 0;
+    struct stat info;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        return -errno;
+    (void)snprintf(copy->name, sizeof copy->name, STAGE_PREFIX "%012llx", number & 0xffffffffffff);
+    if (mkdirat(copy->above, copy->name, STAGE_MODE) < 0)
+        return errno == EEXIST ? 1 : -errno;
+    autoclose int fd = open_directory(copy->above, copy->name);
+    if (fd < 0)
+        return errno == ENOENT ? 1 : -errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &info) < 0 || info.st_nlink == 0)
+        return 1;
+    copy->private = take_fd(&fd);
+    return 0;
+}
+
+/* Removes what copies that were killed have left beside this one. */
+static void remove_left(const struct stage *copy)
+{
+    struct stat mine, info;
+    int listed = openat(copy->above, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autodir DIR *dir = listed < 0 ? NULL : fdopendir(listed);
+    if (!dir || fstat(copy->private, &mine) < 0)
+        return;
+    for (const struct dirent *item; (item = readdir(dir));) {
+        if (!str_starts_with(item->d_name, STAGE_PREFIX))
+            continue;
+        autoclose int fd = open_directory(copy->above, item->d_name);
+        if (fd >= 0 && fstat(fd, &info) == 0 && info.st_uid == mine.st_uid &&
+            (info.st_mode & (S_ISUID | 01777)) == STAGE_MODE && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            (void)remove_private(copy->above, fd, item->d_name, NULL);
+    }
+}
+
+/* Makes the stage in a directory (O_PATH is enough), and removes what a copy that was killed has
+ * left there. End with stage_end(). */
+static int stage_begin(int above, struct stage *ret_stage, struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1] = "";
+    struct stage copy = {.above = above, .private = -1, .files = -1};
+    int status = 1;
+    for (int i = 0; i < TRIES && status == 1; i++)
+        status = make_private(&copy);
+    if (status == 0) {
+        if (mkdirat(copy.private, STAGE_DIRECTORY, 0700) == 0)
+            copy.files = open_directory(copy.private, STAGE_DIRECTORY);
+        status = copy.files < 0 ? -errno : 0;
+    }
+    if (status == 0) {
+        remove_left(&copy);
+        *ret_stage = copy;
+        return 0;
+    }
+    if (copy.private >= 0) {
+        (void)remove_private(above, copy.private, copy.name, NULL);
+        (void)close(copy.private);
+    }
+    (void)out_path_of(above, path);
+    return brig_fail(err, BRIG_E_SYSTEM, status < 0 ? -status : EEXIST, "cannot write to '%s'",
+                     str_shown(path).text);
+}
+
+/* ---- walking ---- */
+
+__attribute__((format(printf, 2, 3))) static void leave_out(struct walk *walk, const char *format,
+                                                            ...)
+{
+    char text[PATH_LENGTH_MAX + 256];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (walk->left++ < TOLD_MAX)
+        message_warning("not copied: '%s' %s", str_shown(walk->path).text, text);
+}
+
+/* Calls visit() for all entries; takes the fd over. */
+static int walk_directory(struct walk *walk, int fd, int depth, struct brig_error *err)
+{
+    autodir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        int failed = errno;
+        if (fd >= 0)
+            (void)close(fd);
+        return brig_fail(err, BRIG_E_SYSTEM, failed, "cannot read what was copied, '%s'",
+                         str_shown(walk->path).text);
+    }
+    size_t length = strlen(walk->path);
+    int status = 0;
+    for (const struct dirent *item; status == 0 && (item = readdir(dir));) {
+        struct stat info;
+        size_t size = strlen(item->d_name);
+        if (is_dots(item->d_name) ||
+            fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        if (depth >= DEPTH_MAX || length + size + 2 > sizeof walk->path)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "what was copied is too deep at '%s': at most %d directories",
+                             str_shown(walk->path).text, DEPTH_MAX);
+        (void)snprintf(walk->path + length, sizeof walk->path - length, "%s%s", length ? "/" : "",
+                       item->d_name);
+        if (S_ISDIR(info.st_mode))
+            /* NOLINTNEXTLINE(misc-no-recursion): bounded */
+            status = walk_directory(walk, open_directory(dirfd(dir), item->d_name), depth + 1, err);
+        else
+            status = walk->visit(walk, dirfd(dir), item->d_name, &info, err);
+        walk->path[length] = '\0';
+    }
+    return status;
+}
+
+static int walk_stage(struct walk *walk, struct brig_error *err)
+{
+    return walk_directory(walk, open_directory(walk->copy->files, "."), 0, err);
+}
+
+/* ---- what is left out ---- */
+
+static int drop(struct walk *walk, int directory, const char *name, struct brig_error *err)
+{
+    return unlinkat(directory, name, 0) == 0
+               ? 0
+               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot remove '%s' of what was copied",
+                           str_shown(walk->path).text);
+}
+
+static int visit_file(struct walk *walk, int directory, const char *name, const struct stat *info,
+                      struct brig_error *err)
+{
+    if (S_ISLNK(info->st_mode))
+        return 0;
+    if (!S_ISREG(info->st_mode)) {
+        leave_out(walk, "is a %s",
+                  S_ISFIFO(info->st_mode)   ? "fifo"
+                  : S_ISSOCK(info->st_mode) ? "socket"
+                                            : "device");
+        return drop(walk, directory, name, err);
+    }
+    if (!(info->st_mode & (S_ISUID | S_ISGID)))
+        return 0;
+    autoclose int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && fchmod(fd, info->st_mode & 01777) == 0)
+        return 0;
+    leave_out(walk, "has a set-id mode");
+    return drop(walk, directory, name, err);
+}
+
+/* Where in the stage an open file is. */
+static char *name_in_stage(const struct walk *walk, int fd)
+{
+    char path[PATH_LENGTH_MAX + 1], stage[PATH_LENGTH_MAX + 1];
+    if (out_path_of(fd, path) < 0 || out_path_of(walk->copy->files, stage) < 0)
+        return NULL;
+    size_t length = strlen(stage);
+    return strncmp(path, stage, length) == 0 && path[length] == '/' ? strdup(path + length + 1)
+                                                                    : NULL;
+}
+
+static int add_link(struct walk *walk, struct link link, struct brig_error *err)
+{
+    bool room = array_grow(&walk->links, walk->link_count);
+    link.path = room ? strdup(walk->path) : NULL;
+    if (!link.path) {
+        free(link.target);
+        return brig_fail_nomem(err);
+    }
+    walk->links[walk->link_count++] = link;
+    return 0;
+}
+
+/* A link may stay if it leads to something that was copied with it. Where that is decides the
+ * kernel, which leaves the stage neither by "..", nor by an absolute link, nor by one on the
+ * way. */
+static int visit_link(struct walk *walk, int directory, const char *name, const struct stat *info,
+                      struct brig_error *err)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    struct stat found, above;
+    autoclose int fd = -1;
+    if (!S_ISLNK(info->st_mode))
+        return 0;
+    int status = path_open_beneath(walk->copy->files, walk->path, O_PATH, 0, &fd, NULL);
+    char *place = status == 0 ? name_in_stage(walk, fd) : NULL;
+    if (place && fstat(fd, &found) == 0 && fstat(directory, &above) == 0)
+        return add_link(
+            walk,
+            (struct link){.target = place, .found = id_of(&found), .directory = id_of(&above)},
+            err);
+    free(place);
+    ssize_t length = readlinkat(directory, name, target, sizeof target - 1);
+    target[length > 0 ? length : 0] = '\0';
+    leave_out(walk, "is a link to '%s', which is not part of the copy", str_shown(target).text);
+    return drop(walk, directory, name, err);
+}
+
+/* The directory of a link, "" at the top, and its name. */
+static const char *split(const char *path, char ret_directory[static PATH_LENGTH_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = slash ? (size_t)(slash - path) : 0;
+    memcpy(ret_directory, path, length);
+    ret_directory[length] = '\0';
+    return slash ? slash + 1 : path;
+}
+
+/* Lets entries of a directory of the copy be changed, whatever its mode, and leaves no trace of
+ * it. */
+static void unlock_directory(int fd, const struct stat *info)
+{
+    if ((info->st_mode & 0300) != 0300)
+        (void)fchmod(fd, (info->st_mode | 0300) & 07777);
+}
+
+static void lock_directory(int fd, const struct stat *info)
+{
+    if ((info->st_mode & 0300) != 0300)
+        (void)fchmod(fd, info->st_mode & 07777);
+    (void)futimens(fd, (const struct timespec[]){info->st_atim, info->st_mtim});
+}
+
+/* Takes the links out of the stage: it is placed without them. Each is called by its number
+ * then. */
+static int set_links_aside(struct walk *walk, struct brig_error *err)
+{
+    for (size_t i = 0; i < walk->link_count; i++) {
+        char above[PATH_LENGTH_MAX + 1], number[32];
+        struct stat info;
+        const char *name = split(walk->links[i].path, above);
+        (void)snprintf(number, sizeof number, "%zu", i);
+        autoclose int fd = open_plain(walk->copy->files, above, O_RDONLY | O_DIRECTORY);
+        if (fd < 0 || fstat(fd, &info) < 0)
+            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read what was copied, '%s'",
+                             str_shown(above).text);
+        unlock_directory(fd, &info);
+        int moved = renameat(fd, name, walk->copy->private, number) < 0 ? errno : 0;
+        lock_directory(fd, &info);
+        if (moved != 0)
+            return brig_fail(err, BRIG_E_SYSTEM, moved, "cannot move '%s' of what was copied",
+                             str_shown(walk->links[i].path).text);
+    }
+    return 0;
+}
+
+static int check(struct walk *walk, struct brig_error *err)
+{
+    /* cp -a gives it the mode of what it copies. */
+    (void)fchmod(walk->copy->files, 0700);
+    walk->visit = visit_file;
+    int status = walk_stage(walk, err);
+    if (status < 0)
+        return status;
+    walk->visit = visit_link;
+    status = walk_stage(walk, err);
+    return status < 0 ? status : set_links_aside(walk, err);
+}
+
+/* ---- into place ---- */
+
+/* Moves it to another directory; -EEXIST if the name is taken there and must not be. */
+static int rename_to(int from, const char *old, int to, const char *name, bool replace)
+{
+    struct stat info;
+    if (replace)
+        return renameat(from, old, to, name) == 0 ? 0 : -errno;
+    if (renameat2(from, old, to, name, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS) /* the filesystem does not know the flag */
+        return -errno;
+    if (fstatat(to, name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        return -EEXIST;
+    return renameat(from, old, to, name) == 0 ? 0 : -errno;
+}
+
+/* To move a directory elsewhere one must be able to write to it. */
+static int move(int from, const char *old, int to, const char *name, const struct stat *info,
+                bool replace)
+{
+    int result = rename_to(from, old, to, name, replace);
+    if (result != -EACCES || !S_ISDIR(info->st_mode))
+        return result;
+    autoclose int fd = open_directory(from, old);
+    if (fd < 0 || fchmod(fd, (info->st_mode | 0700) & 07777) < 0)
+        return -EACCES;
+    result = rename_to(from, old, to, name, replace);
+    (void)fchmod(fd, info->st_mode & 07777);
+    return result;
+}
+
+static int place_all(struct walk *walk, int from, int to, int depth, struct brig_error *err);
+
+/* The name is taken: 1 if it was left out. */
+static int merge(struct walk *walk, int from, const char *old, int to, const char *name,
+                 const struct stat *info, int depth, struct brig_error *err)
+{
+    struct stat there;
+    if (fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'",
+                         str_shown(walk->path).text);
+    if (strcmp(name, ".git") == 0) {
+        leave_out(walk, "is there already, and a repository's hooks and settings could come with "
+                        "it. Copy it to another place, or remove that one first");
+        return 1;
+    }
+    if (S_ISDIR(info->st_mode) && S_ISDIR(there.st_mode)) {
+        autoclose int below = open_directory(to, name);
+        int source = open_directory(from, old);
+        if (below >= 0 && source >= 0)
+            return place_all(walk, source, below, depth + 1, err); /* NOLINT(misc-no-recursion) */
+        if (source >= 0)
+            (void)close(source);
+    } else if (!S_ISDIR(info->st_mode) && !S_ISDIR(there.st_mode)) {
+        errno = -move(from, old, to, name, info, true);
+        if (errno == 0)
+            return 0;
+    } else {
+        errno = S_ISDIR(there.st_mode) ? EISDIR : ENOTDIR;
+    }
+    leave_out(walk, "cannot be put in the place of what is there: %s", strerror(errno));
+    return 1;
+}
+
+/* 1 if it was left out. */
+static int place_one(struct walk *walk, int from, const char *old, int to, const char *name,
+                     int depth, struct brig_error *err)
+{
+    struct stat info;
+    if (fstatat(from, old, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    int result = move(from, old, to, name, &info, false);
+    if (result == -EEXIST)
+        /* NOLINTNEXTLINE(misc-no-recursion): bounded */
+        return merge(walk, from, old, to, name, &info, depth, err);
+    if (result < 0)
+        leave_out(walk, "cannot be put into place: %s", strerror(-result));
+    return result < 0;
+}
+
+/* Takes `from` over. The stage was walked once: it is not deeper than that walk allows.
+ * Afterwards only directories that were merged are left in it, which is_placed() relies on. */
+static int place_all(struct walk *walk, int from, int to, int depth, struct brig_error *err)
+{
+    autodir DIR *dir = fdopendir(from);
+    if (!dir) {
+        (void)close(from);
+        return brig_fail_nomem(err);
+    }
+    size_t length = strlen(walk->path);
+    int status = 0;
+    for (const struct dirent *item; status == 0 && (item = readdir(dir));) {
+        if (is_dots(item->d_name))
+            continue;
+        (void)snprintf(walk->path + length, sizeof walk->path - length, "%s%s", length ? "/" : "",
+                       item->d_name);
+        /* NOLINTNEXTLINE(misc-no-recursion): bounded */
+        status = place_one(walk, dirfd(dir), item->d_name, to, item->d_name, depth, err);
+        if (status == 1)
+            status = tree_remove(dirfd(dir), item->d_name, err);
+        walk->path[length] = '\0';
+    }
+    return status;
+}
+
+/* ---- links, last of all ---- */
+
+/* Whether something of the stage, which was this file, is at the same path in the destination
+ * now: it was moved there, or is a directory that was merged with the one there. No link is
+ * followed. */
+static bool is_placed(const struct walk *walk, const char *path, struct file_id id,
+                      struct file_id *ret_there)
+{
+    struct stat there, rest;
+    autoclose int fd = open_plain(walk->copy->above, path, O_PATH);
+    if (fd < 0 || fstat(fd, &there) < 0)
+        return false;
+    *ret_there = id_of(&there);
+    if (is_same(*ret_there, id))
+        return true;
+    autoclose int merged = open_plain(walk->copy->files, path, O_PATH);
+    return S_ISDIR(there.st_mode) && merged >= 0 && fstat(merged, &rest) == 0 &&
+           S_ISDIR(rest.st_mode) && is_same(id_of(&rest), id);
+}
+
+/* Whether a link in this directory would lead, in the destination, to the file that it led to in
+ * the stage: by what was placed, and not by a link that was there before. */
+static bool leads_there(const struct walk *walk, const char *above, const char *number,
+                        const struct link *link)
+{
+    char target[PATH_LENGTH_MAX + 1];
+    autostr struct str path = {0};
+    struct stat found;
+    struct file_id there;
+    autoclose int fd = -1;
+    ssize_t length = readlinkat(walk->copy->private, number, target, sizeof target - 1);
+    if (length <= 0 || !is_placed(walk, link->target, link->found, &there))
+        return false;
+    target[length] = '\0';
+    str_appendf(&path, "%s%s%s", above, *above ? "/" : "", target);
+    return !path.failed &&
+           path_open_beneath(walk->copy->above, path.data, O_PATH, 0, &fd, NULL) == 0 &&
+           fstat(fd, &found) == 0 && is_same(id_of(&found), there);
+}
+
+/* 1 if it is done with, 0 if something on its way is not there yet. */
+static int place_link(struct walk *walk, size_t index, struct brig_error *err)
+{
+    const struct link *link = &walk->links[index];
+    char above[PATH_LENGTH_MAX + 1], number[32];
+    const char *name = split(link->path, above);
+    struct file_id there;
+    struct stat info;
+    (void)snprintf(number, sizeof number, "%zu", index);
+    if (!is_placed(walk, above, link->directory, &there) || !leads_there(walk, above, number, link))
+        return 0;
+    autoclose int fd = open_plain(walk->copy->above, above, O_RDONLY | O_DIRECTORY);
+    if (fd < 0 || fstat(fd, &info) < 0 || !is_same(id_of(&info), there))
+        return 0;
+    bool ours = is_same(there, link->directory);
+    (void)snprintf(walk->path, sizeof walk->path, "%s", link->path);
+    if (ours)
+        unlock_directory(fd, &info);
+    int status = place_one(walk, walk->copy->private, number, fd, name, 0, err);
+    if (ours)
+        lock_directory(fd, &info);
+    return status < 0 ? status : 1;
+}
+
+/* One link may lead through another: as long as one can be placed, more may follow. */
+static int place_links(struct walk *walk, struct brig_error *err)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < walk->link_count; i++) {
+            int status = walk->links[i].done ? 0 : place_link(walk, i, err);
+            if (status < 0)
+                return status;
+            walk->links[i].done |= status == 1;
+            again = again || status == 1;
+        }
+    }
+    for (size_t i = 0; i < walk->link_count; i++) {
+        if (walk->links[i].done)
+            continue;
+        (void)snprintf(walk->path, sizeof walk->path, "%s", walk->links[i].path);
+        leave_out(walk, "is a link to '%s', which this copy has not put there",
+                  str_shown(walk->links[i].target).text);
+    }
+    return 0;
+}
+
+/* If `place`, moves what is in the stage to the directory above it. Directories that are there
+ * are merged, files replaced. Not moved, but told of and counted in *ret_left: symbolic links
+ * that do not lead to something else that this copy has put there, fifos, sockets and devices,
+ * what is deeper than any path can be, and what would change a .git that is there. Set-id bits
+ * are cleared. Removes the stage. */
+static int stage_end(struct stage *copy, bool place, size_t *ret_left, struct brig_error *err)
+{
+    autoclose int private = take_fd(&copy->private);
+    autoclose int stage = take_fd(&copy->files);
+    const struct stage used = {.above = copy->above, .private = private, .files = stage};
+    struct walk walk = {.copy = &used};
+    int status = place ? check(&walk, err) : 0;
+    if (status == 0 && place)
+        status = place_all(&walk, open_directory(stage, "."), copy->above, 0, err);
+    if (status == 0)
+        status = place_links(&walk, err);
+    if (walk.left > TOLD_MAX)
+        message_warning("not copied: %zu more", walk.left - TOLD_MAX);
+    *ret_left = walk.left;
+    for (size_t i = 0; i < walk.link_count; i++) {
+        free(walk.links[i].path);
+        free(walk.links[i].target);
+    }
+    free(walk.links);
+    int removed = remove_private(copy->above, private, copy->name, status < 0 ? NULL : err);
+    return status < 0 ? status : removed;
+}
+
+/* ---- The verb ---- */
 
 /* The jail's side of a copy: "JAIL:PATH". */
 struct side {
@@ -56,27 +643,11 @@ static const char *last_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static int check_jail(const struct side *side, struct jails_place *place, struct brig_error *err)
-{
-    int status = jails_check_name(side->jail, err);
-    if (status < 0 || (status = jails_place_find(place, err)) < 0)
-        return status;
-    struct jail_info jail;
-    int found = jails_find(place->storage, side->jail, place->uid, &jail, err);
-    return found != 0 ? found : jails_fail_unknown(place, cmd_cp.name, side->jail, err);
-}
-
-/* An open file of the host's, and where it is seen inside. */
-struct grant {
-    int fd;
-    bool writable;
-    const char *at;
-};
-
-/* `brig run … cp …`: the system's cp, not one that the jail may have in its home, with nothing of the
- * caller's environment and nothing of the configuration before it. Returns its exit status. */
-static int execute(const struct side *side, const char *home, const struct grant *grant,
-                   const char *from, const char *to, char **envp)
+/* `brig run … cp …`: the system's cp, not one that the jail may have in its home, with nothing
+ * of the caller's environment and nothing of the configuration before it. `app` has the grant
+ * and the environment. Returns its exit status. */
+static int execute(const struct side *side, const char *home, struct app app, const char *from,
+                   const char *to)
 {
     const char *program = access("/usr/bin/cp", X_OK) == 0 ? "/usr/bin/cp" : "/bin/cp";
     const char *const argv[] = {
@@ -92,21 +663,15 @@ static int execute(const struct side *side, const char *home, const struct grant
         from,         to,
         NULL,
     };
-    char **words = (char **)(uintptr_t)argv;
-    const int count = (int)ARRAY_LENGTH(argv) - 1;
-    const struct app app = {.argc = count,
-                            .argv = words,
-                            .envp = envp,
-                            .grant_at = grant->at,
-                            .grant_fd = grant->fd,
-                            .grant_writable = grant->writable};
-    return cmd_run.run(&app, count, words);
+    app.argv = (char **)(uintptr_t)argv;
+    app.argc = (int)ARRAY_LENGTH(argv) - 1;
+    return cmd_run.run(&app, app.argc, app.argv);
 }
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-/* Waits for the run, passing on signals that were sent to this process alone: those of a terminal the
- * run has got as well. */
+/* Waits for the run, passing on signals that were sent to this process alone: those of a
+ * terminal the run has got as well. */
 static int wait_for(pid_t pid, const sigset_t *signals)
 {
     for (;;) {
@@ -123,8 +688,8 @@ static int wait_for(pid_t pid, const sigset_t *signals)
 
 /* Runs cp in the jail, which writes to the directory of the grant; its exit status, or a negative
  * code. */
-static int run(const struct side *side, const char *home, const struct grant *grant, const char *to,
-               char **envp, struct brig_error *err)
+static int run(const struct side *side, const char *home, const struct app *app, const char *to,
+               struct brig_error *err)
 {
     sigset_t signals, before;
     (void)sigemptyset(&signals);
@@ -135,7 +700,7 @@ static int run(const struct side *side, const char *home, const struct grant *gr
     pid_t pid = fork();
     if (pid == 0) {
         (void)sigprocmask(SIG_SETMASK, &before, NULL);
-        _exit(execute(side, home, grant, side->path, to, envp));
+        _exit(execute(side, home, *app, side->path, to));
     }
     int status = pid < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "fork") : wait_for(pid, &signals);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
@@ -161,24 +726,25 @@ static int refuse_foreign(int directory, const struct identity *identity, struct
 static int copy_out(const struct side *side, const struct identity *identity,
                     const struct out_path *target, char **envp, struct brig_error *err)
 {
-    struct copy_out copy;
+    struct stage stage;
     int status = refuse_foreign(target->dir_fd, identity, err);
     if (status < 0)
         return status;
     identity_enter(identity);
-    status = copy_out_begin(target->dir_fd, &copy, err);
+    status = stage_begin(target->dir_fd, &stage, err);
     identity_leave(identity);
     if (status < 0)
         return status;
-    autostr struct str inside = {0};
-    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, target->name);
-    const struct grant grant = {copy.stage, true, COPY_DIRECTORY};
-    status = inside.failed ? brig_fail_nomem(err)
-                           : run(side, identity->host_home, &grant, inside.data, envp, err);
+    autofree char *inside = NULL;
+    const struct app app = {
+        .envp = envp, .grant_at = COPY_DIRECTORY, .grant_fd = stage.files, .grant_writable = true};
+    status = str_make(&inside, err, COPY_DIRECTORY "/", target->name);
+    if (status == 0)
+        status = run(side, identity->host_home, &app, inside, err);
     /* cp says 1 if it could not copy everything. */
     size_t left = 0;
     identity_enter(identity);
-    int ended = copy_out_end(&copy, status == 0 || status == 1, &left, status < 0 ? NULL : err);
+    int ended = stage_end(&stage, status == 0 || status == 1, &left, status < 0 ? NULL : err);
     identity_leave(identity);
     if (status < 0 || ended < 0)
         return status < 0 ? status : ended;
@@ -189,15 +755,14 @@ static int copy_out(const struct side *side, const struct identity *identity,
 static int copy_in(const struct side *side, const struct identity *identity, const char *host,
                    const struct out_path *source, char **envp, struct brig_error *err)
 {
-    autostr struct str inside = {0};
+    autofree char *inside = NULL;
     if (source->fd < 0)
         return brig_fail(err, BRIG_E_INVALID, ENOENT, "cannot copy '%s'", str_shown(host).text);
-    str_appendf(&inside, "%s/%s", COPY_DIRECTORY, last_name(host));
-    if (inside.failed)
-        return brig_fail_nomem(err);
-    const struct grant grant = {source->fd, false, inside.data};
-    return execute(side, identity->host_home, &grant, inside.data, *side->path ? side->path : ".",
-                   envp);
+    int status = str_make(&inside, err, COPY_DIRECTORY "/", last_name(host));
+    if (status < 0)
+        return status;
+    const struct app app = {.envp = envp, .grant_at = inside, .grant_fd = source->fd};
+    return execute(side, identity->host_home, app, inside, *side->path ? side->path : ".");
 }
 
 /* The status to exit with, or a negative code. */
@@ -213,7 +778,9 @@ static int copy(const char *from, const char *to, char **envp, struct brig_error
     if (!inwards)
         side = other;
     struct jails_place place;
-    int status = check_jail(&side, &place, err);
+    int status = jails_place_find(&place, err);
+    if (status == 0)
+        status = jails_check(&place, cmd_cp.name, side.jail, err);
     if (status < 0)
         return status;
     char cwd[PATH_LENGTH_MAX + 1];
@@ -240,11 +807,7 @@ static int run_cp(const struct app *app, int argc, char **argv)
         message_error("cp needs two names: brig cp SRC JAIL:PATH, or brig cp JAIL:PATH DEST");
         return APP_FAILED;
     }
-    int status = copy(argv[1], argv[2], app->envp, &err);
-    if (status >= 0)
-        return status;
-    message_error("%s", err.message);
-    return APP_FAILED;
+    return message_status(copy(argv[1], argv[2], app->envp, &err), &err);
 }
 
 const struct command cmd_cp = {

@@ -11,10 +11,9 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/write.h"
 #include "cli/command.h"
-#include "cli/message.h"
 #include "cli/net.h"
+#include "cli/report.h"
 #include "jail/probe/probe.h"
 
 #define STATUS_NO_FULL_JAIL 1
@@ -198,11 +197,11 @@ static int doctor_run(const struct app *app, int argc, char **argv)
         print_json(report, &verdict, &out);
     else
         print_text(report, &verdict, &out);
-    if (out.failed || write_all(STDOUT_FILENO, out.data, out.length) < 0) {
-        message_error("cannot write the report");
-        return APP_FAILED;
-    }
-    return verdict.rung == RUNG_FULL ? 0 : STATUS_NO_FULL_JAIL;
+    struct brig_error err = {0};
+    int status = message_print(&out, &err);
+    if (status == 0 && verdict.rung != RUNG_FULL)
+        status = STATUS_NO_FULL_JAIL;
+    return message_status(status, &err);
 }
 
 const struct command cmd_doctor = {

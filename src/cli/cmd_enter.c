@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig enter`: a shell, or a command, in a jail in which something runs.
  *
- * Theory of operation: the run is found by its supervisor, and the engine starts one more command in
- * its jail, under the same restrictions (jail/attach/attach.h). Processes of the jail have our uid and meet what we
- * start there before it has become the command. The engine sees to it that they cannot look into it;
- * what they could look for besides, secrets in our environment, is wiped here before. */
+ * Theory of operation: the run is found by its supervisor, and the engine starts one more
+ * command in its jail, under the same restrictions (jail/attach/attach.h). Processes of the jail
+ * have our uid and meet what we start there before it has become the command. The engine sees to
+ * it that they cannot look into it; what they could look for besides, secrets in our
+ * environment, is wiped here before. */
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,10 +18,8 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/jails.h"
-#include "cli/message.h"
 #include "cli/report.h"
 #include "cli/run_loop.h"
-#include "cli/runs.h"
 #include "home/jails.h"
 #include "jail/job/job.h"
 #include "jail/sys.h"
@@ -118,12 +116,16 @@ static int find_by_name(const struct jails_place *place, const char *jail, struc
     return status;
 }
 
+/* By the name of a jail, or by the number of a process: 1 if there is one. A number may be the
+ * name of a jail too. */
 static int find(const struct jails_place *place, const struct wanted *wanted,
                 struct attach *ret_entry, struct brig_error *err)
 {
-    if (wanted->jail)
-        return find_by_name(place, wanted->jail, ret_entry, err);
-    int status = attach_find(wanted->pid, ret_entry, err);
+    pid_t pid = wanted->pid;
+    int status = wanted->jail ? find_by_name(place, wanted->jail, ret_entry, err) : 0;
+    if (status != 0 || (wanted->jail && parse_pid(wanted->jail, &pid, NULL) < 0))
+        return status;
+    status = attach_find(pid, ret_entry, err);
     return status == 0 ? 1 : status;
 }
 
@@ -143,25 +145,13 @@ static int say_none(const struct jails_place *place, const char *jail, struct br
                      jail);
 }
 
-static int find_as_we_are(const struct jails_place *place, const struct wanted *wanted,
-                          struct attach *ret_entry, struct brig_error *err)
-{
-    int status = find(place, wanted, ret_entry, err);
-    /* A number that is no jail's name. */
-    pid_t pid = 0;
-    if (status != 0 || !wanted->jail || parse_pid(wanted->jail, &pid, NULL) < 0)
-        return status;
-    const struct wanted process = {.pid = pid};
-    return find(place, &process, ret_entry, err);
-}
-
 /* A run that has just begun says so a moment after its command did. */
 static int find_soon(const struct jails_place *place, const struct wanted *wanted,
                      struct attach *ret_entry, struct brig_error *err)
 {
     for (int waited = 0;; waited += AGAIN_MS) {
         struct brig_error local = {0};
-        int status = find_as_we_are(place, wanted, ret_entry, &local);
+        int status = find(place, wanted, ret_entry, &local);
         if ((status != 0 && status != BRIG_E_NOT_FOUND) || waited >= SOON_MS) {
             *err = local;
             return status;
@@ -286,8 +276,5 @@ static int run_enter(const struct app *app, int argc, char **argv)
     if (status == 0)
         status = enter(&entry, wanted.argv, app->envp, &err);
     attach_done(&entry);
-    if (status >= 0)
-        return status;
-    message_error("%s", err.message);
-    return APP_FAILED;
+    return message_status(status, &err);
 }

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "cli/command.h"
-#include "cli/message.h"
+#include "cli/report.h"
 
 /* The same words as those of a run, with one more. */
 static int run_explain(const struct app *app, int argc, char **argv)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig held`, `brig keep` and `brig discard`: files that a run has created, that a program outside would
- * execute, and that brig therefore keeps in the jail's storage. */
+/* `brig held`, `brig keep` and `brig discard`: files that a run has created, that a program
+ * outside would execute, and that brig therefore keeps in the jail's storage. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +11,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "base/utf8.h"
-#include "base/write.h"
 #include "cli/command.h"
 #include "cli/jails.h"
-#include "cli/message.h"
+#include "cli/report.h"
 #include "guard/git.h"
 #include "guard/held.h"
 
@@ -66,8 +64,8 @@ static bool is_same_directory(const char *one, const char *other)
                                        a.st_dev == b.st_dev && a.st_ino == b.st_ino);
 }
 
-/* If an absolute path leads to an item, by whatever links: its rest below the item, "" for the item itself. Else
- * NULL. */
+/* If an absolute path leads to an item, by whatever links: its rest below the item, "" for the
+ * item itself. Else NULL. */
 static const char *match(const struct held_item *item, char *path)
 {
     size_t length = strlen(item->path);
@@ -162,8 +160,9 @@ static int print_content(int fd, struct brig_error *err)
             str_append_shown(&out, part, used, "\n\t\\");
         else
             str_append_bytes(&out, part, used);
-        if (out.failed || write_all(STDOUT_FILENO, out.data, out.length) < 0)
-            return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to standard output");
+        int status = message_print(&out, err);
+        if (status < 0)
+            return status;
         memmove(part, part + used, have - used);
         have -= used;
     }
@@ -321,16 +320,13 @@ static int treat(struct asking *asking, const char *given, struct brig_error *er
     return status;
 }
 
-/* Prints what there is so far. After keep and discard have done their work this is not worth an error. */
+/* Prints what there is so far. After keep and discard have done their work this is not worth an
+ * error. */
 static int flush(struct asking *asking, struct brig_error *err)
 {
-    bool failed =
-        asking->out.failed || write_all(STDOUT_FILENO, asking->out.data, asking->out.length) < 0;
+    int status = message_print(&asking->out, asking->action == SHOW ? err : NULL);
     str_done(&asking->out);
-    asking->out = (struct str){0};
-    return failed && asking->action == SHOW
-               ? brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write to standard output")
-               : 0;
+    return asking->action == SHOW ? status : 0;
 }
 
 static int run_all(struct asking *asking, const struct command *command, int count, char **paths,
@@ -360,8 +356,12 @@ static int run_all(struct asking *asking, const struct command *command, int cou
     return status;
 }
 
-static int run(const struct command *command, enum action action, int argc, char **argv)
+/* All three verbs: argv[0] says which. */
+static int run(const struct app *app, int argc, char **argv)
 {
+    (void)app;
+    const struct command *command = command_find(argv[0]);
+    enum action action = command == &cmd_keep ? KEEP : command == &cmd_discard ? DISCARD : SHOW;
     struct brig_error err = {0};
     struct asking asking = {.action = action, .storage = -1};
     int first = 1;
@@ -378,31 +378,11 @@ static int run(const struct command *command, enum action action, int argc, char
         return APP_FAILED;
     }
     int status = run_all(&asking, command, argc - first, argv + first, &err);
-    if (status < 0)
-        message_error("%s", err.message);
     held_list_done(&asking.list);
     str_done(&asking.out);
     if (asking.storage >= 0)
         (void)close(asking.storage);
-    return status < 0 ? APP_FAILED : 0;
-}
-
-static int run_held(const struct app *app, int argc, char **argv)
-{
-    (void)app;
-    return run(&cmd_held, SHOW, argc, argv);
-}
-
-static int run_keep(const struct app *app, int argc, char **argv)
-{
-    (void)app;
-    return run(&cmd_keep, KEEP, argc, argv);
-}
-
-static int run_discard(const struct app *app, int argc, char **argv)
-{
-    (void)app;
-    return run(&cmd_discard, DISCARD, argc, argv);
+    return message_status(status, &err);
 }
 
 const struct command cmd_held = {
@@ -410,7 +390,7 @@ const struct command cmd_held = {
     .summary = "list files that were held back, or print one",
     .usage = "[-j NAME] [PATH...]",
     .words = COMMAND_WORDS_JAIL_PATHS,
-    .run = run_held,
+    .run = run,
 };
 
 const struct command cmd_keep = {
@@ -418,7 +398,7 @@ const struct command cmd_keep = {
     .summary = "restore a file that was held back",
     .usage = "[-j NAME] PATH...",
     .words = COMMAND_WORDS_JAIL_PATHS,
-    .run = run_keep,
+    .run = run,
 };
 
 const struct command cmd_discard = {
@@ -426,5 +406,5 @@ const struct command cmd_discard = {
     .summary = "delete a file that was held back",
     .usage = "[-j NAME] PATH...",
     .words = COMMAND_WORDS_JAIL_PATHS,
-    .run = run_discard,
+    .run = run,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig help`: what --help prints, or the usage of one verb. */
+/* `brig help`: what --help prints, or the usage of one verb. `brig version`. */
 #include "cli/command.h"
-#include "cli/help.h"
 
 static int run_help(const struct app *app, int argc, char **argv)
 {
@@ -21,4 +20,19 @@ const struct command cmd_help = {
     .summary = "print this help, or the usage of a command",
     .usage = "[COMMAND]",
     .run = run_help,
+};
+
+static int run_version(const struct app *app, int argc, char **argv)
+{
+    (void)app;
+    if (argc > 1)
+        return command_refuse(&cmd_version, argc, argv, 1);
+    return help_print_version();
+}
+
+const struct command cmd_version = {
+    .name = "version",
+    .summary = "print the version",
+    .usage = "",
+    .run = run_version,
 };

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig init`: writes files to start a configuration from. */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/path.h"
 #include "cli/command.h"
-#include "cli/config_files.h"
+#include "cli/config.h"
 #include "cli/identity.h"
-#include "cli/message.h"
+#include "cli/report.h"
 #include "cli/starter.h"
 
 static int run_init(const struct app *app, int argc, char **argv)
@@ -27,10 +26,8 @@ static int run_init(const struct app *app, int argc, char **argv)
         status = starter_write(files.dir, files.storage, &err);
         identity_leave(&identity);
     }
-    if (status < 0)
-        message_error("%s", err.message);
     config_files_done(&files);
-    return status < 0 ? APP_FAILED : 0;
+    return message_status(status, &err);
 }
 
 const struct command cmd_init = {

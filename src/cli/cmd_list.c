@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* `brig list`: the jails there are, their mode, what they keep, and who is in them. */
+/* `brig list`: the jails there are, their mode, what they keep, and which processes are in them. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/write.h"
 #include "cli/command.h"
 #include "cli/jails.h"
-#include "cli/message.h"
+#include "cli/report.h"
 #include "home/jails.h"
 
 struct listing {
@@ -37,7 +36,7 @@ static void append_size(struct str *text, uint64_t bytes)
     str_appendf(text, " %9s", number);
 }
 
-/* Who is in it under the id that root gave it, too. */
+/* Adds the processes that run in it under the isolated uid that root gave the jail. */
 static void add_isolated_uids(const struct jails_place *place, struct jail_info *jail)
 {
     struct home_state state;
@@ -49,14 +48,8 @@ static void add_isolated_uids(const struct jails_place *place, struct jail_info 
         jail->state.pids[jail->state.pid_count++] = state.pids[i];
 }
 
-static int add_line(void *context, const struct jail_info *found, struct brig_error *err)
+static void append_line(struct listing *listing, const struct jail_info *jail, const char *mode)
 {
-    (void)err;
-    struct listing *listing = context;
-    struct jail_info own = *found, *jail = &own;
-    char mode[16];
-    add_isolated_uids(listing->place, jail);
-    jails_mode(listing->place->storage, jail->name, mode, sizeof mode);
     if (listing->count++ == 0)
         str_appendf(&listing->text, "%-20s %-7s %9s %9s  %s\n", "JAIL", "MODE", "CHANGES", "HOME",
                     "RUNNING");
@@ -69,18 +62,10 @@ static int add_line(void *context, const struct jail_info *found, struct brig_er
     for (size_t i = 0; i < jail->state.pid_count; i++)
         str_appendf(&listing->text, " %d", jail->state.pids[i]);
     str_append_char(&listing->text, '\n');
-    return 0;
 }
 
-static int add_object(void *context, const struct jail_info *found, struct brig_error *err)
+static void append_object(struct json *json, const struct jail_info *jail, const char *mode)
 {
-    (void)err;
-    struct listing *listing = context;
-    struct json *json = listing->json;
-    struct jail_info own = *found, *jail = &own;
-    char mode[16];
-    add_isolated_uids(listing->place, jail);
-    jails_mode(listing->place->storage, jail->name, mode, sizeof mode);
     json_open_object(json, NULL);
     json_text(json, "name", jail->name);
     json_text(json, "mode", strcmp(mode, "-") == 0 ? NULL : mode);
@@ -93,18 +78,21 @@ static int add_object(void *context, const struct jail_info *found, struct brig_
         json_uint(json, NULL, (uint64_t)jail->state.pids[i]);
     json_close_array(json);
     json_close_object(json);
-    return 0;
 }
 
-static int print(struct str *text)
+static int add_jail(void *context, const struct jail_info *found, struct brig_error *err)
 {
-    if (text->failed)
-        message_error("out of memory");
-    else if (write_all(1, text->data ? text->data : "", text->length) < 0)
-        message_error("cannot write to standard output");
+    (void)err;
+    struct listing *listing = context;
+    struct jail_info jail = *found;
+    char mode[16];
+    add_isolated_uids(listing->place, &jail);
+    jails_mode(listing->place->storage, jail.name, mode, sizeof mode);
+    if (listing->json)
+        append_object(listing->json, &jail, mode);
     else
-        return 0;
-    return APP_FAILED;
+        append_line(listing, &jail, mode);
+    return 0;
 }
 
 static int run_list(const struct app *app, int argc, char **argv)
@@ -124,20 +112,17 @@ static int run_list(const struct app *app, int argc, char **argv)
         listing.json = &json;
     }
     if (status == 0)
-        status = jails_each(place.storage, place.uid, true, as_json ? add_object : add_line,
-                            &listing, &err);
+        status = jails_each(place.storage, place.uid, true, add_jail, &listing, &err);
     if (as_json) {
         json_close_array(&json);
         str_append_char(&listing.text, '\n');
     }
-    if (status < 0)
-        message_error("%s", err.message);
-    else
-        status = print(&listing.text);
+    if (status == 0)
+        status = message_print(&listing.text, &err);
     if (status == 0 && !as_json && listing.count == 0)
         message_note("%s has no jails yet", place.storage);
     str_done(&listing.text);
-    return status < 0 ? APP_FAILED : status;
+    return message_status(status, &err);
 }
 
 const struct command cmd_list = {

@@ -9,12 +9,13 @@
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/jails.h"
-#include "cli/message.h"
+#include "cli/report.h"
 #include "guard/guard.h"
 #include "guard/held.h"
 #include "home/jails.h"
 
-/* Fails if the jail has something that exists nowhere else and that the user has not decided about. */
+/* Fails if the jail has something that exists nowhere else and that the user has not decided
+ * about. */
 static int refuse_loss(const struct jails_place *place, const char *name, struct brig_error *err)
 {
     char part[PATH_COMPONENT_MAX + 1];
@@ -41,13 +42,9 @@ static int refuse_loss(const struct jails_place *place, const char *name, struct
 static int remove_jail(const struct jails_place *place, const char *name, bool force,
                        struct brig_error *err)
 {
-    int status = jails_check_name(name, err);
+    int status = jails_check(place, cmd_rm.name, name, err);
     if (status < 0)
         return status;
-    struct jail_info jail;
-    int found = jails_find(place->storage, name, place->uid, &jail, err);
-    if (found <= 0)
-        return found < 0 ? found : jails_fail_unknown(place, cmd_rm.name, name, err);
     status = jails_unuse(place->storage, name, place->uid, err);
     if (status == 0 && !force)
         status = refuse_loss(place, name, err);
@@ -77,9 +74,7 @@ static int run_rm(const struct app *app, int argc, char **argv)
         status = jails_become_user(&place, &err);
     for (int i = first; i < argc && status == 0; i++)
         status = remove_jail(&place, argv[i], first > 1, &err);
-    if (status < 0)
-        message_error("%s", err.message);
-    return status < 0 ? APP_FAILED : 0;
+    return message_status(status, &err);
 }
 
 const struct command cmd_rm = {

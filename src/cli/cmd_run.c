@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* `brig run`, and brig without a verb: runs a command, or a shell, in a jail. */
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,26 +12,21 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/nearest.h"
-#include "base/write.h"
 #include "cli/command.h"
-#include "cli/config_files.h"
-#include "cli/given.h"
-#include "cli/help.h"
+#include "cli/config.h"
+#include "cli/explain.h"
 #include "cli/home.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
 #include "cli/masks.h"
-#include "cli/message.h"
-#include "cli/net_watch.h"
-#include "cli/plan.h"
+#include "cli/net.h"
+#include "cli/out_path.h"
 #include "cli/report.h"
-#include "cli/result_file.h"
 #include "cli/run_loop.h"
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "cli/setup.h"
 #include "cli/starter.h"
-#include "cli/workdir.h"
 #include "jail/cgroup/cgroup.h"
 #include "policy/policy.h"
 
@@ -52,7 +46,7 @@ const struct command cmd_run = {
 static int check_pass_fds(const struct settings *settings, struct brig_error *err)
 {
     for (size_t i = 0; i < settings->pass_fd_count; i++)
-        if (!given_fd(settings->pass_fds[i].fd))
+        if (!out_file_is_given(settings->pass_fds[i].fd))
             return brig_fail(err, BRIG_E_INVALID, 0, "--pass-fd: file descriptor %d is not open",
                              settings->pass_fds[i].fd);
     return 0;

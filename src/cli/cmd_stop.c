@@ -2,15 +2,12 @@
 /* `brig stop`: ends what runs in a jail, and lets go of its mounts. */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/jails.h"
-#include "cli/message.h"
-#include "cli/runs.h"
+#include "cli/report.h"
 #include "home/jails.h"
 
 /* A brig that is asked to end gives its command a grace; longer than any sensible one it is not
@@ -91,21 +88,12 @@ static int end_own(const struct jails_place *place, const char *name, struct bri
     return 0;
 }
 
-static int check(const struct jails_place *place, const char *name, struct brig_error *err)
-{
-    struct jail_info jail;
-    int status = jails_check_name(name, err);
-    if (status == 0)
-        status = jails_find(place->storage, name, place->uid, &jail, err);
-    return status != 0 ? status : jails_fail_unknown(place, cmd_stop.name, name, err);
-}
-
 /* What a user's holder says is signalled with the user's rights alone. */
 static int stop_all(struct jails_place *place, int count, char **names, struct brig_error *err)
 {
     int status = 0;
     for (int i = 0; i < count && status >= 0; i++)
-        status = check(place, names[i], err);
+        status = jails_check(place, cmd_stop.name, names[i], err);
     for (int i = 0; i < count && status >= 0 && place->stranger != (uid_t)-1; i++)
         if ((status = stop_jail(place->storage, names[i], place->stranger, err)) >= 0)
             status = end_own(place, names[i], err);
@@ -128,9 +116,7 @@ static int run_stop(const struct app *app, int argc, char **argv)
     int status = jails_place_find(&place, &err);
     if (status == 0)
         status = stop_all(&place, argc - 1, argv + 1, &err);
-    if (status < 0)
-        message_error("%s", err.message);
-    return status < 0 ? APP_FAILED : 0;
+    return message_status(status, &err);
 }
 
 const struct command cmd_stop = {

@@ -2,17 +2,15 @@
 /* `brig sync`: transfers what jails did in git, where a run was interrupted or goes on. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/error.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/jails.h"
-#include "cli/message.h"
+#include "cli/report.h"
 #include "guard/guard.h"
 #include "guard/held.h"
 
@@ -81,11 +79,9 @@ static int run_sync(const struct app *app, int argc, char **argv)
         status = jails_become_user(&place, &err);
     if (status == 0)
         status = jails_each_part(&place, cmd_sync.name, jail, PART, sync_jail, &syncing, &err);
-    if (status < 0)
-        message_error("%s", err.message);
-    else if (syncing.lines == 0)
+    if (status >= 0 && syncing.lines == 0)
         message_note("there is nothing to transfer");
-    return status < 0 ? APP_FAILED : 0;
+    return message_status(status < 0 ? status : 0, &err);
 }
 
 const struct command cmd_sync = {

@@ -6,17 +6,15 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "base/write.h"
 #include "cli/command.h"
-#include "cli/help.h"
 #include "cli/identity.h"
-#include "cli/message.h"
+#include "cli/report.h"
 #include "cli/setup.h"
 #include "cli/why.h"
-#include "cli/workdir.h"
 #include "policy/policy.h"
 
 /* Nothing of what was asked for is within reach. */
@@ -96,7 +94,7 @@ static int answer_all(const struct why *why, int count, char **words, struct str
                       struct brig_error *err)
 {
     const struct settings *settings = &why->setup->settings;
-    const char *mode = policy_mode_name(settings->mode);
+    const char *mode = policy_word(POLICY_MODE, settings->mode);
     const char *origin = settings->mode_origin ? settings->mode_origin : SETTINGS_BUILT_IN;
     bool reached = false;
     struct json j;

@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of verbs. */
-#include "command.h"
+/* The table of verbs, and what is printed of it and of the table of options. */
+#include "cli/command.h"
 
+#include <dirent.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/nearest.h"
+#include "base/path.h"
 #include "base/str.h"
-#include "cli/message.h"
+#include "cli/config.h"
+#include "cli/identity.h"
+#include "cli/options.h"
+#include "cli/report.h"
 
 const struct command *const commands[] = {
     &cmd_run,  &cmd_explain, &cmd_why,    &cmd_list,    &cmd_enter, &cmd_stop, &cmd_rm,
@@ -40,13 +51,379 @@ bool command_suggest(const char *word)
 
 int command_refuse(const struct command *command, int argc, char **argv, int index)
 {
-    struct str words = {0};
+    autostr struct str words = {0};
     for (int i = 1; i < argc; i++)
         str_appendf(&words, " %s", argv[i]);
     message_error("brig %s does not take '%s', so nothing was done. See brig %s --help; to run a "
                   "program called %s: brig run %s%s",
                   command->name, argv[index], command->name, command->name, command->name,
                   words.data && !words.failed ? words.data : "");
-    str_done(&words);
     return APP_FAILED;
+}
+
+/* ---- --help, within 80 columns ---- */
+
+#define HELP_COLUMN 30
+#define HELP_NAMES_MAX 96
+#define HELP_WIDTH 79
+
+static int print(const struct str *text)
+{
+    struct brig_error err = {0};
+    return message_status(message_print(text, &err), &err);
+}
+
+/* "-d, --dir PATH". */
+static void option_names(const struct option_row *row, char names[static HELP_NAMES_MAX])
+{
+    char letter[8] = "    ";
+    if (row->short_name)
+        (void)snprintf(letter, sizeof(letter), "-%c, ", row->short_name);
+    (void)snprintf(names, HELP_NAMES_MAX, "%s--%s%s%s", letter, row->long_name,
+                   row->metavar ? " " : "", row->metavar ? row->metavar : "");
+}
+
+/* Appends words from the help column on, broken before the last column. */
+static void append_wrapped(struct str *text, const char *words)
+{
+    size_t column = HELP_COLUMN;
+    while (*words != '\0') {
+        size_t length = strcspn(words, " ");
+        if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
+            str_appendf(text, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        } else if (column > HELP_COLUMN) {
+            str_append_char(text, ' ');
+            column++;
+        }
+        str_append_bytes(text, words, length);
+        column += length;
+        words += length + strspn(words + length, " ");
+    }
+    str_append_char(text, '\n');
+}
+
+static void append_row(struct str *text, const char *names, const char *help)
+{
+    if (strlen(names) + 2 > HELP_COLUMN - 2)
+        str_appendf(text, "  %s\n%*s", names, HELP_COLUMN, "");
+    else
+        str_appendf(text, "  %-*s", HELP_COLUMN - 2, names);
+    append_wrapped(text, help);
+}
+
+static void append_options(struct str *text)
+{
+    for (int group = 0; group < OPTION_GROUP_COUNT_; group++) {
+        str_appendf(text, "\n%s:\n", option_headings[group]);
+        for (int i = 0; i < OPTION_COUNT_; i++) {
+            if ((int)option_rows[i].group != group)
+                continue;
+            char names[HELP_NAMES_MAX];
+            option_names(&option_rows[i], names);
+            append_row(text, names, option_rows[i].help);
+        }
+    }
+}
+
+int help_print(void)
+{
+    autostr struct str text = {0};
+    str_append(&text, "Usage: brig [run] [OPTIONS] [--] [CMD...]\n"
+                      "Runs CMD, or your shell, in a jail. It can write to the working directory\n"
+                      "and to what is granted, and to nothing else.\n"
+                      "\nCommands (as the first word only):\n");
+    for (const struct command *const *command = commands; *command; command++) {
+        char names[HELP_NAMES_MAX];
+        (void)snprintf(names, sizeof(names), "%s %s", (*command)->name, (*command)->usage);
+        append_row(&text, names, (*command)->summary);
+    }
+    append_options(&text);
+    str_append(&text, "\nExit status: the command's; 128+N if a signal N ended it; 124 after a\n"
+                      "timeout; 125 if brig failed; 126 not executable; 127 not found.\n"
+                      "A program named like a verb: brig run doctor, or brig -- doctor.\n");
+    return print(&text);
+}
+
+int help_print_command(const struct command *command)
+{
+    if (command == &cmd_run)
+        return help_print();
+    autostr struct str text = {0};
+    str_appendf(&text, "Usage: brig %s%s%s\n\n%s.\n", command->name,
+                command->usage[0] != '\0' ? " " : "", command->usage, command->summary);
+    return print(&text);
+}
+
+int help_print_version(void)
+{
+    autostr struct str text = {0};
+    str_appendf(&text, "brig %s\n", brig_version());
+    return print(&text);
+}
+
+/* ---- Completions, by the table of options and by what files there are ---- */
+
+#define COMPLETE_NAME_MAX 64 /* of an option */
+
+/* What is being completed. */
+struct completion {
+    struct str out;
+    char before[COMPLETE_NAME_MAX]; /* what stands before the value in the same word: "--mode=" */
+    const char *typed;              /* of the value so far */
+    bool paths;                     /* what are no options are paths, and no command */
+    struct identity identity;
+    struct config_files files;
+};
+
+static void offer(struct completion *c, const char *text, size_t length, const char *end)
+{
+    if (strncmp(text, c->typed, strlen(c->typed)) != 0)
+        return;
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ')
+            return;
+    str_appendf(&c->out, "%s%.*s%s\n", c->before, (int)length, text, end);
+}
+
+static void offer_choices(struct completion *c, const char *choices)
+{
+    while (*choices != '\0') {
+        size_t length = strcspn(choices, "|");
+        char word[64];
+        if (length < sizeof word) {
+            memcpy(word, choices, length);
+            word[length] = '\0';
+            offer(c, word, length, " ");
+        }
+        choices += length + (choices[length] == '|');
+    }
+}
+
+/* ---- Files ---- */
+
+/* The names in a directory that end so, without the end. */
+static void offer_stems(struct completion *c, const char *dir, const char *suffix)
+{
+    autodir DIR *list = opendir(dir);
+    const struct dirent *entry;
+    while (list && (entry = readdir(list))) {
+        size_t length = strlen(entry->d_name);
+        size_t end = strlen(suffix);
+        if (length > end && entry->d_name[0] != '.' &&
+            strcmp(entry->d_name + length - end, suffix) == 0)
+            offer(c, entry->d_name, length - end, " ");
+    }
+}
+
+static void offer_file(struct completion *c, int dir_fd, const char *prefix, const char *name,
+                       bool directories)
+{
+    struct stat info;
+    bool is_directory = fstatat(dir_fd, name, &info, 0) == 0 && S_ISDIR(info.st_mode);
+    autofree char *path = NULL;
+    if ((is_directory || !directories) && str_make(&path, NULL, prefix, name) == 0)
+        offer(c, path, strlen(path), is_directory ? "/" : " ");
+}
+
+/* Files whose path begins as typed; a relative one begins at base. */
+static void offer_files(struct completion *c, const char *base, bool directories)
+{
+    const char *slash = strrchr(c->typed, '/');
+    size_t length = slash ? (size_t)(slash - c->typed) + 1 : 0;
+    autofree char *prefix = strndup(c->typed, length);
+    autofree char *dir = NULL;
+    bool absolute = c->typed[0] == '/';
+    int status =
+        prefix ? str_make(&dir, NULL, absolute ? "" : base, absolute ? "" : "/", prefix) : -1;
+    autodir DIR *list = status < 0 ? NULL : opendir(dir);
+    bool hidden = c->typed[length] == '.';
+    const struct dirent *entry;
+    while (list && (entry = readdir(list))) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || (name[0] == '.') != hidden)
+            continue;
+        offer_file(c, dirfd(list), prefix, name, directories);
+    }
+}
+
+static void offer_variables(struct completion *c, const char *end)
+{
+    for (char **entry = environ; *entry; entry++)
+        offer(c, *entry, strcspn(*entry, "="), end);
+}
+
+/* ---- Words ---- */
+
+static void offer_options(struct completion *c)
+{
+    for (int i = 0; i < OPTION_COUNT_; i++) {
+        char name[COMPLETE_NAME_MAX] = "--";
+        strncat(name, option_rows[i].long_name, sizeof name - 3);
+        offer(c, name, strlen(name), " ");
+    }
+}
+
+static void offer_value(struct completion *c, const struct option_row *row)
+{
+    switch (row->kind) {
+    case OPTION_KIND_NONE:
+    case OPTION_KIND_TEXT:
+        break;
+    case OPTION_KIND_CHOICE:
+        offer_choices(c, row->metavar);
+        break;
+    case OPTION_KIND_PATH:
+    case OPTION_KIND_FILE:
+        offer_files(c, ".", false);
+        break;
+    case OPTION_KIND_DIRECTORY:
+        offer_files(c, ".", true);
+        break;
+    case OPTION_KIND_CONF:
+        if (strchr(c->typed, '/'))
+            offer_files(c, ".", false);
+        else
+            offer_stems(c, c->files.dir, ".conf");
+        break;
+    case OPTION_KIND_JAIL:
+        offer_stems(c, c->files.storage, ".jail");
+        break;
+    case OPTION_KIND_HOME:
+        offer_files(c, c->files.home, false);
+        break;
+    case OPTION_KIND_VARIABLE:
+        offer_variables(c, " ");
+        break;
+    case OPTION_KIND_ASSIGNMENT:
+        offer_variables(c, "");
+        break;
+    }
+}
+
+/* The option whose value the next word is, or NULL. */
+static const struct option_row *awaits_value(const char *word)
+{
+    const struct option_row *row = NULL;
+    if (word[0] == '-' && word[1] == '-')
+        row = strchr(word, '=') ? NULL : option_find_long(word + 2, strlen(word + 2));
+    else if (word[0] == '-')
+        for (const char *letter = word + 1; *letter != '\0'; letter++) {
+            row = option_find_short(*letter);
+            if (row && row->metavar)
+                return letter[1] == '\0' ? row : NULL;
+        }
+    return row && row->metavar ? row : NULL;
+}
+
+/* "--name=" of a word that is an option with its value, whose row is then returned. */
+static const struct option_row *split_word(const char *word, char before[COMPLETE_NAME_MAX])
+{
+    const char *equals = word[0] == '-' && word[1] == '-' ? strchr(word, '=') : NULL;
+    size_t length = equals ? (size_t)(equals - word) : 0;
+    const struct option_row *row = equals ? option_find_long(word + 2, length - 2) : NULL;
+    if (!row || !row->metavar || length + 1 >= COMPLETE_NAME_MAX)
+        return NULL;
+    memcpy(before, word, length + 1);
+    before[length + 1] = '\0';
+    return row;
+}
+
+static void complete_last(struct completion *c, const struct option_row *row, const char *word,
+                          int index)
+{
+    const struct option_row *joined = row ? NULL : split_word(word, c->before);
+    c->typed = joined ? strchr(word, '=') + 1 : word;
+    if (row || joined)
+        offer_value(c, row ? row : joined);
+    else if (word[0] == '-')
+        offer_options(c);
+    else if (c->paths)
+        offer_files(c, ".", false);
+    else
+        str_appendf(&c->out, "_command_offset %d\n", index + 1);
+}
+
+/* Behind `mask`, `held` and others that take -j and paths, which begin at `base`. */
+static void complete_jail_paths(struct completion *c, const char *before, const char *base)
+{
+    if (strcmp(before, "-j") == 0 || strcmp(before, "--jail") == 0)
+        offer_stems(c, c->files.storage, ".jail");
+    else if (c->typed[0] == '-')
+        offer(c, "--jail", strlen("--jail"), " ");
+    else
+        offer_files(c, base, false);
+}
+
+/* Behind a verb that takes no options of a run; false if it does. */
+static bool complete_verb(struct completion *c, enum command_words kind, int count,
+                          char *const *words)
+{
+    const char *before = count > 1 ? words[count - 2] : "";
+    c->typed = count > 0 ? words[count - 1] : "";
+    switch (kind) {
+    case COMMAND_WORDS_NONE:
+    case COMMAND_WORDS_RUN:
+    case COMMAND_WORDS_PATHS:
+        return false;
+    case COMMAND_WORDS_MASKS:
+        complete_jail_paths(c, before, c->files.home);
+        return true;
+    case COMMAND_WORDS_JAIL_PATHS:
+        complete_jail_paths(c, before, ".");
+        return true;
+    case COMMAND_WORDS_JAIL_COMMAND:
+        if (count > 2) {
+            str_append(&c->out, "_command_offset 3\n");
+            return true;
+        }
+        __attribute__((fallthrough));
+    case COMMAND_WORDS_JAILS:
+        offer_stems(c, c->files.storage, ".jail");
+        return true;
+    }
+    return false;
+}
+
+static void complete_words(struct completion *c, int count, char *const *words)
+{
+    const struct option_row *row = NULL;
+    const struct command *verb = count > 1 ? command_find(words[0]) : NULL;
+    enum command_words kind = verb ? verb->words : COMMAND_WORDS_NONE;
+    if (complete_verb(c, kind, count, words))
+        return;
+    c->paths = kind == COMMAND_WORDS_PATHS;
+    int from = c->paths || kind == COMMAND_WORDS_RUN ? 1 : 0;
+    for (int i = from; i < count - 1; i++) {
+        bool is_value = row != NULL;
+        row = is_value ? NULL : awaits_value(words[i]);
+        bool ends = !is_value && strcmp(words[i], "--") == 0;
+        if (c->paths || (!ends && (is_value || words[i][0] == '-')))
+            continue;
+        /* The verbs take nothing that could be completed here. */
+        if (ends || i > from || from > 0 || !command_find(words[i]))
+            str_appendf(&c->out, "_command_offset %d\n", i + 1 + ends);
+        return;
+    }
+    if (count > 0)
+        complete_last(c, row, words[count - 1], count - 1);
+}
+
+int complete_print(int count, char *const *words)
+{
+    struct completion c = {.typed = ""};
+    char cwd[PATH_LENGTH_MAX + 1] = "/";
+    (void)!getcwd(cwd, sizeof cwd);
+    identity_find(&c.identity);
+    int status = config_files_find(&c.files, &c.identity, cwd, NULL);
+    if (status == 0) {
+        identity_enter(&c.identity);
+        complete_words(&c, count, words);
+        identity_leave(&c.identity);
+    }
+    if (status == 0 && c.out.length > 0)
+        status = message_print(&c.out, NULL);
+    str_done(&c.out);
+    config_files_done(&c.files);
+    return status < 0 ? APP_FAILED : 0;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Verbs of the command line: each is a descriptor, defined in a file of its own (cmd_<verb>.c). */
+/* Verbs of the command line: each is a descriptor, defined in a file of its own (cmd_<verb>.c).
+ * And what comes from the tables of verbs and options: --help, completions, documentation. */
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
+
+#include "cli/report.h"
 
 struct nearest;
-
-/* The status of everything that is brig's own failure, not the command's. */
-#define APP_FAILED 125
 
 /* What the program was started with; one of it, in main.c. */
 struct app {
@@ -75,3 +74,15 @@ bool command_suggest(const char *word);
 /* Says that a verb does not know argv[index] and how to run a program of the verb's name instead.
  * Returns APP_FAILED, for `return command_refuse(…)`. */
 int command_refuse(const struct command *command, int argc, char **argv, int index);
+
+/* ---- What brig says about itself on stdout ---- */
+
+/* Each prints and returns the exit status. */
+int help_print(void);
+int help_print_command(const struct command *command);
+int help_print_version(void);
+
+/* Prints candidates for the last of these words (those behind "brig"), one a line; one that ends
+ * in a blank is finished. Where a command is being typed: "_command_offset N", if it begins with
+ * the Nth word, counted from "brig" as 0. Returns the exit status. */
+int complete_print(int count, char *const *words);

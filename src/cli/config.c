@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The chain of configuration: reads the files in their order and decides what they decide. */
-#include "config.h"
+#include "cli/config.h"
 
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,13 +11,10 @@
 #include "base/nearest.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "cli/config_project.h"
 #include "cli/options.h"
 #include "cli/settings.h"
 #include "policy/conf.h"
 #include "policy/policy.h"
-
-#define autosource __attribute__((cleanup(conf_source_done)))
 
 /* A file being read. */
 struct reading {
@@ -43,6 +41,135 @@ void config_done(struct config *config)
     *config = (struct config){0};
 }
 
+/* ---- A project's .brig.conf: it comes with a project that others wrote, so it may only narrow
+ * ---- */
+
+static int refuse(const char *what, const char *value, struct brig_error *err)
+{
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "'%s%s%s' is not possible here: a project's " CONFIG_PROJECT_FILE
+                     " may only narrow (rdir of what is granted, mask, unsetenv, lower limits, "
+                     "deny, 'net none', a stricter mode)",
+                     what, value ? " " : "", value ? str_shown(value).text : "");
+}
+
+/* Whether a directive can narrow; for each that can, the functions below see to it that it does. */
+static int project_check(const struct option_row *row, const char *value, struct brig_error *err)
+{
+    static const enum option_id narrowing[] = {
+        OPTION_MODE,          OPTION_RDIR,     OPTION_RDIR_OPTIONAL, OPTION_MASK,
+        OPTION_MASK_OPTIONAL, OPTION_UNSETENV, OPTION_DENY};
+    for (size_t i = 0; i < ARRAY_LENGTH(narrowing); i++)
+        if (row->id == narrowing[i])
+            return 0;
+    bool no_network = row->id == OPTION_NET && strcmp(value, "none") == 0;
+    return no_network || row->group == OPTION_GROUP_LIMITS ? 0 : refuse(row->long_name, value, err);
+}
+
+bool config_mode_narrows(enum brig_mode from, enum brig_mode to)
+{
+    static const int strictness[] = {
+        [BRIG_MODE_CASUAL] = 0,
+        [BRIG_MODE_BARE] = 1,
+        [BRIG_MODE_STRICT] = 2,
+        [BRIG_MODE_SEALED] = 3,
+    };
+    return strictness[to] >= strictness[from];
+}
+
+/* Applies a line that passed project_check(), but for grants and modes. A limit must become
+ * lower. */
+static int project_apply(struct settings *settings, const struct config_line *line,
+                         struct brig_error *err)
+{
+    struct brig_policy *policy = settings->policy;
+    uint64_t before[BRIG_LIMIT_COUNT_];
+    memcpy(before, policy->limits, sizeof before);
+    settings->place = SETTINGS_PROJECT;
+    int status = settings_apply(settings, &(struct option_use){line->row, line->value}, err);
+    for (size_t i = 0; status == 0 && i < BRIG_LIMIT_COUNT_; i++) {
+        uint64_t now = policy->limits[i];
+        if (now == before[i])
+            continue;
+        /* Only of the grace zero is the lowest; of all others it means none. */
+        bool lower = i == BRIG_LIMIT_GRACE_MS ? now < before[i]
+                                              : now != 0 && (before[i] == 0 || now < before[i]);
+        if (!lower)
+            status = refuse(line->row->long_name, line->value, err);
+    }
+    return status;
+}
+
+/* Whether a mask in the home directory is for a path, or for something above it. */
+static bool mask_covers(const char *pattern, const char *path)
+{
+    char part[PATH_LENGTH_MAX + 1];
+    for (size_t length = 1; length <= PATH_LENGTH_MAX; length++) {
+        if (path[length] == '/' || path[length] == '\0') {
+            memcpy(part, path, length);
+            part[length] = '\0';
+            if (strcmp(pattern, part) == 0 ||
+                fnmatch(pattern, part, FNM_PATHNAME | FNM_NOESCAPE) == 0)
+                return true;
+        }
+        if (path[length] == '\0')
+            break;
+    }
+    return false;
+}
+
+/* Masks in the home directory become rules later, and would be weaker than a grant inside of what
+ * they hide. */
+static bool is_masked(const struct settings *settings, const char *path)
+{
+    const char *below = path_below(settings->home, path);
+    bool masked = false;
+    for (size_t i = 0; below && *below && i < settings->mask_count; i++)
+        if (mask_covers(settings->masks[i].path, below))
+            masked = !settings->masks[i].unmask;
+    return masked;
+}
+
+static int narrow(struct settings *settings, const struct config_line *line, const char *path,
+                  struct brig_error *err)
+{
+    const struct policy_grant *above = policy_rule_of(settings->policy, path);
+    if (!above)
+        return refuse(line->row->long_name, line->value, err);
+    /* What is read-only or hidden already is narrow enough, and what is typed has the last word. */
+    bool typed = strcmp(above->dest, path) == 0 && strcmp(above->origin, SETTINGS_TYPED) == 0;
+    if (above->access != BRIG_READ_WRITE || typed || is_masked(settings, path))
+        return 0;
+    const char *rest = path + (strcmp(above->dest, "/") == 0 ? 0 : strlen(above->dest));
+    autofree char *source = NULL;
+    int status = str_make(&source, err, above->source, rest);
+    bool optional = line->row->id == OPTION_RDIR_OPTIONAL;
+    return status < 0 ? status
+                      : brig_policy_grant(settings->policy, BRIG_READ_ONLY, source, path,
+                                          optional ? BRIG_GRANT_OPTIONAL : 0, err);
+}
+
+/* Makes a part of what is granted for writing read-only. */
+static int project_apply_grant(struct settings *settings, const struct config_line *line,
+                               struct brig_error *err)
+{
+    autofree char *path = NULL;
+    autofree char *dest = NULL;
+    autofree char *normal = NULL;
+    settings->place = SETTINGS_PROJECT;
+    int status = settings_split_path(settings, line->value, false, &path, &dest, err);
+    if (status < 0)
+        return status;
+    if (dest)
+        return refuse(line->row->long_name, line->value, err);
+    /* Without "..", which could lead out of what is granted. */
+    status = path_normalise(path, 0, &normal, err);
+    if (status < 0)
+        return status;
+    status = brig_policy_origin(settings->policy, line->origin, err);
+    return status < 0 ? status : narrow(settings, line, normal, err);
+}
+
 /* ---- Lines ---- */
 
 static int add_line(struct reading *r, const struct option_row *row, const char *value,
@@ -52,25 +179,12 @@ static int add_line(struct reading *r, const struct option_row *row, const char 
     if (config->line_count == CONFIG_LINES_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many directives: at most %d are possible",
                          CONFIG_LINES_MAX);
-    autofree char *value_copy = NULL;
-    autofree char *origin_copy = NULL;
-    int status = str_copy(value, &value_copy, err);
-    if (status == 0)
-        status = str_copy(origin, &origin_copy, err);
-    if (status < 0)
-        return status;
-    struct config_line *grown =
-        reallocarray(config->lines, config->line_count + 1, sizeof *config->lines);
-    if (!grown)
+    if (!array_grow(&config->lines, config->line_count))
         return brig_fail_nomem(err);
-    config->lines = grown;
-    config->lines[config->line_count++] = (struct config_line){
-        .row = row,
-        .value = take_ptr(&value_copy),
-        .origin = take_ptr(&origin_copy),
-        .layer = r->layer,
-    };
-    return 0;
+    struct config_line *line = &config->lines[config->line_count++];
+    *line = (struct config_line){.row = row, .layer = r->layer};
+    int status = str_copy(value, &line->value, err);
+    return status < 0 ? status : str_copy(origin, &line->origin, err);
 }
 
 /* The last line of this option in a layer, or in all of them (-1); NULL if there is none. */
@@ -103,7 +217,8 @@ static enum brig_mode mode_so_far(const struct reading *r)
     const struct config_line *line = last_line(r->config, OPTION_MODE, -1);
     if (r->scan->mode_given)
         return r->scan->mode;
-    return line ? (enum brig_mode)policy_mode_parse(line->value) : default_mode(jail_so_far(r));
+    return line ? (enum brig_mode)policy_word_value(POLICY_MODE, line->value)
+                : default_mode(jail_so_far(r));
 }
 
 const char *config_assigned(const char *text, const char *name)
@@ -146,7 +261,7 @@ static const char *set_by_jail(const struct reading *r, const char *name)
     if (strcmp(rest, "USER") == 0)
         return r->world->user;
     if (strcmp(rest, "MODE") == 0)
-        return policy_mode_name(mode_so_far(r));
+        return policy_word(POLICY_MODE, mode_so_far(r));
     if (strcmp(rest, "JAIL") == 0)
         return jail_so_far(r);
     if (strcmp(rest, "CONFIG_DIR") == 0)
@@ -174,23 +289,11 @@ static bool on_expands(void *context, const char *name)
     return row && option_expands(row);
 }
 
-static int fail_unknown(const char *name, struct brig_error *err)
-{
-    struct nearest nearest;
-    nearest_begin(&nearest, name);
-    for (int i = 0; i < OPTION_COUNT_; i++)
-        if (option_rows[i].group != OPTION_GROUP_RUN)
-            nearest_offer(&nearest, option_rows[i].long_name, strlen(option_rows[i].long_name));
-    (void)brig_fail(err, BRIG_E_INVALID, 0, "unknown directive '%s'", str_shown(name).text);
-    return nearest.best[0] ? nearest_advise(&nearest, "", BRIG_E_INVALID, err)
-                           : brig_advise(err, BRIG_E_INVALID, "See brig.conf(5)");
-}
-
 static int check_form(const struct option_row *row, const struct conf_directive *directive,
                       struct brig_error *err)
 {
     if (!row)
-        return fail_unknown(directive->name, err);
+        return option_fail_unknown(directive->name, strlen(directive->name), true, err);
     if (row->group == OPTION_GROUP_RUN)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' cannot stand in a file; give it on the command line, as --%s",
@@ -208,8 +311,8 @@ static int check_form(const struct option_row *row, const struct conf_directive 
 static int check_value(const struct reading *r, const struct option_row *row, const char *value,
                        struct brig_error *err)
 {
-    if (row->id == OPTION_MODE && policy_mode_parse(value) < 0)
-        return brig_wrap(err, nearest_fail(value, policy_mode_choices(), err), "mode");
+    if (row->id == OPTION_MODE && policy_word_value(POLICY_MODE, value) < 0)
+        return brig_wrap(err, nearest_fail(value, policy_choices(POLICY_MODE), err), "mode");
     if (r->layer == CONFIG_PROJECT)
         return project_check(row, value, err);
     if (row->id != OPTION_JAIL)
@@ -233,22 +336,27 @@ static int on_directive(void *context, const struct conf_directive *directive,
         status = check_value(r, row, value, err);
     if (status < 0)
         return status;
-    autostr struct str origin = {0};
-    str_concat(&origin, directive->file, ":", str_number(directive->line).text);
-    return origin.failed ? brig_fail_nomem(err) : add_line(r, row, value, origin.data, err);
+    autofree char *origin = NULL;
+    status = str_make(&origin, err, directive->file, ":", str_number(directive->line).text);
+    return status < 0 ? status : add_line(r, row, value, origin, err);
+}
+
+static int load(const struct reading *r, const char *dir, const char *name, bool exact,
+                bool optional, struct conf_source *ret_source, struct brig_error *err)
+{
+    return r->world->load(r->world->context, dir, name, exact, optional, ret_source, err);
 }
 
 /* What default.conf would say if there were one. */
 static int add_built_in(struct reading *r, struct brig_error *err)
 {
     static const char *const scripts[] = {".brigrc", ".jairc"};
-    const struct config_world *world = r->world;
     enum config_layer layer = r->layer;
     r->layer = CONFIG_BUILT_IN;
     int status = 0;
     for (size_t i = 0; status >= 0 && i < ARRAY_LENGTH(scripts); i++) {
         autosource struct conf_source source = {0};
-        status = world->load(world->context, world->dir, scripts[i], true, true, &source, err);
+        status = load(r, r->world->dir, scripts[i], true, true, &source, err);
         if (status > 0)
             status = add_line(r, &option_rows[OPTION_SCRIPT_OPTIONAL], scripts[i],
                               SETTINGS_BUILT_IN, err);
@@ -265,12 +373,10 @@ static int on_include(void *context, const char *name, bool optional,
     struct reading *r = context;
     if (r->layer == CONFIG_PROJECT)
         return project_check(&option_rows[OPTION_CONF], name, err);
-    const struct config_world *world = r->world;
     if (str_starts_with(name, "~/"))
-        return world->load(world->context, world->home, name + 2, true, optional, ret_source, err);
+        return load(r, r->world->home, name + 2, true, optional, ret_source, err);
     bool defaults = strcmp(name, ".defaults") == 0;
-    int status =
-        world->load(world->context, world->dir, name, false, optional || defaults, ret_source, err);
+    int status = load(r, r->world->dir, name, false, optional || defaults, ret_source, err);
     return status == 0 && defaults ? add_built_in(r, err) : status;
 }
 
@@ -301,27 +407,21 @@ static bool is_plain_name(const char *command)
 static int load_conf(const struct reading *r, const char *command, struct conf_source *ret_source,
                      struct brig_error *err)
 {
-    const struct config_world *world = r->world;
-    const char *given = r->scan->conf;
+    const char *dir = r->world->dir, *given = r->scan->conf;
     int status = 0;
     if (given) {
-        const char *dir = strchr(given, '/') ? NULL : world->dir;
-        status =
-            world->load(world->context, dir, given, false, r->scan->conf_optional, ret_source, err);
+        status = load(r, strchr(given, '/') ? NULL : dir, given, false, r->scan->conf_optional,
+                      ret_source, err);
         if (status < 0)
             return brig_wrap(err, status, "--conf");
     }
     if (status == 0 && is_plain_name(command)) {
-        autostr struct str name = {0};
-        str_concat(&name, command, ".conf");
-        status = name.failed ? brig_fail_nomem(err)
-                             : world->load(world->context, world->dir, name.data, true, true,
-                                           ret_source, err);
+        autofree char *name = NULL;
+        status = str_make(&name, err, command, ".conf");
+        if (status == 0)
+            status = load(r, dir, name, true, true, ret_source, err);
     }
-    if (status == 0)
-        status =
-            world->load(world->context, world->dir, "default.conf", true, true, ret_source, err);
-    return status;
+    return status == 0 ? load(r, dir, "default.conf", true, true, ret_source, err) : status;
 }
 
 static int read_conf(struct reading *r, const char *command, struct brig_error *err)
@@ -333,23 +433,16 @@ static int read_conf(struct reading *r, const char *command, struct brig_error *
     return status < 0 ? status : read_source(r, &source, CONFIG_CONF, err);
 }
 
-/* A sealed run keeps nothing, and is in a jail only if one is named. */
-static bool has_jail(const struct reading *r)
-{
-    return r->scan->jail || !r->scan->mode_given || r->scan->mode != BRIG_MODE_SEALED;
-}
-
 static int read_jail(struct reading *r, struct brig_error *err)
 {
-    if (!has_jail(r))
+    /* A sealed run keeps nothing, and is in a jail only if one is named. */
+    if (!r->scan->jail && r->scan->mode_given && r->scan->mode == BRIG_MODE_SEALED)
         return 0;
     autosource struct conf_source source = {0};
-    autostr struct str name = {0};
-    str_concat(&name, r->config->jail, ".jail");
-    if (name.failed)
-        return brig_fail_nomem(err);
-    int status =
-        r->world->load(r->world->context, r->config->storage, name.data, true, true, &source, err);
+    autofree char *name = NULL;
+    int status = str_make(&name, err, r->config->jail, ".jail");
+    if (status == 0)
+        status = load(r, r->config->storage, name, true, true, &source, err);
     if (status <= 0)
         return status;
     r->config->jail_exists = true;
@@ -365,18 +458,11 @@ static int read_project(struct reading *r, struct brig_error *err)
     status = read_source(r, &source, CONFIG_PROJECT, err);
     if (status < 0)
         return status;
-    r->config->project_length = source.length;
     r->config->project_text = take_ptr(&source.text);
     return 0;
 }
 
 /* ---- Decisions ---- */
-
-static int choose_jail(struct reading *r, struct brig_error *err)
-{
-    r->config->jail_given = r->scan->jail != NULL;
-    return str_copy(jail_so_far(r), &r->config->jail, err);
-}
 
 static int choose_storage(struct reading *r, struct brig_error *err)
 {
@@ -407,18 +493,18 @@ static int choose_mode(struct reading *r, struct brig_error *err)
     if (!line)
         line = last_line(config, OPTION_MODE, CONFIG_CONF);
     config->mode = r->scan->mode_given ? r->scan->mode
-                   : line              ? (enum brig_mode)policy_mode_parse(line->value)
+                   : line              ? (enum brig_mode)policy_word_value(POLICY_MODE, line->value)
                                        : default_mode(config->jail);
     const char *origin = r->scan->mode_given ? SETTINGS_TYPED : line ? line->origin : NULL;
     const struct config_line *project = last_line(config, OPTION_MODE, CONFIG_PROJECT);
     if (project && !r->scan->mode_given) {
-        enum brig_mode wanted = (enum brig_mode)policy_mode_parse(project->value);
-        if (!project_mode_narrows(config->mode, wanted))
+        enum brig_mode wanted = (enum brig_mode)policy_word_value(POLICY_MODE, project->value);
+        if (!config_mode_narrows(config->mode, wanted))
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "%s: mode %s is less strict than %s: a project's " CONFIG_PROJECT_FILE
                              " may only narrow",
-                             str_shown(project->origin).text, policy_mode_name(wanted),
-                             policy_mode_name(config->mode));
+                             str_shown(project->origin).text, policy_word(POLICY_MODE, wanted),
+                             policy_word(POLICY_MODE, config->mode));
         config->mode = wanted;
         origin = project->origin;
     }
@@ -431,8 +517,9 @@ static int read_files(struct reading *r, const char *command, struct brig_error 
     int status = str_copy(r->world->dir, &config->dir, err);
     if (status == 0)
         status = read_conf(r, command, err);
+    config->jail_given = r->scan->jail != NULL;
     if (status == 0)
-        status = choose_jail(r, err);
+        status = str_copy(jail_so_far(r), &config->jail, err);
     if (status == 0)
         status = choose_storage(r, err);
     if (status == 0)
@@ -456,4 +543,96 @@ int config_read(const struct config_world *world, const struct settings_scan *sc
     if (status < 0)
         config_done(config);
     return status;
+}
+
+/* ---- Applying, in the order in which later rules win ---- */
+
+void config_variables(const struct settings *settings, const char *user,
+                      struct config_variable ret_rows[CONFIG_VARIABLES])
+{
+    const char *mode = policy_word(POLICY_MODE, settings->mode);
+    const struct config_variable rows[CONFIG_VARIABLES] = {
+        {"BRIG_USER", user},
+        {"JAI_USER", user},
+        {"BRIG_MODE", mode},
+        {"JAI_MODE", mode},
+        {"BRIG_JAIL", settings->jail},
+        {"JAI_JAIL", settings->jail},
+        {"JAI_CONFIG_DIR", settings->config_dir},
+    };
+    memcpy(ret_rows, rows, sizeof rows);
+}
+
+/* Weaker than every rule: `unsetenv *` removes them. */
+static int set_variables(const struct config_world *world, struct settings *settings,
+                         struct brig_error *err)
+{
+    struct config_variable rows[CONFIG_VARIABLES];
+    config_variables(settings, world->user, rows);
+    int status = brig_policy_origin(settings->policy, "the jail", err);
+    for (size_t i = 0; status == 0 && i < CONFIG_VARIABLES; i++)
+        status = brig_policy_setenv(settings->policy, rows[i].name, rows[i].value, err);
+    return status < 0 ? status : brig_policy_setenv(settings->policy, "PWD", world->cwd, err);
+}
+
+static int apply_line(struct settings *settings, const struct config_line *line,
+                      struct brig_error *err)
+{
+    int status = brig_policy_origin(settings->policy, line->origin, err);
+    if (status < 0)
+        return status;
+    settings->place = SETTINGS_FILE;
+    status = line->layer == CONFIG_PROJECT
+                 ? project_apply(settings, line, err)
+                 : settings_apply(settings, &(struct option_use){line->row, line->value}, err);
+    return status < 0 ? brig_wrap(err, status, "%s", str_shown(line->origin).text) : 0;
+}
+
+/* Grants of a project are made last, when it is known what there is to narrow; its mode was
+ * chosen. */
+static bool is_project_grant(const struct config_line *line)
+{
+    return line->layer == CONFIG_PROJECT &&
+           (line->row->id == OPTION_RDIR || line->row->id == OPTION_RDIR_OPTIONAL);
+}
+
+int config_apply(const struct config *config, const struct config_world *world,
+                 struct settings *settings, struct brig_error *err)
+{
+    settings->home = world->home;
+    settings->config_dir = config->dir;
+    settings->jail = config->jail;
+    settings->jail_given = config->jail_given;
+    settings->jail_exists = config->jail_exists;
+    settings->mode = config->mode;
+    settings->mode_origin = config->mode_origin;
+    settings->storage = config->storage;
+    bool sealed = config->mode == BRIG_MODE_SEALED;
+    bool defaults = !sealed && !config->no_defaults;
+    settings->late_masks = sealed && !config->no_defaults; /* mostly there is nothing to hide */
+    int status = sealed ? 0 : set_variables(world, settings, err);
+    if (status == 0 && defaults)
+        status = settings_apply_defaults(settings, err);
+    if (status == 0 && settings->late_masks)
+        status = settings_hide_outside(settings, err);
+    for (size_t i = 0; status == 0 && i < config->line_count; i++) {
+        const struct config_line *line = &config->lines[i];
+        if (!is_project_grant(line) && (defaults || line->layer != CONFIG_BUILT_IN))
+            status = apply_line(settings, line, err);
+    }
+    return status;
+}
+
+int config_apply_project(const struct config *config, struct settings *settings,
+                         struct brig_error *err)
+{
+    for (size_t i = 0; i < config->line_count; i++) {
+        const struct config_line *line = &config->lines[i];
+        if (!is_project_grant(line))
+            continue;
+        int status = project_apply_grant(settings, line, err);
+        if (status < 0)
+            return brig_wrap(err, status, "%s", str_shown(line->origin).text);
+    }
+    return 0;
 }

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of the configuration: found, read and written as the user the jail is for. */
-#include "config_files.h"
+#include "cli/config.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "base/write.h"
 #include "cli/identity.h"
+#include "cli/out_path.h"
+#include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/conf.h"
 #include "policy/policy.h"
 
-#define autosource __attribute__((cleanup(conf_source_done)))
-
 /* ---- Directories ---- */
 
-/* An environment variable that names an absolute path, else NULL. The XDG specification wants others
- * ignored. */
+/* An environment variable that names an absolute path, else NULL. The XDG specification wants
+ * others ignored. */
 static const char *absolute_variable(const char *name)
 {
     const char *value = getenv(name);
@@ -36,11 +37,11 @@ static int xdg_directory(const char *variable, const char *home, const char *bel
                          struct brig_error *err)
 {
     const char *base = absolute_variable(variable);
-    autostr struct str path = {0};
-    str_concat(&path, base ? base : home, base ? "" : "/", base ? "" : below, "/brig");
-    if (path.failed)
-        return brig_fail_nomem(err);
-    int status = path_normalise(path.data, PATH_KEEP_DOTDOT, ret_path, err);
+    autofree char *path = NULL;
+    int status =
+        str_make(&path, err, base ? base : home, base ? "" : "/", base ? "" : below, "/brig");
+    if (status == 0)
+        status = path_normalise(path, PATH_KEEP_DOTDOT, ret_path, err);
     return status < 0 ? brig_wrap(err, status, "environment variable %s", variable) : 0;
 }
 
@@ -84,15 +85,14 @@ static const char *real_home(const struct identity *identity)
 
 /* ---- Reading ---- */
 
-/* Who can write there decides what the jail is. */
+/* Anyone who can write to the directory decides what jails may do. */
 static int check_owner(int fd, const char *dir, const struct identity *identity,
                        struct brig_error *err)
 {
     struct stat info;
     if (fstat(fd, &info) < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot look at '%s'", str_shown(dir).text);
-    uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
-    if (info.st_uid != user && info.st_uid != 0)
+    if (info.st_uid != identity_uid(identity) && info.st_uid != 0)
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the configuration directory '%s' belongs to another user (uid %u), so it "
                          "is not read. Set BRIG_CONFIG_DIR to a directory of yours",
@@ -124,25 +124,25 @@ static int open_directory(const char *dir, const struct config_files *files, int
 static int load_exact(int dir_fd, const char *dir, const char *name, bool optional,
                       struct conf_source *ret_source, struct brig_error *err)
 {
-    autostr struct str path = {0};
-    autostr struct str shown = {0};
-    str_concat(&path, "./", name);
-    str_concat(&shown, dir, "/", name);
-    if (path.failed || shown.failed)
-        return brig_fail_nomem(err);
-    int status = conf_load(dir_fd, dir, path.data, optional, ret_source, err);
+    autofree char *path = NULL;
+    autofree char *shown = NULL;
+    int status = str_make(&path, err, "./", name);
+    if (status == 0)
+        status = str_make(&shown, err, dir, "/", name);
+    if (status == 0)
+        status = conf_load(dir_fd, dir, path, optional, ret_source, err);
     struct stat info;
     /* Somebody meant there to be one: to go without would be to allow more. */
-    if (status == 0 && fstatat(dir_fd, path.data, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+    if (status == 0 && fstatat(dir_fd, path, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISLNK(info.st_mode))
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "'%s' is a symbolic link to a file that does not exist. Restore the file, "
                          "or remove the link",
-                         str_shown(shown.data).text);
+                         str_shown(shown).text);
     if (status <= 0)
         return status;
     free(ret_source->name);
-    ret_source->name = take_ptr(&shown.data);
+    ret_source->name = take_ptr(&shown);
     return status;
 }
 
@@ -152,10 +152,7 @@ static int load_in(struct config_files *files, const char *dir, const char *name
     if (!dir)
         return conf_load(AT_FDCWD, NULL, name, optional, ret_source, err);
     autoclose int fd = -1;
-    bool missing = files->dir_missing && dir == files->world.dir;
-    int status = missing ? 0 : open_directory(dir, files, &fd, err);
-    if (status == 0 && dir == files->world.dir)
-        files->dir_missing = true; /* and is not looked for again */
+    int status = open_directory(dir, files, &fd, err);
     if (status < 0 || (status == 0 && optional))
         return status;
     if (status == 0)
@@ -184,11 +181,9 @@ static int remember_source(struct config_files *files, const char *name, struct 
             return 0;
     if (status < 0)
         return status;
-    char **grown = reallocarray(files->sources, files->source_count + 1, sizeof *grown);
-    if (!grown)
+    if (!array_grow(&files->sources, files->source_count))
         return brig_fail_nomem(err);
-    files->sources = grown;
-    grown[files->source_count++] = take_ptr(&path);
+    files->sources[files->source_count++] = take_ptr(&path);
     return 0;
 }
 
@@ -205,7 +200,7 @@ static int on_load(void *context, const char *dir, const char *name, bool exact,
     return remembered < 0 ? remembered : status;
 }
 
-/* The file is somebody else's text: a link in its place could show any file. */
+/* The file is untrusted: a symbolic link in its place could show any file. */
 static int load_project(const char *cwd, struct conf_source *ret_source, struct brig_error *err)
 {
     autoclose int fd = open(CONFIG_PROJECT_FILE, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -223,11 +218,8 @@ static int load_project(const char *cwd, struct conf_source *ret_source, struct 
     int status = conf_load(AT_FDCWD, NULL, path, false, ret_source, err);
     if (status <= 0)
         return status;
-    autostr struct str shown = {0};
-    str_concat(&shown, cwd, "/", CONFIG_PROJECT_FILE);
-    free(ret_source->name);
-    ret_source->name = NULL;
-    status = str_take(&shown, &ret_source->name, err);
+    free(take_ptr(&ret_source->name));
+    status = str_make(&ret_source->name, err, cwd, "/", CONFIG_PROJECT_FILE);
     return status < 0 ? status : 1;
 }
 
@@ -282,56 +274,21 @@ void config_files_done(struct config_files *files)
 
 /* ---- Writing ---- */
 
-static int write_text(int fd, const char *name, const char *text, struct brig_error *err)
-{
-    int failed = write_all(fd, text, strlen(text));
-    return failed < 0
-               ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write '%s'", str_shown(name).text)
-               : 0;
-}
-
-/* Where the filesystem cannot rename without replacing, a second name is given instead. */
-static int publish(int dir_fd, const char *from, const char *to)
-{
-    if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return -1;
-    return linkat(dir_fd, from, dir_fd, to, 0);
-}
-
-int config_write_new(int dir_fd, const char *name, const char *text, struct brig_error *err)
-{
-    char temporary[PATH_COMPONENT_MAX + 1];
-    (void)snprintf(temporary, sizeof temporary, ".brig-new.%d", (int)getpid());
-    (void)unlinkat(dir_fd, temporary, 0); /* of one that died, with our number */
-    autoclose int fd =
-        openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write '%s'", str_shown(name).text);
-    int status = write_text(fd, name, text, err);
-    if (status == 0 && publish(dir_fd, temporary, name) == 0)
-        status = 1;
-    else if (status == 0 && errno != EEXIST)
-        status = brig_fail(err, BRIG_E_SYSTEM, errno, "cannot write '%s'", str_shown(name).text);
-    (void)unlinkat(dir_fd, temporary, 0);
-    return status;
-}
-
 int config_write_jail(int dir_fd, const char *name, enum brig_mode mode, struct brig_error *err)
 {
-    autostr struct str file = {0};
-    autostr struct str text = {0};
+    autofree char *file = NULL;
+    autofree char *text = NULL;
     bool is_default = strcmp(name, SETTINGS_JAIL) == 0;
-    str_appendf(&file, "%s.jail", name);
-    str_append(&text,
-               "# What holds for this jail, whichever .conf file is in use; see brig.conf(5).\n");
+    int status = str_make(&file, err, name, ".jail");
     /* Written out for the default jail it would silently undo the mode of every .conf file. */
-    str_appendf(&text, "%smode %s\n", is_default ? "# " : "",
-                policy_mode_name(is_default ? BRIG_MODE_CASUAL : mode));
-    if (file.failed || text.failed)
-        return brig_fail_nomem(err);
-    int status = config_write_new(dir_fd, file.data, text.data, err);
+    if (status == 0)
+        status = str_make(
+            &text, err,
+            "# What holds for this jail, whichever .conf file is in use; see brig.conf(5).\n",
+            is_default ? "# mode " : "mode ",
+            policy_word(POLICY_MODE, is_default ? BRIG_MODE_CASUAL : mode), "\n");
+    if (status == 0)
+        status = out_file_write(dir_fd, file, text, 0600, false, err);
     return status < 0 ? status : 0;
 }
 
@@ -370,12 +327,11 @@ int config_make_directory(const char *path, int *ret_fd, struct brig_error *err)
 
 /* ---- Masks ---- */
 
-static bool exists(const char *dir, const char *path)
+static bool exists(const char *dir, const char *name)
 {
-    autostr struct str full = {0};
-    str_appendf(&full, "%s/%s", dir, path);
+    char path[PATH_LENGTH_MAX + 1];
     struct stat info;
-    return !full.failed && fstatat(AT_FDCWD, full.data, &info, AT_SYMLINK_NOFOLLOW) == 0;
+    return str_fill(path, sizeof path, dir, "/", name) && lstat(path, &info) == 0;
 }
 
 int config_check_masks(const struct settings *settings, const struct identity *identity,
@@ -396,4 +352,105 @@ int config_check_masks(const struct settings *settings, const struct identity *i
                              str_shown(mask->path).text);
     }
     return 0;
+}
+
+/* ---- What is said once: what a project's file contains, and that files of jai are not read
+ * ---- */
+
+#define PROJECTS_DIR ".projects" /* in the storage: what was said already */
+#define JAI_DIR ".jai"           /* in the home directory */
+#define JAI_NOTE "jai"           /* in PROJECTS_DIR, where other names have 16 digits */
+#define SHOWN_LINES_MAX 50
+#define SHOWN_LINE_MAX 200 /* bytes of each */
+
+/* A name for what a project said: two with the same one are only shown again in turn. */
+static void project_name(const char *cwd, char name[static 32])
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = cwd; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    (void)snprintf(name, 32, "%016" PRIx64, hash);
+}
+
+/* Whether this very text was remembered under the name. */
+static bool is_noted(const char *storage, const char *name, const char *note)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    autostr struct str seen = {0};
+    autoclose int fd = str_fill(path, sizeof path, storage, "/" PROJECTS_DIR "/", name)
+                           ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
+                           : -1;
+    return fd >= 0 && read_all(fd, strlen(note) + 1, &seen) == 0 && str_equal(seen.data, note);
+}
+
+static void remember_note(const char *storage, const char *name, const char *note)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    autoclose int fd = -1;
+    if (str_fill(path, sizeof path, storage, "/" PROJECTS_DIR) &&
+        config_make_directory(path, &fd, NULL) == 0)
+        (void)out_file_write(fd, name, note, 0600, true, NULL);
+}
+
+/* Whether it is to be said: it was not, and with `remember` it is noted that it was. */
+static bool is_news(const char *storage, const char *name, const char *note,
+                    const struct identity *identity, bool remember)
+{
+    identity_enter(identity);
+    bool noted = is_noted(storage, name, note);
+    if (!noted && remember)
+        remember_note(storage, name, note);
+    identity_leave(identity);
+    return !noted;
+}
+
+static void show_lines(const char *text)
+{
+    size_t shown = 0;
+    while (*text && shown <= SHOWN_LINES_MAX) {
+        const char *word = text + strspn(text, " \t\r");
+        size_t length = strcspn(word, "\n");
+        if (length > 0 && *word != '#' && shown++ < SHOWN_LINES_MAX)
+            message_note("    %.*s", (int)(length < SHOWN_LINE_MAX ? length : SHOWN_LINE_MAX),
+                         word);
+        text = word + length + (word[length] == '\n');
+    }
+    if (shown > SHOWN_LINES_MAX)
+        message_note("    and more");
+}
+
+void config_show_project(const struct config *config, const char *cwd,
+                         const struct identity *identity, bool remember)
+{
+    if (!config->project_text)
+        return;
+    char name[32];
+    autofree char *note = NULL;
+    project_name(cwd, name);
+    if (str_make(&note, NULL, cwd, "\n", config->project_text) < 0 ||
+        !is_news(config->storage, name, note, identity, remember))
+        return;
+    message_note("'%s/%s' narrows what is allowed; it is shown when it is new or has changed:",
+                 str_shown(cwd).text, CONFIG_PROJECT_FILE);
+    show_lines(config->project_text);
+}
+
+void config_show_jai(const struct config_files *files, const struct identity *identity,
+                     bool remember)
+{
+    static const char note[] = "brig has said that it does not read ~/" JAI_DIR ".\n";
+    char path[PATH_LENGTH_MAX + 1];
+    struct stat info;
+    if (files->named || files->source_count > 0 ||
+        !str_fill(path, sizeof path, files->home, "/" JAI_DIR))
+        return;
+    identity_enter(identity);
+    bool exists = stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    identity_leave(identity);
+    if (!exists || !is_news(files->storage, JAI_NOTE, note, identity, remember))
+        return;
+    message_note(
+        "'%s' is not read: it is jai's configuration. To use it, copy its .conf, .defaults "
+        "and .jairc files to '%s', or set JAI_CONFIG_DIR='%s'",
+        str_shown(path).text, str_shown(files->dir).text, str_shown(path).text);
 }

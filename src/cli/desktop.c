@@ -2,22 +2,19 @@
 /* Sockets of the desktop session, found by the environment and granted one by one. */
 #include "cli/desktop.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
-#include "cli/message.h"
 #include "cli/options.h"
+#include "cli/report.h"
 #include "cli/settings.h"
-#include "policy/policy.h"
 
 /* What is being granted. */
 struct grant {
@@ -53,14 +50,15 @@ static int expose(const struct grant *grant, const char *variable, struct brig_e
     return brig_policy_setenv(grant->settings->policy, variable, NULL, err);
 }
 
-/* One socket, at its own path. */
+/* One socket, at its own path, and the variable that names it. */
 static int grant_socket(const struct grant *grant, const char *variable, const char *path,
                         struct brig_error *err)
 {
     if (path[0] != '/' || !is_there(grant, path, S_IFSOCK))
         return brig_fail(err, BRIG_E_INVALID, 0, "--%s: %s names '%s', which is not a socket",
                          grant->option, variable, str_shown(path).text);
-    return brig_policy_grant(grant->settings->policy, BRIG_READ_WRITE, path, NULL, 0, err);
+    int status = brig_policy_grant(grant->settings->policy, BRIG_READ_WRITE, path, NULL, 0, err);
+    return status < 0 ? status : expose(grant, variable, err);
 }
 
 static int runtime_path(const struct grant *grant, const char *name,
@@ -133,9 +131,7 @@ static int open_x11(const struct grant *grant, struct brig_error *err)
     char path[64];
     (void)snprintf(path, sizeof path, "/tmp/.X11-unix/X%.*s", (int)length, number);
     status = grant_socket(grant, "DISPLAY", path, err);
-    if (status == 0)
-        status = grant_authority(grant, err);
-    return status < 0 ? status : expose(grant, "DISPLAY", err);
+    return status < 0 ? status : grant_authority(grant, err);
 }
 
 /* ---- the others ---- */
@@ -149,12 +145,10 @@ static int open_wayland(const struct grant *grant, struct brig_error *err)
         status = runtime_path(grant, display, path, err);
     if (status == 0)
         status = grant_socket(grant, "WAYLAND_DISPLAY", path, err);
-    if (status == 0)
-        status = expose(grant, "WAYLAND_DISPLAY", err);
     return status < 0 ? status : expose(grant, "XDG_RUNTIME_DIR", err);
 }
 
-/* Where PulseAudio is, if somebody says so: "[unix:]/path". */
+/* The path of PulseAudio's socket in PULSE_SERVER, "[unix:]/path", or NULL. */
 static const char *pulse_server(void)
 {
     const char *value = getenv("PULSE_SERVER");
@@ -197,9 +191,7 @@ static int open_ssh_agent(const struct grant *grant, struct brig_error *err)
 {
     const char *path;
     int status = get_variable(grant, "SSH_AUTH_SOCK", &path, err);
-    if (status == 0)
-        status = grant_socket(grant, "SSH_AUTH_SOCK", path, err);
-    return status < 0 ? status : expose(grant, "SSH_AUTH_SOCK", err);
+    return status < 0 ? status : grant_socket(grant, "SSH_AUTH_SOCK", path, err);
 }
 
 /* "unix:path=PATH[,key=value…][;address…]", with %XX for what is special: the first path. */
@@ -238,8 +230,7 @@ static int open_dbus(const struct grant *grant, struct brig_error *err)
                          "--%s: DBUS_SESSION_BUS_ADDRESS is '%s', which has no unix:path= that "
                          "could be let in",
                          grant->option, str_shown(address).text);
-    status = grant_socket(grant, "DBUS_SESSION_BUS_ADDRESS", path, err);
-    return status < 0 ? status : expose(grant, "DBUS_SESSION_BUS_ADDRESS", err);
+    return grant_socket(grant, "DBUS_SESSION_BUS_ADDRESS", path, err);
 }
 
 /* ---- all of them ---- */

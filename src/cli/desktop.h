@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What of the desktop session is let into a jail, where somebody asks for it: displays, sound, agents,
+/* What of the desktop session is let into a jail on request: displays, sound, agents,
  * buses. Each is a socket or a few, granted one by one. */
 #pragma once
 

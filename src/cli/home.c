@@ -16,19 +16,17 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "cli/config_files.h"
-#include "cli/grant_check.h"
+#include "cli/config.h"
 #include "cli/identity.h"
-#include "cli/initjail.h"
 #include "cli/live_masks.h"
 #include "cli/masks.h"
-#include "cli/message.h"
 #include "cli/path_aliases.h"
+#include "cli/report.h"
+#include "cli/script.h"
 #include "cli/settings.h"
 #include "home/hide.h"
 #include "home/wire.h"
 #include "policy/policy.h"
-#include "policy/policy_parts.h"
 
 #define OWN_MAX 64
 #define OWN_ORIGIN "brig's own"
@@ -246,7 +244,7 @@ static int check_run(const struct brig_policy *policy, struct brig_error *err)
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "'/run' cannot be granted in the mode %s, as the jail's own /dev/shm "
                              "is in it: grant what you need below it, or use -m bare [%s]",
-                             policy_mode_name(policy->mode), policy->grants[i].origin);
+                             policy_word(POLICY_MODE, policy->mode), policy->grants[i].origin);
     return 0;
 }
 
@@ -470,8 +468,7 @@ static int find_dest(const struct policy_grant *grant, const char *home, const c
         *ret_dest = take_ptr(&real);
         return 0;
     }
-    const char *const parts[] = {real_home, grant->dest + strlen(home)};
-    return str_join(parts, ARRAY_LENGTH(parts), "", ret_dest, err);
+    return str_make(ret_dest, err, real_home, grant->dest + strlen(home));
 }
 
 /* What is protected in a grant goes with it. */
@@ -484,8 +481,7 @@ static int move_protected(struct brig_policy *policy, const char *from, const ch
         autofree char *dest = NULL;
         if ((grant->access != BRIG_PROTECT && !grant->own) || !path_is_beneath(from, grant->dest))
             continue;
-        const char *const parts[] = {to, grant->dest + strlen(from)};
-        status = str_join(parts, ARRAY_LENGTH(parts), "", &dest, err);
+        status = str_make(&dest, err, to, grant->dest + strlen(from));
         if (status == 0)
             policy_replace(&grant->dest, &dest);
     }
@@ -724,7 +720,7 @@ int home_enter(const struct settings *settings, const struct identity *identity,
     if (status < 0 || !kept)
         return status < 0 ? status : go_live(settings, identity, &hidden, live, err);
     struct home_mounts mounts = HOME_MOUNTS_INIT;
-    status = initjail_run(settings, identity, owner, err);
+    status = initjail_run(settings, identity, err);
     if (status == 0)
         status = join(settings, &hidden, owner, &mounts, err);
     if (status == 0)

@@ -1,26 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* Credentials that are added outside: what was asked for, and what the policy is told of it. */
+/* Credentials that are added outside: what was asked for, where secrets come from, which files are
+ * hidden for it, and what the policy is told. */
 #include "cli/inject.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/parse.h"
+#include "base/path.h"
 #include "base/str.h"
+#include "cli/identity.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 
 /* What a program finds in the variable it takes its key from: not empty, as many insist on one. */
 #define PLACEHOLDER "injected-by-brig"
-/* In a dry run nobody looks for the secret. */
+/* Stands for the secret in a dry run, which reads none. */
 #define UNREAD "unread"
 
-/* Services with a usual way to be told where they are and who one is. */
+/* Services whose clients have usual variables for the address and the key. */
 static const struct {
     const char *name;
     struct inject_spec spec;
@@ -161,11 +170,6 @@ static const struct inject_spec *find_preset(const char *name)
     return NULL;
 }
 
-static bool is_command(const char *word)
-{
-    return strstr(word, "cmd:") != NULL;
-}
-
 /* A word up to the next blank; a line of shell takes all that is left. */
 static char *next_word(char **rest)
 {
@@ -178,7 +182,7 @@ static char *next_word(char **rest)
     size_t length = strcspn(word, " \t");
     char saved = word[length];
     word[length] = '\0';
-    bool line = is_command(word);
+    bool line = strstr(word, "cmd:") != NULL;
     word[length] = saved;
     *rest = line || saved == '\0' ? NULL : word + length + 1;
     if (!line)
@@ -292,6 +296,276 @@ bool inject_next_word(struct inject_words *words)
     }
 }
 
+/* ---- Where secrets come from: a variable, a file, a descriptor, a program ---- */
+
+#define ROOM (POLICY_SECRET_MAX + 2) /* the end of a line, and one byte too many */
+#define EXIT_NO_EXEC 127
+
+static int from_variable(const char *name, char **ret_secret, struct brig_error *err)
+{
+    const char *value = getenv(name);
+    if (!value || !*value)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the variable '%s' is not set",
+                         str_shown(name).text);
+    return str_copy(value, ret_secret, err);
+}
+
+/* All that comes out of it, up to what a secret may have. */
+static int read_secret(int fd, const char *what, char **ret_secret, struct brig_error *err)
+{
+    char *text = calloc(1, ROOM + 1);
+    size_t length = 0;
+    ssize_t count = 1;
+    if (!text)
+        return brig_fail_nomem(err);
+    while (length < ROOM && count != 0) {
+        count = read(fd, text + length, ROOM - length);
+        if (count < 0 && errno != EINTR)
+            break;
+        length += count > 0 ? (size_t)count : 0;
+    }
+    int failed = count < 0 ? errno : 0;
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r'))
+        text[--length] = '\0';
+    if (failed == 0 && length > 0 && length <= POLICY_SECRET_MAX && strlen(text) == length) {
+        *ret_secret = text;
+        return 0;
+    }
+    explicit_bzero(text, ROOM);
+    free(text);
+    return brig_fail(err, BRIG_E_INVALID, failed, "no secret of 1 to %d bytes without NUL in '%s'",
+                     POLICY_SECRET_MAX, str_shown(what).text);
+}
+
+/* The path of file:, with "~/" replaced; false if it is too long. */
+static bool file_path(const struct inject_spec *spec, const struct identity *identity,
+                      char path[static PATH_LENGTH_MAX + 1])
+{
+    bool at_home = str_starts_with(spec->where, "~/") && identity->host_home;
+    return str_fill(path, PATH_LENGTH_MAX + 1, at_home ? identity->host_home : "",
+                    spec->where + at_home);
+}
+
+static int from_file(const struct inject_spec *spec, const struct identity *identity,
+                     char **ret_secret, struct brig_error *err)
+{
+    char full[PATH_LENGTH_MAX + 1];
+    const char *path = spec->where;
+    bool fits = file_path(spec, identity, full);
+    identity_enter(identity);
+    autoclose int fd = fits ? open(full, O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+    int failed = fits ? errno : ENAMETOOLONG;
+    identity_leave(identity);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_INVALID, failed, "cannot read the secret in '%s'",
+                         str_shown(path).text);
+    return read_secret(fd, path, ret_secret, err);
+}
+
+static int from_number(const char *text, char **ret_secret, struct brig_error *err)
+{
+    uint64_t number = 0;
+    int status = parse_uint(text, INT32_MAX, PARSE_ZERO_OK, &number, err);
+    if (status < 0)
+        return status;
+    if (fcntl((int)number, F_GETFD) < 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "file descriptor %s is not open", text);
+    status = read_secret((int)number, text, ret_secret, err);
+    (void)close((int)number); /* so that no other program reads it */
+    return status;
+}
+
+/* As the user for whom brig acts. */
+static __attribute__((noreturn)) void execute(const char *line, const struct identity *identity,
+                                              int output)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(output, STDOUT_FILENO) >= 0 &&
+        identity_become(identity) == 0)
+        (void)execl("/bin/sh", "sh", "-c", line, (char *)NULL);
+    _exit(EXIT_NO_EXEC);
+}
+
+static int from_command(const char *line, const struct identity *identity, char **ret_secret,
+                        struct brig_error *err)
+{
+    int pair[2];
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
+    autoclose int input = pair[0];
+    autoclose int output = pair[1];
+    pid_t pid = fork();
+    if (pid == 0)
+        execute(line, identity, output);
+    if (pid < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot run '%s'", str_shown(line).text);
+    (void)close(take_fd(&output));
+    int status = read_secret(input, line, ret_secret, err), ended = 0;
+    (void)close(take_fd(&input)); /* a program that goes on writing gets SIGPIPE */
+    while (waitpid(pid, &ended, 0) < 0 && errno == EINTR)
+        ;
+    if (WIFEXITED(ended) && WEXITSTATUS(ended) == 0)
+        return status;
+    if (status == 0)
+        policy_free_secret(take_ptr(ret_secret));
+    return brig_fail(err, BRIG_E_INVALID, 0, "'%s' failed, and so gave no secret",
+                     str_shown(line).text);
+}
+
+int inject_read_secret(const struct inject_spec *spec, const struct identity *identity,
+                       char **ret_secret, struct brig_error *err)
+{
+    switch (spec->source) {
+    case INJECT_ENV:
+        return from_variable(spec->where, ret_secret, err);
+    case INJECT_FILE:
+        return from_file(spec, identity, ret_secret, err);
+    case INJECT_FD:
+        return from_number(spec->where, ret_secret, err);
+    case INJECT_COMMAND:
+        return from_command(spec->where, identity, ret_secret, err);
+    }
+    return brig_fail(err, BRIG_E_INVALID, 0, "no such source");
+}
+
+/* ---- The files that credentials come from, which are hidden in the jail ---- */
+
+/* The secret itself is hidden wherever it is. */
+enum kind { SECRET_FILE, OTHER_FILE };
+
+/* Whether a file need not be hidden: software and certificates that every user of the machine
+ * can read, which would be missing inside. */
+static bool is_public(const char *path, const struct stat *info)
+{
+    static const char *const system[] = {"/bin",       "/etc", "/lib",  "/lib32", "/lib64",
+                                         "/nix/store", "/opt", "/sbin", "/usr"};
+    bool found = false;
+    for (size_t i = 0; i < ARRAY_LENGTH(system); i++)
+        found = found || path_is_beneath(system[i], path);
+    return found && (info->st_mode & S_IROTH);
+}
+
+/* In the home a mask also hides a file that takes the name later. A name with wildcards would be
+ * a pattern. */
+static int hide_at_home(struct settings *settings, const char *path, const char *origin,
+                        struct brig_error *err)
+{
+    autofree char *home = settings->home ? realpath(settings->home, NULL) : NULL;
+    if (!home || strcmp(home, "/") == 0 || !path_is_beneath(home, path))
+        return 0;
+    const char *rest = path_below(home, path);
+    if (strpbrk(rest, "*?[\\") || rest[0] == '~')
+        return 0;
+    int status = brig_policy_origin(settings->policy, origin, err);
+    return status < 0 ? status : settings_hide_in_home(settings, rest, err);
+}
+
+static int note(struct settings *settings, const char *path, const struct stat *info,
+                const char *origin, struct brig_error *err)
+{
+    for (size_t i = 0; i < settings->secret_count; i++)
+        if (strcmp(settings->secrets[i].path, path) == 0)
+            return 0;
+    if (settings->secret_count == SETTINGS_SECRETS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "credentials come from too many files: at most %d can be hidden",
+                         SETTINGS_SECRETS_MAX);
+    struct settings_secret *secret = &settings->secrets[settings->secret_count++];
+    *secret = (struct settings_secret){.dev = info->st_dev, .ino = info->st_ino};
+    int status = str_copy(path, &secret->path, err);
+    if (status == 0)
+        status = str_make(&secret->origin, err, "inject, ", origin);
+    return status < 0 ? status : hide_at_home(settings, path, secret->origin, err);
+}
+
+static int note_path(struct settings *settings, const char *path, enum kind kind,
+                     const char *origin, struct brig_error *err)
+{
+    autofree char *real = realpath(path, NULL);
+    struct stat info;
+    if (!real && kind == SECRET_FILE && errno != ENOENT && !settings->dry_run)
+        return brig_fail(err, BRIG_E_INVALID, errno, "cannot hide the secret in '%s'",
+                         str_shown(path).text);
+    /* A jail has a /proc and a /sys of its own. */
+    if (!real || stat(real, &info) < 0 || !S_ISREG(info.st_mode) ||
+        path_is_beneath("/proc", real) || path_is_beneath("/sys", real) ||
+        (kind == OTHER_FILE && is_public(real, &info)))
+        return 0;
+    return note(settings, real, &info, origin, err);
+}
+
+/* ---- a line of shell ---- */
+
+/* The file of a word; false if it is too long. */
+static bool expand(const char *word, const char *home, char path[PATH_LENGTH_MAX + 1])
+{
+    static const char *const homes[] = {"~/", "$HOME/", "${HOME}/"};
+    for (size_t i = 0; i < ARRAY_LENGTH(homes) && home; i++)
+        if (str_starts_with(word, homes[i]))
+            return str_fill(path, PATH_LENGTH_MAX + 1, home, word + strlen(homes[i]) - 1);
+    return str_fill(path, PATH_LENGTH_MAX + 1, word);
+}
+
+/* As the shell looks for it. */
+static int note_program(struct settings *settings, const char *name, const char *origin,
+                        struct brig_error *err)
+{
+    const char *rest = getenv("PATH");
+    while (rest && *rest) {
+        char path[PATH_LENGTH_MAX + 1];
+        size_t length = strcspn(rest, ":");
+        autostr struct str directory = {0};
+        str_append_bytes(&directory, rest, length);
+        if (directory.failed)
+            return brig_fail_nomem(err);
+        if (str_fill(path, sizeof path, length ? directory.data : ".", "/", name) &&
+            access(path, X_OK) == 0)
+            return note_path(settings, path, OTHER_FILE, origin, err);
+        rest += length + (rest[length] == ':');
+    }
+    return 0;
+}
+
+static int note_words(struct settings *settings, const char *line, bool whole, const char *home,
+                      const char *origin, struct brig_error *err)
+{
+    struct inject_words words = {.rest = line, .whole = whole};
+    char path[PATH_LENGTH_MAX + 1];
+    int status = 0;
+    while (status == 0 && inject_next_word(&words)) {
+        if (words.program && !strchr(words.text, '/'))
+            status = note_program(settings, words.text, origin, err);
+        else if (expand(words.text, home, path))
+            status = note_path(settings, path, OTHER_FILE, origin, err);
+    }
+    return status;
+}
+
+static int note_command(struct settings *settings, const char *line,
+                        const struct identity *identity, const char *origin, struct brig_error *err)
+{
+    const char *home = getenv("HOME");
+    home = home && *home ? home : identity->host_home;
+    int status = note_words(settings, line, true, home, origin, err);
+    return status < 0 ? status : note_words(settings, line, false, home, origin, err);
+}
+
+int inject_note_files(struct settings *settings, const struct inject_spec *spec,
+                      const struct identity *identity, const char *origin, struct brig_error *err)
+{
+    char path[PATH_LENGTH_MAX + 1];
+    int status = 0;
+    identity_enter(identity);
+    if (spec->source == INJECT_FILE && file_path(spec, identity, path))
+        status = note_path(settings, path, SECRET_FILE, origin, err);
+    else if (spec->source == INJECT_COMMAND)
+        status = note_command(settings, spec->where, identity, origin, err);
+    if (status == 0 && spec->ca)
+        status = note_path(settings, spec->ca, OTHER_FILE, origin, err);
+    identity_leave(identity);
+    return status;
+}
+
 /* ---- telling the policy ---- */
 
 int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_value,
@@ -328,7 +602,7 @@ static int redirect_git(struct brig_policy *policy, size_t index, const char *fr
                         struct brig_error *err)
 {
     char url[POLICY_INJECT_URL_MAX], key[POLICY_INJECT_URL_MAX + 32];
-    policy_inject_url(index, url);
+    policy_inject_url(&policy->net.inject[index], url);
     (void)snprintf(key, sizeof key, "url.%s/.insteadOf", url);
     int status = brig_policy_setenv(policy, "GIT_CONFIG_COUNT", "1", err);
     if (status == 0)

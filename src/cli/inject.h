@@ -47,14 +47,10 @@ struct inject_spec {
 int inject_parse(const char *text, struct inject_spec *ret_spec, struct brig_error *err);
 void inject_done(struct inject_spec *spec);
 
-/* The secret, without the end of its line. The caller wipes and frees it (policy_free_secret()). With
- * the user's rights, where root acts for one. */
+/* The secret, without the end of its line. The caller wipes and frees it (policy_free_secret()).
+ * With the user's rights, where root acts for one. */
 int inject_read_secret(const struct inject_spec *spec, const struct identity *identity,
                        char **ret_secret, struct brig_error *err);
-
-/* The path of file:, with "~/" replaced; false if it is too long. Pure. */
-bool inject_file_path(const struct inject_spec *spec, const struct identity *identity,
-                      char path[static PATH_LENGTH_MAX + 1]);
 
 /* The value of the header: the secret in its form. The caller wipes and frees it. Pure. */
 int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_value,
@@ -63,9 +59,9 @@ int inject_dress(const struct inject_spec *spec, const char *secret, char **ret_
 int inject_add_to_policy(struct brig_policy *policy, const struct inject_spec *spec,
                          const char *value, struct brig_error *err);
 
-/* The words of a line of shell that may name files. With `whole`, quotes and backslashes are removed as the shell
- * does; without, a word also ends at a quote and at '=', ':', ',' and '@', so that the file in --key=FILE and in
- * sh -c 'cat FILE' is found. */
+/* The words of a line of shell that may name files. With `whole`, quotes and backslashes are
+ * removed as the shell does; without, a word also ends at a quote and at '=', ':', ',' and '@',
+ * so that the file in --key=FILE and in sh -c 'cat FILE' is found. */
 struct inject_words {
     const char *rest; /* the line at first */
     bool whole;
@@ -76,12 +72,13 @@ struct inject_words {
 /* False at the end of the line. A word longer than a path is passed over. Pure. */
 bool inject_next_word(struct inject_words *words);
 
-/* Notes the files that a credential comes from in settings->secrets, for home_enter() to hide: the one of file:; the
- * one of ca= and those that the line of cmd: names, unless everybody on the machine may read them in a directory
- * of the system. With the rights of the user. */
+/* Notes the files that a credential comes from in settings->secrets, for home_enter() to hide:
+ * the one of file:; the one of ca= and those that the line of cmd: names, unless everybody on
+ * the machine may read them in a directory of the system. With the rights of the user. */
 int inject_note_files(struct settings *settings, const struct inject_spec *spec,
                       const struct identity *identity, const char *origin, struct brig_error *err);
 
-/* All credentials that were asked for, into the policy; the files they come from, into the settings. */
+/* All credentials that were asked for, into the policy; the files they come from, into the
+ * settings. */
 int inject_apply(struct settings *settings, const struct identity *identity,
                  struct brig_error *err);

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs that deal with jails share. */
+/* What the verbs that deal with jails share: which jail is meant, its runs and its file. */
 #include "cli/jails.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/parse.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/command.h"
 #include "cli/config.h"
-#include "cli/config_files.h"
-#include "cli/message.h"
+#include "cli/out_path.h"
+#include "cli/report.h"
 #include "cli/settings.h"
+#include "home/home.h"
 #include "home/jails.h"
 #include "policy/conf.h"
 #include "policy/policy.h"
@@ -48,7 +52,7 @@ int jails_place_find(struct jails_place *ret_place, struct brig_error *err)
 {
     identity_find(&ret_place->identity);
     const struct identity *identity = &ret_place->identity;
-    ret_place->uid = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    ret_place->uid = identity_uid(identity);
     ret_place->stranger = geteuid() == 0 ? policy_isolated_uid(ret_place->uid) : (uid_t)-1;
     return find_storage(identity, ret_place->storage, sizeof ret_place->storage, err);
 }
@@ -80,14 +84,10 @@ int jails_fail_unknown(const struct jails_place *place, const char *verb, const 
 
 int jails_become_user(struct jails_place *place, struct brig_error *err)
 {
-    uid_t uid = place->uid;
-    gid_t gid = place->identity.host_gid;
     place->stranger = (uid_t)-1;
-    if (uid == geteuid())
-        return 0;
-    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot act as uid %u", uid);
-    return 0;
+    int failed = identity_become(&place->identity);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot act as uid %u", place->uid)
+                      : 0;
 }
 
 /* ---- -j ---- */
@@ -110,8 +110,8 @@ bool jails_take_option(int argc, char **argv, int *at, const char **ret_jail)
     return true;
 }
 
-static int check_jail(const struct jails_place *place, const char *verb, const char *name,
-                      struct brig_error *err)
+int jails_check(const struct jails_place *place, const char *verb, const char *name,
+                struct brig_error *err)
 {
     struct jail_info jail;
     int status = jails_check_name(name, err);
@@ -124,7 +124,7 @@ int jails_each_part(const struct jails_place *place, const char *verb, const cha
                     const char *part, jails_part_visit visit, void *context, struct brig_error *err)
 {
     struct dirent **names = NULL;
-    int status = jail ? check_jail(place, verb, jail, err) : 0;
+    int status = jail ? jails_check(place, verb, jail, err) : 0;
     autoclose int storage =
         status < 0 ? -1 : open(place->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (status < 0 || storage < 0 || jail)
@@ -171,7 +171,7 @@ static int visit(void *context, const struct jail_info *jail, struct brig_error 
 int jails_unmount(const char *storage, const char *name, const struct identity *identity,
                   struct brig_error *err)
 {
-    uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    uid_t user = identity_uid(identity);
     struct unmounting unmounting = {.storage = storage};
     /* Root's jails may have an id of their own. */
     bool root = geteuid() == 0;
@@ -202,42 +202,210 @@ static int take_directive(void *context, const struct conf_directive *directive,
     return 0;
 }
 
-static bool expands_nothing(void *context, const char *name)
-{
-    (void)context;
-    (void)name;
-    return false;
-}
-
-static const char *no_variable(void *context, const char *name)
-{
-    (void)context;
-    (void)name;
-    return NULL;
-}
-
-static int no_include(void *context, const char *name, bool optional,
-                      struct conf_source *ret_source, struct brig_error *err)
-{
-    (void)context;
-    (void)name;
-    (void)optional;
-    (void)ret_source;
-    (void)err;
-    return 0;
-}
-
 void jails_mode(const char *storage, const char *name, char *buffer, size_t size)
 {
     struct mode_found found = {buffer, size};
-    const struct conf_hooks hooks = {&found, take_directive, expands_nothing, no_variable,
-                                     no_include};
+    const struct conf_hooks hooks = {.context = &found, .directive = take_directive};
     char file[PATH_COMPONENT_MAX + 1];
     (void)snprintf(buffer, size, "%s", strcmp(name, SETTINGS_JAIL) == 0 ? "casual" : "-");
     (void)snprintf(file, sizeof file, "%s.jail", name);
     autoclose int dir = open(storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct conf_source source = {0};
+    autosource struct conf_source source = {0};
     if (dir >= 0 && conf_load(dir, storage, file, true, &source, NULL) == 1)
         (void)conf_read(&source, &hooks, NULL);
-    conf_source_done(&source);
+}
+
+/* ---- Runs that go on ---- */
+
+void runs_done(struct runs *runs)
+{
+    for (size_t i = 0; i < runs->count; i++)
+        attach_done(&runs->items[i]);
+    runs->count = 0;
+}
+
+/* Skips a run that cannot be entered: it may have ended, or belong to another user. */
+static void add(struct runs *runs, pid_t pid, const char *jail, uid_t owner)
+{
+    struct attach entry;
+    if (runs->count == RUNS_FOUND_MAX || attach_find(pid, &entry, NULL) < 0)
+        return;
+    if (strcmp(entry.record.jail, jail) == 0 && entry.record.facts.owner == owner)
+        runs->items[runs->count++] = entry;
+    else
+        attach_done(&entry);
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct attach *a = left, *b = right;
+    if (a->start_time != b->start_time)
+        return a->start_time > b->start_time ? -1 : 1;
+    return a->supervisor > b->supervisor ? -1 : a->supervisor < b->supervisor;
+}
+
+static int add_held(const struct jails_place *place, uid_t uid, const char *jail, struct runs *runs,
+                    struct brig_error *err)
+{
+    struct home_state state;
+    int status = home_ask(place->storage, jail, uid, &state, err);
+    for (size_t i = 0; i < state.pid_count && status == 0; i++)
+        add(runs, state.pids[i], jail, place->uid);
+    return status;
+}
+
+static void add_named(const struct jails_place *place, const char *jail, struct runs *runs)
+{
+    autodir DIR *dir = opendir("/proc");
+    const struct dirent *item;
+    uint64_t pid;
+    while (dir && (item = readdir(dir)))
+        if (parse_uint(item->d_name, INT32_MAX, 0, &pid, NULL) == 0 && (pid_t)pid != getpid())
+            add(runs, (pid_t)pid, jail, place->uid);
+}
+
+int runs_find(const struct jails_place *place, const char *jail, struct runs *ret_runs,
+              struct brig_error *err)
+{
+    ret_runs->count = 0;
+    int status = add_held(place, place->uid, jail, ret_runs, err);
+    if (status == 0 && place->stranger != (uid_t)-1)
+        status = add_held(place, place->stranger, jail, ret_runs, err);
+    if (status == 0 && ret_runs->count == 0)
+        add_named(place, jail, ret_runs);
+    if (status < 0)
+        runs_done(ret_runs);
+    else
+        qsort(ret_runs->items, ret_runs->count, sizeof *ret_runs->items, compare);
+    return status;
+}
+
+/* ---- NAME.jail, which its user may have written too ---- */
+
+/* Appends a value as it is written in a .conf or .jail file, so that it is read as it is. */
+static void quote(struct str *out, const char *value)
+{
+    for (const char *at = value; *at; at++) {
+        bool end = at == value || at[1] == '\0';
+        switch (*at) {
+        case '\n':
+            str_append(out, "\\n");
+            break;
+        case '\r':
+            str_append(out, "\\r");
+            break;
+        case '\t':
+            str_append(out, "\\t");
+            break;
+        case '\\': /* it is read twice: once for its own sake, and once for variables */
+            str_append(out, "\\\\\\\\");
+            break;
+        default:
+            /* Blanks at the ends would be dropped, and a first '=' taken for what is before a
+             * value. */
+            if (*at == '$' || (end && (*at == ' ' || *at == '=')))
+                str_append_char(out, '\\');
+            str_append_char(out, *at);
+        }
+    }
+}
+
+/* Whether a line, without its end, goes on in the next. */
+static bool is_continued(const char *line, size_t length)
+{
+    size_t backslashes = 0;
+    while (backslashes < length && line[length - 1 - backslashes] == '\\')
+        backslashes++;
+    return backslashes % 2 == 1;
+}
+
+static bool is_line(const char *line, size_t length, const char *name, const struct str *value)
+{
+    size_t name_length = strlen(name);
+    return length == name_length + 1 + value->length && memcmp(line, name, name_length) == 0 &&
+           line[name_length] == ' ' &&
+           (value->length == 0 || memcmp(line + name_length + 1, value->data, value->length) == 0);
+}
+
+void jail_text_set_mask(struct str *out, const char *text, size_t length, const char *value,
+                        bool unmask)
+{
+    struct str quoted = {0};
+    quote(&quoted, value);
+    bool continues = false;
+    for (size_t at = 0; at < length && !quoted.failed;) {
+        const char *line = text + at;
+        const char *end = memchr(line, '\n', length - at);
+        size_t size = end ? (size_t)(end - line) : length - at;
+        at += size + 1;
+        bool says = !continues && (is_line(line, size, "mask", &quoted) ||
+                                   is_line(line, size, "unmask", &quoted));
+        continues = is_continued(line, size);
+        if (says)
+            continue;
+        str_append_bytes(out, line, size);
+        str_append_char(out, '\n');
+    }
+    if (continues) /* after a last line that ends in a backslash */
+        str_append_char(out, '\n');
+    str_appendf(out, "%s %s\n", unmask ? "unmask" : "mask", quoted.failed ? "" : quoted.data);
+    out->failed = out->failed || quoted.failed;
+    str_done(&quoted);
+}
+
+/* It may be a link to where its user keeps such files: that is what is replaced, then. */
+static int find_file(const char *storage, const char *name, char **ret_path, struct brig_error *err)
+{
+    autofree char *path = NULL;
+    int status = str_make(&path, err, storage, "/", name, ".jail");
+    if (status < 0)
+        return status;
+    *ret_path = realpath(path, NULL);
+    return *ret_path
+               ? 0
+               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find '%s'", str_shown(path).text);
+}
+
+static int replace_text(const char *path, const char *text, struct brig_error *err)
+{
+    struct stat info;
+    autofree char *directory = strndup(path, (size_t)(strrchr(path, '/') - path + 1));
+    autoclose int dir_fd = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    mode_t mode = stat(path, &info) == 0 ? info.st_mode & 0777 : 0600;
+    return out_file_write(dir_fd, strrchr(path, '/') + 1, text, mode, true, err);
+}
+
+static int change(const char *path, const char *const *paths, size_t count, bool unmask,
+                  struct brig_error *err)
+{
+    autosource struct conf_source source = {0};
+    int status = conf_load(AT_FDCWD, NULL, path, false, &source, err);
+    if (status < 0)
+        return status;
+    autostr struct str text = {0};
+    str_append_bytes(&text, source.text, source.length);
+    for (size_t i = 0; i < count; i++) {
+        struct str changed = {.failed = text.failed};
+        jail_text_set_mask(&changed, text.data ? text.data : "", text.length, paths[i], unmask);
+        str_done(&text);
+        text = changed;
+    }
+    status = text.failed ? brig_fail_nomem(err) : replace_text(path, text.data, err);
+    return status < 0 ? status : 0;
+}
+
+int jail_file_set_masks(const char *storage, const char *name, const char *const *paths,
+                        size_t count, bool unmask, struct brig_error *err)
+{
+    autoclose int dir = -1;
+    autofree char *path = NULL;
+    int status = config_make_directory(storage, &dir, err);
+    if (status < 0)
+        return status;
+    if (flock(dir, LOCK_EX) < 0) /* until it is closed: two may want to change it */
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock '%s'", str_shown(storage).text);
+    status = config_write_jail(dir, name, BRIG_MODE_CASUAL, err);
+    if (status == 0)
+        status = find_file(storage, name, &path, err);
+    return status < 0 || !path ? status : change(path, paths, count, unmask, err);
 }

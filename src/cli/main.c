@@ -11,9 +11,6 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/complete.h"
-#include "cli/help.h"
-#include "cli/tables.h"
 #include "home/home.h"
 
 /* A closed stdin, stdout or stderr would be the number of the first file opened here, and go into
@@ -48,7 +45,5 @@ int main(int argc, char **argv)
                                       : command->run(&app, argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "--complete") == 0)
         return complete_print(argc - 2, argv + 2);
-    if (argc == 2 && strcmp(argv[1], "--tables") == 0)
-        return tables_print();
     return cmd_run.run(&app, argc, argv);
 }

@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
-#include "cli/message.h"
+#include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The network of a run. */
+/* The network of a run: which it is, the host's own proxy, and what went through the door. */
 #include "cli/net.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
+#include "cli/identity.h"
 #include "cli/inject.h"
 #include "cli/mirrors.h"
-#include "cli/net_proxy.h"
+#include "cli/out_path.h"
+#include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 
@@ -39,16 +46,8 @@ bool net_find_broker(char *path, size_t size)
     return access(path, X_OK) == 0;
 }
 
-/* If there is none, the engine says so, and which. */
-static int choose_broker(struct brig_policy *policy, struct brig_error *err)
-{
-    char path[PATH_MAX + 64];
-    (void)net_find_broker(path, sizeof path);
-    return brig_policy_broker(policy, path, err);
-}
-
-/* Whether a rule of allow names what `open` has anyway: then it is meant as all there is to be. What
- * open never has, a private address or a service of the host's, is meant as an addition. */
+/* Whether a rule of allow names what `open` has anyway: then it is meant as all there is to be.
+ * What open never has, a private address or a service of the host's, is meant as an addition. */
 static bool is_public(const struct net_rule *rule)
 {
     if (rule->kind == NET_RULE_HOST)
@@ -56,8 +55,8 @@ static bool is_public(const struct net_rule *rule)
     return rule->kind != NET_RULE_RANGE || net_address_class(&rule->range.base) == NET_PUBLIC;
 }
 
-/* Whoever names destinations wants a network, and no other than these: a mode's default that is wider
- * would make the list mean nothing. */
+/* A list of destinations means this network and nothing else: with a mode's wider default the
+ * list would have no effect. */
 static int settle_network(struct settings *settings, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
@@ -73,12 +72,13 @@ static int settle_network(struct settings *settings, struct brig_error *err)
                          "--allow %s does nothing with the network '%s'. Use --net allow, or --net "
                          "open for it and everything public",
                          str_shown(settings->allow_typed).text,
-                         policy_network_name(policy->network));
+                         policy_word(POLICY_NETWORK, policy->network));
     return 0;
 }
 
-/* Inside a jail with a door, names have addresses of that door, which are no public ones. What they
- * lead to is decided there. Ours has the same ranges for its own names, and looks those up first. */
+/* Inside a jail with a door, names have addresses of that door, which are no public ones. What
+ * they lead to is decided there. Ours has the same ranges for its own names, and looks those up
+ * first. */
 static int accept_outer_door(struct brig_policy *policy, struct brig_error *err)
 {
     static const char *const ranges[] = {"198.18.0.0/15:*", "[fd62:7269:6700::/48]:*"};
@@ -93,6 +93,116 @@ static int accept_outer_door(struct brig_policy *policy, struct brig_error *err)
     return status;
 }
 
+/* ---- The host's own HTTP proxy ---- */
+
+#define SCHEME "http://"
+
+static void append_decoded(struct str *out, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        int high = text[i] == '%' && i + 2 < length ? hex_value(text[i + 1]) : -1;
+        int low = high >= 0 ? hex_value(text[i + 2]) : -1;
+        if (low >= 0)
+            i += 2;
+        str_append_char(out, low >= 0 ? (char)(high << 4 | low) : text[i]);
+    }
+}
+
+static bool make_secret(const char *user, size_t length, char **ret_secret)
+{
+    autostr struct str plain = {0};
+    autostr struct str secret = {0};
+    append_decoded(&plain, user, length);
+    if (!memchr(user, ':', length))
+        str_append_char(&plain, ':');
+    str_append(&secret, "Basic ");
+    base64_append(&secret, plain.data, plain.length);
+    bool good = !plain.failed && str_take(&secret, ret_secret, NULL) == 0;
+    if (plain.data)
+        explicit_bzero(plain.data, plain.length);
+    return good;
+}
+
+bool net_proxy_parse(const char *url, char **ret_proxy, char **ret_secret)
+{
+    if (strncasecmp(url, SCHEME, strlen(SCHEME)) == 0)
+        url += strlen(SCHEME);
+    else if (strstr(url, "://"))
+        return false;
+    size_t length = strcspn(url, "/?#");
+    const char *at = memrchr(url, '@', length);
+    const char *host = at ? at + 1 : url;
+    length -= (size_t)(host - url);
+    if (length == 0)
+        return false;
+    autostr struct str proxy = {0};
+    str_append_bytes(&proxy, host, length);
+    bool bracketed = host[0] == '[' && host[length - 1] == ']';
+    if (bracketed || !memchr(host, ':', length))
+        str_append(&proxy, ":80");
+    *ret_secret = NULL;
+    if (at && !make_secret(url, (size_t)(at - url), ret_secret))
+        return false;
+    if (str_take(&proxy, ret_proxy, NULL) < 0) {
+        policy_free_secret(take_ptr(ret_secret));
+        return false;
+    }
+    return true;
+}
+
+static const char *first_of(const char *const *names, const char **ret_name)
+{
+    for (; *names; names++) {
+        const char *value = getenv(*names);
+        *ret_name = *names;
+        if (value && *value)
+            return value;
+    }
+    return NULL;
+}
+
+size_t net_proxy_split_names(char *text, const char *names[POLICY_NO_PROXY_MAX + 1])
+{
+    size_t count = 0;
+    char *rest = text;
+    for (char *word; (word = strsep(&rest, ", ")) && count < POLICY_NO_PROXY_MAX;) {
+        char name[NET_NAME_MAX + 1];
+        word += strspn(word, "*.");
+        if (net_name_read(word, strlen(word), name))
+            names[count++] = word;
+    }
+    names[count] = NULL;
+    return count;
+}
+
+/* Tells the policy of HTTPS_PROXY, ALL_PROXY or HTTP_PROXY, and NO_PROXY, in either case. A
+ * proxy that is no plain HTTP one is warned about and not used. */
+static int apply_proxy(struct brig_policy *policy, struct brig_error *err)
+{
+    static const char *const proxy_names[] = {
+        "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http_proxy", "HTTP_PROXY", NULL};
+    static const char *const no_proxy_names[] = {"no_proxy", "NO_PROXY", NULL};
+    const char *name = NULL, *ignored = NULL;
+    const char *url = first_of(proxy_names, &name);
+    const char *without = first_of(no_proxy_names, &ignored);
+    if (!url || (without && strcmp(without, "*") == 0))
+        return 0;
+    autofree char *proxy = NULL;
+    char *secret = NULL;
+    if (!net_proxy_parse(url, &proxy, &secret)) {
+        message_warning("%s does not name an HTTP proxy; connections go out without it", name);
+        return 0;
+    }
+    autofree char *copy = strdup(without ? without : "");
+    const char *names[POLICY_NO_PROXY_MAX + 1] = {NULL};
+    if (copy)
+        (void)net_proxy_split_names(copy, names);
+    int status =
+        copy ? brig_policy_net_proxy(policy, proxy, secret, names, err) : brig_fail_nomem(err);
+    policy_free_secret(secret);
+    return status < 0 ? brig_wrap(err, status, "%s", name) : 0;
+}
+
 int net_apply(struct settings *settings, const struct identity *identity, struct brig_error *err)
 {
     int status = mirrors_apply(settings, identity, err);
@@ -103,7 +213,236 @@ int net_apply(struct settings *settings, const struct identity *identity, struct
     if (status < 0 || !policy_has_door(settings->policy))
         return status;
     status = accept_outer_door(settings->policy, err);
+    char broker[PATH_MAX + 64]; /* if there is none, the engine says so, and which */
+    (void)net_find_broker(broker, sizeof broker);
     if (status == 0)
-        status = choose_broker(settings->policy, err);
-    return status == 0 ? net_proxy_apply(settings->policy, err) : status;
+        status = brig_policy_broker(settings->policy, broker, err);
+    return status == 0 ? apply_proxy(settings->policy, err) : status;
+}
+
+#define LOG_MODE 0600
+/* A jail decides how much there is to log: it is not to fill a disk. */
+#define LOG_BYTES_MAX (UINT64_C(256) << 20)
+
+/* ---- the log ---- */
+
+/* Appended to, and never through a symbolic link that a jail may have made. */
+static int open_file(const char *where, const struct brig_policy *policy,
+                     const struct identity *identity, struct brig_error *err)
+{
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK;
+    const char *name = where;
+    autoclose int dir_fd = -1;
+    bool device = str_starts_with(where, "/dev/");
+    int status = device ? 0 : out_path_open(where, policy, identity, &name, &dir_fd, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--net-log");
+    int fd = openat(device ? AT_FDCWD : dir_fd, name, flags | O_CLOEXEC | (device ? 0 : O_NOFOLLOW),
+                    LOG_MODE);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_INVALID, errno, "--net-log: cannot write '%s'",
+                         str_shown(where).text);
+    (void)fcntl(fd, F_SETFL, O_WRONLY | O_APPEND);
+    return fd;
+}
+
+static int open_log(const struct settings *settings, const struct identity *identity,
+                    struct net_watch *watch, struct brig_error *err)
+{
+    const char *where = settings->net_log;
+    int status = out_file_number(where, "--net-log", &watch->log, err);
+    if (status != 0)
+        return status < 0 ? status : 0;
+    identity_enter(identity);
+    int fd = open_file(where, settings->policy, identity, err);
+    identity_leave(identity);
+    if (fd < 0)
+        return fd;
+    watch->log = fd;
+    watch->log_owned = true;
+    return 0;
+}
+
+static void write_log(struct net_watch *watch, const struct brig_net_event *event)
+{
+    autofree char *text = NULL;
+    if (watch->log < 0 || watch->log_failed || brig_net_event_json(event, &text, NULL) < 0)
+        return;
+    watch->log_bytes += strlen(text);
+    int failed =
+        watch->log_bytes > LOG_BYTES_MAX ? -EFBIG : write_all(watch->log, text, strlen(text));
+    if (failed == 0)
+        return;
+    watch->log_failed = true;
+    message_warning("--net-log: nothing more is written: %s", strerror(-failed));
+}
+
+int net_watch_init(struct net_watch *watch, const struct settings *settings,
+                   const struct identity *identity, struct brig_error *err)
+{
+    *watch = NET_WATCH_INIT;
+    watch->learn = settings->net_learn;
+    watch->shown = settings->verbose || isatty(STDERR_FILENO);
+    if (settings->net_log && !policy_has_door(settings->policy))
+        message_warning("--net-log: nothing is logged with the network '%s'",
+                        policy_word(POLICY_NETWORK, settings->policy->network));
+    return settings->net_log ? open_log(settings, identity, watch, err) : 0;
+}
+
+void net_watch_done(struct net_watch *watch)
+{
+    if (watch->log >= 0 && watch->log_owned)
+        (void)close(watch->log);
+    for (size_t i = 0; i < watch->blocked_count; i++)
+        free(watch->blocked[i]);
+    for (size_t i = 0; i < watch->learnt_count; i++)
+        free(watch->learnt[i].name);
+    free(watch->learnt);
+    *watch = NET_WATCH_INIT;
+}
+
+/* ---- what was refused ---- */
+
+/* "name:443", an address of IPv6 in brackets; without a port the name alone. */
+static void print_destination(const char *name, unsigned port, char *text, size_t size)
+{
+    bool v6 = strchr(name, ':') != NULL;
+    if (port == 0)
+        (void)snprintf(text, size, "%s", name);
+    else
+        (void)snprintf(text, size, "%s%s%s:%u", v6 ? "[" : "", name, v6 ? "]" : "", port);
+}
+
+static const char *name_of(const struct brig_net_event *event)
+{
+    return event->name[0] ? event->name : event->address;
+}
+
+/* What would let it through; "" where nothing short would, or should. */
+static void remedy(const struct brig_net_event *event, char *text, size_t size)
+{
+    bool usual = event->port == 0 || event->port == 443 || event->port == 80;
+    bool no_rule = strcmp(event->because, "no-rule") == 0;
+    bool address = strcmp(event->because, "address") == 0 && event->address[0];
+    char what[400];
+    *text = '\0';
+    if (!no_rule && strcmp(event->because, "port") != 0 && !address)
+        return;
+    print_destination(address ? event->address : name_of(event),
+                      no_rule && event->name[0] && usual ? 0 : event->port, what, sizeof what);
+    (void)snprintf(text, size, "allow it with --allow %s", what);
+}
+
+void net_watch_line(const struct brig_net_event *event, char line[NET_LINE_MAX])
+{
+    char what[400], how[480];
+    *line = '\0';
+    if (event->verdict != BRIG_NET_DENIED)
+        return;
+    print_destination(name_of(event), event->port, what, sizeof what);
+    remedy(event, how, sizeof how);
+    if (*how && strcmp(event->because, "address") != 0)
+        (void)snprintf(line, NET_LINE_MAX, "blocked: %s; %s", what, how);
+    else if (*how)
+        (void)snprintf(line, NET_LINE_MAX, "blocked: %s (%s); %s", what,
+                       event->detail[0] ? event->detail : event->address, how);
+    else if (event->rule[0] && strcmp(event->because, "injected") != 0)
+        (void)snprintf(line, NET_LINE_MAX, "blocked: %s (deny %s)", what, event->rule);
+    else
+        (void)snprintf(line, NET_LINE_MAX, "blocked: %s (%s)", what,
+                       event->detail[0] ? event->detail : event->because);
+}
+
+static void note_blocked(struct net_watch *watch, const struct brig_net_event *event)
+{
+    char line[NET_LINE_MAX];
+    net_watch_line(event, line);
+    if (!watch->shown || !*line)
+        return;
+    for (size_t i = 0; i < watch->blocked_count; i++)
+        if (strcmp(watch->blocked[i], line) == 0)
+            return;
+    char *copy = watch->blocked_count < NET_WATCH_BLOCKED_MAX ? strdup(line) : NULL;
+    if (copy)
+        watch->blocked[watch->blocked_count++] = copy;
+    else
+        watch->blocked_more++;
+}
+
+void net_watch_show(struct net_watch *watch)
+{
+    for (; watch->blocked_shown < watch->blocked_count; watch->blocked_shown++)
+        message_note("%s", watch->blocked[watch->blocked_shown]);
+}
+
+/* ---- what was learnt ---- */
+
+static void note_learnt(struct net_watch *watch, const struct brig_net_event *event)
+{
+    const char *name = name_of(event);
+    if (!watch->learn || event->verdict != BRIG_NET_ALLOWED || event->port == 0 || !*name ||
+        strcmp(event->via, "inject") == 0 || strcmp(event->via, "publish") == 0)
+        return;
+    for (size_t i = 0; i < watch->learnt_count; i++)
+        if (watch->learnt[i].port == event->port && strcmp(watch->learnt[i].name, name) == 0)
+            return;
+    if (watch->learnt_count == NET_WATCH_LEARNT_MAX)
+        return;
+    char *copy = array_grow(&watch->learnt, watch->learnt_count) ? strdup(name) : NULL;
+    if (copy)
+        watch->learnt[watch->learnt_count++] =
+            (struct net_learnt){.name = copy, .port = event->port};
+}
+
+static int compare_learnt(const void *left, const void *right)
+{
+    const struct net_learnt *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : (int)a->port - (int)b->port;
+}
+
+void net_watch_rules(const struct net_watch *watch, struct str *out)
+{
+    size_t count = watch->learnt_count;
+    if (count > 1)
+        qsort(watch->learnt, count, sizeof *watch->learnt, compare_learnt);
+    for (size_t i = 0; i < count; i++) {
+        const struct net_learnt *at = &watch->learnt[i];
+        char what[400];
+        print_destination(at->name, at->port, what, sizeof what);
+        if (i > 0 && strcmp(at->name, watch->learnt[i - 1].name) == 0)
+            str_appendf(out, ",%u", at->port);
+        else
+            str_concat(out, i > 0 ? "\nallow " : "allow ", what);
+    }
+    if (count > 0)
+        str_append_char(out, '\n');
+}
+
+/* ---- all of it ---- */
+
+void net_watch_event(struct net_watch *watch, const struct brig_net_event *event, bool now)
+{
+    write_log(watch, event);
+    note_blocked(watch, event);
+    note_learnt(watch, event);
+    if (now)
+        net_watch_show(watch);
+}
+
+void net_watch_conclude(struct net_watch *watch)
+{
+    autostr struct str rules = {0};
+    net_watch_show(watch);
+    if (watch->blocked_more > 0)
+        message_note("blocked: %zu more; --net-log FILE has them all", watch->blocked_more);
+    if (!watch->learn)
+        return;
+    str_append(&rules, "net allow\n");
+    net_watch_rules(watch, &rules);
+    message_note(watch->learnt_count > 0
+                     ? "what was reached; these lines in a configuration allow it and nothing else:"
+                     : "nothing was reached; this line in a configuration allows just that:");
+    if (!rules.failed)
+        (void)write_all(STDERR_FILENO, rules.data, rules.length);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads options off a command line, by the table in options.h. */
-#include "options.h"
+#include "cli/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/str.h"
 
 const struct option_row option_rows[OPTION_COUNT_] = {
 #define OPTION_ROW(id, short_, long_, metavar_, kind_, group_, help_, more_)                       \
@@ -52,10 +53,13 @@ const struct option_row *option_find_short(char name)
     return NULL;
 }
 
-static int next_word_as_value(struct options_cursor *cursor, struct option_use *ret_use,
-                              struct brig_error *err)
+/* Gives the option its value: what is attached to it, or the next word. */
+static int take_value(struct options_cursor *cursor, const struct option_row *row,
+                      const char *attached, struct option_use *ret_use, struct brig_error *err)
 {
-    const struct option_row *row = ret_use->row;
+    *ret_use = (struct option_use){.row = row, .value = row->metavar ? attached : NULL};
+    if (!row->metavar || attached)
+        return 1;
     /* A value of "--" is far more often a forgotten one; --option=-- still says it. */
     if (cursor->next >= cursor->argc || strcmp(cursor->argv[cursor->next], "--") == 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "--%s needs a value: --%s %s", row->long_name,
@@ -68,35 +72,30 @@ static int next_short(struct options_cursor *cursor, struct option_use *ret_use,
                       struct brig_error *err)
 {
     char letter = *cursor->cluster++;
-    struct option_use use = {.row = option_find_short(letter)};
-    if (!use.row)
+    const struct option_row *row = option_find_short(letter);
+    if (!row)
         return brig_fail(err, BRIG_E_INVALID, 0, "unknown option '-%c'. See brig --help", letter);
-
     const char *rest = cursor->cluster;
-    if (*rest == '\0' || use.row->metavar)
+    if (*rest == '\0' || row->metavar)
         cursor->cluster = NULL;
-    if (use.row->metavar && *rest != '\0') {
-        use.value = rest;
-    } else if (use.row->metavar) {
-        int status = next_word_as_value(cursor, &use, err);
-        if (status < 0)
-            return status;
-    }
-    *ret_use = use;
-    return 1;
+    return take_value(cursor, row, *rest ? rest : NULL, ret_use, err);
 }
 
-static int fail_unknown(const char *word, size_t length, struct brig_error *err)
+int option_fail_unknown(const char *name, size_t length, bool directive, struct brig_error *err)
 {
+    const char *dashes = directive ? "" : "--";
     char shown[OPTION_SHOWN_MAX + 1];
-    (void)snprintf(shown, sizeof shown, "%.*s", (int)length, word);
+    (void)snprintf(shown, sizeof shown, "%.*s", (int)length, name);
     struct nearest nearest;
     nearest_begin(&nearest, shown);
     for (int i = 0; i < OPTION_COUNT_; i++)
-        nearest_offer(&nearest, option_rows[i].long_name, strlen(option_rows[i].long_name));
-    (void)brig_fail(err, BRIG_E_INVALID, 0, "unknown option '--%s'", shown);
-    return nearest.best[0] ? nearest_advise(&nearest, "--", BRIG_E_INVALID, err)
-                           : brig_advise(err, BRIG_E_INVALID, "See brig --help");
+        if (!directive || option_rows[i].group != OPTION_GROUP_RUN)
+            nearest_offer(&nearest, option_rows[i].long_name, strlen(option_rows[i].long_name));
+    (void)brig_fail(err, BRIG_E_INVALID, 0, "unknown %s '%s%s'", directive ? "directive" : "option",
+                    dashes, str_shown(shown).text);
+    return nearest.best[0] ? nearest_advise(&nearest, dashes, BRIG_E_INVALID, err)
+                           : brig_advise(err, BRIG_E_INVALID, "See %s",
+                                         directive ? "brig.conf(5)" : "brig --help");
 }
 
 static int next_long(struct options_cursor *cursor, const char *word, struct option_use *ret_use,
@@ -104,22 +103,13 @@ static int next_long(struct options_cursor *cursor, const char *word, struct opt
 {
     const char *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    struct option_use use = {.row = option_find_long(word, length)};
-    if (!use.row)
-        return fail_unknown(word, length, err);
-
-    if (equals && !use.row->metavar)
+    const struct option_row *row = option_find_long(word, length);
+    if (!row)
+        return option_fail_unknown(word, length, false, err);
+    if (equals && !row->metavar)
         return brig_fail(err, BRIG_E_INVALID, 0, "--%s takes no value, but was given '%.*s'",
-                         use.row->long_name, OPTION_SHOWN_MAX, equals + 1);
-    if (equals) {
-        use.value = equals + 1;
-    } else if (use.row->metavar) {
-        int status = next_word_as_value(cursor, &use, err);
-        if (status < 0)
-            return status;
-    }
-    *ret_use = use;
-    return 1;
+                         row->long_name, OPTION_SHOWN_MAX, equals + 1);
+    return take_value(cursor, row, equals ? equals + 1 : NULL, ret_use, err);
 }
 
 int options_next(struct options_cursor *cursor, struct option_use *ret_use, struct brig_error *err)

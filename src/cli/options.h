@@ -52,9 +52,9 @@
       "made on first use and remembers the mode. A name is one word without a slash that does "    \
       "not begin with a dot. Not possible in a .jail file.")                                       \
     X(CONF, 'C', "conf", "FILE", CONF, CONFIG, "the configuration file to use",                    \
-      "Default: CMD.conf if there is one, else default.conf. Without a slash it is a file in the " \
-      "configuration directory, and \".conf\" may be left out. In a file: reads another in this "  \
-      "place.")                                                                                    \
+      "Default: CMD.conf if there is one, else default.conf. Without a slash it is a file in "     \
+      "the configuration directory, and \".conf\" may be left out. In a file: reads another in "   \
+      "this place.")                                                                               \
     X(CONF_OPTIONAL, 0, "conf?", "FILE", CONF, CONFIG, "the same; nothing if missing", "")         \
     X(STORAGE, 0, "storage", "DIR", DIRECTORY, CONFIG, "where jails are kept",                     \
       "Relative to the home directory in a file. An empty value means the default again.")         \
@@ -66,13 +66,13 @@
       "command directly.")                                                                         \
     X(SCRIPT, 0, "script", "FILE", FILE, CONFIG, "what the shell reads before the command",        \
       "All of them are put together in one file in the jail, which $BRIG_SCRIPT names, in the "    \
-      "order of the command line, the .conf and the .jail. It is sourced, unless --command says "  \
-      "otherwise, and removes itself unless $BRIG_KEEP_SCRIPT is set. Relative to the "            \
+      "order of the command line, the .conf and the .jail. It is sourced, unless --command "       \
+      "says otherwise, and removes itself unless $BRIG_KEEP_SCRIPT is set. Relative to the "       \
       "configuration directory in a file.")                                                        \
     X(SCRIPT_OPTIONAL, 0, "script?", "FILE", FILE, CONFIG, "the same; nothing if missing", "")     \
     X(INITJAIL, 0, "initjail", "PROGRAM", FILE, CONFIG, "run once for a jail's new home, outside", \
-      "It runs as you and not in a jail, when the home of a jail was just made, with that as the " \
-      "working directory. Relative to the configuration directory in a file.")                     \
+      "It runs as you and not in a jail, when the home of a jail was just made, with that as "     \
+      "the working directory. Relative to the configuration directory in a file.")                 \
     X(INITJAIL_OPTIONAL, 0, "initjail?", "PROGRAM", FILE, CONFIG, "the same; nothing if missing",  \
       "")                                                                                          \
     X(VIEW, 0, "view", "system|host|empty", CHOICE, POLICY,                                        \
@@ -82,8 +82,8 @@
     X(ROOT, 0, "root", "DIR", DIRECTORY, POLICY, "use DIR as the root directory, read-only",       \
       "For a tree of another system, such as one made by debootstrap.")                            \
     X(SECCOMP, 0, "seccomp", "dev|code", CHOICE, POLICY, "the system calls allowed",               \
-      "\"code\" denies by default and has what Python, Node and shells use. \"dev\" denies what "  \
-      "is dangerous, and suits agents and build tools.")                                           \
+      "\"code\" denies by default and has what Python, Node and shells use. \"dev\" denies "       \
+      "what is dangerous, and suits agents and build tools.")                                      \
     X(ALLOW_NESTED, 0, "allow-nested", NULL, NONE, POLICY,                                         \
       "let programs make a sandbox of their own inside",                                           \
       "Allows user namespaces and mounts in the jail, and no Landlock on files: use it for "       \
@@ -103,73 +103,66 @@
     X(NET, 0, "net", "none|allow|open|host|learn", CHOICE, NETWORK,                                \
       "which network it has (default: open; sealed: none)",                                        \
       "\"none\": nothing but loopback. \"allow\": what --allow names, and nothing else. "          \
-      "\"open\": every public address, but not the host itself, the local network or a "           \
-      "cloud's metadata service. \"host\": the host's own, without any restriction. "              \
-      "\"learn\": as open, and at the end prints the rules that would have sufficed. "             \
-      "The names deny_all and registry_allowlist are taken as well.")                              \
+      "\"open\": every public address, but not the host itself, the local network or a cloud's "   \
+      "metadata service. \"host\": the host's own, without any restriction. \"learn\": as "        \
+      "open, and at the end prints the rules that would have sufficed. The names deny_all and "    \
+      "registry_allowlist are taken as well.")                                                     \
     X(ALLOW, 0, "allow", "DESTINATION", TEXT, NETWORK, "let this be reached",                      \
       "NAME[:PORTS], *.NAME for all names below, an address or a range as 10.0.0.0/8:5432, "       \
       "host:PORT for a service on the host's loopback, or a preset: @registries, @npm, @pypi, "    \
       "@crates, @go, @github, @anthropic, @openai. Ports are 443 and 80 if none are given; "       \
       "NAME:PORT/tls checks the name in TLS on other ports too. Without --net it means --net "     \
-      "allow, but for host:PORT and private addresses where the mode is open: those are added to " \
-      "it. May be repeated.")                                                                      \
+      "allow, but for host:PORT and private addresses where the mode is open: those are added "    \
+      "to it. May be repeated.")                                                                   \
     X(DENY, 0, "deny", "DESTINATION", TEXT, NETWORK,                                               \
       "let this not be reached, whatever allows it",                                               \
-      "Written as for --allow; without ports it is denied on all of them. Where all else is open " \
-      "and a name is denied, an address is reached only if it is allowed as an address, or if "    \
-      "the "                                                                                       \
-      "connection says in TLS on port 443 or HTTP on port 80 which name it is for.")               \
+      "Written as for --allow; without ports it is denied on all of them. Where all else is "      \
+      "open and a name is denied, an address is reached only if it is allowed as an address, "     \
+      "or if the connection says in TLS on port 443 or HTTP on port 80 which name it is for.")     \
     X(PUBLISH, 'p', "publish", "[ADDRESS:]HOSTPORT:PORT", TEXT, NETWORK,                           \
       "reach a server in the jail from the host",                                                  \
-      "What connects to HOSTPORT of the host's loopback, or of ADDRESS, comes out at PORT of the " \
-      "jail's loopback.")                                                                          \
+      "What connects to HOSTPORT of the host's loopback, or of ADDRESS, comes out at PORT of "     \
+      "the jail's loopback.")                                                                      \
     X(INJECT, 0, "inject", "NAME HEADER=SOURCE", TEXT, NETWORK,                                    \
       "add a credential to requests, outside the jail",                                            \
-      "Inside, NAME is reached by plain HTTP at a loopback address, which the variable given by "  \
-      "url=VARIABLE has; outside, the header is added and TLS spoken. SOURCE is env:VARIABLE, "    \
-      "file:PATH, fd:NUMBER or cmd:COMMAND LINE (the last word then); bearer: or basic:USER: "     \
-      "before "                                                                                    \
-      "it says how it is written. Further words: methods=GET,POST, path=/PREFIX, "                 \
-      "upstream=https://HOST/PREFIX, strip=HEADER, ca=/FILE. With path= or a PREFIX, a request's " \
-      "path is compared and sent without '.', '..' and empty segments, and refused where servers " \
-      "could read it in more than one way. Short forms: @anthropic, @openai, @github, "            \
-      "@npm, "                                                                                     \
-      "@pypi, "                                                                                    \
-      "each with a SOURCE behind it if it is not in the usual variable. "                          \
-      "The file of file: is hidden in the jail, by every name and whatever other rules show, and " \
-      "cannot be granted. So are the file of ca= and the files that the line of cmd: names, the "  \
-      "program included, unless everybody can read them in a directory of the system such as "     \
-      "/usr or /etc. Not hidden are hard links to them, and files that a program reads without "   \
-      "being told their names.")                                                                   \
+      "Inside, NAME is reached by plain HTTP at a loopback address, which the variable given "     \
+      "by url=VARIABLE has; outside, the header is added and TLS spoken. SOURCE is "               \
+      "env:VARIABLE, file:PATH, fd:NUMBER or cmd:COMMAND LINE (the last word then); bearer: or "   \
+      "basic:USER: before it says how it is written. Further words: methods=GET,POST, "            \
+      "path=/PREFIX, upstream=https://HOST/PREFIX, strip=HEADER, ca=/FILE. With path= or a "       \
+      "PREFIX, a request's path is compared and sent without '.', '..' and empty segments, and "   \
+      "refused where servers could read it in more than one way. Short forms: @anthropic, "        \
+      "@openai, @github, @npm, @pypi, each with a SOURCE behind it if it is not in the usual "     \
+      "variable. The file of file: is hidden in the jail, by every name and whatever other "       \
+      "rules show, and cannot be granted. So are the file of ca= and the files that the line "     \
+      "of cmd: names, the program included, unless everybody can read them in a directory of "     \
+      "the system such as /usr or /etc. Not hidden are hard links to them, and files that a "      \
+      "program reads without being told their names.")                                             \
     X(PROXY_ENV, 0, "proxy-env", NULL, NONE, NETWORK, "set HTTP_PROXY and its kind inside",        \
       "For programs that find names only through a proxy. Nothing else needs it.")                 \
     X(NET_LOG, 0, "net-log", "FILE|FD", FILE, NETWORK,                                             \
       "write what is reached and refused as JSON",                                                 \
-      "One line for each decision and for the end of each connection. Digits, or \"fd:N\", mean "  \
-      "an open file descriptor; a file is appended to. Links are treated as with --result.")       \
+      "One line for each decision and for the end of each connection. Digits, or \"fd:N\", "       \
+      "mean an open file descriptor; a file is appended to. Links are treated as with --result.")  \
     X(DIR, 'd', "dir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-write",        \
-      "It appears in the jail at DEST, or at its own path. A colon in a name is written \"\\:\". " \
-      "The most specific rule wins whatever the order, and a grant wins over what the jail has "   \
-      "of "                                                                                        \
-      "its own at that place, as the home and /tmp.")                                              \
+      "It appears in the jail at DEST, or at its own path. A colon in a name is written "          \
+      "\"\\:\". The most specific rule wins whatever the order, and a grant wins over what the "   \
+      "jail has of its own at that place, as the home and /tmp.")                                  \
     X(DIR_CREATE, 0, "dir!", "PATH[:DEST]", PATH, FILES,                                           \
       "the same; create a directory if missing", "")                                               \
     X(DIR_OPTIONAL, 0, "dir?", "PATH[:DEST]", PATH, FILES, "the same; nothing if missing", "")     \
     X(RDIR, 'r', "rdir", "PATH[:DEST]", PATH, FILES, "grant a file or directory, read-only", "")   \
     X(RDIR_OPTIONAL, 0, "rdir?", "PATH[:DEST]", PATH, FILES, "the same; nothing if missing", "")   \
     X(MASK, 0, "mask", "PATH", HOME, FILES, "hide a file or directory",                            \
-      "A relative path begins at your home directory; * and ? stand for any characters. One that " \
-      "begins with ./ or ../ on the command line begins at the working directory, and an "         \
+      "A relative path begins at your home directory; * and ? stand for any characters. One "      \
+      "that begins with ./ or ../ on the command line begins at the working directory, and an "    \
       "absolute one is what it is: there an empty file or directory stands in its place, also "    \
       "when the host replaces the file while the jail runs. What symbolic links lead to is "       \
-      "hidden "                                                                                    \
-      "with them. A mask that a new run brings holds at once in those there are.")                 \
+      "hidden with them. A mask that a new run brings holds at once in those there are.")          \
     X(MASK_OPTIONAL, 0, "mask?", "PATH", HOME, FILES, "the same; nothing if missing", "")          \
     X(UNMASK, 0, "unmask", "PATH", HOME, FILES, "show again what an earlier mask hides",           \
       "Takes back the same mask, or shows a part of what a wider one hides. What runs in the "     \
-      "jail "                                                                                      \
-      "already sees it when all have ended.")                                                      \
+      "jail already sees it when all have ended.")                                                 \
     X(DEVICE, 0, "device", "PATH", PATH, FILES, "grant a device or a directory of them", "")       \
     X(DEVICE_OPTIONAL, 0, "device?", "PATH", PATH, FILES, "the same; nothing if missing", "")      \
     X(XDIR, 'x', "xdir", "PATH", PATH, FILES, "take back an earlier rule for exactly this path",   \
@@ -181,16 +174,15 @@
       "Files of the project are then read and written outside the jail with the ids of that "      \
       "user.")                                                                                     \
     X(UNPROTECT, 0, "unprotect", "PATH", PATH, FILES, "let a protected path be written",           \
-      "In a directory that is granted for writing, the command has a private git directory, and "  \
-      "settings of editors and agents are read-only. PATH is a name from the top of that "         \
+      "In a directory that is granted for writing, the command has a private git directory, "      \
+      "and settings of editors and agents are read-only. PATH is a name from the top of that "     \
       "directory, such as \".git\" or \".vscode\", with everything below it; or an absolute "      \
       "path.")                                                                                     \
     X(PROTECT, 0, "protect", "hold|report|off", CHOICE, FILES,                                     \
       "what becomes of new files that execute something",                                          \
       "\"hold\" (the default) moves new settings of editors and agents to the jail's storage "     \
-      "when "                                                                                      \
-      "the command ends: see brig held. \"report\" leaves them in place and names them. \"off\" "  \
-      "is --no-protect.")                                                                          \
+      "when the command ends: see brig held. \"report\" leaves them in place and names them. "     \
+      "\"off\" is --no-protect.")                                                                  \
     X(NO_PROTECT, 0, "no-protect", NULL, NONE, FILES, "protect nothing in granted directories",    \
       "The command gets the real git directory. What it puts there, programs outside may run: "    \
       "git's hooks above all.")                                                                    \
@@ -201,18 +193,16 @@
       "Windows can be opened, and the clipboard read while one of them has the focus.")            \
     X(AUDIO, 0, "audio", NULL, NONE, DESKTOP, "let PulseAudio and PipeWire in",                    \
       "By their sockets in $XDG_RUNTIME_DIR, or where $PULSE_SERVER and $PIPEWIRE_REMOTE say. "    \
-      "The "                                                                                       \
-      "microphone can be listened to.")                                                            \
+      "The microphone can be listened to.")                                                        \
     X(SSH_AGENT, 0, "ssh-agent", NULL, NONE, DESKTOP, "let the agent of $SSH_AUTH_SOCK in",        \
       "Its keys can be used wherever they open, but not read.")                                    \
     X(DBUS, 0, "dbus", NULL, NONE, DESKTOP, "let the session bus in",                              \
       "That of $DBUS_SESSION_BUS_ADDRESS. Programs can be started outside through it: it is a "    \
-      "way "                                                                                       \
-      "out of the jail.")                                                                          \
+      "way out of the jail.")                                                                      \
     X(TIMEOUT, 0, "timeout", "DURATION", TEXT, LIMITS,                                             \
       "wall-clock time (30, 1.5s, 200ms, 5m, 1h)",                                                 \
-      "The command gets SIGTERM, and after the grace SIGKILL, with everything it started. Every "  \
-      "limit can be \"none\"; 0 is refused.")                                                      \
+      "The command gets SIGTERM, and after the grace SIGKILL, with everything it started. "        \
+      "Every limit can be \"none\"; 0 is refused.")                                                \
     X(CPU_TIME, 0, "cpu-time", "DURATION", TEXT, LIMITS, "CPU time of all its processes", "")      \
     X(GRACE, 0, "grace", "DURATION", TEXT, LIMITS, "from SIGTERM to SIGKILL (default: 5s)",        \
       "0 kills at once.")                                                                          \
@@ -249,23 +239,23 @@
       "those of the mode.")                                                                        \
     X(UNSETENV, 0, "unsetenv", "PATTERN", VARIABLE, ENVIRONMENT,                                   \
       "remove variables; * stands for any",                                                        \
-      "The last of --setenv and --unsetenv that matches a name decides. The case of letters does " \
-      "not matter. A pattern with \"://\" in it is for addresses in values, as \"*://*:*@*\" is "  \
-      "for "                                                                                       \
-      "those with a password.")                                                                    \
+      "The last of --setenv and --unsetenv that matches a name decides. The case of letters "      \
+      "does not matter. A pattern with \"://\" in it is for addresses in values, as "              \
+      "\"*://*:*@*\" is for those with a password.")                                               \
     X(WORKDIR, 0, "workdir", "PATH", PATH, ENVIRONMENT, "where the command starts, in the jail",   \
       "Default: the working directory if the jail has it, else the home directory.")               \
     X(HOSTNAME, 0, "hostname", "NAME", TEXT, ENVIRONMENT, "the host name inside", "")              \
     X(NO_TERMINAL, 0, "no-terminal", NULL, NONE, RUN, "give it /dev/null instead of a terminal",   \
-      "Otherwise each of standard input, output and error that is a terminal is replaced by one "  \
-      "of the jail's own; the host's terminal is never reachable from inside.")                    \
+      "Otherwise each of standard input, output and error that is a terminal is replaced by "      \
+      "one of the jail's own; the host's terminal is never reachable from inside.")                \
     X(PASS_FD, 0, "pass-fd", "N", TEXT, RUN, "hand this open file descriptor in (3 to 255)",       \
       "All others but standard input, output and error are closed. May be repeated.")              \
     X(RESULT, 0, "result", "FILE|FD", PATH, RUN, "write what became of it as JSON",                \
-      "A file is replaced in one step. Digits, or \"fd:N\", mean an open file descriptor; a file " \
-      "whose name is a number is written \"./7\". A path through a symbolic link that a program "  \
-      "in a jail may have made is refused: links are followed in / and in your home directory "    \
-      "itself and, unless brig acts for root, if the link and its directory belong to root.")      \
+      "A file is replaced in one step. Digits, or \"fd:N\", mean an open file descriptor; a "      \
+      "file whose name is a number is written \"./7\". A path through a symbolic link that a "     \
+      "program in a jail may have made is refused: links are followed in / and in your home "      \
+      "directory itself and, unless brig acts for root, if the link and its directory belong "     \
+      "to root.")                                                                                  \
     X(UNMOUNT, 'u', "unmount", NULL, NONE, RUN, "tear down all jails, or the one of -j",           \
       "Nothing of what they hold is lost but their /tmp. Runs no command.")                        \
     X(INIT, 0, "init", NULL, NONE, RUN, "write files to start a configuration from",               \
@@ -277,16 +267,14 @@
       "if nothing can follow, or \"_command_offset N\" if word N begins the command.")             \
     X(DRY_RUN, 0, "dry-run", NULL, NONE, RUN, "print the policy instead of running", "")           \
     X(PLAN, 0, "plan", NULL, NONE, RUN, "with --dry-run: print the jail in detail",                \
-      "Mounts, ids, Landlock rules, system calls, limits, environment, network and descriptors, "  \
-      "as "                                                                                        \
-      "they would be in the end. Nothing is started and nothing is made. Variables that are "      \
-      "passed "                                                                                    \
-      "on are named without their values.")                                                        \
+      "Mounts, ids, Landlock rules, system calls, limits, environment, network and "               \
+      "descriptors, as they would be in the end. Nothing is started and nothing is made. "         \
+      "Variables that are passed on are named without their values.")                              \
     X(FACTS, 0, "facts", "FILE", FILE, RUN, "with --plan: take this for what the kernel can do",   \
-      "For tests: lines of a name and its values, all of them required: landlock ABI, namespaces " \
-      "yes|no, root yes|no, groups GID..., cgroup memory cpu pids io time, cgroup-at-hand "        \
-      "yes|no, "                                                                                   \
-      "nproc-by-namespace yes|no, files SOFT HARD, proc NAME...; none for an empty list.")         \
+      "For tests: lines of a name and its values, all of them required: landlock ABI, "            \
+      "namespaces yes|no, root yes|no, groups GID..., cgroup memory cpu pids io time, "            \
+      "cgroup-at-hand yes|no, nproc-by-namespace yes|no, files SOFT HARD, proc NAME...; none "     \
+      "for an empty list.")                                                                        \
     X(JSON, 0, "json", NULL, NONE, RUN, "with --dry-run, explain and why: as JSON", "")            \
     X(VERBOSE, 'v', "verbose", NULL, NONE, RUN, "say how it ended and what it used", "")           \
     X(HELP, 'h', "help", NULL, NONE, RUN, "print this help", "")                                   \
@@ -333,6 +321,9 @@ extern const char *const option_headings[OPTION_GROUP_COUNT_];
 /* The row of this name (length bytes long, without the dashes), or NULL. */
 const struct option_row *option_find_long(const char *name, size_t length);
 const struct option_row *option_find_short(char name);
+
+/* Fails because there is no option, or no directive, of this name; with the nearest. */
+int option_fail_unknown(const char *name, size_t length, bool directive, struct brig_error *err);
 
 /* Where the parser stands. Zero-initialise but for argc, argv and `next`, the index to begin at. It
  * allocates nothing and asks the system nothing. */

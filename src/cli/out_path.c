@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Resolves a path component by component. */
+/* Resolves paths component by component, and writes files at their end. */
 #include "cli/out_path.h"
 
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,12 +15,15 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
+#include "base/parse.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "policy/policy.h"
 
 #define LINKS_MAX 40 /* as the kernel has it */
+#define RESULT_MODE 0644
 
 /* On the way to a file. */
 struct walk {
@@ -72,7 +76,7 @@ static bool may_follow(const struct walk *walk, const struct stat *link)
 {
     struct stat directory;
     const struct identity *identity = walk->identity;
-    uid_t user = identity->host_uid != (uid_t)-1 ? identity->host_uid : geteuid();
+    uid_t user = identity_uid(identity);
     if (fstat(walk->at, &directory) < 0 ||
         (walk->policy && is_writable_inside(walk->at, walk->policy)))
         return false;
@@ -103,8 +107,8 @@ static int refuse_link(struct walk *walk, const char *name)
     return -EPERM;
 }
 
-/* Takes the next component from the rest: 0, 1 if it was a link, or -errno, which is -EPERM for a link
- * that a jail may have made. */
+/* Takes the next component from the rest: 0, 1 if it was a link, or -errno, which is -EPERM for
+ * a link that a jail may have made. */
 static int step(struct walk *walk)
 {
     char name[PATH_COMPONENT_MAX + 1];
@@ -225,4 +229,146 @@ void out_path_done(struct out_path *found)
         (void)close(take_fd(&found->fd));
     if (found->dir_fd >= 0)
         (void)close(take_fd(&found->dir_fd));
+}
+
+/* ---- Files that brig writes ---- */
+
+bool out_file_is_given(int fd)
+{
+    int flags = fcntl(fd, F_GETFD);
+    return flags >= 0 && !(flags & FD_CLOEXEC);
+}
+
+int out_file_number(const char *where, const char *option, int *ret_fd, struct brig_error *err)
+{
+    const char *digits = str_starts_with(where, "fd:") ? where + strlen("fd:") : where;
+    uint64_t number = 0;
+    if (digits == where && where[strspn(where, "0123456789")] != '\0')
+        return 0;
+    int status = parse_uint(digits, INT32_MAX, PARSE_ZERO_OK, &number, err);
+    if (status < 0)
+        return brig_wrap(err, status, "%s", option);
+    int flags = fcntl((int)number, F_GETFL);
+    if (flags < 0 || !out_file_is_given((int)number))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s: file descriptor %s is not open; for a file write './%s'", option,
+                         digits, digits);
+    if ((flags & O_ACCMODE) == O_RDONLY)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s: file descriptor %s is open for reading only",
+                         option, digits);
+    *ret_fd = (int)number;
+    return 1;
+}
+
+/* A device or a pipe is written to, not replaced. Opening a pipe waits for a reader, for ever if
+ * need be, unless told not to; writing then waits as it should. */
+static int open_special(struct result_file *file, const char *path, struct brig_error *err)
+{
+    bool in_dev = file->dir_fd < 0; /* where links such as /dev/stdout are the system's */
+    autoclose int fd =
+        openat(in_dev ? AT_FDCWD : file->dir_fd, in_dev ? path : file->name,
+               O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (in_dev ? 0 : O_NOFOLLOW));
+    if (fd < 0 && errno == ENXIO)
+        return brig_fail(err, BRIG_E_INVALID, 0, "--result: no process reads from the pipe '%s'",
+                         str_shown(path).text);
+    if (fd < 0 || fcntl(fd, F_SETFL, O_WRONLY) < 0)
+        return brig_fail(err, BRIG_E_INVALID, errno, "--result: cannot write '%s'",
+                         str_shown(path).text);
+    file->fd = take_fd(&fd);
+    file->owned = true;
+    if (file->dir_fd >= 0)
+        (void)close(take_fd(&file->dir_fd));
+    return 0;
+}
+
+/* A file is replaced, and so is a symbolic link, which a jail may have made. */
+static int open_path(const char *path, const struct brig_policy *policy,
+                     const struct identity *identity, struct result_file *file,
+                     struct brig_error *err)
+{
+    struct stat there;
+    if (str_starts_with(path, "/dev/") && stat(path, &there) == 0 && !S_ISREG(there.st_mode))
+        return open_special(file, path, err);
+    const char *name = NULL;
+    int status = out_path_open(path, policy, identity, &name, &file->dir_fd, err);
+    if (status < 0)
+        return brig_wrap(err, status, "--result");
+    (void)str_fill(file->name, sizeof file->name, name);
+    if (fstatat(file->dir_fd, file->name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+        !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode))
+        return open_special(file, path, err);
+    if (faccessat(file->dir_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+        return brig_fail(err, BRIG_E_INVALID, errno, "--result: cannot write '%s'",
+                         str_shown(path).text);
+    return 0;
+}
+
+int result_file_open(const char *where, const struct brig_policy *policy,
+                     const struct identity *identity, struct result_file *ret_file,
+                     struct brig_error *err)
+{
+    struct result_file file = {.fd = -1, .dir_fd = -1};
+    int status = out_file_number(where, "--result", &file.fd, err);
+    if (status == 0)
+        status = open_path(where, policy, identity, &file, err);
+    if (status < 0) {
+        result_file_done(&file);
+        return status;
+    }
+    *ret_file = file;
+    return 0;
+}
+
+/* Where the filesystem cannot rename without replacing, a second name is given instead. */
+static int publish(int dir_fd, const char *from, const char *to, bool replace)
+{
+    if (renameat2(dir_fd, from, dir_fd, to, replace ? 0 : RENAME_NOREPLACE) == 0)
+        return 0;
+    return errno == EINVAL || errno == ENOSYS ? linkat(dir_fd, from, dir_fd, to, 0) : -1;
+}
+
+int out_file_write(int dir_fd, const char *name, const char *text, mode_t mode, bool replace,
+                   struct brig_error *err)
+{
+    unsigned long long random = 0;
+    char temporary[64]; /* a name that nobody can have prepared */
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "no random numbers");
+    (void)snprintf(temporary, sizeof temporary, ".brig-new-%016llx", random);
+    autoclose int fd =
+        openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    int failed = fd < 0 ? -errno : write_all(fd, text, strlen(text));
+    if (failed == 0 && publish(dir_fd, temporary, name, replace) < 0)
+        failed = -errno;
+    if (fd >= 0)
+        (void)unlinkat(dir_fd, temporary, 0);
+    if (failed == 0)
+        return 1;
+    return failed == -EEXIST && !replace
+               ? 0
+               : brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write '%s'", str_shown(name).text);
+}
+
+int result_file_write(const struct result_file *file, const struct brig_result *result,
+                      struct brig_error *err)
+{
+    autofree char *json = NULL;
+    int status = brig_result_json(result, &json, err);
+    if (status < 0)
+        return status;
+    if (file->dir_fd >= 0) {
+        status = out_file_write(file->dir_fd, file->name, json, RESULT_MODE, true, err);
+        return status < 0 ? brig_wrap(err, status, "--result") : 0;
+    }
+    int failed = write_all(file->fd, json, strlen(json));
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "--result: cannot write") : 0;
+}
+
+void result_file_done(struct result_file *file)
+{
+    if (file->owned && file->fd >= 0)
+        (void)close(file->fd);
+    if (file->dir_fd >= 0)
+        (void)close(file->dir_fd);
+    *file = (struct result_file){.fd = -1, .dir_fd = -1};
 }

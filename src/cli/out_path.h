@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Resolves a host path that brig itself writes to, for --result, --net-log and cp, or that cp grants,
- * without following a symbolic link that a program in a jail may have made.
+/* Resolves a host path that brig itself writes to, for --result, --net-log and cp, or that cp
+ * grants, without following a symbolic link that a program in a jail may have made.
  *
- * A jail of any earlier run may have had write access to any directory of the user. A link is followed
- * only where no jail writes: in / and in the user's home directory itself, and, unless brig acts for
- * root, if the link and its directory belong to root. Root's jails make files that belong to root. */
+ * A jail of any earlier run may have had write access to any directory of the user. A link is
+ * followed only where no jail writes: in / and in the user's home directory itself, and, unless
+ * brig acts for root, if the link and its directory belong to root. Root's jails make files that
+ * belong to root. */
 #pragma once
+
+#include <brig/brig.h>
 
 #include "base/path.h"
 
@@ -13,9 +16,10 @@ struct brig_error;
 struct brig_policy;
 struct identity;
 
-/* Opens the directory of `path` (O_PATH) and points *ret_name at the last component, which is not looked
- * at. A link in a directory that the policy lets the jail write to is never followed. The kernel's magic
- * links in /proc are followed as their text says. Refuses a path that does not name a file. */
+/* Opens the directory of `path` (O_PATH) and points *ret_name at the last component, which is
+ * not looked at. A link in a directory that the policy lets the jail write to is never followed.
+ * The kernel's magic links in /proc are followed as their text says. Refuses a path that does
+ * not name a file. */
 int out_path_open(const char *path, const struct brig_policy *policy,
                   const struct identity *identity, const char **ret_name, int *ret_dir_fd,
                   struct brig_error *err);
@@ -39,3 +43,36 @@ void out_path_done(struct out_path *found);
 
 /* The path of an open file as the kernel has it, free of links. */
 int out_path_of(int fd, char ret_path[static PATH_LENGTH_MAX + 1]);
+
+/* ---- Files that brig writes ---- */
+
+/* Writes a text to a file in one step, by way of a temporary name: 1, or without `replace` 0 if
+ * there is a file of that name. */
+int out_file_write(int dir_fd, const char *name, const char *text, mode_t mode, bool replace,
+                   struct brig_error *err);
+
+/* Whether `where` is a number or "fd:N", which mean a descriptor that the caller has handed to
+ * brig and that can be written: 1 and its number, or 0. Errors begin with the option's name. */
+int out_file_number(const char *where, const char *option, int *ret_fd, struct brig_error *err);
+
+/* Whether a descriptor was handed to brig: what it opened itself is closed on exec. */
+bool out_file_is_given(int fd);
+
+/* Where --result goes: an open fd, a file replaced in one step, or something that is no file.
+ * Zero is not a state: use result_file_open. */
+struct result_file {
+    int fd;                            /* what is written to directly, or -1 */
+    bool owned;                        /* fd is ours to close */
+    int dir_fd;                        /* the directory of a file to be replaced, or -1 */
+    char name[PATH_COMPONENT_MAX + 1]; /* in it */
+};
+
+/* Opens what `where` names, before the command starts: what cannot be written is refused early, and
+ * a jail that moves directories about, or that left a link (see out_path.h), cannot lead the result
+ * elsewhere. Release with result_file_done. */
+int result_file_open(const char *where, const struct brig_policy *policy,
+                     const struct identity *identity, struct result_file *ret_file,
+                     struct brig_error *err);
+int result_file_write(const struct result_file *file, const struct brig_result *result,
+                      struct brig_error *err);
+void result_file_done(struct result_file *file);

@@ -13,9 +13,7 @@
 #include "base/mountinfo.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "policy/modes.h"
 #include "policy/policy.h"
-#include "policy/policy_parts.h"
 
 /* The rest of a path below a directory, from its slash on; NULL if it is not below it. */
 static const char *rest_below(const char *directory, const char *path)

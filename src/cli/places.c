@@ -16,7 +16,6 @@
 #include "cli/options.h"
 #include "cli/setup.h"
 #include "jail/view/view.h"
-#include "policy/modes.h"
 #include "policy/policy.h"
 
 /* What is being filled. */
@@ -104,7 +103,7 @@ const char *places_origin_of(const struct setup *setup, int argc, char *const *a
     for (size_t i = config->line_count; i > 0; i--)
         if ((int)config->lines[i - 1].row->id == id)
             return config->lines[i - 1].origin;
-    (void)snprintf(buffer, size, "mode %s", policy_mode_name(setup->settings.mode));
+    (void)snprintf(buffer, size, "mode %s", policy_word(POLICY_MODE, setup->settings.mode));
     return buffer;
 }
 
@@ -161,7 +160,7 @@ static int add_view(struct filling *f, struct brig_error *err)
 {
     const struct brig_policy *policy = f->policy;
     char rule[64];
-    (void)snprintf(rule, sizeof rule, "view %s", policy_view_name(policy->view));
+    (void)snprintf(rule, sizeof rule, "view %s", policy_word(POLICY_VIEW, policy->view));
     const char *host = policy->view == BRIG_VIEW_ROOT ? policy->root_path : "/";
     int status = add(f, (struct place){.kind = f->places->frame ? PLACE_FRAME : PLACE_HOST}, "/",
                      f->places->frame ? NULL : host, rule, f->view_by, err);
@@ -218,7 +217,7 @@ static int add_kept(struct filling *f, struct brig_error *err)
     if (kind == POLICY_HOME_SCRATCH)
         return 0;
     char mode[64], runtime[64], host[PATH_LENGTH_MAX + 1];
-    (void)snprintf(mode, sizeof mode, "mode %s", policy_mode_name(f->policy->mode));
+    (void)snprintf(mode, sizeof mode, "mode %s", policy_word(POLICY_MODE, f->policy->mode));
     (void)snprintf(runtime, sizeof runtime, "/run/user/%u", f->policy->inside_uid);
     (void)snprintf(host, sizeof host, "%s/%s.%s", settings->storage, settings->jail,
                    overlay ? "changes" : "home");
@@ -264,7 +263,8 @@ static int add_grant(struct filling *f, const struct policy_grant *grant, struct
     struct stat info;
     char rule[PATH_LENGTH_MAX + 64];
     bool there = lstat(grant->source, &info) == 0;
-    (void)snprintf(rule, sizeof rule, "%s %s", policy_access_name(grant->access), grant->dest);
+    (void)snprintf(rule, sizeof rule, "%s %s", policy_word(POLICY_ACCESS, grant->access),
+                   grant->dest);
     switch (grant->access) {
     case BRIG_MASK:
         return add_mask(f, grant, err);

@@ -1,49 +1,144 @@
 /* SPDX-License-Identifier: MIT */
-/* Says in a line how a run ended. */
-#include "report.h"
+/* What brig says to people on stderr, how a run ended among it, and texts on stdout. */
+#include "cli/report.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "cli/message.h"
+#include "base/fds.h"
+#include "base/str.h"
 #include "policy/policy.h"
 
+/* ---- Lines for people on stderr ---- */
+
+#define MESSAGE_LINE_MAX 4096
+#define MESSAGE_BOLD_RED "\033[1;31m"
+#define MESSAGE_YELLOW "\033[33m"
+#define MESSAGE_RESET "\033[0m"
+
+/* Whether lines on stderr may be coloured: it is a terminal, and NO_COLOR is unset or empty. */
+static bool is_coloured(void)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return isatty(STDERR_FILENO) && (!no_color || *no_color == '\0');
+}
+
+/* Whether a control character begins here: one of ASCII, or of those that UTF-8 has in two bytes
+ * and terminals obey as well. */
+static bool is_control(const unsigned char *c)
+{
+    return *c < ' ' || *c == '\177' || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+}
+
+/* Names in messages may have been chosen by a program in a jail. */
+static void make_harmless(char *text)
+{
+    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++)
+        if (is_control(c))
+            *c = '?';
+        else if (*c >= 0xc0) /* a character of several bytes */
+            while ((c[1] & 0xc0) == 0x80)
+                c++;
+        else if (*c >= 0x80) /* a byte of none, which some terminals obey */
+            *c = '?';
+}
+
+__attribute__((format(printf, 3, 0))) static void message_line(const char *colour, const char *kind,
+                                                               const char *format, va_list args)
+{
+    char text[MESSAGE_LINE_MAX];
+    (void)vsnprintf(text, sizeof(text), format, args);
+    make_harmless(text);
+    bool coloured = colour && is_coloured();
+    char line[MESSAGE_LINE_MAX + 64];
+    int length = snprintf(line, sizeof(line), "%sbrig:%s %s%s\n", coloured ? colour : "",
+                          coloured ? MESSAGE_RESET : "", kind, text);
+    if (length > 0)
+        (void)write_all(STDERR_FILENO, line, (size_t)length);
+}
+
+void message_error(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message_line(MESSAGE_BOLD_RED, "", format, args);
+    va_end(args);
+}
+
+void message_warning(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message_line(MESSAGE_YELLOW, "warning: ", format, args);
+    va_end(args);
+}
+
+void message_note(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    message_line(NULL, "", format, args);
+    va_end(args);
+}
+
+int message_status(int status, const struct brig_error *err)
+{
+    if (status < 0)
+        message_error("%s", err->message);
+    return status < 0 ? APP_FAILED : status;
+}
+
+int message_print(const struct str *text, struct brig_error *err)
+{
+    if (text->failed)
+        return brig_fail_nomem(err);
+    int failed = write_all(STDOUT_FILENO, text->data, text->length);
+    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to standard output")
+                      : 0;
+}
+
+/* ---- How a run ended ---- */
+
+#define DURATION_MAX 32
 #define MS_PER_SECOND 1000
 #define MS_PER_MINUTE (60 * MS_PER_SECOND)
 #define BYTES_PER_MIB (1024.0 * 1024.0)
 
-void report_duration(uint64_t ms, char text[static REPORT_DURATION_MAX])
+/* "1.5s", "200ms", "2m30s". */
+static void report_duration(uint64_t ms, char text[static DURATION_MAX])
 {
     unsigned long long minutes = ms / MS_PER_MINUTE;
     unsigned long long rest = ms % MS_PER_MINUTE;
     if (ms < MS_PER_SECOND)
-        (void)snprintf(text, REPORT_DURATION_MAX, "%llums", rest);
+        (void)snprintf(text, DURATION_MAX, "%llums", rest);
     else if (minutes == 0)
-        (void)snprintf(text, REPORT_DURATION_MAX, "%.4gs", (double)rest / MS_PER_SECOND);
+        (void)snprintf(text, DURATION_MAX, "%.4gs", (double)rest / MS_PER_SECOND);
     else if (rest < MS_PER_SECOND)
-        (void)snprintf(text, REPORT_DURATION_MAX, "%llum", minutes);
+        (void)snprintf(text, DURATION_MAX, "%llum", minutes);
     else
-        (void)snprintf(text, REPORT_DURATION_MAX, "%llum%llus", minutes, rest / MS_PER_SECOND);
+        (void)snprintf(text, DURATION_MAX, "%llum%llus", minutes, rest / MS_PER_SECOND);
 }
 
-static void report_size(uint64_t bytes, char text[static REPORT_DURATION_MAX])
+static void report_size(uint64_t bytes, char text[static DURATION_MAX])
 {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
     size_t unit = 0;
     for (; value >= 1024 && unit + 1 < ARRAY_LENGTH(units); unit++)
         value /= 1024;
-    (void)snprintf(text, REPORT_DURATION_MAX, "%.4g %s", value, units[unit]);
+    (void)snprintf(text, DURATION_MAX, "%.4g %s", value, units[unit]);
 }
 
 /* What the kernel refused for a limit; how the command took it is its own affair. */
 static void report_refused(const struct brig_result *result, const struct brig_policy *policy)
 {
     const struct brig_usage *usage = &result->usage;
-    char text[REPORT_DURATION_MAX];
+    char text[DURATION_MAX];
     report_size(policy->limits[BRIG_LIMIT_MEMORY_BYTES], text);
     if (result->outcome == BRIG_OOM)
         message_note("killed: out of memory (limit %s); raise it with --memory", text);
@@ -68,19 +163,23 @@ static void report_refused(const struct brig_result *result, const struct brig_p
 static void report_limit(const struct brig_policy *policy, enum brig_limit limit,
                          const char *of_what, const char *option)
 {
-    char text[REPORT_DURATION_MAX];
+    char text[DURATION_MAX];
     report_duration(policy->limits[limit], text);
     message_note("ended after %s%s (%s)", text, of_what, option);
 }
 
-static void report_end(const struct brig_result *result, const struct brig_policy *policy)
+/* Limits of ours are always told of, also in the log of a script, as the command cannot know of
+ * them. With `all` every other end too. */
+static void report_end(const struct brig_result *result, const struct brig_policy *policy, bool all)
 {
     switch (result->outcome) {
     case BRIG_EXITED:
     case BRIG_SETUP_FAILED:
+    case BRIG_OOM: /* see report_refused() */
         break;
     case BRIG_SIGNALLED:
-        message_note("ended by signal %d (%s)", result->signal, strsignal(result->signal));
+        if (all)
+            message_note("ended by signal %d (%s)", result->signal, strsignal(result->signal));
         break;
     case BRIG_TIMEOUT:
         report_limit(policy, BRIG_LIMIT_WALL_MS, "", "--timeout");
@@ -88,58 +187,36 @@ static void report_end(const struct brig_result *result, const struct brig_polic
     case BRIG_CPU_TIMEOUT:
         report_limit(policy, BRIG_LIMIT_CPU_MS, " of CPU time", "--cpu-time");
         break;
-    case BRIG_OOM: /* see report_refused() */
-        break;
+    case BRIG_DENIED:
+    case BRIG_CANCELLED:
+        if (!all)
+            break;
+        __attribute__((fallthrough));
     case BRIG_OUTPUT_LIMIT:
     case BRIG_DISK_LIMIT:
     case BRIG_PIDS_LIMIT:
-    case BRIG_DENIED:
-    case BRIG_CANCELLED:
         message_note("ended: %s", brig_outcome_name(result->outcome));
         break;
     }
 }
 
-/* Whether a limit of the policy ended the run. */
-static bool is_limit(enum brig_outcome outcome)
-{
-    switch (outcome) {
-    case BRIG_EXITED:
-    case BRIG_SIGNALLED:
-    case BRIG_SETUP_FAILED:
-    case BRIG_DENIED:
-    case BRIG_CANCELLED:
-        return false;
-    case BRIG_TIMEOUT:
-    case BRIG_CPU_TIMEOUT:
-    case BRIG_OOM:
-    case BRIG_OUTPUT_LIMIT:
-    case BRIG_DISK_LIMIT:
-    case BRIG_PIDS_LIMIT:
-        return true;
-    }
-    return false;
-}
-
 static void report_usage(const struct brig_result *result)
 {
     const struct brig_usage *usage = &result->usage;
-    char wall[REPORT_DURATION_MAX];
+    char wall[DURATION_MAX];
+    autostr struct str line = {0};
     report_duration(usage->wall_us / 1000, wall);
-    char peak[32] = "";
-    if (usage->peak_memory_bytes > 0) /* 0: not known */
-        (void)snprintf(peak, sizeof peak, ", peak %.1f MiB",
-                       (double)usage->peak_memory_bytes / BYTES_PER_MIB);
-    char pids[32] = "", throttled[48] = "";
-    if (usage->peak_pids > 0)
-        (void)snprintf(pids, sizeof pids, ", %llu at a time", (unsigned long long)usage->peak_pids);
+    str_appendf(&line, "%s, status %d, %s, CPU %.3fs user %.3fs system",
+                brig_outcome_name(result->outcome), brig_result_status(result), wall,
+                (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6);
     if (usage->cpu_throttled_us > 0)
-        (void)snprintf(throttled, sizeof throttled, ", %.3fs held back",
-                       (double)usage->cpu_throttled_us / 1e6);
-    message_note("%s, status %d, %s, CPU %.3fs user %.3fs system%s%s%s",
-                 brig_outcome_name(result->outcome), brig_result_status(result), wall,
-                 (double)usage->cpu_user_us / 1e6, (double)usage->cpu_sys_us / 1e6, throttled, peak,
-                 pids);
+        str_appendf(&line, ", %.3fs held back", (double)usage->cpu_throttled_us / 1e6);
+    if (usage->peak_memory_bytes > 0) /* 0: not known */
+        str_appendf(&line, ", peak %.1f MiB", (double)usage->peak_memory_bytes / BYTES_PER_MIB);
+    if (usage->peak_pids > 0)
+        str_appendf(&line, ", %llu at a time", (unsigned long long)usage->peak_pids);
+    if (!line.failed)
+        message_note("%s", line.data);
 }
 
 void report_result(const struct brig_result *result, const struct brig_policy *policy, bool verbose)
@@ -163,12 +240,10 @@ void report_result(const struct brig_result *result, const struct brig_policy *p
                      error_text(denial->sys_errno, text), (unsigned long long)denial->count,
                      denial->count == 1 ? "" : "s");
     }
-    /* Limits of ours are always told of, also in the log of a script: the command cannot know of them. A
-     * program that a signal ended, say by Ctrl-C, is the shell's to comment. */
     report_refused(result, policy);
+    /* A program that a signal ended, say by Ctrl-C, is the shell's to comment. */
     bool to_people = isatty(STDERR_FILENO) && result->outcome != BRIG_SIGNALLED;
-    if (verbose || to_people || is_limit(result->outcome))
-        report_end(result, policy);
+    report_end(result, policy, verbose || to_people);
     if (verbose)
         report_usage(result);
 }

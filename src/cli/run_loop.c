@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Drives a job to its end. */
-#include "run_loop.h"
+#include "cli/run_loop.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
 #include <brig/brig.h>
 
 #include "cli/live_masks.h"
-#include "cli/net_watch.h"
-#include "cli/relay.h"
+#include "cli/net.h"
+#include "cli/terminal.h"
 #include "guard/guard.h"
 
 struct run_loop {

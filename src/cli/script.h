@@ -20,3 +20,12 @@ int script_prepare(struct settings *settings, const struct identity *identity,
  * the settings. */
 int script_words(const struct settings *settings, const char *const *words,
                  const char *const **ret_words, struct brig_error *err);
+
+/* ---- Programs that run once for a jail's new home, outside the jail, as the user ---- */
+
+/* Makes the directory that the jail's home, or what is changed of it, is kept in, if it is not
+ * there yet, and runs settings->initjails in it, before anything is mounted. Of several runs one
+ * does it, and the others wait. A program that fails is a warning, one that is missing an error
+ * unless it is optional: then nothing was made. */
+int initjail_run(const struct settings *settings, const struct identity *identity,
+                 struct brig_error *err);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Turns options into a policy by a table: one setter a row of options.h. */
-#include "settings.h"
+#include "cli/settings.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,118 +10,113 @@
 #include "base/error.h"
 #include "base/nearest.h"
 #include "base/parse.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/options.h"
-#include "cli/settings_parts.h"
 #include "policy/policy.h"
 
 #define PASS_FD_MIN 3
 #define PASS_FD_NUMBER_MAX 255
+#define NET_LEARN "learn"
 
-static int set_view(struct settings *settings, const struct setter *setter, const char *value,
-                    struct brig_error *err)
-{
-    (void)setter;
-    int view = policy_view_parse(value);
-    if (view < 0)
-        return nearest_fail(value, policy_view_choices(), err);
-    if (view == BRIG_VIEW_ROOT)
-        return brig_fail(err, BRIG_E_INVALID, 0, "a root directory is given by --root DIR");
-    return brig_policy_view(settings->policy, (enum brig_view)view, NULL, err);
-}
+/* How an option is applied, by one of the functions. */
+struct setter {
+    int (*set)(struct settings *settings, const char *value, struct brig_error *err);
+    int (*set_by_row)(struct settings *settings, const struct setter *setter, const char *value,
+                      struct brig_error *err);
+    int (*policy_text)(struct brig_policy *policy, const char *value, struct brig_error *err);
+    int (*policy_on)(struct brig_policy *policy, bool on, struct brig_error *err);
+    /* For set_by_row: */
+    unsigned what;  /* an access, a limit, a vocabulary, where a flag is in struct settings */
+    unsigned flags; /* of a grant; how a limit is written */
+};
 
-static int set_seccomp(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
-{
-    (void)setter;
-    int profile = policy_seccomp_parse(value);
-    if (profile < 0)
-        return nearest_fail(value, policy_seccomp_choices(), err);
-    return brig_policy_seccomp(settings->policy, (enum brig_seccomp)profile, err);
-}
+/* ---- Choices and flags ---- */
 
-static int set_on_unsupported(struct settings *settings, const struct setter *setter,
-                              const char *value, struct brig_error *err)
-{
-    (void)setter;
-    int what = policy_on_unsupported_parse(value);
-    if (what < 0)
-        return nearest_fail(value, policy_on_unsupported_choices(), err);
-    return brig_policy_on_unsupported(settings->policy, (enum brig_on_unsupported)what, err);
-}
-
-static int set_disable(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
-{
-    (void)setter;
-    int layer = policy_layer_parse(value);
-    if (layer < 0)
-        return nearest_fail(value, policy_layer_choices(), err);
-    return brig_policy_disable(settings->policy, (unsigned)layer, err);
-}
-
-static int set_allow_nested(struct settings *settings, const struct setter *setter,
-                            const char *value, struct brig_error *err)
-{
-    (void)setter;
-    (void)value;
-    return brig_policy_allow_nested(settings->policy, true, err);
-}
-
-static int set_trace_denials(struct settings *settings, const struct setter *setter,
-                             const char *value, struct brig_error *err)
-{
-    (void)setter;
-    (void)value;
-    return brig_policy_trace(settings->policy, true, err);
-}
-
-/* How a limit is lifted. A zero would be as likely a mistake. */
-static bool is_none(const char *value)
-{
-    return strcmp(value, "none") == 0;
-}
-
-static int set_duration(struct settings *settings, const struct setter *setter, const char *value,
-                        struct brig_error *err)
-{
-    uint64_t ms = 0;
-    int status = is_none(value) ? 0 : parse_duration(value, setter->flags, &ms, err);
-    if (status < 0)
-        return status;
-    return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, ms, err);
-}
-
-static int set_size(struct settings *settings, const struct setter *setter, const char *value,
-                    struct brig_error *err)
-{
-    uint64_t bytes = 0;
-    int status = is_none(value) ? 0 : parse_size(value, 0, &bytes, err);
-    if (status < 0)
-        return status;
-    return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, bytes, err);
-}
-
-static int set_number(struct settings *settings, const struct setter *setter, const char *value,
+static int set_choice(struct settings *settings, const struct setter *setter, const char *value,
                       struct brig_error *err)
 {
-    uint64_t number = 0;
-    int status = is_none(value) ? 0 : parse_uint(value, INT32_MAX, 0, &number, err);
-    if (status < 0)
-        return status;
-    return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, number, err);
+    struct brig_policy *policy = settings->policy;
+    int chosen = policy_word_value(setter->what, value);
+    if (chosen < 0)
+        return nearest_fail(value, policy_choices(setter->what), err);
+    if (setter->what == POLICY_SECCOMP)
+        return brig_policy_seccomp(policy, (enum brig_seccomp)chosen, err);
+    if (setter->what == POLICY_ON_UNSUPPORTED)
+        return brig_policy_on_unsupported(policy, (enum brig_on_unsupported)chosen, err);
+    if (setter->what == POLICY_LAYER)
+        return brig_policy_disable(policy, (unsigned)chosen, err);
+    if (chosen == BRIG_VIEW_ROOT)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a root directory is given by --root DIR");
+    return brig_policy_view(policy, (enum brig_view)chosen, NULL, err);
 }
 
-static int set_percent(struct settings *settings, const struct setter *setter, const char *value,
+static int set_flag(struct settings *settings, const struct setter *setter, const char *value,
+                    struct brig_error *err)
+{
+    (void)value;
+    (void)err;
+    *(bool *)((char *)settings + setter->what) = true;
+    return 0;
+}
+
+static int set_desktop(struct settings *settings, const struct setter *setter, const char *value,
                        struct brig_error *err)
 {
-    uint64_t percent = 0;
-    int status =
-        is_none(value) ? 0 : parse_percent(value, POLICY_CPU_PERCENT_MAX, 0, &percent, err);
-    if (status < 0)
-        return status;
-    return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, percent, err);
+    (void)value;
+    free(take_ptr(&settings->desktop[setter->what]));
+    return str_copy(settings->policy->origin, &settings->desktop[setter->what], err);
 }
+
+static int set_protect(struct settings *settings, const char *value, struct brig_error *err)
+{
+    if (strcmp(value, "hold") != 0 && strcmp(value, "report") != 0 && strcmp(value, "off") != 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not one of hold, report and off",
+                         str_shown(value).text);
+    settings->protect_report = strcmp(value, "report") == 0;
+    settings->no_protect = strcmp(value, "off") == 0;
+    return 0;
+}
+
+static int set_no_terminal(struct settings *settings, const char *value, struct brig_error *err)
+{
+    (void)value;
+    return brig_policy_terminal(settings->policy, BRIG_TERMINAL_NONE, err);
+}
+
+/* ---- Limits ---- */
+
+enum limit_form { DURATION, SIZE, COUNT, PERCENT };
+
+/* "none" lifts a limit. A zero would be as likely a mistake, but for the grace. */
+static int set_limit(struct settings *settings, const struct setter *setter, const char *value,
+                     struct brig_error *err)
+{
+    uint64_t number = 0;
+    int status = 0;
+    if (strcmp(value, "none") == 0)
+        return brig_policy_limit(settings->policy, (enum brig_limit)setter->what, 0, err);
+    switch ((enum limit_form)setter->flags) {
+    case DURATION:
+        status = parse_duration(value, setter->what == BRIG_LIMIT_GRACE_MS ? PARSE_ZERO_OK : 0,
+                                &number, err);
+        break;
+    case SIZE:
+        status = parse_size(value, 0, &number, err);
+        break;
+    case COUNT:
+        status = parse_uint(value, INT32_MAX, 0, &number, err);
+        break;
+    case PERCENT:
+        status = parse_percent(value, POLICY_CPU_PERCENT_MAX, 0, &number, err);
+        break;
+    }
+    return status < 0
+               ? status
+               : brig_policy_limit(settings->policy, (enum brig_limit)setter->what, number, err);
+}
+
+/* ---- Environment ---- */
 
 /* Whether a filter is for all that a pattern is for. */
 static bool is_filtered(const struct brig_policy *policy, const char *pattern)
@@ -132,8 +128,8 @@ static bool is_filtered(const struct brig_policy *policy, const char *pattern)
     return false;
 }
 
-/* A pattern alone takes back the filter that is exactly the same, or shows a part of what a wider one
- * takes away. */
+/* A pattern alone takes back the filter that is exactly the same, or shows a part of what a
+ * wider one takes away. */
 static int drop_filter(struct brig_policy *policy, const char *pattern, struct brig_error *err)
 {
     size_t kept = 0;
@@ -155,10 +151,8 @@ static int drop_filter(struct brig_policy *policy, const char *pattern, struct b
     return 0;
 }
 
-static int set_variable(struct settings *settings, const struct setter *setter, const char *value,
-                        struct brig_error *err)
+static int set_variable(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
     const char *equals = strchr(value, '=');
     if (strcspn(value, " \t") < strcspn(value, "="))
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' has a blank in the name; write NAME=VALUE",
@@ -173,32 +167,140 @@ static int set_variable(struct settings *settings, const struct setter *setter, 
     return brig_policy_setenv(settings->policy, name, equals + 1, err);
 }
 
-static int unset_variables(struct settings *settings, const struct setter *setter,
-                           const char *value, struct brig_error *err)
+/* ---- Network ---- */
+
+/* A whole policy under the name that an executor before us had for it. */
+static int set_alias(struct settings *settings, const struct net_policy_alias *alias,
+                     struct brig_error *err)
 {
-    (void)setter;
-    return brig_policy_unsetenv(settings->policy, value, err);
+    int status = alias->rule ? brig_policy_allow(settings->policy, alias->rule, err) : 0;
+    if (status < 0)
+        return status;
+    return brig_policy_network(settings->policy,
+                               (enum brig_network)policy_word_value(POLICY_NETWORK, alias->network),
+                               err);
 }
 
-static int set_hostname(struct settings *settings, const struct setter *setter, const char *value,
-                        struct brig_error *err)
+int set_net(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
-    return brig_policy_hostname(settings->policy, value, err);
+    int network = policy_word_value(POLICY_NETWORK, value);
+    const struct net_policy_alias *alias = net_policy_alias_find(value);
+    bool learn = strcmp(value, NET_LEARN) == 0;
+    if (network < 0 && !alias && !learn)
+        return nearest_fail(value, "none, allow, open, host or " NET_LEARN, err);
+    settings->net_given = true;
+    settings->net_learn = learn;
+    if (alias)
+        return set_alias(settings, alias, err);
+    return brig_policy_network(settings->policy, learn ? BRIG_NET_OPEN : (enum brig_network)network,
+                               err);
 }
 
-static int set_no_terminal(struct settings *settings, const struct setter *setter,
-                           const char *value, struct brig_error *err)
+int set_allow(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
-    (void)value;
-    return brig_policy_terminal(settings->policy, BRIG_TERMINAL_NONE, err);
+    int status = brig_policy_allow(settings->policy, value, err);
+    if (status < 0 || settings->place != SETTINGS_COMMAND_LINE)
+        return status;
+    free(take_ptr(&settings->allow_typed));
+    return str_copy(value, &settings->allow_typed, err);
 }
 
-static int set_pass_fd(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
+int set_inject(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
+    if (settings->inject_count == SETTINGS_INJECTS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are injected",
+                         str_shown(value).text, SETTINGS_INJECTS_MAX);
+    struct settings_inject *added = &settings->injects[settings->inject_count++];
+    int status = str_copy(value, &added->text, err);
+    return status < 0 ? status : str_copy(settings->policy->origin, &added->origin, err);
+}
+
+/* In a file a relative path begins at the home directory, as others do. */
+int set_net_log(struct settings *settings, const char *value, struct brig_error *err)
+{
+    if (*value == '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the value is empty; give a path or the number of a file descriptor");
+    bool number = value[strspn(value, "0123456789")] == '\0' || strncmp(value, "fd:", 3) == 0;
+    bool below = settings->place == SETTINGS_FILE && value[0] != '/' && !number;
+    free(take_ptr(&settings->net_log));
+    return str_make(&settings->net_log, err, below ? settings->home : "", below ? "/" : "", value);
+}
+
+/* ---- Programs beside the command: scripts, initjail and the line of shell ---- */
+
+static bool has(const struct settings_programs *programs, const char *path)
+{
+    for (size_t i = 0; i < programs->count; i++)
+        if (strcmp(programs->items[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Where the next one goes: what is typed comes before what files say, in the order of typing. */
+static size_t place_for(const struct settings_programs *programs, bool typed)
+{
+    size_t at = 0;
+    while (at < programs->count && (!typed || programs->items[at].typed))
+        at++;
+    return at;
+}
+
+/* Inserts *program and leaves it empty. */
+static int insert(struct settings_programs *programs, struct settings_program *program,
+                  struct brig_error *err)
+{
+    if (programs->count == SETTINGS_PROGRAMS_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many: at most %d are possible",
+                         str_shown(program->path).text, SETTINGS_PROGRAMS_MAX);
+    if (!array_grow(&programs->items, programs->count))
+        return brig_fail_nomem(err);
+    struct settings_program *at = &programs->items[place_for(programs, program->typed)];
+    memmove(at + 1, at, (size_t)(&programs->items[programs->count++] - at) * sizeof *at);
+    *at = *program;
+    return 0;
+}
+
+int set_program(struct settings *settings, const struct setter *setter, const char *value,
+                struct brig_error *err)
+{
+    bool typed = settings->place == SETTINGS_COMMAND_LINE;
+    bool script = setter->what == OPTION_SCRIPT;
+    autofree char *path = NULL;
+    autofree char *origin = NULL;
+    if (*value == '\0')
+        return brig_fail(err, BRIG_E_INVALID, 0, "'' names no file");
+    bool tilde = !typed && str_starts_with(value, "~/");
+    const char *base = tilde ? settings->home : typed ? settings->cwd : settings->config_dir;
+    int status = path_make_absolute(base, tilde ? value + 2 : value, &path, err);
+    if (status == 0)
+        status = str_copy(settings->policy->origin, &origin, err);
+    if (status < 0)
+        return status;
+    struct settings_programs *programs = script ? &settings->scripts : &settings->initjails;
+    if (has(programs, path))
+        return 0;
+    struct settings_program program = {
+        .path = path,
+        .optional = setter->flags & BRIG_GRANT_OPTIONAL,
+        .typed = typed,
+        .origin = origin,
+    };
+    status = insert(programs, &program, err);
+    if (status == 0)
+        path = origin = NULL;
+    return status;
+}
+
+int set_command(struct settings *settings, const char *value, struct brig_error *err)
+{
+    free(take_ptr(&settings->command));
+    return str_copy(value, &settings->command, err);
+}
+/* ---- The run ---- */
+
+static int set_pass_fd(struct settings *settings, const char *value, struct brig_error *err)
+{
     uint64_t number = 0;
     int status = parse_uint(value, PASS_FD_NUMBER_MAX, PARSE_ZERO_OK, &number, err);
     if (status < 0)
@@ -217,10 +319,8 @@ static int set_pass_fd(struct settings *settings, const struct setter *setter, c
     return 0;
 }
 
-static int set_result(struct settings *settings, const struct setter *setter, const char *value,
-                      struct brig_error *err)
+static int set_result(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
     if (*value == '\0')
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "the value is empty; give a path or the number of a file descriptor");
@@ -228,170 +328,144 @@ static int set_result(struct settings *settings, const struct setter *setter, co
     return 0;
 }
 
-static int set_facts(struct settings *settings, const struct setter *setter, const char *value,
-                     struct brig_error *err)
+static int set_facts(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
     (void)err;
     settings->facts = value;
     return 0;
 }
 
-enum {
-    FLAG_NOCWD,
-    FLAG_NO_PROTECT,
-    FLAG_FOREIGN,
-    FLAG_DRY_RUN,
-    FLAG_PLAN,
-    FLAG_JSON,
-    FLAG_VERBOSE,
-    FLAG_UNMOUNT,
-};
-
-static int set_flag(struct settings *settings, const struct setter *setter, const char *value,
-                    struct brig_error *err)
-{
-    (void)value;
-    (void)err;
-    bool *const flags[] = {
-        [FLAG_NOCWD] = &settings->nocwd,     [FLAG_DRY_RUN] = &settings->dry_run,
-        [FLAG_JSON] = &settings->json,       [FLAG_VERBOSE] = &settings->verbose,
-        [FLAG_UNMOUNT] = &settings->unmount, [FLAG_NO_PROTECT] = &settings->no_protect,
-        [FLAG_PLAN] = &settings->plan,       [FLAG_FOREIGN] = &settings->foreign,
-    };
-    *flags[setter->what] = true;
-    return 0;
-}
-
-static int set_protect(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
-{
-    (void)setter;
-    if (strcmp(value, "hold") != 0 && strcmp(value, "report") != 0 && strcmp(value, "off") != 0)
-        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not one of hold, report and off",
-                         str_shown(value).text);
-    settings->protect_report = strcmp(value, "report") == 0;
-    settings->no_protect = strcmp(value, "off") == 0;
-    return 0;
-}
-
-static int set_desktop(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
-{
-    (void)value;
-    autofree char *origin = NULL;
-    int status = str_copy(settings->policy->origin, &origin, err);
-    if (status < 0)
-        return status;
-    free(settings->desktop[setter->what]);
-    settings->desktop[setter->what] = take_ptr(&origin);
-    return 0;
-}
-
-static int refuse_complete(struct settings *settings, const struct setter *setter,
-                           const char *value, struct brig_error *err)
+static int refuse_complete(struct settings *settings, const char *value, struct brig_error *err)
 {
     (void)settings;
-    (void)setter;
     (void)value;
     return brig_fail(err, BRIG_E_INVALID, 0, "only possible as the first word");
 }
 
 /* For what settings_scan and the configuration's reader have dealt with. */
-static int set_nothing(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
+static int set_nothing(struct settings *settings, const char *value, struct brig_error *err)
 {
     (void)settings;
-    (void)setter;
     (void)value;
     (void)err;
     return 0;
 }
 
-const struct setter settings_setters[OPTION_COUNT_] = {
-    [OPTION_MODE] = {set_nothing, 0, 0},
-    [OPTION_JAIL] = {set_nothing, 0, 0},
-    [OPTION_CONF] = {set_nothing, 0, 0},
-    [OPTION_CONF_OPTIONAL] = {set_nothing, 0, 0},
-    [OPTION_STORAGE] = {set_nothing, 0, 0},
-    [OPTION_NO_DEFAULTS] = {set_nothing, 0, 0},
-    [OPTION_COMMAND] = {settings_set_command, 0, 0},
-    [OPTION_SCRIPT] = {settings_set_program, SETTINGS_SCRIPT, 0},
-    [OPTION_SCRIPT_OPTIONAL] = {settings_set_program, SETTINGS_SCRIPT, BRIG_GRANT_OPTIONAL},
-    [OPTION_INITJAIL] = {settings_set_program, SETTINGS_INITJAIL, 0},
-    [OPTION_INITJAIL_OPTIONAL] = {settings_set_program, SETTINGS_INITJAIL, BRIG_GRANT_OPTIONAL},
-    [OPTION_VIEW] = {set_view, 0, 0},
-    [OPTION_ROOT] = {settings_set_root, 0, 0},
-    [OPTION_NET] = {settings_set_net, 0, 0},
-    [OPTION_ALLOW] = {settings_set_allow, 0, 0},
-    [OPTION_DENY] = {settings_set_deny, 0, 0},
-    [OPTION_PUBLISH] = {settings_set_publish, 0, 0},
-    [OPTION_INJECT] = {settings_set_inject, 0, 0},
-    [OPTION_PROXY_ENV] = {settings_set_proxy_env, 0, 0},
-    [OPTION_NET_LOG] = {settings_set_net_log, 0, 0},
-    [OPTION_SECCOMP] = {set_seccomp, 0, 0},
-    [OPTION_ALLOW_NESTED] = {set_allow_nested, 0, 0},
-    [OPTION_TRACE_DENIALS] = {set_trace_denials, 0, 0},
-    [OPTION_ON_UNSUPPORTED] = {set_on_unsupported, 0, 0},
-    [OPTION_DISABLE] = {set_disable, 0, 0},
-    [OPTION_DIR] = {settings_set_grant, BRIG_READ_WRITE, 0},
-    [OPTION_DIR_CREATE] = {settings_set_grant, BRIG_READ_WRITE, BRIG_GRANT_CREATE},
-    [OPTION_DIR_OPTIONAL] = {settings_set_grant, BRIG_READ_WRITE, BRIG_GRANT_OPTIONAL},
-    [OPTION_RDIR] = {settings_set_grant, BRIG_READ_ONLY, 0},
-    [OPTION_RDIR_OPTIONAL] = {settings_set_grant, BRIG_READ_ONLY, BRIG_GRANT_OPTIONAL},
-    [OPTION_MASK] = {settings_set_mask, BRIG_MASK, 0},
-    [OPTION_MASK_OPTIONAL] = {settings_set_mask, BRIG_MASK, BRIG_GRANT_OPTIONAL},
-    [OPTION_UNMASK] = {settings_set_unmask, 0, 0},
-    [OPTION_DEVICE] = {settings_set_grant, BRIG_DEVICE, 0},
-    [OPTION_DEVICE_OPTIONAL] = {settings_set_grant, BRIG_DEVICE, BRIG_GRANT_OPTIONAL},
-    [OPTION_XDIR] = {settings_set_ungrant, 0, 0},
-    [OPTION_NOCWD] = {set_flag, FLAG_NOCWD, 0},
-    [OPTION_UNPROTECT] = {settings_set_unprotect, 0, 0},
-    [OPTION_NO_PROTECT] = {set_flag, FLAG_NO_PROTECT, 0},
-    [OPTION_PROTECT] = {set_protect, 0, 0},
-    [OPTION_FOREIGN] = {set_flag, FLAG_FOREIGN, 0},
-    [OPTION_X11] = {set_desktop, SETTINGS_X11, 0},
-    [OPTION_WAYLAND] = {set_desktop, SETTINGS_WAYLAND, 0},
-    [OPTION_AUDIO] = {set_desktop, SETTINGS_AUDIO, 0},
-    [OPTION_SSH_AGENT] = {set_desktop, SETTINGS_SSH_AGENT, 0},
-    [OPTION_DBUS] = {set_desktop, SETTINGS_DBUS, 0},
-    [OPTION_TIMEOUT] = {set_duration, BRIG_LIMIT_WALL_MS, 0},
-    [OPTION_CPU_TIME] = {set_duration, BRIG_LIMIT_CPU_MS, 0},
-    [OPTION_GRACE] = {set_duration, BRIG_LIMIT_GRACE_MS, PARSE_ZERO_OK},
-    [OPTION_MEMORY] = {set_size, BRIG_LIMIT_MEMORY_BYTES, 0},
-    [OPTION_CPU] = {set_percent, BRIG_LIMIT_CPU_PERCENT, 0},
-    [OPTION_PIDS] = {set_number, BRIG_LIMIT_PROCESSES, 0},
-    [OPTION_DISK] = {set_size, BRIG_LIMIT_TMP_BYTES, 0},
-    [OPTION_DISK_INODES] = {set_number, BRIG_LIMIT_TMP_INODES, 0},
-    [OPTION_IO_READ] = {set_size, BRIG_LIMIT_IO_READ_BYTES, 0},
-    [OPTION_IO_WRITE] = {set_size, BRIG_LIMIT_IO_WRITE_BYTES, 0},
-    [OPTION_ADDRESS_SPACE] = {set_size, BRIG_LIMIT_ADDRESS_SPACE, 0},
-    [OPTION_FILE_SIZE] = {set_size, BRIG_LIMIT_FILE_SIZE, 0},
-    [OPTION_OPEN_FILES] = {set_number, BRIG_LIMIT_OPEN_FILES, 0},
-    [OPTION_OUTPUT] = {set_size, BRIG_LIMIT_OUTPUT_BYTES, 0},
-    [OPTION_INOTIFY] = {set_number, BRIG_LIMIT_INOTIFY_WATCHES, 0},
-    [OPTION_NET_CONNECTIONS] = {set_number, BRIG_LIMIT_NET_CONNECTIONS, 0},
-    [OPTION_NET_BYTES] = {set_size, BRIG_LIMIT_NET_BYTES, 0},
-    [OPTION_NET_IDLE] = {set_duration, BRIG_LIMIT_NET_IDLE_MS, 0},
-    [OPTION_SETENV] = {set_variable, 0, 0},
-    [OPTION_UNSETENV] = {unset_variables, 0, 0},
-    [OPTION_WORKDIR] = {settings_set_workdir, 0, 0},
-    [OPTION_HOSTNAME] = {set_hostname, 0, 0},
-    [OPTION_NO_TERMINAL] = {set_no_terminal, 0, 0},
-    [OPTION_PASS_FD] = {set_pass_fd, 0, 0},
-    [OPTION_RESULT] = {set_result, 0, 0},
-    [OPTION_UNMOUNT] = {set_flag, FLAG_UNMOUNT, 0},
-    [OPTION_INIT] = {set_nothing, 0, 0},
-    [OPTION_PRINT_DEFAULTS] = {set_nothing, 0, 0},
-    [OPTION_COMPLETE] = {refuse_complete, 0, 0},
-    [OPTION_DRY_RUN] = {set_flag, FLAG_DRY_RUN, 0},
-    [OPTION_PLAN] = {set_flag, FLAG_PLAN, 0},
-    [OPTION_FACTS] = {set_facts, 0, 0},
-    [OPTION_JSON] = {set_flag, FLAG_JSON, 0},
-    [OPTION_VERBOSE] = {set_flag, FLAG_VERBOSE, 0},
-    [OPTION_HELP] = {set_nothing, 0, 0},
-    [OPTION_VERSION] = {set_nothing, 0, 0},
+static int set_grant(struct settings *settings, const struct setter *setter, const char *value,
+                     struct brig_error *err)
+{
+    return settings_grant(settings, (enum brig_access)setter->what, setter->flags, value, err);
+}
+
+static int set_mask(struct settings *settings, const struct setter *setter, const char *value,
+                    struct brig_error *err)
+{
+    return settings_mask(settings, setter->flags, value, err);
+}
+
+#define FLAG(field)                                                                                \
+    {                                                                                              \
+        .set_by_row = set_flag, .what = offsetof(struct settings, field)                           \
+    }
+#define LIMIT(limit, form)                                                                         \
+    {                                                                                              \
+        .set_by_row = set_limit, .what = BRIG_LIMIT_##limit, .flags = form                         \
+    }
+#define GRANT(function, what_, flags_)                                                             \
+    {                                                                                              \
+        .set_by_row = function, .what = what_, .flags = flags_                                     \
+    }
+
+static const struct setter setters[OPTION_COUNT_] = {
+    [OPTION_MODE] = {.set = set_nothing},
+    [OPTION_JAIL] = {.set = set_nothing},
+    [OPTION_CONF] = {.set = set_nothing},
+    [OPTION_CONF_OPTIONAL] = {.set = set_nothing},
+    [OPTION_STORAGE] = {.set = set_nothing},
+    [OPTION_NO_DEFAULTS] = {.set = set_nothing},
+    [OPTION_COMMAND] = {.set = set_command},
+    [OPTION_SCRIPT] = GRANT(set_program, OPTION_SCRIPT, 0),
+    [OPTION_SCRIPT_OPTIONAL] = GRANT(set_program, OPTION_SCRIPT, BRIG_GRANT_OPTIONAL),
+    [OPTION_INITJAIL] = GRANT(set_program, OPTION_INITJAIL, 0),
+    [OPTION_INITJAIL_OPTIONAL] = GRANT(set_program, OPTION_INITJAIL, BRIG_GRANT_OPTIONAL),
+    [OPTION_VIEW] = {.set_by_row = set_choice, .what = POLICY_VIEW},
+    [OPTION_ROOT] = {.set = settings_root},
+    [OPTION_NET] = {.set = set_net},
+    [OPTION_ALLOW] = {.set = set_allow},
+    [OPTION_DENY] = {.policy_text = brig_policy_deny},
+    [OPTION_PUBLISH] = {.policy_text = brig_policy_publish},
+    [OPTION_INJECT] = {.set = set_inject},
+    [OPTION_PROXY_ENV] = {.policy_on = brig_policy_proxy_env},
+    [OPTION_NET_LOG] = {.set = set_net_log},
+    [OPTION_SECCOMP] = {.set_by_row = set_choice, .what = POLICY_SECCOMP},
+    [OPTION_ALLOW_NESTED] = {.policy_on = brig_policy_allow_nested},
+    [OPTION_TRACE_DENIALS] = {.policy_on = brig_policy_trace},
+    [OPTION_ON_UNSUPPORTED] = {.set_by_row = set_choice, .what = POLICY_ON_UNSUPPORTED},
+    [OPTION_DISABLE] = {.set_by_row = set_choice, .what = POLICY_LAYER},
+    [OPTION_DIR] = GRANT(set_grant, BRIG_READ_WRITE, 0),
+    [OPTION_DIR_CREATE] = GRANT(set_grant, BRIG_READ_WRITE, BRIG_GRANT_CREATE),
+    [OPTION_DIR_OPTIONAL] = GRANT(set_grant, BRIG_READ_WRITE, BRIG_GRANT_OPTIONAL),
+    [OPTION_RDIR] = GRANT(set_grant, BRIG_READ_ONLY, 0),
+    [OPTION_RDIR_OPTIONAL] = GRANT(set_grant, BRIG_READ_ONLY, BRIG_GRANT_OPTIONAL),
+    [OPTION_MASK] = GRANT(set_mask, BRIG_MASK, 0),
+    [OPTION_MASK_OPTIONAL] = GRANT(set_mask, BRIG_MASK, BRIG_GRANT_OPTIONAL),
+    [OPTION_UNMASK] = {.set = settings_unmask},
+    [OPTION_DEVICE] = GRANT(set_grant, BRIG_DEVICE, 0),
+    [OPTION_DEVICE_OPTIONAL] = GRANT(set_grant, BRIG_DEVICE, BRIG_GRANT_OPTIONAL),
+    [OPTION_XDIR] = {.set = settings_ungrant},
+    [OPTION_NOCWD] = FLAG(nocwd),
+    [OPTION_UNPROTECT] = {.set = settings_unprotect},
+    [OPTION_NO_PROTECT] = FLAG(no_protect),
+    [OPTION_PROTECT] = {.set = set_protect},
+    [OPTION_FOREIGN] = FLAG(foreign),
+    [OPTION_X11] = {.set_by_row = set_desktop, .what = SETTINGS_X11},
+    [OPTION_WAYLAND] = {.set_by_row = set_desktop, .what = SETTINGS_WAYLAND},
+    [OPTION_AUDIO] = {.set_by_row = set_desktop, .what = SETTINGS_AUDIO},
+    [OPTION_SSH_AGENT] = {.set_by_row = set_desktop, .what = SETTINGS_SSH_AGENT},
+    [OPTION_DBUS] = {.set_by_row = set_desktop, .what = SETTINGS_DBUS},
+    [OPTION_TIMEOUT] = LIMIT(WALL_MS, DURATION),
+    [OPTION_CPU_TIME] = LIMIT(CPU_MS, DURATION),
+    [OPTION_GRACE] = LIMIT(GRACE_MS, DURATION),
+    [OPTION_MEMORY] = LIMIT(MEMORY_BYTES, SIZE),
+    [OPTION_CPU] = LIMIT(CPU_PERCENT, PERCENT),
+    [OPTION_PIDS] = LIMIT(PROCESSES, COUNT),
+    [OPTION_DISK] = LIMIT(TMP_BYTES, SIZE),
+    [OPTION_DISK_INODES] = LIMIT(TMP_INODES, COUNT),
+    [OPTION_IO_READ] = LIMIT(IO_READ_BYTES, SIZE),
+    [OPTION_IO_WRITE] = LIMIT(IO_WRITE_BYTES, SIZE),
+    [OPTION_ADDRESS_SPACE] = LIMIT(ADDRESS_SPACE, SIZE),
+    [OPTION_FILE_SIZE] = LIMIT(FILE_SIZE, SIZE),
+    [OPTION_OPEN_FILES] = LIMIT(OPEN_FILES, COUNT),
+    [OPTION_OUTPUT] = LIMIT(OUTPUT_BYTES, SIZE),
+    [OPTION_INOTIFY] = LIMIT(INOTIFY_WATCHES, COUNT),
+    [OPTION_NET_CONNECTIONS] = LIMIT(NET_CONNECTIONS, COUNT),
+    [OPTION_NET_BYTES] = LIMIT(NET_BYTES, SIZE),
+    [OPTION_NET_IDLE] = LIMIT(NET_IDLE_MS, DURATION),
+    [OPTION_SETENV] = {.set = set_variable},
+    [OPTION_UNSETENV] = {.policy_text = brig_policy_unsetenv},
+    [OPTION_WORKDIR] = {.set = settings_workdir},
+    [OPTION_HOSTNAME] = {.policy_text = brig_policy_hostname},
+    [OPTION_NO_TERMINAL] = {.set = set_no_terminal},
+    [OPTION_PASS_FD] = {.set = set_pass_fd},
+    [OPTION_RESULT] = {.set = set_result},
+    [OPTION_UNMOUNT] = FLAG(unmount),
+    [OPTION_INIT] = {.set = set_nothing},
+    [OPTION_PRINT_DEFAULTS] = {.set = set_nothing},
+    [OPTION_COMPLETE] = {.set = refuse_complete},
+    [OPTION_DRY_RUN] = FLAG(dry_run),
+    [OPTION_PLAN] = FLAG(plan),
+    [OPTION_FACTS] = {.set = set_facts},
+    [OPTION_JSON] = FLAG(json),
+    [OPTION_VERBOSE] = FLAG(verbose),
+    [OPTION_HELP] = {.set = set_nothing},
+    [OPTION_VERSION] = {.set = set_nothing},
 };
+
+#undef FLAG
+#undef LIMIT
+#undef GRANT
+
+/* ---- The whole ---- */
 
 int settings_check_jail(const char *name, struct brig_error *err)
 {
@@ -410,9 +484,9 @@ int settings_check_jail(const char *name, struct brig_error *err)
 
 static int scan_mode(const char *value, struct settings_scan *scan, struct brig_error *err)
 {
-    int mode = policy_mode_parse(value);
+    int mode = policy_word_value(POLICY_MODE, value);
     if (mode < 0)
-        return brig_wrap(err, nearest_fail(value, policy_mode_choices(), err), "--mode");
+        return brig_wrap(err, nearest_fail(value, policy_choices(POLICY_MODE), err), "--mode");
     scan->mode = (enum brig_mode)mode;
     scan->mode_given = true;
     return 0;
@@ -488,26 +562,49 @@ int settings_init(struct settings *settings, enum brig_mode mode, const char *cw
     return status;
 }
 
+static void programs_done(struct settings_programs *programs)
+{
+    for (size_t i = 0; i < programs->count; i++) {
+        free(programs->items[i].path);
+        free(programs->items[i].origin);
+    }
+    free(programs->items);
+    *programs = (struct settings_programs){0};
+}
+
 void settings_done(struct settings *settings)
 {
-    settings_masks_done(settings);
-    settings_unprotect_done(settings);
-    settings_net_done(settings);
-    settings_programs_done(&settings->scripts);
-    settings_programs_done(&settings->initjails);
+    settings_files_done(settings);
+    programs_done(&settings->scripts);
+    programs_done(&settings->initjails);
+    for (size_t i = 0; i < settings->inject_count; i++) {
+        free(settings->injects[i].text);
+        free(settings->injects[i].origin);
+    }
+    for (size_t i = 0; i < settings->secret_count; i++) {
+        free(settings->secrets[i].path);
+        free(settings->secrets[i].origin);
+    }
     for (size_t i = 0; i < ARRAY_LENGTH(settings->desktop); i++)
-        free(take_ptr(&settings->desktop[i]));
-    free(take_ptr(&settings->command));
-    free(take_ptr(&settings->script));
-    free(take_ptr(&settings->script_path));
-    brig_policy_free(take_ptr(&settings->policy));
+        free(settings->desktop[i]);
+    free(settings->allow_typed);
+    free(settings->net_log);
+    free(settings->command);
+    free(settings->script);
+    free(settings->script_path);
+    brig_policy_free(settings->policy);
+    *settings = (struct settings){.cwd_fd = -1};
 }
 
 int settings_apply(struct settings *settings, const struct option_use *use, struct brig_error *err)
 {
-    const struct setter *setter = &settings_setters[use->row->id];
-    int status = setter->set(settings, setter, use->value, err);
+    const struct setter *setter = &setters[use->row->id];
     const char *dashes = settings->place == SETTINGS_COMMAND_LINE ? "--" : "";
+    int status = setter->set           ? setter->set(settings, use->value, err)
+                 : setter->set_by_row  ? setter->set_by_row(settings, setter, use->value, err)
+                 : setter->policy_text ? setter->policy_text(settings->policy, use->value, err)
+                 : setter->policy_on   ? setter->policy_on(settings->policy, true, err)
+                                       : brig_fail(err, BRIG_E_INVALID, 0, "not implemented");
     return status < 0 ? brig_wrap(err, status, "%s%s", dashes, use->row->long_name) : 0;
 }
 

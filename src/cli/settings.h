@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the options of `brig run` and the directives of its files amount to: a policy, and how to run
- * it. Pure: the directories are given, and nothing of the system is asked. */
+/* What the options of `brig run` and the directives of its files amount to: a policy, and how to
+ * run it. Pure: the directories are given, and nothing of the system is asked. */
 #pragma once
 
 #include <sys/types.h>
@@ -73,7 +73,7 @@ enum settings_desktop {
     SETTINGS_DESKTOP_COUNT_,
 };
 
-/* Who says what is being applied: paths are relative to something else each time. */
+/* Where the option or directive being applied stands; it decides where relative paths begin. */
 enum settings_place {
     SETTINGS_COMMAND_LINE, /* to the working directory */
     SETTINGS_FILE,         /* to the home directory; scripts and programs to the configuration's */
@@ -96,7 +96,7 @@ struct settings {
     bool jail_given;         /* on the command line */
     bool jail_exists;        /* there is a NAME.jail */
     enum brig_mode mode;     /* of the policy */
-    const char *mode_origin; /* who said so; NULL: the default of the jail's name */
+    const char *mode_origin; /* what chose it; NULL: the default of the jail's name */
     const char *storage;     /* where jails are kept, absolute; it need not exist */
 
     struct settings_mask *masks; /* owned */
@@ -118,7 +118,7 @@ struct settings {
     bool protect_report; /* new files that execute something stay where they are */
     bool foreign;        /* root may work in a directory of another user */
 
-    /* Who asked for each, owned; NULL: nobody. */
+    /* The origin of each request, owned; NULL: not requested. */
     char *desktop[SETTINGS_DESKTOP_COUNT_];
 
     /* The network. */
@@ -168,8 +168,8 @@ struct settings_scan {
 int settings_scan(int argc, char *const *argv, struct settings_scan *ret_scan,
                   struct brig_error *err);
 
-/* A policy of the mode with brig's own defaults; the directories are "/" until they are set. Release
- * with settings_done. */
+/* A policy of the mode with brig's own defaults; the directories are "/" until they are set.
+ * Release with settings_done. */
 int settings_init(struct settings *settings, enum brig_mode mode, const char *cwd,
                   struct brig_error *err);
 void settings_done(struct settings *settings);
@@ -182,8 +182,22 @@ int settings_apply(struct settings *settings, const struct option_use *use, stru
 int settings_apply_all(struct settings *settings, int argc, char *const *argv,
                        struct brig_error *err);
 
-/* The built-in masks outside the home alone: spools, mailboxes, snapshots. They are added in every view, and
- * path_aliases_keep_masks() removes the ones that no grant contains. */
+/* The setters of options about files, in settings_files.c: grants, masks, directories, what is not
+ * protected. */
+int settings_grant(struct settings *settings, enum brig_access access, unsigned flags,
+                   const char *value, struct brig_error *err);
+int settings_ungrant(struct settings *settings, const char *value, struct brig_error *err);
+int settings_mask(struct settings *settings, unsigned flags, const char *value,
+                  struct brig_error *err);
+int settings_unmask(struct settings *settings, const char *value, struct brig_error *err);
+int settings_root(struct settings *settings, const char *value, struct brig_error *err);
+int settings_workdir(struct settings *settings, const char *value, struct brig_error *err);
+int settings_unprotect(struct settings *settings, const char *value, struct brig_error *err);
+/* Releases what they added, as settings_done() does. */
+void settings_files_done(struct settings *settings);
+
+/* The built-in masks outside the home alone: spools, mailboxes, snapshots. They are added in
+ * every view, and path_aliases_keep_masks() removes the ones that no grant contains. */
 int settings_hide_outside(struct settings *settings, struct brig_error *err);
 /* The built-in masks, those included, and environment filters. */
 int settings_apply_defaults(struct settings *settings, struct brig_error *err);
@@ -200,7 +214,3 @@ int settings_check_jail(const char *name, struct brig_error *err);
  * names with a colon need no quoting there. */
 int settings_split_path(const struct settings *settings, const char *value, bool single,
                         char **ret_path, char **ret_dest, struct brig_error *err);
-
-/* The policy with the jail, the scripts and the masks, as text for people or, with settings->json, as
- * one JSON object. The caller frees *ret_text. */
-int settings_explain(const struct settings *settings, char **ret_text, struct brig_error *err);

@@ -13,21 +13,8 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/settings.h"
-#include "cli/settings_parts.h"
 #include "policy/defaults.h"
 #include "policy/policy.h"
-
-static const char *base_directory(const struct settings *settings)
-{
-    switch (settings->place) {
-    case SETTINGS_COMMAND_LINE:
-    case SETTINGS_PROJECT:
-        return settings->cwd;
-    case SETTINGS_FILE:
-        return settings->home;
-    }
-    return settings->cwd;
-}
 
 /* In files "~" is the home directory, as a shell makes it of what is typed. */
 static bool is_home(const struct settings *settings, const char *path)
@@ -40,7 +27,8 @@ static int make_absolute(const struct settings *settings, const char *path, char
                          struct brig_error *err)
 {
     if (!is_home(settings, path))
-        return path_make_absolute(base_directory(settings), path, ret_path, err);
+        return path_make_absolute(settings->place == SETTINGS_FILE ? settings->home : settings->cwd,
+                                  path, ret_path, err);
     const char *rest = path + 1 + strspn(path + 1, "/");
     return path_make_absolute(settings->home, *rest ? rest : ".", ret_path, err);
 }
@@ -54,8 +42,8 @@ static bool ends_path(const struct settings *settings, const char *text)
                             is_home(settings, text + 1));
 }
 
-/* Takes one part of "PATH[:DEST]" with its escapes resolved and returns where it stopped: at a colon
- * that ends it or at the end. */
+/* Takes one part of "PATH[:DEST]" with its escapes resolved and returns where it stopped: at a
+ * colon that ends it or at the end. */
 static const char *take_part(const struct settings *settings, const char *text, bool single,
                              struct str *ret_part)
 {
@@ -112,25 +100,22 @@ int settings_split_path(const struct settings *settings, const char *value, bool
 
 /* ---- Grants ---- */
 
-int settings_set_grant(struct settings *settings, const struct setter *setter, const char *value,
-                       struct brig_error *err)
+int settings_grant(struct settings *settings, enum brig_access access, unsigned flags,
+                   const char *value, struct brig_error *err)
 {
     autofree char *path = NULL;
     autofree char *dest = NULL;
-    bool single = setter->what == BRIG_MASK || setter->what == BRIG_DEVICE;
+    bool single = access == BRIG_MASK || access == BRIG_DEVICE;
     int status = settings_split_path(settings, value, single, &path, &dest, err);
     if (status < 0)
         return status;
     if (strcmp(dest ? dest : path, settings->cwd) == 0)
         settings->cwd_settled = true;
-    return brig_policy_grant(settings->policy, (enum brig_access)setter->what, path, dest,
-                             setter->flags, err);
+    return brig_policy_grant(settings->policy, access, path, dest, flags, err);
 }
 
-int settings_set_ungrant(struct settings *settings, const struct setter *setter, const char *value,
-                         struct brig_error *err)
+int settings_ungrant(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
     autofree char *path = NULL;
     autofree char *dest = NULL;
     int status = settings_split_path(settings, value, true, &path, &dest, err);
@@ -152,19 +137,15 @@ int settings_set_ungrant(struct settings *settings, const struct setter *setter,
     return 0;
 }
 
-int settings_set_root(struct settings *settings, const struct setter *setter, const char *value,
-                      struct brig_error *err)
+int settings_root(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
     autofree char *path = NULL;
     int status = make_absolute(settings, value, &path, err);
     return status < 0 ? status : brig_policy_view(settings->policy, BRIG_VIEW_ROOT, path, err);
 }
 
-int settings_set_workdir(struct settings *settings, const struct setter *setter, const char *value,
-                         struct brig_error *err)
+int settings_workdir(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
     autofree char *path = NULL;
     int status = make_absolute(settings, value, &path, err);
     if (status < 0)
@@ -189,19 +170,18 @@ static bool is_home_mask(const struct settings *settings, const char *value)
     return false;
 }
 
-/* A path in the home directory without what can be left out of it. A shell leaves the "~" of --mask=~/x
- * as it is, and what is typed so would hide nothing and be believed to. */
+/* A path in the home directory without what can be left out of it. A shell leaves the "~" of
+ * --mask=~/x as it is, and what is typed so would hide nothing and be believed to. */
 static int home_path(const struct settings *settings, const char *value, char **ret_path,
                      struct brig_error *err)
 {
     bool spelt = is_home(settings, value) || str_starts_with(value, "~/");
     const char *path = spelt ? value + 1 : value;
-    autostr struct str rooted = {0};
-    str_appendf(&rooted, "/%s", path);
-    if (rooted.failed)
-        return brig_fail_nomem(err);
+    autofree char *rooted = NULL;
     autofree char *normal = NULL;
-    int status = path_normalise(rooted.data, 0, &normal, err);
+    int status = str_make(&rooted, err, "/", path);
+    if (status == 0)
+        status = path_normalise(rooted, 0, &normal, err);
     if (status < 0)
         return status;
     if (normal[1] == '\0')
@@ -219,14 +199,6 @@ static void mask_done(struct settings_mask *mask)
     free((char *)(uintptr_t)mask->origin);
 }
 
-void settings_masks_done(struct settings *settings)
-{
-    for (size_t i = 0; i < settings->mask_count; i++)
-        mask_done(&settings->masks[i]);
-    free(take_ptr(&settings->masks));
-    settings->mask_count = 0;
-}
-
 /* The same path earlier says nothing any more. */
 static void forget_mask(struct settings *settings, const char *path)
 {
@@ -240,16 +212,15 @@ static void forget_mask(struct settings *settings, const char *path)
     settings->mask_count = kept;
 }
 
-static int make_room(struct settings *settings, size_t more, struct brig_error *err)
+static int append_mask(struct settings *settings, const struct settings_mask *mask,
+                       struct brig_error *err)
 {
-    if (settings->mask_count + more > SETTINGS_MASKS_MAX)
+    if (settings->mask_count == SETTINGS_MASKS_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "too many masks: at most %d are possible",
                          SETTINGS_MASKS_MAX);
-    struct settings_mask *grown =
-        reallocarray(settings->masks, settings->mask_count + more, sizeof *settings->masks);
-    if (!grown)
+    if (!array_grow(&settings->masks, settings->mask_count))
         return brig_fail_nomem(err);
-    settings->masks = grown;
+    settings->masks[settings->mask_count++] = *mask;
     return 0;
 }
 
@@ -264,82 +235,59 @@ static int add_mask(struct settings *settings, const char *value, bool unmask, u
     if (status < 0)
         return status;
     forget_mask(settings, path);
-    status = make_room(settings, 1, err);
-    if (status < 0)
-        return status;
-    settings->masks[settings->mask_count++] = (struct settings_mask){
-        .path = take_ptr(&path),
-        .unmask = unmask,
-        .optional = flags & BRIG_GRANT_OPTIONAL,
-        .typed = settings->place == SETTINGS_COMMAND_LINE,
-        .origin = take_ptr(&origin),
-    };
-    return 0;
+    status = append_mask(settings,
+                         &(struct settings_mask){.path = path,
+                                                 .origin = origin,
+                                                 .unmask = unmask,
+                                                 .optional = flags & BRIG_GRANT_OPTIONAL,
+                                                 .typed = settings->place == SETTINGS_COMMAND_LINE},
+                         err);
+    if (status == 0)
+        path = origin = NULL; /* the mask has them */
+    return status;
 }
 
-/* A pattern that is spelt as a path: what is in the home directory it is about, wherever the jail has that.
- * Elsewhere it would be the name of one file, which is not there, and hide nothing. */
+/* A pattern that is spelt as a path: what is in the home directory it is about, wherever the
+ * jail has that. Elsewhere it would be the name of one file, which is not there, and hide
+ * nothing. */
 static int add_pattern(struct settings *settings, const char *path, unsigned flags,
                        struct brig_error *err)
 {
-    const char *home = settings->home;
-    if (home && path_is_beneath(home, path) && strcmp(home, path) != 0)
-        return add_mask(settings, path + strlen(home) + 1, false, flags, err);
+    const char *below = path_below(settings->home, path);
+    if (below && *below)
+        return add_mask(settings, below, false, flags, err);
     return brig_fail(err, BRIG_E_INVALID, 0,
                      "'%s' is a pattern, which only the home directory can have. Name the file to "
                      "hide, or its directory",
                      str_shown(path).text);
 }
 
-int settings_set_mask(struct settings *settings, const struct setter *setter, const char *value,
-                      struct brig_error *err)
+int settings_mask(struct settings *settings, unsigned flags, const char *value,
+                  struct brig_error *err)
 {
     autofree char *path = NULL;
     struct stat info;
     if (is_home_mask(settings, value))
-        return add_mask(settings, value, false, setter->flags, err);
-    if (!strpbrk(value, "*?["))
-        return settings_set_grant(settings, setter, value, err);
-    int status = make_absolute(settings, value, &path, err);
+        return add_mask(settings, value, false, flags, err);
+    int status = strpbrk(value, "*?[") ? make_absolute(settings, value, &path, err) : 0;
     if (status < 0)
         return status;
-    return lstat(path, &info) == 0 ? settings_set_grant(settings, setter, value, err)
-                                   : add_pattern(settings, path, setter->flags, err);
+    return path && lstat(path, &info) < 0 ? add_pattern(settings, path, flags, err)
+                                          : settings_grant(settings, BRIG_MASK, flags, value, err);
 }
 
-/* Takes back the masks at exactly this path. */
-static size_t drop_mask_rules(struct brig_policy *policy, const char *path)
+int settings_unmask(struct settings *settings, const char *value, struct brig_error *err)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < policy->grant_count; i++) {
-        struct policy_grant *grant = &policy->grants[i];
-        if (grant->access == BRIG_MASK && strcmp(grant->dest, path) == 0) {
-            free(grant->source);
-            free(grant->dest);
-            free(grant->origin);
-        } else {
-            policy->grants[kept++] = *grant;
-        }
-    }
-    size_t dropped = policy->grant_count - kept;
-    policy->grant_count = kept;
-    return dropped;
-}
-
-int settings_set_unmask(struct settings *settings, const struct setter *setter, const char *value,
-                        struct brig_error *err)
-{
-    (void)setter;
     if (is_home_mask(settings, value))
         return add_mask(settings, value, true, 0, err);
     autofree char *path = NULL;
     int status = make_absolute(settings, value, &path, err);
     if (status < 0)
         return status;
-    size_t dropped = drop_mask_rules(settings->policy, path);
-    size_t home = strlen(settings->home);
-    if (path_is_beneath(settings->home, path) && path[home] == '/')
-        return add_mask(settings, path + home + 1, true, 0, err);
+    size_t dropped = policy_remove_grants(settings->policy, path, true);
+    const char *below = path_below(settings->home, path);
+    if (below && *below)
+        return add_mask(settings, below, true, 0, err);
     if (dropped == 0 && settings->place == SETTINGS_COMMAND_LINE)
         return brig_fail(err, BRIG_E_INVALID, 0, "no earlier mask is for exactly '%s'",
                          str_shown(path).text);
@@ -353,28 +301,17 @@ int settings_hide_in_home(struct settings *settings, const char *path, struct br
 
 /* ---- Defaults ---- */
 
-#define MASK_BYTES 16 /* of a default mask, on average and with its NUL */
-
 /* They come first and differ from one another, so none is looked for. */
 static int add_default_masks(struct settings *settings, struct brig_error *err)
 {
-    size_t room = 0;
     int status = 0;
-    for (const char *mask = policy_default_masks; *mask; mask = policy_next_mask(mask)) {
-        if (room == 0) { /* for all of them, if there are no shorter ones than usual */
-            room = policy_default_masks_bytes / MASK_BYTES + 1;
-            status = make_room(settings, room, err);
-            if (status < 0)
-                break;
-        }
-        room--;
-        settings->masks[settings->mask_count++] = (struct settings_mask){
-            .path = mask,
-            .origin = SETTINGS_BUILT_IN,
-            .optional = true,
-            .built_in = true,
-        };
-    }
+    for (const char *mask = policy_default_masks; *mask && status == 0;
+         mask = policy_next_mask(mask))
+        status = append_mask(
+            settings,
+            &(struct settings_mask){
+                .path = mask, .origin = SETTINGS_BUILT_IN, .optional = true, .built_in = true},
+            err);
     return status;
 }
 
@@ -387,63 +324,47 @@ static int hide_real(struct brig_policy *policy, const char *real, struct brig_e
     return brig_policy_grant(policy, BRIG_MASK, real, NULL, BRIG_GRANT_OPTIONAL, err);
 }
 
-static int hide_snapshot(struct brig_policy *policy, const char *above, size_t length,
-                         const char *name, struct brig_error *err)
-{
-    autostr struct str path = {0};
-    struct stat info;
-    str_append_bytes(&path, above, length);
-    str_append(&path, name);
-    if (path.failed)
-        return brig_fail_nomem(err);
-    return lstat(path.data, &info) < 0 ? 0 : hide_real(policy, path.data, err);
-}
-
 static int hide_snapshots_above(struct brig_policy *policy, const char *home,
                                 struct brig_error *err)
 {
     static const char *const names[] = {".zfs", ".snapshot", ".snapshots", ".snap"};
     int status = 0;
     for (size_t i = strlen(home); i-- > 0;)
-        for (size_t j = 0; j < ARRAY_LENGTH(names) && home[i] == '/' && status == 0; j++)
-            status = hide_snapshot(policy, home, i + 1, names[j], err);
+        for (size_t j = 0; j < ARRAY_LENGTH(names) && home[i] == '/' && status == 0; j++) {
+            char path[PATH_MAX];
+            struct stat info;
+            int length = snprintf(path, sizeof path, "%.*s%s", (int)i + 1, home, names[j]);
+            if ((size_t)length < sizeof path && lstat(path, &info) == 0)
+                status = hide_real(policy, path, err);
+        }
     return status;
 }
 
-/* The home may be a directory of a larger filesystem, as of /home or /, whose snapshots have a copy of
- * it. That filesystem is above the home without links. */
+/* The home may be a directory of a larger filesystem, as of /home or /, whose snapshots have a
+ * copy of it. That filesystem is above the home without links. */
 static int hide_snapshots(const struct settings *settings, struct brig_error *err)
 {
     const char *home = settings->home;
     char real[PATH_MAX];
-    int status = home ? hide_snapshots_above(settings->policy, home, err) : 0;
-    return status < 0 || !home || !realpath(home, real) || strcmp(home, real) == 0
+    int status = hide_snapshots_above(settings->policy, home, err);
+    return status < 0 || !realpath(home, real) || strcmp(home, real) == 0
                ? status
                : hide_snapshots_above(settings->policy, real, err);
-}
-
-/* Masks what is there, by the name it has without links; a directory that the caller cannot enter needs no
- * mask. */
-static int hide_spool(struct brig_policy *policy, const char *path, struct brig_error *err)
-{
-    char real[PATH_MAX];
-    return access(path, X_OK) < 0 || !realpath(path, real) ? 0 : hide_real(policy, real, err);
 }
 
 static bool has_directory(const char *path, const char *name)
 {
     char below[PATH_MAX];
     struct stat info;
-    int length = snprintf(below, sizeof below, "%s/%s", path, name);
-    return length > 0 && (size_t)length < sizeof below && stat(below, &info) == 0 &&
+    return str_fill(below, sizeof below, path, "/", name) && stat(below, &info) == 0 &&
            S_ISDIR(info.st_mode);
 }
 
-/* The mailbox that shells and mail programs look at: a file, or a directory in the form of Maildir. The
- * variable may name anything else as well. */
+/* The mailbox that shells and mail programs look at: a file, or a directory in the form of
+ * Maildir. The variable may name anything else as well. */
 static int hide_mailbox(struct settings *settings, struct brig_error *err)
 {
-    const char *mail = getenv("MAIL"), *home = settings->home;
+    const char *mail = getenv("MAIL");
     char real[PATH_MAX];
     struct stat info;
     if (!mail || mail[0] != '/' || !realpath(mail, real) || stat(real, &info) < 0)
@@ -452,8 +373,9 @@ static int hide_mailbox(struct settings *settings, struct brig_error *err)
                                              has_directory(real, "cur"));
     if (!is_mail)
         return 0;
-    if (home && path_is_beneath(home, real) && strcmp(home, real) != 0)
-        return add_mask(settings, real + strlen(home) + 1, false, BRIG_GRANT_OPTIONAL, err);
+    const char *below = path_below(settings->home, real);
+    if (below && *below)
+        return add_mask(settings, below, false, BRIG_GRANT_OPTIONAL, err);
     return hide_real(settings->policy, real, err);
 }
 
@@ -462,9 +384,12 @@ int settings_hide_outside(struct settings *settings, struct brig_error *err)
     int status = brig_policy_origin(settings->policy, SETTINGS_BUILT_IN, err);
     if (status == 0)
         status = hide_snapshots(settings, err);
+    /* By the name it has without links; a directory that the caller cannot enter needs no mask. */
+    char real[PATH_MAX];
     for (const char *path = policy_default_spools; *path && status == 0;
          path = policy_next_mask(path))
-        status = hide_spool(settings->policy, path, err);
+        if (access(path, X_OK) == 0 && realpath(path, real))
+            status = hide_real(settings->policy, real, err);
     return status < 0 ? status : hide_mailbox(settings, err);
 }
 
@@ -475,9 +400,9 @@ int settings_apply_defaults(struct settings *settings, struct brig_error *err)
         status = add_default_masks(settings, err);
     if (status == 0)
         status = settings_hide_outside(settings, err);
-    return status < 0 ? status
-                      : policy_unsetenv_all(settings->policy, policy_default_filters,
-                                            SETTINGS_BUILT_IN, err);
+    for (const char *const *filter = policy_default_filters; *filter && status == 0; filter++)
+        status = brig_policy_unsetenv(settings->policy, *filter, err);
+    return status;
 }
 
 /* ---- what is not protected ---- */
@@ -489,8 +414,7 @@ static int unprotect_path(const struct settings *settings, const char *value, ch
     if (value[0] == '/' || is_home(settings, value))
         return make_absolute(settings, value, ret_path, err);
     autofree char *rooted = NULL;
-    const char *const parts[] = {"/", value};
-    int status = str_join(parts, ARRAY_LENGTH(parts), "", &rooted, err);
+    int status = str_make(&rooted, err, "/", value);
     if (status < 0)
         return status;
     if (path_normalise(rooted, 0, ret_path, NULL) < 0)
@@ -502,10 +426,8 @@ static int unprotect_path(const struct settings *settings, const char *value, ch
     return 0;
 }
 
-int settings_set_unprotect(struct settings *settings, const struct setter *setter,
-                           const char *value, struct brig_error *err)
+int settings_unprotect(struct settings *settings, const char *value, struct brig_error *err)
 {
-    (void)setter;
     autofree char *path = NULL;
     int status = unprotect_path(settings, value, &path, err);
     if (status < 0)
@@ -516,18 +438,18 @@ int settings_set_unprotect(struct settings *settings, const struct setter *sette
     if (settings->unprotect_count == SETTINGS_UNPROTECT_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is one too many; at most %d are possible",
                          str_shown(value).text, SETTINGS_UNPROTECT_MAX);
-    char **grown = reallocarray(settings->unprotect, settings->unprotect_count + 1, sizeof *grown);
-    if (!grown)
+    if (!array_grow(&settings->unprotect, settings->unprotect_count))
         return brig_fail_nomem(err);
-    settings->unprotect = grown;
     settings->unprotect[settings->unprotect_count++] = take_ptr(&path);
     return 0;
 }
 
-void settings_unprotect_done(struct settings *settings)
+void settings_files_done(struct settings *settings)
 {
+    for (size_t i = 0; i < settings->mask_count; i++)
+        mask_done(&settings->masks[i]);
+    free(settings->masks);
     for (size_t i = 0; i < settings->unprotect_count; i++)
         free(settings->unprotect[i]);
-    free(take_ptr(&settings->unprotect));
-    settings->unprotect_count = 0;
+    free(settings->unprotect);
 }

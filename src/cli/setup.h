@@ -5,7 +5,6 @@
 
 #include "base/path.h"
 #include "cli/config.h"
-#include "cli/config_files.h"
 #include "cli/identity.h"
 #include "cli/live_masks.h"
 #include "cli/settings.h"

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Writes the files a configuration begins with. */
-#include "starter.h"
+#include "cli/starter.h"
 
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
-#include "base/write.h"
 #include "cli/command.h"
-#include "cli/config_files.h"
-#include "cli/message.h"
+#include "cli/config.h"
+#include "cli/out_path.h"
+#include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/defaults.h"
 
@@ -84,7 +85,7 @@ int starter_print_defaults(void)
 static int write_file(int dir_fd, const char *dir, const char *name, const char *text,
                       struct brig_error *err)
 {
-    int status = config_write_new(dir_fd, name, text, err);
+    int status = out_file_write(dir_fd, name, text, 0600, false, err);
     if (status < 0)
         return brig_wrap(err, status, "%s", str_shown(dir).text);
     message_note(status > 0 ? "wrote %s/%s" : "left %s/%s as it is", dir, name);

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Relays between the host's terminal and the jail's own pty, without ever blocking on either. */
-#include "terminal.h"
+/* Relays: between the host's terminal and the jail's own pty, without ever blocking on either,
+ * and of output up to a limit. */
+#include "cli/terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
 
 /* How soon to look again at what the kernel does not report. */
 #define TERMINAL_RECHECK_MS 200
@@ -185,16 +193,21 @@ static void read_input(struct terminal *terminal, bool hang_up)
     }
 }
 
-static void write_to_jail(struct terminal *terminal)
+/* False if it can never be written. */
+static bool write_some(int fd, const char *data, struct terminal_buffer *buffer)
 {
-    struct terminal_buffer *buffer = &terminal->to_jail;
-    ssize_t size = write(terminal->master, terminal->input + buffer->start, buffer->length);
+    ssize_t size = write(fd, data + buffer->start, buffer->length);
     if (size > 0) {
         buffer->start += (size_t)size;
         buffer->length -= (size_t)size;
-    } else if (size < 0 && errno != EAGAIN && errno != EINTR) {
-        buffer->length = 0;
     }
+    return size >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+static void write_to_jail(struct terminal *terminal)
+{
+    if (!write_some(terminal->master, terminal->input, &terminal->to_jail))
+        terminal->to_jail.length = 0;
 }
 
 /* False when there is nothing to read (any more). */
@@ -209,7 +222,7 @@ static bool read_from_jail(struct terminal *terminal)
     }
     if (size < 0 && errno == EINTR)
         return true;
-    /* EIO: nobody has it open just now, but somebody may open it again. */
+    /* EIO: no process has the pty open now, but one may open it again. */
     if (size < 0 && errno == EIO)
         terminal->master_resting = true;
     return false;
@@ -217,14 +230,8 @@ static bool read_from_jail(struct terminal *terminal)
 
 static void write_to_host(struct terminal *terminal)
 {
-    struct terminal_buffer *buffer = &terminal->to_host;
-    ssize_t size = write(terminal->fd, terminal->output + buffer->start, buffer->length);
-    if (size > 0) {
-        buffer->start += (size_t)size;
-        buffer->length -= (size_t)size;
-    } else if (size < 0 && errno != EAGAIN && errno != EINTR) {
+    if (!write_some(terminal->fd, terminal->output, &terminal->to_host))
         terminal->hung_up = true;
-    }
 }
 
 void terminal_process(struct terminal *terminal, const struct pollfd *fds)
@@ -259,4 +266,121 @@ void terminal_drain(struct terminal *terminal)
         }
         terminal->to_host.length = 0;
     } while (!terminal->hung_up && read_from_jail(terminal));
+}
+
+/* ---- Passing on a stream up to a limit; what is beyond it is read and dropped, so that the
+ * command does not block ---- */
+
+/* What a pipe usually holds: less would cost us more CPU time for the same. */
+#define BLOCK_BYTES 65536
+/* At the end at most so many are read: more can only come from a process outside the jail that
+ * was handed the pipe. */
+#define DRAIN_BLOCKS 64
+
+int relay_open(struct relay *relay, int to, uint64_t limit, int *ret_write, struct brig_error *err)
+{
+    int pair[2];
+    struct stat status;
+    if (pipe2(pair, O_CLOEXEC) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a pipe");
+    (void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    *relay = (struct relay){.from = pair[0],
+                            .to = to,
+                            .to_file = fstat(to, &status) == 0 && S_ISREG(status.st_mode),
+                            .limit = limit};
+    *ret_write = pair[1];
+    return 0;
+}
+
+void relay_done(struct relay *relay)
+{
+    if (relay->from >= 0)
+        (void)close(relay->from);
+    free(relay->block);
+    relay->from = -1;
+    relay->block = NULL;
+    relay->length = 0;
+}
+
+/* Past the limit, output is dropped: the reader need not be ready. */
+struct pollfd relay_poll(const struct relay *relay)
+{
+    if (relay->from >= 0 && relay->length > 0)
+        return (struct pollfd){.fd = relay->to, .events = POLLOUT};
+    return (struct pollfd){.fd = relay->from, .events = POLLIN};
+}
+
+/* Reads what comes next, and keeps what is still within the limit. False if there was nothing. */
+static bool fill(struct relay *relay)
+{
+    if (!relay->block)
+        relay->block = malloc(BLOCK_BYTES);
+    ssize_t length = relay->block ? read(relay->from, relay->block, BLOCK_BYTES) : 0;
+    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (length <= 0) {
+        relay_done(relay);
+        return false;
+    }
+    uint64_t left = relay->limit > relay->seen ? relay->limit - relay->seen : 0;
+    relay->seen += (uint64_t)length;
+    relay->start = 0;
+    relay->length = (uint64_t)length < left ? (size_t)length : (size_t)left;
+    return true;
+}
+
+/* Passes on what can be without blocking: a pipe that is ready takes as much as PIPE_BUF. */
+static void pass_on(struct relay *relay)
+{
+    struct pollfd ready = {.fd = relay->to, .events = POLLOUT};
+    while (relay->length > 0 && (relay->to_file || poll(&ready, 1, 0) > 0)) {
+        size_t most = relay->to_file || relay->length < PIPE_BUF ? relay->length : PIPE_BUF;
+        ssize_t written = write(relay->to, relay->block + relay->start, most);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0 && errno == EAGAIN)
+            return;
+        if (written < 0) { /* the reader is gone: the command gets SIGPIPE */
+            relay_done(relay);
+            return;
+        }
+        relay->start += (size_t)written;
+        relay->length -= (size_t)written;
+    }
+}
+
+void relay_process(struct relay *relay, short events)
+{
+    if (relay->from < 0 || events == 0)
+        return;
+    if (relay->length == 0)
+        (void)fill(relay);
+    pass_on(relay);
+}
+
+bool relay_drain(struct relay *relay, int timeout_ms, int wake_fd)
+{
+    int64_t end_ms = (int64_t)clock_now_ms() + timeout_ms;
+    for (int blocks = 0; relay->from >= 0;) {
+        if (relay->length == 0 && (blocks++ == DRAIN_BLOCKS || !fill(relay)))
+            return true;
+        pass_on(relay);
+        if (relay->from < 0 || relay->length == 0)
+            continue;
+        int64_t left_ms = timeout_ms < 0 ? -1 : end_ms - (int64_t)clock_now_ms();
+        struct pollfd fds[] = {{.fd = relay->to, .events = POLLOUT},
+                               {.fd = wake_fd, .events = POLLIN}};
+        if (timeout_ms >= 0 && left_ms <= 0)
+            return true;
+        if (poll(fds, 2, (int)left_ms) < 0 && errno != EINTR)
+            return true;
+        if (fds[1].revents)
+            return false;
+    }
+    return true;
+}
+
+bool relay_was_cut(const struct relay *relay)
+{
+    return relay->seen > relay->limit;
 }

@@ -106,7 +106,7 @@ static bool say_injected(const struct policy_net *net, const struct target *targ
         char url[POLICY_INJECT_URL_MAX];
         if (target->is_address || strcmp(net->inject[i].name, target->name) != 0)
             continue;
-        policy_inject_url(i, url);
+        policy_inject_url(&net->inject[i], url);
         answer->state = WHY_REACHABLE;
         answer->origin = net->inject[i].origin;
         (void)snprintf(answer->rule, sizeof answer->rule, "inject %s, at %s alone",
@@ -160,7 +160,7 @@ void why_host(const struct why *why, const char *name, struct why_answer *ret_an
         .origin = network_origin(why),
     };
     (void)snprintf(ret_answer->rule, sizeof ret_answer->rule, "net %s",
-                   policy_network_name(policy->network));
+                   policy_word(POLICY_NETWORK, policy->network));
     if (!policy_has_door(policy))
         return;
     if (!read_target(name, &target)) {

@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "base/write.h"
 #include "client/client.h"
 
 #define RED "\033[31m"

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/parse.h"
 #include "base/str.h"

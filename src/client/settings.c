@@ -2,7 +2,6 @@
 /* Which server, with which key and whose certificate: options, then the environment, then a file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -126,10 +125,9 @@ static const char *variable(const char *name)
 /* "host:port" is short for http://host:port. */
 static int add_scheme(const char *server, char **ret_text, struct brig_error *err)
 {
-    const char *const parts[] = {
-        strstr(server, "://") || str_starts_with(server, "unix:") ? "" : "http://", server};
+    bool whole = strstr(server, "://") || str_starts_with(server, "unix:");
     char *text = NULL;
-    int result = str_join(parts, ARRAY_LENGTH(parts), "", &text, err);
+    int result = str_make(&text, err, whole ? "" : "http://", server);
     if (result < 0)
         return result;
     size_t length = strlen(text);

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/write.h"
+#include "base/fds.h"
 
 int files_write(int dir, const char *name, const void *bytes, size_t length, struct brig_error *err)
 {

@@ -20,8 +20,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
-#include "base/write.h"
 #include "policy/policy.h"
 
 #define GIT_CALL_MS (10 * 60 * 1000)

@@ -15,9 +15,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "base/write.h"
 #include "guard/copying.h"
 #include "guard/names.h"
 

@@ -12,9 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "base/write.h"
 
 #define OBJECTS_MAX 1000000
 #define PART_BYTES 65536

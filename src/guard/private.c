@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "base/write.h"
 #include "guard/config.h"
 #include "guard/copying.h"
 #include "guard/files.h"

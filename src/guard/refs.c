@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
-#include "base/utf8.h"
 
 #define DEPTH_MAX 32 /* slashes in a name: refs are files, and are copied for each run */
 

@@ -20,9 +20,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "base/write.h"
 #include "guard/files.h"
 #include "guard/names.h"
 #include "guard/transfer.h"

@@ -19,7 +19,6 @@
 
 #include <brig/brig.h>
 
-#include "policy/modes.h"
 #include "policy/policy.h"
 
 #define HOME_NAME_MAX 64 /* of a jail's name */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/net_name.h"
+#include "policy/net_address.h"
 
 #define CLIENT_HELLO_MESSAGE_MAX 16384 /* bytes of the message; a longer one is bad */
 #define CLIENT_HELLO_RECORDS_MAX 32    /* it may be split into so many records */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/net_name.h"
+#include "policy/net_address.h"
 
 struct net_address;
 

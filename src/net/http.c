@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hex.h"
+#include "base/encode.h"
 
 #define LENGTH_DIGITS_MAX 18 /* so that it cannot overflow */
 #define PORT_DIGITS_MAX 5

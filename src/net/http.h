@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "policy/net_address.h"
-#include "policy/net_name.h"
 
 #define HTTP_HEAD_MAX 65536 /* bytes of a head, with the empty line */
 #define HTTP_HEADERS_MAX 128

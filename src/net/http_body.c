@@ -2,7 +2,7 @@
 /* The body of an HTTP/1 request, followed piece by piece to its end. */
 #include "net/http.h"
 
-#include "base/hex.h"
+#include "base/encode.h"
 
 #define SIZE_DIGITS_MAX 15 /* so that it cannot overflow */
 #define BAD_LINE "a line of a chunk does not end in CR LF"

@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "policy/net_address.h"
-#include "policy/net_name.h"
 
 #define SOCKS_GREETING_MAX (2 + 255)
 #define SOCKS_REQUEST_MAX (4 + 1 + 255 + 2)

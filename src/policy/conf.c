@@ -2,19 +2,213 @@
 /* The .conf language: bytes in, directives out, included files in their place. */
 #include "policy/conf.h"
 
-#include <stdint.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fds.h"
 #include "base/str.h"
-#include "policy/conf_text.h"
+
+#define CONF_SUFFIX ".conf"
+#define NAME_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789"
+
+/* Where reading stands in a text, which has no NUL. */
+struct cursor {
+    const char *at;
+    const char *end;
+    unsigned line; /* of `at` */
+};
+
+/* Makes room for the next text; unless that failed, its data is a string from now on. */
+static void start(struct str *s)
+{
+    s->length = 0;
+    str_append(s, "");
+}
+
+/* ---- Lines -------------------------------------------------------------------------------- */
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static bool line_ended(const struct cursor *cursor)
+{
+    return cursor->at == cursor->end || *cursor->at == '\n';
+}
+
+static void skip_blanks(struct cursor *cursor)
+{
+    while (cursor->at < cursor->end && is_blank(*cursor->at))
+        cursor->at++;
+}
+
+/* Goes past blank lines and comments to where the next directive begins; false at the end. */
+static bool find_directive(struct cursor *cursor)
+{
+    for (;;) {
+        skip_blanks(cursor);
+        if (cursor->at < cursor->end && *cursor->at == '#')
+            while (!line_ended(cursor))
+                cursor->at++;
+        if (cursor->at == cursor->end)
+            return false;
+        if (*cursor->at != '\n')
+            return true;
+        cursor->at++;
+        cursor->line++;
+    }
+}
+
+/* The name that begins here; empty where a line begins with '='. */
+static void read_name(struct cursor *cursor, struct str *name)
+{
+    const char *from = cursor->at;
+    while (!line_ended(cursor) && !is_blank(*cursor->at) && *cursor->at != '=')
+        cursor->at++;
+    start(name);
+    str_append_bytes(name, from, (size_t)(cursor->at - from));
+}
+
+/* Goes from behind the name to the value; false if there is none. */
+static bool find_value(struct cursor *cursor)
+{
+    skip_blanks(cursor);
+    if (line_ended(cursor))
+        return false;
+    if (*cursor->at == '=') {
+        cursor->at++;
+        skip_blanks(cursor);
+    }
+    return true;
+}
+
+/* ---- Values ------------------------------------------------------------------------------- */
+
+/* Appends a dollar sign that expand() takes as it is: the backslashes before it become odd in
+ * number, if they are not. */
+static void append_quoted_dollar(struct str *text)
+{
+    size_t backslashes = 0;
+    while (backslashes < text->length && text->data[text->length - 1 - backslashes] == '\\')
+        backslashes++;
+    str_append(text, backslashes % 2 == 0 ? "\\$" : "$");
+}
+
+/* Reads what is behind a backslash; true if that was a character and not the end of a line. */
+static bool read_escape(struct cursor *cursor, bool expands, struct str *value)
+{
+    while (cursor->at < cursor->end && *cursor->at == '\r')
+        cursor->at++;
+    if (cursor->at == cursor->end)
+        return false;
+    char c = *cursor->at++;
+    switch (c) {
+    case '\n':
+        cursor->line++;
+        skip_blanks(cursor);
+        return false;
+    case 't':
+        str_append_char(value, '\t');
+        return true;
+    case 'r':
+        str_append_char(value, '\r');
+        return true;
+    case 'n':
+        str_append_char(value, '\n');
+        return true;
+    default:
+        if (c == '$' && expands)
+            append_quoted_dollar(value);
+        else
+            str_append_char(value, c);
+        return true;
+    }
+}
+
+/* The value that begins here, up to the end of a line, without its escapes but, if it is to be
+ * expanded, for those that expand() reads. */
+static void read_value(struct cursor *cursor, bool expands, struct str *value)
+{
+    size_t kept = 0; /* what is escaped is not trimmed, nor what is before it */
+    start(value);
+    while (!line_ended(cursor)) {
+        char c = *cursor->at++;
+        if (c == '\\') {
+            if (read_escape(cursor, expands, value))
+                kept = value->length;
+        } else if (c != '\r') {
+            str_append_char(value, c);
+        }
+    }
+    if (value->failed)
+        return;
+    while (value->length > kept && is_blank(value->data[value->length - 1]))
+        value->length--;
+    value->data[value->length] = '\0';
+}
+
+/* ---- Variables ---------------------------------------------------------------------------- */
+
+/* Appends the value of the variable that *at, at "${", names, and goes behind it. */
+static int expand_variable(const struct conf_hooks *hooks, char **at, struct str *value,
+                           struct brig_error *err)
+{
+    char *name = *at + strlen("${");
+    char *end = strchr(name, '}');
+    if (!end)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'${' without '}': close it, or write '\\${' for just these characters");
+    *end = '\0';
+    /* What a shell would take, "${A:-b}" say, would silently be nothing here. */
+    if (!*name || strchr("0123456789", *name) || name[strspn(name, NAME_CHARACTERS)])
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'${%s}' names no variable: a name has only letters, digits and '_'; "
+                         "write '\\${' for just these characters",
+                         str_shown(name).text);
+    const char *found = hooks->variable ? hooks->variable(hooks->context, name) : NULL;
+    if (found)
+        str_append(value, found);
+    *at = end + 1;
+    return 0;
+}
+
+/* Makes *value of what read_value() gave, which is written to. */
+static int expand(const struct conf_hooks *hooks, struct str *written, struct str *value,
+                  struct brig_error *err)
+{
+    start(value);
+    for (char *p = written->data; *p;) {
+        if (p[0] == '\\' && (p[1] == '\\' || p[1] == '$')) {
+            str_append_char(value, p[1]);
+            p += 2;
+        } else if (p[0] == '$' && p[1] == '{') {
+            int rc = expand_variable(hooks, &p, value, err);
+            if (rc < 0)
+                return rc;
+        } else {
+            str_append_char(value, *p++);
+        }
+        if (value->length > CONF_LINE_MAX)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the value is longer than %zu bytes with its variables: use shorter "
+                             "ones",
+                             CONF_LINE_MAX);
+    }
+    return value->failed ? brig_fail_nomem(err) : 0;
+}
+
+/* ---- Sources ------------------------------------------------------------------------------ */
 
 /* A source being read. */
 struct level {
     struct conf_source source;
-    struct conf_cursor cursor;
+    struct cursor cursor;
     unsigned began; /* the line of the directive at hand: what messages name */
 };
 
@@ -109,8 +303,9 @@ static int refuse_loop(struct reader *r, const struct conf_source *source, struc
 
 static int include(struct reader *r, const char *name, bool optional, struct brig_error *err)
 {
-    __attribute__((cleanup(conf_source_done))) struct conf_source source = {0};
-    int rc = r->hooks->include(r->hooks->context, name, optional, &source, err);
+    autosource struct conf_source source = {0};
+    int rc =
+        r->hooks->include ? r->hooks->include(r->hooks->context, name, optional, &source, err) : 0;
     if (rc <= 0)
         return rc;
     rc = refuse_loop(r, &source, err);
@@ -156,19 +351,20 @@ static int hand_on(struct reader *r, const char *value, struct brig_error *err)
 /* Deals with the directive that begins here. */
 static int take_directive(struct reader *r, struct brig_error *err)
 {
-    struct conf_cursor *cursor = &top(r)->cursor;
+    struct cursor *cursor = &top(r)->cursor;
     const char *from = cursor->at;
     top(r)->began = cursor->line;
-    conf_read_name(cursor, &r->name);
+    read_name(cursor, &r->name);
     if (r->name.failed)
         return brig_fail_nomem(err);
     if (r->name.length == 0)
         return brig_fail(err, BRIG_E_INVALID, 0, "the name before '=' is missing");
     const char *name = r->name.data;
-    bool expands = is_include(name) || r->hooks->expands(r->hooks->context, name);
-    bool has_value = conf_find_value(cursor);
+    bool expands =
+        is_include(name) || (r->hooks->expands && r->hooks->expands(r->hooks->context, name));
+    bool has_value = find_value(cursor);
     if (has_value)
-        conf_read_value(cursor, expands, &r->written);
+        read_value(cursor, expands, &r->written);
     if (r->written.failed)
         return brig_fail_nomem(err);
     if ((size_t)(cursor->at - from) > CONF_LINE_MAX)
@@ -177,7 +373,7 @@ static int take_directive(struct reader *r, struct brig_error *err)
                          CONF_LINE_MAX);
     if (!has_value || !expands)
         return hand_on(r, has_value ? r->written.data : NULL, err);
-    int rc = conf_expand(r->hooks, &r->written, &r->value, err);
+    int rc = expand(r->hooks, &r->written, &r->value, err);
     return rc < 0 ? rc : hand_on(r, r->value.data, err);
 }
 
@@ -187,7 +383,7 @@ int conf_read(const struct conf_source *source, const struct conf_hooks *hooks,
     __attribute__((cleanup(reader_done))) struct reader r = {.hooks = hooks};
     int rc = enter(&r, source, err);
     while (rc >= 0 && r.depth > 0) {
-        if (conf_find_directive(&top(&r)->cursor))
+        if (find_directive(&top(&r)->cursor))
             rc = take_directive(&r, err);
         else
             leave(&r);
@@ -198,21 +394,86 @@ int conf_read(const struct conf_source *source, const struct conf_hooks *hooks,
     return brig_wrap(err, rc, "%s:%u", str_shown(level->source.name).text, level->began);
 }
 
-int conf_parse_text(const char *text, size_t length, const char *name,
-                    const struct conf_hooks *hooks, struct brig_error *err)
-{
-    /* Neither is written to, nor released, where it is the first. */
-    const struct conf_source source = {
-        .name = (char *)(uintptr_t)name,
-        .text = (char *)(uintptr_t)text,
-        .length = length,
-    };
-    return conf_read(&source, hooks, err);
-}
-
 void conf_source_done(struct conf_source *source)
 {
     free(source->name);
     free(source->text);
     *source = (struct conf_source){0};
+}
+
+/* ---- Loading ------------------------------------------------------------------------------ */
+
+/* The author of the configuration may name any file: links and ".." are
+ * followed. A FIFO or a terminal must not hold us up or become ours, so none is waited for. */
+static int open_file(int dir_fd, const char *name)
+{
+    return openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+}
+
+static int fail_missing(const char *dir, const char *name, struct brig_error *err)
+{
+    autostr struct str text = {0};
+    str_append(&text, str_shown(name).text);
+    if (*name && !strchr(name, '/'))
+        str_appendf(&text, " (nor %s%s)", str_shown(name).text, CONF_SUFFIX);
+    if (dir && name[0] != '/')
+        str_appendf(&text, " in %s", str_shown(dir).text);
+    if (text.failed)
+        return brig_fail_nomem(err);
+    return brig_fail(err, BRIG_E_INVALID, 0, "no such configuration file: %s", text.data);
+}
+
+static int load_fd(int fd, char **name, struct conf_source *ret_source, struct brig_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot read '%s'", str_shown(*name).text);
+    if (!S_ISREG(st.st_mode))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not a regular file: only such are read as configuration",
+                         str_shown(*name).text);
+    autostr struct str text = {0};
+    int rc =
+        read_all(fd, CONF_TEXT_MAX, &text); /* of one that is too large more, so that it shows */
+    if (rc < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -rc, "cannot read '%s'", str_shown(*name).text);
+    size_t length = text.length;
+    autofree char *bytes = NULL;
+    rc = str_take(&text, &bytes, err);
+    if (rc < 0)
+        return rc;
+    *ret_source = (struct conf_source){
+        .name = take_ptr(name),
+        .text = take_ptr(&bytes),
+        .length = length,
+        .dev = st.st_dev,
+        .ino = st.st_ino,
+    };
+    return 1;
+}
+
+int conf_load(int dir_fd, const char *dir, const char *name, bool optional,
+              struct conf_source *ret_source, struct brig_error *err)
+{
+    autostr struct str tried = {0};
+    str_append(&tried, name);
+    autoclose int fd = open_file(dir_fd, name);
+    int error = fd < 0 ? errno : 0;
+    if (error == ENOENT && *name && !strchr(name, '/')) {
+        str_append(&tried, CONF_SUFFIX);
+        fd = tried.failed ? -1 : open_file(dir_fd, tried.data);
+        error = fd < 0 ? errno : 0;
+    }
+    if (tried.failed)
+        return brig_fail_nomem(err);
+    if (error == ENOENT)
+        return optional ? 0 : fail_missing(dir, name, err);
+    bool below = dir && name[0] != '/';
+    autofree char *shown = NULL;
+    int rc = str_make(&shown, err, below ? dir : "", below ? "/" : "", tried.data);
+    if (rc < 0)
+        return rc;
+    if (error != 0)
+        return brig_fail(err, BRIG_E_SYSTEM, error, "cannot open '%s'", str_shown(shown).text);
+    return load_fd(fd, &shown, ret_source, err);
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* The reader of .conf files: it knows the language and includes, and no directive but `conf`.
  *
- * One directive a line: `name`, `name value` or `name=value`, with blanks around the '=' if wanted.
- * `#` begins a comment only where a directive could begin. In a value `\t`, `\r` and `\n` are these
- * characters, a backslash at the end of a line continues it with the next one's first non-blank,
- * and any other character behind a backslash is that character. Blanks at the end of a value are
- * dropped unless escaped; carriage returns are dropped everywhere.
+ * One directive a line: `name`, `name value` or `name=value`, with blanks around the '=' if
+ * wanted. `#` begins a comment only where a directive could begin. In a value `\t`, `\r` and
+ * `\n` are these characters, a backslash at the end of a line continues it with the next one's
+ * first non-blank, and any other character behind a backslash is that character. Blanks at the
+ * end of a value are dropped unless escaped; carriage returns are dropped everywhere.
  *
  * In values of directives that want it, `${NAME}` is the variable's value, or nothing if it is
- * unset. `\$` is a plain dollar sign. For files written for jai, which takes off backslashes once
- * as a file's and once more before it expands, such values are read so that quoting twice gives the
- * same as quoting once: `\\$` is a plain dollar sign as well, and both `\\` and `\\\\` are one
- * backslash. A variable behind a backslash is therefore `\\\\${NAME}`, in both programs.
+ * unset. `\$` is a plain dollar sign. For files written for jai, which takes off backslashes
+ * once as a file's and once more before it expands, such values are read so that quoting twice
+ * gives the same as quoting once: `\\$` is a plain dollar sign as well, and both `\\` and `\\\\`
+ * are one backslash. A variable behind a backslash is therefore `\\\\${NAME}`, in both programs.
  *
- * `conf FILE` reads another file in its place, `conf? FILE` does if there is one. FILE is expanded. */
+ * `conf FILE` reads another file in its place, `conf? FILE` does if there is one. FILE is
+ * expanded. */
 #pragma once
 
 #include <stdbool.h>
@@ -45,11 +46,14 @@ struct conf_source {
 };
 
 void conf_source_done(struct conf_source *source);
+#define autosource __attribute__((cleanup(conf_source_done)))
 
-/* What a reader asks of its caller; all are set. A negative result of one ends the reading. */
+/* What a reader asks of its caller. Without the last three nothing is expanded or included. A
+ * negative result ends the reading. */
 struct conf_hooks {
     void *context;
-    /* Takes a directive. They come one by one in their order, each after the one before was taken. */
+    /* Takes a directive. They come one by one in their order, each after the one before was
+     * taken. */
     int (*directive)(void *context, const struct conf_directive *directive, struct brig_error *err);
     /* Whether variables are expanded in the values of directives of this name. */
     bool (*expands)(void *context, const char *name);
@@ -66,13 +70,10 @@ struct conf_hooks {
 int conf_read(const struct conf_source *source, const struct conf_hooks *hooks,
               struct brig_error *err);
 
-/* The same of length bytes in memory, under this name. */
-int conf_parse_text(const char *text, size_t length, const char *name,
-                    const struct conf_hooks *hooks, struct brig_error *err);
-
-/* Reads a file: 1, or 0 if it is optional and there is none. A relative name begins at dir_fd, which
- * messages call dir (NULL: they show the name as it is). For a name without a slash that does not
- * exist, the name with ".conf" is taken. Refuses what is no regular file, without waiting for it;
- * all but ENOENT is an error for an optional one, too. Release with conf_source_done. */
+/* Reads a file: 1, or 0 if it is optional and there is none. A relative name begins at dir_fd,
+ * which messages call dir (NULL: they show the name as it is). For a name without a slash that
+ * does not exist, the name with ".conf" is taken. Refuses what is no regular file, without
+ * waiting for it; all but ENOENT is an error for an optional one, too. Release with
+ * conf_source_done. */
 int conf_load(int dir_fd, const char *dir, const char *name, bool optional,
               struct conf_source *ret_source, struct brig_error *err);

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "policy/modes.h"
 #include "policy/policy.h"
 
 /* More variables than this in the caller's environment are refused: names are looked up one by
@@ -27,14 +26,12 @@ struct variable {
     const char *name; /* name_length bytes, then '=' or the end */
     size_t name_length;
     const char *value; /* NULL: not in the environment */
-    uint32_t letters;  /* of the name: letter_of() */
+    uint32_t letters;  /* of the name */
 };
 
 struct variables {
     struct variable *items;
     size_t count;
-    uint32_t letters; /* of all names */
-    bool addresses;   /* some value has an address in it */
 };
 
 /* ---- patterns ---- */
@@ -44,30 +41,9 @@ static char folded(char c, bool fold)
     return fold && c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static bool same(const char *a, const char *b, size_t length, bool fold)
-{
-    for (size_t i = 0; i < length; i++)
-        if (folded(a[i], fold) != folded(b[i], fold))
-            return false;
-    return true;
-}
-
-/* The bytes up to the next character of a pattern that stands for something else. */
-static size_t plain_length(const char *pattern)
-{
-    size_t length = 0;
-    while (pattern[length] && pattern[length] != '*' && pattern[length] != '\\')
-        length++;
-    return length;
-}
-
-/* Of a text of so many bytes. "*_TOKEN" and its kind are what most patterns are: of these only the
- * end has to be compared. */
+/* Of a text of so many bytes. */
 static bool matches_text(const char *pattern, const char *text, size_t length, bool fold)
 {
-    size_t plain = pattern[0] == '*' ? plain_length(pattern + 1) : 0;
-    if (plain > 0 && pattern[1 + plain] == '\0')
-        return length >= plain && same(text + length - plain, pattern + 1, plain, fold);
     /* The last '*' seen and the text it was tried on: on a mismatch it takes one character more.
      * Earlier ones need not be tried again, so this is at most pattern times text. */
     const char *star = NULL, *retry = NULL, *end = text + length;
@@ -99,8 +75,8 @@ bool policy_pattern_matches(const char *pattern, const char *text)
 
 #define SCHEME_MARK "://"
 
-/* Whether one of the addresses in a value, such as scheme://user:secret@host, matches: each from its
- * scheme to the end of its host, as a '@' or a ':' further on means something else. */
+/* Whether one of the addresses in a value, such as scheme://user:secret@host, matches: each from
+ * its scheme to the end of its host, as a '@' or a ':' further on means something else. */
 static bool has_address(const char *pattern, const char *value)
 {
     static const char scheme[] =
@@ -136,24 +112,25 @@ static struct variable *find(const struct variables *all, const char *name, size
     return NULL;
 }
 
-/* A bit for each letter, whatever its case; others may share it. */
-static uint32_t letter_of(char c)
+/* A bit for each letter, whatever its case; others may share it. A name that lacks one of a
+ * pattern does not match it: without that, a hundred names and a hundred patterns would take a
+ * millisecond. */
+static uint32_t letters_of(const char *text, size_t length)
 {
-    return UINT32_C(1) << ((unsigned char)c & 31);
+    uint32_t letters = 0;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] != '*' && text[i] != '\\')
+            letters |= UINT32_C(1) << ((unsigned char)text[i] & 31);
+    return letters;
 }
 
 /* The room for it was counted before. */
 static void set(struct variables *all, const char *name, size_t length, const char *value)
 {
     struct variable *found = find(all, name, length);
-    uint32_t letters = 0;
-    for (size_t i = 0; i < length; i++)
-        letters |= letter_of(name[i]);
     if (!found)
         found = &all->items[all->count++];
-    *found = (struct variable){name, length, value, letters};
-    all->letters |= letters;
-    all->addresses = all->addresses || strstr(value, SCHEME_MARK);
+    *found = (struct variable){name, length, value, letters_of(name, length)};
 }
 
 /* The caller's variables, each once with its last value. */
@@ -232,46 +209,14 @@ static void apply_network(const struct brig_policy *policy, struct variables *al
     }
 }
 
-/* What a name must have to match a pattern, so that most need not be compared: there are a hundred
- * patterns, and people have as many variables. */
-struct mark {
-    size_t length; /* at least */
-    uint32_t letters;
-    bool address; /* it is not a name that matches but an address in a value */
-};
-
-static struct mark find_mark(const char *pattern)
-{
-    struct mark mark = {0};
-    const char *colon = NULL;
-    for (; *pattern; pattern++) {
-        if (*pattern == '*' || *pattern == '\\')
-            continue;
-        if (*pattern == ':' && !colon)
-            colon = pattern;
-        mark.length++;
-        mark.letters |= letter_of(*pattern);
-    }
-    mark.address = colon && strstr(colon, SCHEME_MARK);
-    return mark;
-}
-
-static bool has_mark(const struct variable *variable, const struct mark *mark)
-{
-    return variable->name_length >= mark->length && !(mark->letters & ~variable->letters);
-}
-
 static void apply_filter(const char *pattern, struct variables *all)
 {
-    struct mark mark = find_mark(pattern);
-    if (mark.address ? !all->addresses : mark.letters & ~all->letters)
-        return;
+    bool address = strstr(pattern, SCHEME_MARK);
+    uint32_t letters = address ? 0 : letters_of(pattern, strlen(pattern));
     for (size_t i = 0; i < all->count; i++) {
         struct variable *variable = &all->items[i];
-        if (variable->value &&
-            (mark.address ? has_address(pattern, variable->value)
-                          : has_mark(variable, &mark) &&
-                                matches_text(pattern, variable->name, variable->name_length, true)))
+        if (variable->value && !(letters & ~variable->letters) &&
+            policy_filter_matches(pattern, variable->name, variable->name_length, variable->value))
             variable->value = NULL;
     }
 }
@@ -360,8 +305,6 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
     read_caller(envp, &caller);
     memcpy(items, caller_items, caller.count * sizeof *items);
     all.count = caller.count;
-    all.letters = caller.letters;
-    all.addresses = caller.addresses;
     apply_mode(mode, &all);
     char home[HOME_SIZE];
     (void)str_fill(home, sizeof home, "/home/",
@@ -374,4 +317,60 @@ int policy_environment(const struct brig_policy *policy, const char *const *envp
         return brig_fail_nomem(err);
     *ret_env = env;
     return 0;
+}
+
+/* ---- builders ---- */
+
+#define POLICY_ENV_TEXT_MAX 131071 /* what execve() takes for one string, without the NUL */
+
+void policy_env_done(struct policy_env *env)
+{
+    free(env->name);
+    free(env->value);
+    free(env->origin);
+}
+
+static int add_env(struct brig_policy *policy, enum policy_env_kind kind, const char *name,
+                   const char *value, struct brig_error *err)
+{
+    if (!name || !*name || strchr(name, '='))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "bad environment %s '%s': it is not empty and has no '='",
+                         kind == POLICY_ENV_UNSET ? "pattern" : "name", str_shown(name).text);
+    size_t length = strlen(name) + (value ? strlen(value) + 1 : 0);
+    if (length > POLICY_ENV_TEXT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "environment variable '%s' is too long: %zu bytes, at most %d",
+                         str_shown(name).text, length, POLICY_ENV_TEXT_MAX);
+    autofree char *name_copy = NULL;
+    autofree char *value_copy = NULL;
+    autofree char *origin = NULL;
+    int rc;
+    if ((rc = str_copy(name, &name_copy, err)) < 0 ||
+        (rc = str_copy(value, &value_copy, err)) < 0 ||
+        (rc = str_copy(policy->origin, &origin, err)) < 0)
+        return rc;
+    if (policy->env_count == POLICY_ENV_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "too many environment rules: at most %d are possible", POLICY_ENV_MAX);
+    if (!array_grow(&policy->env, policy->env_count))
+        return brig_fail_nomem(err);
+    policy->env[policy->env_count++] = (struct policy_env){
+        .kind = kind,
+        .name = take_ptr(&name_copy),
+        .value = take_ptr(&value_copy),
+        .origin = take_ptr(&origin),
+    };
+    return 0;
+}
+
+int brig_policy_setenv(struct brig_policy *policy, const char *name, const char *value,
+                       struct brig_error *err)
+{
+    return add_env(policy, value ? POLICY_ENV_SET : POLICY_ENV_EXPOSE, name, value, err);
+}
+
+int brig_policy_unsetenv(struct brig_policy *policy, const char *pattern, struct brig_error *err)
+{
+    return add_env(policy, POLICY_ENV_UNSET, pattern, NULL, err);
 }

@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "policy/policy.h"
-#include "policy/policy_parts.h"
 
 #define LABEL_WIDTH 16
 #define LIMIT_WIDTH 26
@@ -67,7 +66,7 @@ static void text_id(struct str *out, const char *label, unsigned id)
 
 static void text_grant(struct str *out, const struct policy_grant *grant)
 {
-    str_appendf(out, "  %-*s  ", ACCESS_WIDTH, policy_access_name(grant->access));
+    str_appendf(out, "  %-*s  ", ACCESS_WIDTH, policy_word(POLICY_ACCESS, grant->access));
     show(out, grant->dest);
     if (!str_equal(grant->source, grant->dest)) {
         str_append(out, " from ");
@@ -88,8 +87,9 @@ static void text_private(struct str *out, const struct brig_policy *policy)
         str_append(out, "private\n");
     for (size_t i = 0; i < policy->private_count; i++) {
         const struct policy_private *private = &policy->privates[i];
-        str_appendf(out, "  %-*s  ", ACCESS_WIDTH,
-                    policy_access_name(private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
+        str_appendf(
+            out, "  %-*s  ", ACCESS_WIDTH,
+            policy_word(POLICY_ACCESS, private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
         show(out, private->dest);
         str_append(out, private->kept ? ", kept  [" : "  [");
         show(out, private->origin);
@@ -114,7 +114,7 @@ static void text_limits(struct str *out, const struct brig_policy *policy)
 {
     str_append(out, "limits\n");
     for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++) {
-        str_appendf(out, "  %-*s", LIMIT_WIDTH, policy_limit_name((enum brig_limit)i));
+        str_appendf(out, "  %-*s", LIMIT_WIDTH, policy_word(POLICY_LIMIT, (enum brig_limit)i));
         if (policy->limits[i] > 0)
             str_appendf(out, "%" PRIu64 "\n", policy->limits[i]);
         else
@@ -131,7 +131,7 @@ static void text_layers(struct str *out, const struct brig_policy *policy)
     for (size_t i = 0; i < ARRAY_LENGTH(layers); i++) {
         if (!(policy->disabled_layers & layers[i]))
             continue;
-        str_appendf(out, "%s%s", separator, policy_layer_name(layers[i]));
+        str_appendf(out, "%s%s", separator, policy_word(POLICY_LAYER, layers[i]));
         separator = ", ";
     }
     str_append_char(out, '\n');
@@ -139,18 +139,18 @@ static void text_layers(struct str *out, const struct brig_policy *policy)
 
 static void explain_text(struct str *out, const struct brig_policy *policy)
 {
-    text_line(out, "mode", policy_mode_name(policy->mode));
-    text_line(out, "view", policy_view_name(policy->view));
+    text_line(out, "mode", policy_word(POLICY_MODE, policy->mode));
+    text_line(out, "view", policy_word(POLICY_VIEW, policy->view));
     if (policy->root_path)
         text_line(out, "root", policy->root_path);
-    text_line(out, "network", policy_network_name(policy->network));
+    text_line(out, "network", policy_word(POLICY_NETWORK, policy->network));
     if (policy_has_door(policy))
         policy_explain_net(out, &policy->net);
-    text_line(out, "seccomp", policy_seccomp_name(policy->seccomp));
+    text_line(out, "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));
     text_line(out, "allow nested", policy->allow_nested ? "yes" : "no");
     if (policy->trace)
         text_line(out, "trace denials", "yes");
-    text_line(out, "if unsupported", policy_on_unsupported_name(policy->on_unsupported));
+    text_line(out, "if unsupported", policy_word(POLICY_ON_UNSUPPORTED, policy->on_unsupported));
     text_layers(out, policy);
     text_line(out, "terminal", terminal_name(policy->terminal));
     text_line(out, "host name", policy->hostname);
@@ -201,7 +201,7 @@ static void json_grants(struct json *j, const struct brig_policy *policy)
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         json_open_object(j, NULL);
-        json_text(j, "access", policy_access_name(grant->access));
+        json_text(j, "access", policy_word(POLICY_ACCESS, grant->access));
         json_text(j, "source", grant->source);
         json_text(j, "dest", grant->dest);
         json_bool(j, "optional", grant->flags & BRIG_GRANT_OPTIONAL);
@@ -218,8 +218,9 @@ static void json_private(struct json *j, const struct brig_policy *policy)
     for (size_t i = 0; i < policy->private_count; i++) {
         const struct policy_private *private = &policy->privates[i];
         json_open_object(j, NULL);
-        json_text(j, "access",
-                  policy_access_name(private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
+        json_text(
+            j, "access",
+            policy_word(POLICY_ACCESS, private->read_only ? BRIG_READ_ONLY : BRIG_READ_WRITE));
         json_text(j, "dest", private->dest);
         json_bool(j, "kept", private->kept);
         json_text(j, "origin", private->origin);
@@ -248,19 +249,19 @@ static void explain_json(struct str *out, const struct brig_policy *policy)
     struct json j;
     json_init(&j, out);
     json_open_object(&j, NULL);
-    json_text(&j, "mode", policy_mode_name(policy->mode));
-    json_text(&j, "view", policy_view_name(policy->view));
+    json_text(&j, "mode", policy_word(POLICY_MODE, policy->mode));
+    json_text(&j, "view", policy_word(POLICY_VIEW, policy->view));
     json_text(&j, "root", policy->root_path);
-    json_text(&j, "network", policy_network_name(policy->network));
+    json_text(&j, "network", policy_word(POLICY_NETWORK, policy->network));
     policy_explain_net_json(&j, &policy->net);
-    json_text(&j, "seccomp", policy_seccomp_name(policy->seccomp));
+    json_text(&j, "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));
     json_bool(&j, "allow_nested", policy->allow_nested);
     json_bool(&j, "trace_denials", policy->trace);
-    json_text(&j, "on_unsupported", policy_on_unsupported_name(policy->on_unsupported));
+    json_text(&j, "on_unsupported", policy_word(POLICY_ON_UNSUPPORTED, policy->on_unsupported));
     json_open_array(&j, "disabled_layers");
     for (size_t i = 0; i < ARRAY_LENGTH(layers); i++)
         if (policy->disabled_layers & layers[i])
-            json_text(&j, NULL, policy_layer_name(layers[i]));
+            json_text(&j, NULL, policy_word(POLICY_LAYER, layers[i]));
     json_close_array(&j);
     json_text(&j, "terminal", terminal_name(policy->terminal));
     json_text(&j, "hostname", policy->hostname);
@@ -268,7 +269,7 @@ static void explain_json(struct str *out, const struct brig_policy *policy)
     json_identity(&j, policy);
     json_open_object(&j, "limits");
     for (size_t i = 0; i < BRIG_LIMIT_COUNT_; i++)
-        json_uint(&j, policy_limit_name((enum brig_limit)i), policy->limits[i]);
+        json_uint(&j, policy_word(POLICY_LIMIT, (enum brig_limit)i), policy->limits[i]);
     json_close_object(&j);
     json_grants(&j, policy);
     json_private(&j, policy);

@@ -4,8 +4,7 @@
 
 #include "base/json.h"
 #include "base/str.h"
-#include "policy/policy_net.h"
-#include "policy/policy_parts.h"
+#include "policy/policy.h"
 
 #define RULE_WIDTH 10
 
@@ -27,7 +26,7 @@ static void publish_text(const struct policy_publish *publish, char *text, size_
 static void inject_text(const struct policy_inject *inject, struct str *text)
 {
     char url[POLICY_INJECT_URL_MAX];
-    policy_inject_url_of(inject, url);
+    policy_inject_url(inject, url);
     str_appendf(text, "%s into %s", inject->header, inject->name);
     if (inject->upstream)
         str_appendf(text, " (%s)", inject->upstream);
@@ -66,7 +65,7 @@ static void json_words(struct json *j, const char *key, char *const *words)
 static void json_inject(struct json *j, const struct policy_inject *inject)
 {
     char url[POLICY_INJECT_URL_MAX];
-    policy_inject_url_of(inject, url);
+    policy_inject_url(inject, url);
     json_open_object(j, NULL);
     json_text(j, "name", inject->name);
     json_text(j, "header", inject->header);

@@ -68,123 +68,97 @@ static const struct word on_unsupported_words[] = {
     {BRIG_UNSUPPORTED_IGNORE, "ignore"},
 };
 
-static const char *name_in(const struct word *words, size_t count, int value)
+#define WORDS(array) array, ARRAY_LENGTH(array)
+
+/* The choices are written out, as a library without state has nowhere to build them; the unit test
+ * compares them with the tables. */
+static const struct {
+    const struct word *words;
+    size_t count;
+    const char *choices;
+} vocabularies[] = {
+    [POLICY_MODE] = {WORDS(mode_words), "casual, bare, strict or sealed"},
+    [POLICY_VIEW] = {WORDS(view_words), "system, host, root or empty"},
+    [POLICY_ACCESS] = {WORDS(access_words), "read-write, read-only, mask, device or protect"},
+    [POLICY_NETWORK] = {WORDS(network_words), "none, allow, open or host"},
+    [POLICY_SECCOMP] = {WORDS(seccomp_words), "dev or code"},
+    [POLICY_LIMIT] = {WORDS(limit_words), NULL},
+    [POLICY_LAYER] = {WORDS(layer_words), "landlock, seccomp, caps, namespaces or nested"},
+    [POLICY_ON_UNSUPPORTED] = {WORDS(on_unsupported_words), "fail, warn or ignore"},
+};
+
+const char *policy_word(enum policy_vocabulary of, int value)
 {
-    for (size_t i = 0; i < count; i++)
-        if (words[i].value == value)
-            return words[i].name;
+    for (size_t i = 0; i < vocabularies[of].count; i++)
+        if (vocabularies[of].words[i].value == value)
+            return vocabularies[of].words[i].name;
     return "?";
 }
 
-static int value_in(const struct word *words, size_t count, const char *name)
+int policy_word_value(enum policy_vocabulary of, const char *word)
 {
-    for (size_t i = 0; name && i < count; i++)
-        if (strcmp(words[i].name, name) == 0)
-            return words[i].value;
+    for (size_t i = 0; word && i < vocabularies[of].count; i++)
+        if (strcmp(vocabularies[of].words[i].name, word) == 0)
+            return vocabularies[of].words[i].value;
     return -1;
 }
 
-#define NAME_OF(words, value) name_in(words, ARRAY_LENGTH(words), (int)(value))
-#define VALUE_OF(words, name) value_in(words, ARRAY_LENGTH(words), name)
-
-const char *policy_mode_name(enum brig_mode mode)
+const char *policy_choices(enum policy_vocabulary of)
 {
-    return NAME_OF(mode_words, mode);
+    return vocabularies[of].choices;
 }
 
-const char *policy_view_name(enum brig_view view)
-{
-    return NAME_OF(view_words, view);
-}
+/* ---- Modes: presets of a policy, one row each ---------------------------------------------- */
 
-const char *policy_access_name(enum brig_access access)
-{
-    return NAME_OF(access_words, access);
-}
+#define MIB (UINT64_C(1) << 20)
 
-const char *policy_network_name(enum brig_network network)
-{
-    return NAME_OF(network_words, network);
-}
+/* What describes the terminal and the language. Nothing that names a place, a socket, an agent or
+ * a secret of the host. */
+static const char *const env_keep_sealed[] = {
+    "PATH", "LANG", "LANGUAGE", "LC_*", "TERM", "COLORTERM", "TZ", "NO_COLOR", NULL,
+};
 
-const char *policy_seccomp_name(enum brig_seccomp profile)
-{
-    return NAME_OF(seccomp_words, profile);
-}
+static const struct policy_mode modes[] = {
+    [BRIG_MODE_SEALED] =
+        {
+            .view = BRIG_VIEW_SYSTEM,
+            .network = BRIG_NET_NONE,
+            .seccomp = BRIG_SECCOMP_CODE,
+            .env_keep = env_keep_sealed,
+            .limits =
+                {
+                    [BRIG_LIMIT_OUTPUT_BYTES] = 1 * MIB,
+                    [BRIG_LIMIT_TMP_BYTES] = 512 * MIB,
+                    [BRIG_LIMIT_TMP_INODES] = 65536,
+                    [BRIG_LIMIT_MEMORY_BYTES] = 512 * MIB,
+                    [BRIG_LIMIT_CPU_PERCENT] = 100,
+                    [BRIG_LIMIT_PROCESSES] = 1024,
+                },
+        },
+    [BRIG_MODE_CASUAL] =
+        {
+            .view = BRIG_VIEW_HOST,
+            .network = BRIG_NET_OPEN,
+            .seccomp = BRIG_SECCOMP_DEV,
+            .home = POLICY_HOME_OVERLAY,
+        },
+    [BRIG_MODE_BARE] =
+        {
+            .view = BRIG_VIEW_HOST,
+            .network = BRIG_NET_OPEN,
+            .seccomp = BRIG_SECCOMP_DEV,
+            .home = POLICY_HOME_PRIVATE,
+        },
+    [BRIG_MODE_STRICT] =
+        {
+            .view = BRIG_VIEW_SYSTEM,
+            .network = BRIG_NET_OPEN,
+            .seccomp = BRIG_SECCOMP_DEV,
+            .home = POLICY_HOME_PRIVATE,
+        },
+};
 
-const char *policy_limit_name(enum brig_limit limit)
+const struct policy_mode *policy_mode_row(enum brig_mode mode)
 {
-    return NAME_OF(limit_words, limit);
-}
-
-const char *policy_layer_name(enum brig_layer layer)
-{
-    return NAME_OF(layer_words, layer);
-}
-
-const char *policy_on_unsupported_name(enum brig_on_unsupported what)
-{
-    return NAME_OF(on_unsupported_words, what);
-}
-
-int policy_mode_parse(const char *name)
-{
-    return VALUE_OF(mode_words, name);
-}
-
-int policy_view_parse(const char *name)
-{
-    return VALUE_OF(view_words, name);
-}
-
-int policy_network_parse(const char *name)
-{
-    return VALUE_OF(network_words, name);
-}
-
-int policy_seccomp_parse(const char *name)
-{
-    return VALUE_OF(seccomp_words, name);
-}
-
-int policy_layer_parse(const char *name)
-{
-    return VALUE_OF(layer_words, name);
-}
-
-int policy_on_unsupported_parse(const char *name)
-{
-    return VALUE_OF(on_unsupported_words, name);
-}
-
-/* Written out, as a library without state has nowhere to build them; the unit test holds them
- * against the tables. */
-const char *policy_mode_choices(void)
-{
-    return "casual, bare, strict or sealed";
-}
-
-const char *policy_view_choices(void)
-{
-    return "system, host, root or empty";
-}
-
-const char *policy_network_choices(void)
-{
-    return "none, allow, open or host";
-}
-
-const char *policy_seccomp_choices(void)
-{
-    return "dev or code";
-}
-
-const char *policy_layer_choices(void)
-{
-    return "landlock, seccomp, caps, namespaces or nested";
-}
-
-const char *policy_on_unsupported_choices(void)
-{
-    return "fail, warn or ignore";
+    return (size_t)mode < ARRAY_LENGTH(modes) ? &modes[mode] : NULL;
 }

@@ -2,6 +2,7 @@
 /* Which destinations a jail may reach: what the rules say about a name or an address. */
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "policy/net_rules.h"
 
 /* What a question is about: a name, or an address if that is not NULL. */
@@ -76,7 +77,7 @@ static struct net_verdict find_allowing(const struct net_rules *rules,
         if (verdict.reason != NET_OK)
             verdict.rule = rule;
         verdict.reason = NET_OK;
-        /* Who asks for inspection anywhere gets it. */
+        /* One rule that asks for inspection is enough. */
         verdict.tls |= rule->tls;
     }
     return verdict;
@@ -232,17 +233,12 @@ bool net_rules_is_open(const struct net_rules *rules)
 
 const char *net_reason_text(enum net_reason reason)
 {
-    switch (reason) {
-    case NET_OK:
-        return "allowed";
-    case NET_NO_RULE:
-        return "no rule allows it";
-    case NET_WRONG_PORT:
-        return "only other ports are allowed";
-    case NET_DENIED:
-        return "a rule denies it";
-    case NET_NOT_PUBLIC:
-        return "its address is not public, and not granted as an address";
-    }
-    return "?";
+    static const char *const texts[] = {
+        [NET_OK] = "allowed",
+        [NET_NO_RULE] = "no rule allows it",
+        [NET_WRONG_PORT] = "only other ports are allowed",
+        [NET_DENIED] = "a rule denies it",
+        [NET_NOT_PUBLIC] = "its address is not public, and not granted as an address",
+    };
+    return (size_t)reason < ARRAY_LENGTH(texts) ? texts[reason] : "?";
 }

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* A policy from new to free, and the builders of its identity. In every builder a value is checked
- * as it comes in, and a refused or failed call changes nothing. */
+/* A policy from new to free, the builders of its identity, choices and limits, and the checks of
+ * the whole. In every builder a value is checked as it comes in, and a refused or failed call
+ * changes nothing. */
 #include "policy/policy.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/parse.h"
 #include "base/path.h"
-#include "base/proc.h"
 #include "base/str.h"
-#include "policy/modes.h"
-#include "policy/policy_parts.h"
 
+#define POLICY_HOSTNAME "brig"   /* unless another is given */
 #define POLICY_ORIGIN_MAX 8192   /* a path, a line number and words around them */
 #define POLICY_USER_NAME_MAX 255 /* LOGIN_NAME_MAX without the NUL */
 
@@ -74,55 +77,45 @@ struct brig_policy *brig_policy_new(enum brig_mode mode)
     memcpy(policy->limits, row->limits, sizeof policy->limits);
     policy->host_uid = policy->inside_uid = (uid_t)-1;
     policy->host_gid = policy->inside_gid = (gid_t)-1;
-    if (str_copy(row->hostname, &policy->hostname, NULL) < 0 ||
+    if (str_copy(POLICY_HOSTNAME, &policy->hostname, NULL) < 0 ||
         str_copy("caller", &policy->origin, NULL) < 0)
         return NULL;
     return take_ptr(&policy);
 }
 
-static int copy_grants(const struct brig_policy *from, struct brig_policy *to)
+/* A copy of an array, in place of the one that is shared. Without memory it is empty. */
+void *policy_copy_items(const void *items, size_t *count, size_t size)
 {
-    if (from->grant_count == 0)
-        return 0;
-    to->grants = calloc(from->grant_count, sizeof *to->grants);
-    if (!to->grants)
-        return BRIG_E_NOMEM;
-    for (size_t i = 0; i < from->grant_count; i++) {
-        const struct policy_grant *source = &from->grants[i];
-        struct policy_grant *copy = &to->grants[to->grant_count++];
-        copy->access = source->access;
-        copy->flags = source->flags;
-        copy->fd = source->fd;
-        copy->checked = source->checked;
-        copy->dev = source->dev;
-        copy->ino = source->ino;
-        if (str_copy(source->source, &copy->source, NULL) < 0 ||
-            str_copy(source->dest, &copy->dest, NULL) < 0 ||
-            str_copy(source->origin, &copy->origin, NULL) < 0)
-            return BRIG_E_NOMEM;
-    }
-    return 0;
+    void *copy = malloc(*count * size + 1);
+    if (!copy)
+        *count = 0;
+    else if (*count > 0)
+        memcpy(copy, items, *count * size);
+    return copy;
 }
 
-static int copy_env(const struct brig_policy *from, struct brig_policy *to)
+/* Each of these gives a copy arrays and texts of its own; false if memory was lacking, and then
+ * nothing is shared either. */
+static bool unshare_grants(struct brig_policy *copy)
 {
-    if (from->env_count == 0)
-        return 0;
-    to->env = calloc(from->env_count, sizeof *to->env);
-    if (!to->env)
-        return BRIG_E_NOMEM;
-    for (size_t i = 0; i < from->env_count; i++) {
-        const struct policy_env *source = &from->env[i];
-        struct policy_env *copy = &to->env[to->env_count++];
-        copy->kind = source->kind;
-        if (source->constant)
-            *copy = *source;
-        else if (str_copy(source->name, &copy->name, NULL) < 0 ||
-                 str_copy(source->value, &copy->value, NULL) < 0 ||
-                 str_copy(source->origin, &copy->origin, NULL) < 0)
-            return BRIG_E_NOMEM;
+    copy->grants = policy_copy_items(copy->grants, &copy->grant_count, sizeof *copy->grants);
+    bool whole = copy->grants;
+    for (size_t i = 0; i < copy->grant_count; i++) {
+        struct policy_grant *grant = &copy->grants[i];
+        whole = str_unshare(&grant->source, &grant->dest, &grant->origin) == 0 && whole;
     }
-    return 0;
+    return whole;
+}
+
+static bool unshare_env(struct brig_policy *copy)
+{
+    copy->env = policy_copy_items(copy->env, &copy->env_count, sizeof *copy->env);
+    bool whole = copy->env;
+    for (size_t i = 0; i < copy->env_count; i++) {
+        struct policy_env *env = &copy->env[i];
+        whole = str_unshare(&env->name, &env->value, &env->origin) == 0 && whole;
+    }
+    return whole;
 }
 
 struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
@@ -132,24 +125,13 @@ struct brig_policy *brig_policy_copy(const struct brig_policy *policy)
         return NULL;
     *copy = *policy;
     copy->mounts = NULL; /* it may outlive them */
-    /* Nothing is shared: every pointer is emptied before the first copy can fail. */
-    copy->grants = NULL;
-    copy->env = NULL;
-    copy->privates = NULL;
-    copy->files = NULL;
-    copy->grant_count = copy->env_count = copy->private_count = copy->file_count = 0;
-    copy->net = (struct policy_net){0};
-    copy->root_path = copy->user_name = copy->home = copy->shell = NULL;
-    copy->workdir = copy->hostname = copy->origin = NULL;
-    if (copy_grants(policy, copy) < 0 || copy_env(policy, copy) < 0 ||
-        policy_private_copy(policy, copy) < 0 || policy_net_copy(&policy->net, &copy->net) < 0 ||
-        str_copy(policy->root_path, &copy->root_path, NULL) < 0 ||
-        str_copy(policy->user_name, &copy->user_name, NULL) < 0 ||
-        str_copy(policy->home, &copy->home, NULL) < 0 ||
-        str_copy(policy->shell, &copy->shell, NULL) < 0 ||
-        str_copy(policy->workdir, &copy->workdir, NULL) < 0 ||
-        str_copy(policy->hostname, &copy->hostname, NULL) < 0 ||
-        str_copy(policy->origin, &copy->origin, NULL) < 0)
+    bool whole = str_unshare(&copy->root_path, &copy->user_name, &copy->home, &copy->shell,
+                             &copy->workdir, &copy->hostname, &copy->origin) == 0;
+    whole = unshare_grants(copy) && whole;
+    whole = unshare_env(copy) && whole;
+    whole = policy_unshare_private(copy) && whole;
+    whole = policy_unshare_net(&copy->net) && whole;
+    if (!whole)
         return NULL;
     return take_ptr(&copy);
 }
@@ -160,6 +142,16 @@ void policy_replace(char **field, char **value)
 {
     free(*field);
     *field = take_ptr(value);
+}
+
+/* A copy of the text in place of the field's. */
+static int replace_text(char **field, const char *text, struct brig_error *err)
+{
+    autofree char *copy = NULL;
+    int rc = str_copy(text, &copy, err);
+    if (rc == 0)
+        policy_replace(field, &copy);
+    return rc;
 }
 
 int policy_bad_value(struct brig_error *err, const char *what, int value, const char *choices)
@@ -179,12 +171,7 @@ int brig_policy_origin(struct brig_policy *policy, const char *origin, struct br
     if (!origin || !*origin || strlen(origin) > POLICY_ORIGIN_MAX)
         return brig_fail(err, BRIG_E_INVALID, 0, "an origin is a text of 1 to %d bytes",
                          POLICY_ORIGIN_MAX);
-    autofree char *copy = NULL;
-    int rc = str_copy(origin, &copy, err);
-    if (rc < 0)
-        return rc;
-    policy_replace(&policy->origin, &copy);
-    return 0;
+    return replace_text(&policy->origin, origin, err);
 }
 
 /* ---- Identity ----------------------------------------------------------------------------- */
@@ -262,12 +249,7 @@ int brig_policy_hostname(struct brig_policy *policy, const char *name, struct br
         return brig_fail(err, BRIG_E_INVALID, 0,
                          "bad host name '%s': 1 to %d letters, digits, '.' and '-'",
                          str_shown(name).text, POLICY_HOSTNAME_MAX);
-    autofree char *copy = NULL;
-    int rc = str_copy(name, &copy, err);
-    if (rc < 0)
-        return rc;
-    policy_replace(&policy->hostname, &copy);
-    return 0;
+    return replace_text(&policy->hostname, name, err);
 }
 
 void policy_use_isolated_uid(struct brig_policy *policy, uid_t user)
@@ -280,4 +262,320 @@ void policy_use_isolated_uid(struct brig_policy *policy, uid_t user)
     policy->host_gid = policy->host_uid;
     policy->stranger = true;
     policy->owner = user;
+}
+
+/* ---- Isolated uids ------------------------------------------------------------------------ */
+
+#define RANGES_FILE "/etc/subuid"
+#define RANGES_OWNER "brig:"
+
+/* Below are people and services, and what is no id. */
+#define FIRST_MIN 65536U
+
+static bool parse_number(const char **text, char end, uint32_t *ret_number)
+{
+    char *rest;
+    if (**text < '0' || **text > '9')
+        return false;
+    unsigned long long number = strtoull(*text, &rest, 10);
+    if (*rest != end || number > UINT32_MAX)
+        return false;
+    *ret_number = (uint32_t)number;
+    *text = rest + 1;
+    return true;
+}
+
+/* Reads a line `brig:FIRST:COUNT`; a line that cannot be used is skipped. */
+static bool parse_range(const char *line, struct policy_range *ret_range)
+{
+    const size_t length = strlen(RANGES_OWNER);
+    const char *rest = line + length;
+    struct policy_range range;
+    if (strncmp(line, RANGES_OWNER, length) != 0 || !parse_number(&rest, ':', &range.first) ||
+        !parse_number(&rest, '\n', &range.count) || range.first < FIRST_MIN || range.count == 0 ||
+        range.count > UINT32_MAX - 1 - range.first)
+        return false;
+    *ret_range = range;
+    return true;
+}
+
+struct policy_range policy_find_range(FILE *file)
+{
+    struct policy_range range = {.first = POLICY_STRANGER_UID, .count = POLICY_STRANGER_COUNT};
+    char line[LINE_MAX];
+    while (file && fgets(line, sizeof line, file))
+        if (parse_range(line, &range))
+            break;
+    return range;
+}
+
+uid_t policy_isolated_uid(uid_t user)
+{
+    autofile FILE *file = fopen(RANGES_FILE, "re");
+    struct policy_range range = policy_find_range(file);
+    return range.first + user % range.count;
+}
+
+/* ---- Choices and limits ------------------------------------------------------------------- */
+
+#define POLICY_FILES_MAX (UINT64_C(1) << 30)
+#define POLICY_PROCESSES_MAX (UINT64_C(1) << 22) /* the kernel's highest pid_max */
+#define POLICY_CONNECTIONS_MAX 65536             /* as many as one address has ports */
+#define POLICY_INODES_MAX (UINT64_C(1) << 32)
+
+int brig_policy_network(struct brig_policy *policy, enum brig_network network,
+                        struct brig_error *err)
+{
+    if (network < BRIG_NET_NONE || network > BRIG_NET_OPEN)
+        return policy_bad_value(err, "network", (int)network, policy_choices(POLICY_NETWORK));
+    policy->network = network;
+    return 0;
+}
+
+int brig_policy_seccomp(struct brig_policy *policy, enum brig_seccomp profile,
+                        struct brig_error *err)
+{
+    if (profile < BRIG_SECCOMP_DEV || profile > BRIG_SECCOMP_CODE)
+        return policy_bad_value(err, "syscall profile", (int)profile,
+                                policy_choices(POLICY_SECCOMP));
+    policy->seccomp = profile;
+    return 0;
+}
+
+int brig_policy_terminal(struct brig_policy *policy, enum brig_terminal terminal,
+                         struct brig_error *err)
+{
+    if (terminal < BRIG_TERMINAL_AUTO || terminal > BRIG_TERMINAL_NONE)
+        return policy_bad_value(err, "terminal", (int)terminal, "auto or none");
+    policy->terminal = terminal;
+    return 0;
+}
+
+int brig_policy_on_unsupported(struct brig_policy *policy, enum brig_on_unsupported what,
+                               struct brig_error *err)
+{
+    if (what < BRIG_UNSUPPORTED_FAIL || what > BRIG_UNSUPPORTED_IGNORE)
+        return policy_bad_value(err, "answer to what is unsupported", (int)what,
+                                policy_choices(POLICY_ON_UNSUPPORTED));
+    policy->on_unsupported = what;
+    return 0;
+}
+
+int brig_policy_allow_nested(struct brig_policy *policy, bool allow, struct brig_error *err)
+{
+    (void)err; /* the same form as every builder; nothing can be wrong with a truth value */
+    policy->allow_nested = allow;
+    return 0;
+}
+
+int brig_policy_unix_sockets(struct brig_policy *policy, bool allow, struct brig_error *err)
+{
+    (void)err;
+    policy->unix_sockets = allow;
+    return 0;
+}
+
+int brig_policy_trace(struct brig_policy *policy, bool trace, struct brig_error *err)
+{
+    (void)err; /* as above */
+    policy->trace = trace;
+    return 0;
+}
+
+int brig_policy_disable(struct brig_policy *policy, unsigned layers, struct brig_error *err)
+{
+    const unsigned known = BRIG_LAYER_LANDLOCK | BRIG_LAYER_SECCOMP | BRIG_LAYER_CAPS |
+                           BRIG_LAYER_NAMESPACES | BRIG_LAYER_NESTED;
+    if (layers & ~known)
+        return brig_fail(err, BRIG_E_INVALID, 0, "unknown layers 0x%x: %s", layers & ~known,
+                         policy_choices(POLICY_LAYER));
+    policy->disabled_layers |= layers;
+    return 0;
+}
+
+/* The largest value of each limit that the kernel's own arithmetic can take. */
+static const uint64_t limit_max[BRIG_LIMIT_COUNT_] = {
+    [BRIG_LIMIT_WALL_MS] = PARSE_DURATION_MS_MAX,
+    [BRIG_LIMIT_CPU_MS] = PARSE_DURATION_MS_MAX,
+    [BRIG_LIMIT_GRACE_MS] = PARSE_DURATION_MS_MAX,
+    [BRIG_LIMIT_ADDRESS_SPACE] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_FILE_SIZE] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_OPEN_FILES] = POLICY_FILES_MAX,
+    [BRIG_LIMIT_PROCESSES] = POLICY_PROCESSES_MAX,
+    [BRIG_LIMIT_OUTPUT_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_TMP_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_TMP_INODES] = POLICY_INODES_MAX,
+    [BRIG_LIMIT_MEMORY_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_CPU_PERCENT] = POLICY_CPU_PERCENT_MAX,
+    [BRIG_LIMIT_IO_READ_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_IO_WRITE_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_INOTIFY_WATCHES] = INT32_MAX,
+    [BRIG_LIMIT_NET_CONNECTIONS] = POLICY_CONNECTIONS_MAX,
+    [BRIG_LIMIT_NET_BYTES] = PARSE_SIZE_MAX,
+    [BRIG_LIMIT_NET_IDLE_MS] = PARSE_DURATION_MS_MAX,
+};
+
+/* With less memory the kernel kills the jail before it starts: until its exec the first process
+ * has the memory of its caller, and the smallest programs need some. */
+static const uint64_t limit_min[BRIG_LIMIT_COUNT_] = {
+    [BRIG_LIMIT_MEMORY_BYTES] = UINT64_C(8) << 20,
+};
+
+int brig_policy_limit(struct brig_policy *policy, enum brig_limit limit, uint64_t value,
+                      struct brig_error *err)
+{
+    if ((size_t)limit >= ARRAY_LENGTH(limit_max))
+        return brig_fail(err, BRIG_E_INVALID, 0, "unknown limit %d", (int)limit);
+    if (value > limit_max[limit])
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "limit %s of %" PRIu64 " is too large: at most %" PRIu64,
+                         policy_word(POLICY_LIMIT, limit), value, limit_max[limit]);
+    if (value != 0 && value < limit_min[limit])
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "limit %s of %" PRIu64 " is too small: at least %" PRIu64,
+                         policy_word(POLICY_LIMIT, limit), value, limit_min[limit]);
+    policy->limits[limit] = value;
+    policy->limits_asked |= 1U << limit;
+    return 0;
+}
+
+/* ---- Checks ------------------------------------------------------------------------------- */
+
+/* Of /dev the jail always has its own: the host's would hand it the caller's terminals. */
+static const char *const own_devices[] = {
+    "/dev/pts", "/dev/ptmx",  "/dev/tty",    "/dev/console",
+    "/dev/fd",  "/dev/stdin", "/dev/stdout", "/dev/stderr",
+};
+
+static int check_device_dest(enum brig_access access, const char *dest, struct brig_error *err)
+{
+    if (strcmp(dest, "/dev") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "/dev cannot be %s: the jail has its own; grant single devices below it",
+                         access == BRIG_MASK ? "masked" : "granted");
+    for (size_t i = 0; i < ARRAY_LENGTH(own_devices); i++)
+        if (path_is_beneath(own_devices[i], dest))
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'%s' cannot be granted or masked: the jail has its own %s",
+                             str_shown(dest).text, own_devices[i]);
+    if (access != BRIG_DEVICE && !path_is_beneath("/dev/shm", dest))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is below /dev: only devices and /dev/shm can be granted there",
+                         str_shown(dest).text);
+    return 0;
+}
+
+static int check_dest(enum brig_access access, const char *dest, struct brig_error *err)
+{
+    if (strcmp(dest, "/") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "'/' cannot be %s: choose a view instead (%s)",
+                         access == BRIG_MASK ? "masked" : "a grant's destination",
+                         policy_choices(POLICY_VIEW));
+    if (path_is_beneath("/proc", dest))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' cannot be granted or masked: the jail has a /proc of its own",
+                         str_shown(dest).text);
+    if (path_is_beneath("/dev", dest))
+        return check_device_dest(access, dest, err);
+    if (access == BRIG_DEVICE)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "device '%s' is not below /dev: devices can only stand there",
+                         str_shown(dest).text);
+    return 0;
+}
+
+/* The host's /proc holds the root directory of every process of the caller: a grant of it, or of
+ * all there is, would undo every other rule. This looks at the text only; what the path leads to is
+ * looked at when it is opened. */
+static int check_source(const char *source, struct brig_error *err)
+{
+    if (strcmp(source, "/") == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'/' cannot be granted: choose the view 'host' instead");
+    if (path_is_beneath("/proc", source))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' cannot be granted: it would open the processes outside",
+                         str_shown(source).text);
+    return 0;
+}
+
+int policy_check_grant(enum brig_access access, const char *source, const char *dest,
+                       struct brig_error *err)
+{
+    int rc = check_dest(access, dest, err);
+    if (rc < 0 || access == BRIG_MASK)
+        return rc;
+    return check_source(source, err);
+}
+
+/* The host's own network cannot be restricted, and a run that goes on without a restriction
+ * would be taken for one that has it. */
+static int check_host_network(const struct brig_policy *policy, struct brig_error *err)
+{
+    static const enum brig_limit limits[] = {BRIG_LIMIT_NET_CONNECTIONS, BRIG_LIMIT_NET_BYTES,
+                                             BRIG_LIMIT_NET_IDLE_MS};
+    const struct policy_net *net = &policy->net;
+    if (policy->network != BRIG_NET_HOST)
+        return 0;
+    for (size_t i = 0; i < net->written_count; i++)
+        if (net->written[i].deny)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "'deny %s' cannot hold with the network 'host': use open or allow",
+                             str_shown(net->written[i].text).text);
+    for (size_t i = 0; i < ARRAY_LENGTH(limits); i++)
+        if (policy->limits_asked & 1U << limits[i] && policy->limits[limits[i]] > 0)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the limit %s cannot hold with the network 'host': use open or allow",
+                             policy_word(POLICY_LIMIT, limits[i]));
+    return 0;
+}
+
+/* What goes through a door needs one. */
+static int check_network(const struct brig_policy *policy, struct brig_error *err)
+{
+    const struct policy_net *net = &policy->net;
+    const char *name = policy_word(POLICY_NETWORK, policy->network);
+    if (policy_has_door(policy))
+        return 0;
+    if (net->publish_count > 0 && policy->network == BRIG_NET_HOST)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "nothing can be published with the network 'host': what listens in the "
+                         "jail listens on the host");
+    if (net->publish_count > 0 || net->inject_count > 0)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "cannot %s with the network '%s': use --net allow or open",
+                         net->publish_count > 0 ? "publish a port" : "inject a credential", name);
+    if (net->proxy_env)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the network '%s' has no proxy: use --net allow or open", name);
+    return 0;
+}
+
+int policy_validate(const struct brig_policy *policy, struct brig_error *err)
+{
+    if (policy->view == BRIG_VIEW_ROOT && !policy->root_path)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "the view 'root' needs the directory that is to be the root");
+    if (policy->allow_nested && policy->seccomp == BRIG_SECCOMP_CODE &&
+        !(policy->disabled_layers & BRIG_LAYER_SECCOMP))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "allow-nested does not go with the syscall profile 'code': nested "
+                         "sandboxes need --seccomp dev");
+    int networked = check_network(policy, err);
+    if (networked == 0)
+        networked = check_host_network(policy, err);
+    if (networked < 0)
+        return networked;
+    if (policy->workdir && policy->workdir[0] != '/')
+        return brig_fail(err, BRIG_E_INVALID, 0, "working directory '%s' is relative",
+                         str_shown(policy->workdir).text);
+    if (policy->host_uid == 0)
+        return brig_fail(err, BRIG_E_INVALID, 0, "a jail never runs as uid 0 on the host");
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        int rc = policy_check_grant(grant->access, grant->source, grant->dest, err);
+        if (rc < 0)
+            return brig_wrap(err, rc, "%s", str_shown(grant->origin).text);
+    }
+    return 0;
 }

@@ -3,11 +3,12 @@
  * the public builders; the engine only reads it. */
 #pragma once
 
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include <brig/brig.h>
 
-#include "policy/policy_net.h"
+#include "policy/net_rules.h"
 
 /* Named limits on what a policy may hold, each refused by name when passed. */
 #define POLICY_GRANTS_MAX 1024
@@ -47,9 +48,8 @@ enum policy_env_kind {
 /* Environment rules apply in order; the last one that matches a name decides. */
 struct policy_env {
     enum policy_env_kind kind;
-    bool constant; /* name and origin are texts of the program itself, and no value is there */
-    char *name;    /* or the pattern */
-    char *value;   /* POLICY_ENV_SET */
+    char *name;  /* or the pattern */
+    char *value; /* POLICY_ENV_SET */
     char *origin;
 };
 
@@ -76,6 +76,68 @@ struct policy_private_file {
     mode_t mode;
     bool late; /* empty, to be filled by job_release() */
 };
+
+/* ---- The network of a policy -------------------------------------------------------------- */
+
+#define POLICY_PUBLISH_MAX 32
+#define POLICY_INJECT_MAX 16
+#define POLICY_INJECT_WORDS_MAX 32 /* methods, paths or headers of one */
+#define POLICY_SECRET_MAX 4096
+#define POLICY_NO_PROXY_MAX 64
+
+/* Where an injected credential is reached inside: a loopback address that nothing else uses. */
+#define POLICY_INJECT_ADDRESS "127.18.0.1"
+#define POLICY_INJECT_PORT 8001 /* of the first; the others follow */
+#define POLICY_INJECT_URL_MAX 64
+/* Where programs inside that want a proxy find one. */
+#define POLICY_PROXY_ADDRESS "198.18.0.3"
+#define POLICY_PROXY_HTTP_PORT 3128
+#define POLICY_PROXY_SOCKS_PORT 1080
+#define POLICY_PROXY_HTTP_URL "http://" POLICY_PROXY_ADDRESS ":3128"
+#define POLICY_PROXY_SOCKS_URL "socks5h://" POLICY_PROXY_ADDRESS ":1080"
+
+/* A rule as it was written, for people; policy_net.rules is what it means. */
+struct policy_net_rule {
+    bool deny;
+    char *text;
+    char *origin;
+};
+
+struct policy_publish {
+    struct net_address address; /* of the host */
+    uint16_t host_port;
+    uint16_t port; /* inside */
+    char *origin;
+};
+
+struct policy_inject {
+    unsigned port; /* inside, at POLICY_INJECT_ADDRESS */
+    char *name;    /* the host it stands for */
+    char *header;  /* that is added, */
+    char *secret;  /* with this value; wiped when it is released */
+    char *upstream;
+    char *variable;                   /* gets the address inside; or NULL */
+    char **methods, **paths, **strip; /* ended by NULL; NULL: none */
+    char *origin;
+};
+
+struct policy_net {
+    struct net_rules rules;
+    struct policy_net_rule *written;
+    size_t written_count;
+    struct policy_publish *publish;
+    size_t publish_count;
+    struct policy_inject *inject;
+    size_t inject_count;
+    bool proxy_env;     /* the usual variables name the proxies inside */
+    char *broker;       /* the program, absolute; NULL: the one that was installed with us */
+    char *ca;           /* certificates that upstreams of credentials are checked by, or NULL */
+    char *proxy;        /* HOST:PORT of the host's own proxy, or NULL */
+    char *proxy_secret; /* what it wants as Proxy-Authorization, or NULL */
+    char **no_proxy;    /* suffixes of names it is not used for, ended by NULL; or NULL */
+};
+
+/* ---- The policy --------------------------------------------------------------------------- */
 
 struct facts;
 struct mountinfo_table;
@@ -119,8 +181,8 @@ struct brig_policy {
     char *origin;             /* for rules added from now on */
     const struct mountinfo_table
         *mounts; /* as the front has read them, borrowed; NULL: it has not */
-    /* Of a plan that is only printed (see facts.h), borrowed: nothing is asked of the kernel, and nothing
-     * is made on the host. NULL in every policy that is run. */
+    /* Of a plan that is only printed (see facts.h), borrowed: nothing is asked of the kernel,
+     * and nothing is made on the host. NULL in every policy that is run. */
     const struct facts *facts;
 };
 
@@ -130,39 +192,59 @@ static inline bool policy_has_door(const struct brig_policy *policy)
     return policy->network == BRIG_NET_ALLOW || policy->network == BRIG_NET_OPEN;
 }
 
-/* Names of the vocabulary, one table each in names.c. name_of returns "?" for a value outside the
- * table; parse returns the value or -1. */
-const char *policy_mode_name(enum brig_mode mode);
-const char *policy_view_name(enum brig_view view);
-const char *policy_access_name(enum brig_access access);
-const char *policy_network_name(enum brig_network network);
-const char *policy_seccomp_name(enum brig_seccomp profile);
-const char *policy_limit_name(enum brig_limit limit);
-const char *policy_layer_name(enum brig_layer layer);
-const char *policy_on_unsupported_name(enum brig_on_unsupported what);
-int policy_mode_parse(const char *name);
-int policy_view_parse(const char *name);
-int policy_network_parse(const char *name);
-int policy_seccomp_parse(const char *name);
-int policy_layer_parse(const char *name);
-int policy_on_unsupported_parse(const char *name);
-/* "a, b or c" of the vocabulary, for messages; static text. */
-const char *policy_mode_choices(void);
-const char *policy_view_choices(void);
-const char *policy_network_choices(void);
-const char *policy_seccomp_choices(void);
-const char *policy_layer_choices(void);
-const char *policy_on_unsupported_choices(void);
+/* ---- Modes and words ---------------------------------------------------------------------- */
 
-/* Has a detached mount (an fd of open_tree() or fsmount()) moved to dest, for one run: what is in it
- * is the jail's own, and where other grants lie below it their mount points are made. `source` is
- * how it is shown. The fd stays the caller's, and must be open until the run has started. */
+/* What the home directory is. The engine only knows the first; a front that keeps jails on disk
+ * makes the others and hands them in as mounts. */
+enum policy_home {
+    POLICY_HOME_SCRATCH, /* empty, and gone with the run */
+    POLICY_HOME_PRIVATE, /* a directory of the jail's */
+    POLICY_HOME_OVERLAY, /* the user's own, copied on writing */
+};
+
+struct policy_mode {
+    enum brig_view view;
+    enum brig_network network;
+    enum brig_seccomp seccomp;
+    enum policy_home home;
+    /* Names of the caller's environment that pass, ended by NULL; NULL instead of a list: all. */
+    const char *const *env_keep;
+    uint64_t limits[BRIG_LIMIT_COUNT_];
+};
+
+/* The row, static; NULL for a value that is no mode. */
+const struct policy_mode *policy_mode_row(enum brig_mode mode);
+
+/* The words of a policy, one table each in names.c. */
+enum policy_vocabulary {
+    POLICY_MODE,
+    POLICY_VIEW,
+    POLICY_ACCESS,
+    POLICY_NETWORK,
+    POLICY_SECCOMP,
+    POLICY_LIMIT,
+    POLICY_LAYER,
+    POLICY_ON_UNSUPPORTED,
+};
+
+/* The word for a value, "?" if there is none; the value of a word, or -1. */
+const char *policy_word(enum policy_vocabulary of, int value);
+int policy_word_value(enum policy_vocabulary of, const char *word);
+/* "a, b or c", for messages; static text. */
+const char *policy_choices(enum policy_vocabulary of);
+
+/* ---- Builders beside the public ones ------------------------------------------------------ */
+
+/* Has a detached mount (an fd of open_tree() or fsmount()) moved to dest, for one run: what is
+ * in it is the jail's own, and where other grants lie below it their mount points are made.
+ * `source` is how it is shown. The fd stays the caller's, and must be open until the run has
+ * started. */
 int policy_mount(struct brig_policy *policy, int fd, const char *source, const char *dest,
                  struct brig_error *err);
 
-/* Grants what an fd is of by the name the kernel has for it: if that is another file or directory by the
- * time it is mounted, the run does not start. The fd stays the caller's, and must be open until the run
- * has started, so that nothing else can have its number. */
+/* Grants what an fd is of by the name the kernel has for it: if that is another file or
+ * directory by the time it is mounted, the run does not start. The fd stays the caller's, and
+ * must be open until the run has started, so that nothing else can have its number. */
 int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd, const char *dest,
                     struct brig_error *err);
 
@@ -170,17 +252,26 @@ int policy_grant_fd(struct brig_policy *policy, enum brig_access access, int fd,
 int policy_late_file(struct brig_policy *policy, const char *dest, mode_t mode,
                      struct brig_error *err);
 
-/* Filters of the environment as by brig_policy_unsetenv(), ended by NULL, without copies: patterns and
- * their origin are texts of the program itself. */
-int policy_unsetenv_all(struct brig_policy *policy, const char *const *patterns, const char *origin,
-                        struct brig_error *err);
-void policy_env_done(struct policy_env *env); /* releases what a rule owns */
+/* The rule that decides about a path: the most specific, and of several for one place the last.
+ * NULL if there is none. */
+const struct policy_grant *policy_rule_of(const struct brig_policy *policy, const char *path);
 
-/* Gives the jail a host id of its own, which root alone can; inside it is who it was. The id is one of
- * a range that no distribution hands out, the same for the same user. */
+/* Removes the rules, or the masks only, for exactly this path and returns their number. */
+size_t policy_remove_grants(struct brig_policy *policy, const char *dest, bool masks_only);
+
+/* Release what a rule or a network owns. */
+void policy_grant_done(struct policy_grant *grant);
+void policy_env_done(struct policy_env *env);
+void policy_net_done(struct policy_net *net);
+
+/* Puts *value into *field, frees what was there and leaves *value empty. */
+void policy_replace(char **field, char **value);
+
+/* Gives the jail a host id of its own, which only root can; inside it keeps its uid. The id is
+ * one of a range that no distribution hands out, the same for the same user. */
 void policy_use_isolated_uid(struct brig_policy *policy, uid_t user);
-/* The id of such a jail that acts for a user, 0 for root itself: of the range that /etc/subuid has for
- * `brig`, else of one of our own. */
+/* The id of such a jail that acts for a user, 0 for root itself: of the range that /etc/subuid
+ * has for `brig`, else of one of our own. */
 uid_t policy_isolated_uid(uid_t user);
 
 /* Checks what only makes sense of the whole: returns 0 or BRIG_E_INVALID naming the rule. */
@@ -192,10 +283,52 @@ int policy_validate(const struct brig_policy *policy, struct brig_error *err);
 int policy_environment(const struct brig_policy *policy, const char *const *envp, char ***ret_env,
                        struct brig_error *err);
 
-/* True if a filter of the environment is for this variable: a pattern for its name, whatever the case
- * of letters, or one with "://" in it, for an address in its value. */
+/* True if a filter of the environment is for this variable: a pattern for its name, whatever the
+ * case of letters, or one with "://" in it, for an address in its value. */
 bool policy_filter_matches(const char *pattern, const char *name, size_t name_length,
                            const char *value);
 
 /* True if pattern, in which '*' stands for any characters and '\' quotes, matches text. */
 bool policy_pattern_matches(const char *pattern, const char *text);
+
+/* ---- Credentials -------------------------------------------------------------------------- */
+
+/* Where a credential is used inside: "http://127.18.0.1:8001". */
+void policy_inject_url(const struct policy_inject *inject, char url[POLICY_INJECT_URL_MAX]);
+/* Wipes the secrets of a policy: once a run has started they are not needed here. */
+void policy_forget_secrets(struct brig_policy *policy);
+/* Wipes and frees a secret. Accepts NULL. */
+void policy_free_secret(char *secret);
+
+/* ---- For the files of this folder --------------------------------------------------------- */
+
+/* Refuses a value outside an enumeration; choices lists the valid ones. */
+int policy_bad_value(struct brig_error *err, const char *what, int value, const char *choices);
+/* path_normalise() with a message that begins with what the path is of. */
+int policy_path(const char *what, const char *path, unsigned flags, char **ret_path,
+                struct brig_error *err);
+/* Whether a grant of this kind may stand at dest (normalised), with this source. BRIG_E_INVALID
+ * names the path and the reason. */
+int policy_check_grant(enum brig_access access, const char *source, const char *dest,
+                       struct brig_error *err);
+
+/* A copy of an array; NULL and *count 0 if memory is lacking. */
+void *policy_copy_items(const void *items, size_t *count, size_t size);
+/* Give a copy, which shares everything with its original, arrays and texts of its own. False if
+ * memory is lacking; then nothing is shared either, and the copy has to be released. */
+bool policy_unshare_private(struct brig_policy *copy);
+bool policy_unshare_net(struct policy_net *net);
+void policy_private_done(struct brig_policy *policy);
+
+/* The network in words and as JSON, without its secrets. */
+struct json;
+void policy_explain_net(struct str *out, const struct policy_net *net);
+void policy_explain_net_json(struct json *j, const struct policy_net *net);
+
+/* A range of user ids. */
+struct policy_range {
+    uint32_t first, count;
+};
+/* The range set aside for jails in the text of /etc/subuid: its first usable line for "brig".
+ * Without one, or without a file (NULL), the built-in range. */
+struct policy_range policy_find_range(FILE *file);

@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The builders of a policy's network: what may be reached, and what is published. */
-#include "policy/policy_net.h"
+/* The builders of a policy's network: what may be reached, what is published, and the
+ * credentials that are added outside. */
+#include "policy/policy.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/parse.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "policy/policy.h"
-#include "policy/policy_parts.h"
-
-#define PORT_MAX 65535
 
 /* ---- Lifetime ----------------------------------------------------------------------------- */
 
@@ -24,11 +21,24 @@ void policy_free_secret(char *secret)
     free(secret);
 }
 
-void policy_free_words(char **words)
+static void free_words(char **words)
 {
     for (size_t i = 0; words && words[i]; i++)
         free(words[i]);
     free((void *)words);
+}
+
+static void inject_done(struct policy_inject *inject)
+{
+    free(inject->name);
+    free(inject->header);
+    policy_free_secret(inject->secret);
+    free(inject->upstream);
+    free(inject->variable);
+    free_words(inject->methods);
+    free_words(inject->paths);
+    free_words(inject->strip);
+    free(inject->origin);
 }
 
 void policy_net_done(struct policy_net *net)
@@ -41,7 +51,7 @@ void policy_net_done(struct policy_net *net)
     for (size_t i = 0; i < net->publish_count; i++)
         free(net->publish[i].origin);
     for (size_t i = 0; i < net->inject_count; i++)
-        policy_inject_done(&net->inject[i]);
+        inject_done(&net->inject[i]);
     free(net->written);
     free(net->publish);
     free(net->inject);
@@ -49,12 +59,12 @@ void policy_net_done(struct policy_net *net)
     free(net->ca);
     free(net->proxy);
     policy_free_secret(net->proxy_secret);
-    policy_free_words(net->no_proxy);
+    free_words(net->no_proxy);
     *net = (struct policy_net){0};
 }
 
 /* A copy of a list that NULL ends; NULL stays NULL. */
-int policy_copy_words(const char *const *words, size_t max, const char *what, char ***ret_words,
+static int copy_words(const char *const *words, size_t max, const char *what, char ***ret_words,
                       struct brig_error *err)
 {
     size_t count = 0;
@@ -70,69 +80,50 @@ int policy_copy_words(const char *const *words, size_t max, const char *what, ch
         return brig_fail_nomem(err);
     for (size_t i = 0; i < count; i++)
         if (str_copy(words[i], &copy[i], err) < 0) {
-            policy_free_words(copy);
+            free_words(copy);
             return BRIG_E_NOMEM;
         }
     *ret_words = copy;
     return 0;
 }
 
-static int copy_written(const struct policy_net *from, struct policy_net *to)
+static bool unshare_words(char ***words)
 {
-    to->written = from->written_count ? calloc(from->written_count, sizeof *to->written) : NULL;
-    if (from->written_count && !to->written)
-        return BRIG_E_NOMEM;
-    for (size_t i = 0; i < from->written_count; i++) {
-        struct policy_net_rule *copy = &to->written[to->written_count++];
-        copy->deny = from->written[i].deny;
-        if (str_copy(from->written[i].text, &copy->text, NULL) < 0 ||
-            str_copy(from->written[i].origin, &copy->origin, NULL) < 0)
-            return BRIG_E_NOMEM;
-    }
-    for (size_t i = 0; i < from->rules.count; i++)
-        if (net_rules_add(&to->rules, &from->rules.items[i], NULL) < 0)
-            return BRIG_E_NOMEM;
-    to->rules.mirrors = from->rules.mirrors;
-    return 0;
+    char **shared = *words;
+    return copy_words((const char *const *)shared, SIZE_MAX, "", words, NULL) == 0;
 }
 
-static int copy_publish(const struct policy_net *from, struct policy_net *to)
+static bool unshare_lists(struct policy_net *net)
 {
-    to->publish = from->publish_count ? calloc(from->publish_count, sizeof *to->publish) : NULL;
-    if (from->publish_count && !to->publish)
-        return BRIG_E_NOMEM;
-    for (size_t i = 0; i < from->publish_count; i++) {
-        struct policy_publish *copy = &to->publish[to->publish_count++];
-        *copy = from->publish[i];
-        copy->origin = NULL;
-        if (str_copy(from->publish[i].origin, &copy->origin, NULL) < 0)
-            return BRIG_E_NOMEM;
-    }
-    return 0;
+    net->written = policy_copy_items(net->written, &net->written_count, sizeof *net->written);
+    net->publish = policy_copy_items(net->publish, &net->publish_count, sizeof *net->publish);
+    bool whole = net->written && net->publish;
+    for (size_t i = 0; i < net->written_count; i++)
+        whole = str_unshare(&net->written[i].text, &net->written[i].origin) == 0 && whole;
+    for (size_t i = 0; i < net->publish_count; i++)
+        whole = str_unshare(&net->publish[i].origin) == 0 && whole;
+    net->rules.items =
+        policy_copy_items(net->rules.items, &net->rules.count, sizeof *net->rules.items);
+    return net->rules.items && whole;
 }
 
-static int copy_inject(const struct policy_net *from, struct policy_net *to)
+static bool unshare_inject(struct policy_inject *inject)
 {
-    to->inject = from->inject_count ? calloc(from->inject_count, sizeof *to->inject) : NULL;
-    if (from->inject_count && !to->inject)
-        return BRIG_E_NOMEM;
-    for (size_t i = 0; i < from->inject_count; i++)
-        if (policy_inject_copy(&from->inject[i], &to->inject[to->inject_count++]) < 0)
-            return BRIG_E_NOMEM;
-    return 0;
+    bool whole = str_unshare(&inject->name, &inject->header, &inject->secret, &inject->upstream,
+                             &inject->variable, &inject->origin) == 0;
+    whole = unshare_words(&inject->methods) && whole;
+    whole = unshare_words(&inject->paths) && whole;
+    return unshare_words(&inject->strip) && whole;
 }
 
-int policy_net_copy(const struct policy_net *from, struct policy_net *to)
+bool policy_unshare_net(struct policy_net *net)
 {
-    to->proxy_env = from->proxy_env;
-    if (copy_written(from, to) < 0 || copy_publish(from, to) < 0 || copy_inject(from, to) < 0 ||
-        str_copy(from->broker, &to->broker, NULL) < 0 || str_copy(from->ca, &to->ca, NULL) < 0 ||
-        str_copy(from->proxy, &to->proxy, NULL) < 0 ||
-        str_copy(from->proxy_secret, &to->proxy_secret, NULL) < 0 ||
-        policy_copy_words((const char *const *)from->no_proxy, POLICY_NO_PROXY_MAX, "",
-                          &to->no_proxy, NULL) < 0)
-        return BRIG_E_NOMEM;
-    return 0;
+    bool whole = str_unshare(&net->broker, &net->ca, &net->proxy, &net->proxy_secret) == 0;
+    net->inject = policy_copy_items(net->inject, &net->inject_count, sizeof *net->inject);
+    for (size_t i = 0; i < net->inject_count; i++)
+        whole = unshare_inject(&net->inject[i]) && whole;
+    whole = unshare_words(&net->no_proxy) && whole;
+    return unshare_lists(net) && net->inject && whole;
 }
 
 /* ---- Rules -------------------------------------------------------------------------------- */
@@ -148,11 +139,8 @@ static int add_rule(struct brig_policy *policy, const char *text, bool deny, str
     int rc;
     if ((rc = str_copy(text, &copy, err)) < 0 || (rc = str_copy(policy->origin, &origin, err)) < 0)
         return rc;
-    struct policy_net_rule *grown =
-        reallocarray(net->written, net->written_count + 1, sizeof *net->written);
-    if (!grown)
+    if (!array_grow(&net->written, net->written_count))
         return brig_fail_nomem(err);
-    net->written = grown;
     rc = deny ? net_rules_deny(&net->rules, text, err) : net_rules_allow(&net->rules, text, err);
     if (rc < 0)
         return rc;
@@ -173,20 +161,6 @@ int brig_policy_deny(struct brig_policy *policy, const char *rule, struct brig_e
 
 /* ---- Publishing --------------------------------------------------------------------------- */
 
-static int parse_port(const char *text, size_t length, uint16_t *ret_port)
-{
-    char digits[6];
-    uint64_t port = 0;
-    if (length == 0 || length >= sizeof digits)
-        return BRIG_E_INVALID;
-    memcpy(digits, text, length);
-    digits[length] = 0;
-    if (parse_uint(digits, PORT_MAX, 0, &port, NULL) < 0)
-        return BRIG_E_INVALID;
-    *ret_port = (uint16_t)port;
-    return 0;
-}
-
 /* "[ADDRESS:]HOSTPORT:PORT", or "PORT" for both; an IPv6 address is in brackets. */
 static int parse_publish(const char *text, struct policy_publish *ret)
 {
@@ -194,17 +168,16 @@ static int parse_publish(const char *text, struct policy_publish *ret)
     const char *last = strrchr(text, ':');
     ret->address = net_address_v4(loopback);
     if (!last) {
-        ret->host_port = 0;
-        int rc = parse_port(text, strlen(text), &ret->port);
+        bool read = net_port_read(text, strlen(text), &ret->port);
         ret->host_port = ret->port;
-        return rc;
+        return read ? 0 : BRIG_E_INVALID;
     }
-    if (parse_port(last + 1, strlen(last + 1), &ret->port) < 0)
+    if (!net_port_read(last + 1, strlen(last + 1), &ret->port))
         return BRIG_E_INVALID;
     const char *host = last;
     while (host > text && host[-1] != ':' && host[-1] != ']')
         host--;
-    if (parse_port(host, (size_t)(last - host), &ret->host_port) < 0)
+    if (!net_port_read(host, (size_t)(last - host), &ret->host_port))
         return BRIG_E_INVALID;
     if (host == text)
         return 0;
@@ -213,7 +186,7 @@ static int parse_publish(const char *text, struct policy_publish *ret)
         text++;
         length -= 2;
     } else if (memchr(text, ':', length)) {
-        return BRIG_E_INVALID; /* without brackets nobody knows where it ends */
+        return BRIG_E_INVALID; /* without brackets its end is ambiguous */
     }
     return net_address_read(text, length, &ret->address) ? 0 : BRIG_E_INVALID;
 }
@@ -233,11 +206,8 @@ int brig_policy_publish(struct brig_policy *policy, const char *what, struct bri
     int rc = str_copy(policy->origin, &origin, err);
     if (rc < 0)
         return rc;
-    struct policy_publish *grown =
-        reallocarray(net->publish, net->publish_count + 1, sizeof *net->publish);
-    if (!grown)
+    if (!array_grow(&net->publish, net->publish_count))
         return brig_fail_nomem(err);
-    net->publish = grown;
     publish.origin = take_ptr(&origin);
     net->publish[net->publish_count++] = publish;
     return 0;
@@ -258,7 +228,7 @@ int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const c
     const char *colon = proxy ? strrchr(proxy, ':') : NULL;
     uint16_t port = 0;
     if (!colon || colon == proxy || strpbrk(proxy, " \t\n/@") ||
-        parse_port(colon + 1, strlen(colon + 1), &port) < 0)
+        !net_port_read(colon + 1, strlen(colon + 1), &port))
         return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a proxy: write HOST:PORT",
                          str_shown(proxy ? proxy : "").text);
     for (size_t i = 0; no_proxy && no_proxy[i]; i++)
@@ -271,17 +241,16 @@ int brig_policy_net_proxy(struct brig_policy *policy, const char *proxy, const c
     char **names = NULL;
     int rc;
     if ((rc = str_copy(proxy, &copy, err)) < 0 ||
-        (rc = policy_copy_words(no_proxy, POLICY_NO_PROXY_MAX, "names without a proxy", &names,
-                                err)) < 0)
+        (rc = copy_words(no_proxy, POLICY_NO_PROXY_MAX, "names without a proxy", &names, err)) < 0)
         return rc;
     if ((rc = str_copy(secret, &secret_copy, err)) < 0) {
-        policy_free_words(names);
+        free_words(names);
         return rc;
     }
     policy_replace(&policy->net.proxy, &copy);
     policy_free_secret(policy->net.proxy_secret);
     policy->net.proxy_secret = secret_copy;
-    policy_free_words(policy->net.no_proxy);
+    free_words(policy->net.no_proxy);
     policy->net.no_proxy = names;
     return 0;
 }
@@ -294,4 +263,166 @@ int brig_policy_broker(struct brig_policy *policy, const char *path, struct brig
         return rc;
     policy_replace(&policy->net.broker, &copy);
     return 0;
+}
+
+/* ---- Credentials -------------------------------------------------------------------------- */
+
+void policy_inject_url(const struct policy_inject *inject, char url[POLICY_INJECT_URL_MAX])
+{
+    (void)snprintf(url, POLICY_INJECT_URL_MAX, "http://" POLICY_INJECT_ADDRESS ":%u", inject->port);
+}
+
+/* What HTTP calls a token. */
+static bool is_token(const char *text)
+{
+    static const char allowed[] = "!#$%&'*+-.^_`|~0123456789"
+                                  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    return text && *text && strspn(text, allowed) == strlen(text);
+}
+
+/* Servers read such a path differently, so that it bounds nothing. */
+static bool is_ambiguous(const char *path)
+{
+    if (strpbrk(path, "\\;"))
+        return true;
+    for (const char *at = path; (at = strchr(at, '/')); at++) {
+        size_t length = strcspn(at + 1, "/?");
+        if ((length == 1 || length == 2) && memcmp(at + 1, "..", length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int check_path(const char *path, const char *option, struct brig_error *err)
+{
+    if (path && is_ambiguous(path))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s '%s' has a '.' or '..' segment, a ';' or a backslash, which servers "
+                         "read differently. Write the path it leads to",
+                         option, str_shown(path).text);
+    return 0;
+}
+
+static int check_words(const char *const *words, const char *what, bool paths,
+                       struct brig_error *err)
+{
+    for (size_t i = 0; words && words[i]; i++) {
+        bool good =
+            paths ? words[i][0] == '/' && !strpbrk(words[i], " \t\r\n") : is_token(words[i]);
+        if (!good)
+            return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a valid %s",
+                             str_shown(words[i]).text, what);
+        int status = paths ? check_path(words[i], "path", err) : 0;
+        if (status < 0)
+            return status;
+    }
+    return 0;
+}
+
+/* The value itself is in no message. */
+static int check_value(const char *header, const char *value, struct brig_error *err)
+{
+    size_t length = value ? strlen(value) : 0;
+    if (length < 1 || length > POLICY_SECRET_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the secret for '%s' is %s: 1 to %d bytes",
+                         str_shown(header).text, length ? "too long" : "empty", POLICY_SECRET_MAX);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)value[i] < 0x20 || value[i] == 0x7f)
+            return brig_fail(err, BRIG_E_INVALID, 0,
+                             "the secret for '%s' has a control character in it, which no header "
+                             "can have",
+                             str_shown(header).text);
+    return 0;
+}
+
+static int check_upstream(const char *upstream, struct brig_error *err)
+{
+    if (!upstream)
+        return 0;
+    bool known = str_starts_with(upstream, "https://") || str_starts_with(upstream, "http://");
+    if (!known || strpbrk(upstream, " \t\r\n@?#"))
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "'%s' is not an upstream: write https://HOST[:PORT][/PREFIX]",
+                         str_shown(upstream).text);
+    return check_path(strchr(strstr(upstream, "://") + 3, '/'), "the prefix of the upstream", err);
+}
+
+static int check_inject(const struct brig_policy *policy, const struct brig_inject *inject,
+                        char ret_name[NET_NAME_MAX + 1], struct brig_error *err)
+{
+    int rc;
+    if (policy->net.inject_count >= POLICY_INJECT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "too many credentials: at most %d are injected",
+                         POLICY_INJECT_MAX);
+    if (!inject || !inject->name)
+        return brig_fail(err, BRIG_E_INVALID, 0, "no name given to inject a credential for");
+    if ((rc = net_name_parse(inject->name, strlen(inject->name), ret_name, err)) < 0)
+        return rc;
+    if (!is_token(inject->header))
+        return brig_fail(err, BRIG_E_INVALID, 0, "'%s' is not a valid header name",
+                         str_shown(inject->header ? inject->header : "").text);
+    if ((rc = check_value(inject->header, inject->value, err)) < 0 ||
+        (rc = check_upstream(inject->upstream, err)) < 0 ||
+        (rc = check_words(inject->methods, "method", false, err)) < 0 ||
+        (rc = check_words(inject->paths, "path: it begins with '/'", true, err)) < 0)
+        return rc;
+    return check_words(inject->strip, "name of a header", false, err);
+}
+
+static int fill_inject(const struct brig_policy *policy, const struct brig_inject *from,
+                       const char *name, struct policy_inject *to, struct brig_error *err)
+{
+    const size_t max = POLICY_INJECT_WORDS_MAX;
+    int rc;
+    if ((rc = str_copy(name, &to->name, err)) < 0 ||
+        (rc = str_copy(from->header, &to->header, err)) < 0 ||
+        (rc = str_copy(from->value, &to->secret, err)) < 0 ||
+        (rc = str_copy(from->upstream, &to->upstream, err)) < 0 ||
+        (rc = str_copy(from->variable, &to->variable, err)) < 0 ||
+        (rc = str_copy(policy->origin, &to->origin, err)) < 0 ||
+        (rc = copy_words(from->methods, max, "methods", &to->methods, err)) < 0 ||
+        (rc = copy_words(from->paths, max, "paths", &to->paths, err)) < 0)
+        return rc;
+    return copy_words(from->strip, max, "headers", &to->strip, err);
+}
+
+int brig_policy_inject(struct brig_policy *policy, const struct brig_inject *inject,
+                       struct brig_error *err)
+{
+    struct policy_net *net = &policy->net;
+    char name[NET_NAME_MAX + 1], url[POLICY_INJECT_URL_MAX];
+    int rc = check_inject(policy, inject, name, err);
+    if (rc < 0)
+        return rc;
+    if (!array_grow(&net->inject, net->inject_count))
+        return brig_fail_nomem(err);
+    struct policy_inject added = {.port = POLICY_INJECT_PORT + (unsigned)net->inject_count};
+    rc = fill_inject(policy, inject, name, &added, err);
+    if (rc == 0 && inject->variable) {
+        autofree char *value = NULL;
+        policy_inject_url(&added, url);
+        rc = str_make(&value, err, url, inject->suffix ? inject->suffix : "");
+        if (rc == 0)
+            rc = brig_policy_setenv(policy, inject->variable, value, err);
+    }
+    autofree char *ca = NULL;
+    if (rc == 0 && inject->ca)
+        rc = policy_path("certificates", inject->ca, PATH_KEEP_DOTDOT, &ca, err);
+    if (rc < 0) {
+        inject_done(&added);
+        return rc;
+    }
+    if (ca)
+        policy_replace(&net->ca, &ca);
+    net->inject[net->inject_count++] = added;
+    return 0;
+}
+
+void policy_forget_secrets(struct brig_policy *policy)
+{
+    struct policy_net *net = &policy->net;
+    for (size_t i = 0; i < net->inject_count; i++)
+        explicit_bzero(net->inject[i].secret, strlen(net->inject[i].secret));
+    if (net->proxy_secret)
+        explicit_bzero(net->proxy_secret, strlen(net->proxy_secret));
 }

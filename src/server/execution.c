@@ -9,8 +9,8 @@
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
-#include "base/hex.h"
 #include "base/str.h"
 #include "base/wire.h"
 

@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fdpass.h"
-#include "base/write.h"
+#include "base/fds.h"
 
 /* What goes before the bytes. */
 struct head {

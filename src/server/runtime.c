@@ -330,7 +330,7 @@ void runtime_json(const struct runtime *runtime, const struct server_config *con
     if (runtime->compile[0])
         json_words(json, "compile", runtime->compile, RUNTIME_ARGV_MAX);
     json_text(json, "file_name", runtime->file_name);
-    json_text(json, "profile", policy_seccomp_name(runtime->profile));
+    json_text(json, "profile", policy_word(POLICY_SECCOMP, runtime->profile));
     json_bool(json, "agent", runtime->agent);
     json_words(json, "network_allow", runtime->allow, ARRAY_LENGTH(runtime->allow));
     json_uint(json, "timeout_ms", runtime_timeout_ms(runtime, config));

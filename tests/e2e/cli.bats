@@ -361,7 +361,7 @@ brig_in() {
     must python3 -c 'import json; r = json.load(open("result.json"))
 assert r["outcome"] == "exited" and r["exit_code"] == 3, r'
     [ "$(cat hard)" = old ]
-    [ -z "$(find . -name '.brig-result*')" ]
+    [ -z "$(find . -name '.brig-new*')" ]
 }
 
 @test "what brig writes does not go through a link that a jail may have made" {

@@ -90,7 +90,9 @@ static void read_again(const struct conf_directive *directive)
     }
     if (line.failed || line.length > CONF_LINE_MAX)
         return;
-    expect(conf_parse_text(line.data, line.length, "again", &hooks, &err) == 0);
+    const struct conf_source source = {
+        .name = (char *)"again", .text = line.data, .length = line.length};
+    expect(conf_read(&source, &hooks, &err) == 0);
 }
 
 static int on_directive(void *context, const struct conf_directive *directive,
@@ -143,7 +145,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .include = on_include,
     };
     struct brig_error err = {0};
-    int rc = conf_parse_text(in.text, in.length, "input", &hooks, &err);
+    const struct conf_source source = {
+        .name = (char *)"input", .text = (char *)(uintptr_t)in.text, .length = in.length};
+    int rc = conf_read(&source, &hooks, &err);
     expect(rc == 0 || rc == BRIG_E_INVALID);
     if (rc < 0)
         expect(str_starts_with(err.message, "input:") || str_starts_with(err.message, "part:"));

@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "cli/config.h"
-#include "cli/config_project.h"
 #include "cli/options.h"
 #include "cli/settings.h"
 #include "policy/conf.h"
@@ -111,10 +110,10 @@ static void compare(const struct settings *with, const struct settings *without)
     for (size_t i = 0; i < a->grant_count; i++) {
         if (!str_starts_with(a->grants[i].origin, "file:") || a->grants[i].access == BRIG_MASK)
             continue;
-        const struct policy_grant *before = project_rule_of(b, a->grants[i].dest);
+        const struct policy_grant *before = policy_rule_of(b, a->grants[i].dest);
         expect(before && (a->grants[i].access == BRIG_READ_ONLY || before->access != BRIG_MASK));
     }
-    expect(project_mode_narrows(b->mode, a->mode));
+    expect(config_mode_narrows(b->mode, a->mode));
     /* Of another mode the presets differ. */
     if (a->mode != b->mode)
         return;

@@ -7,15 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
-#include "cli/message.h"
 #include "cli/mirrors.h"
-#include "cli/net_proxy.h"
-#include "cli/net_watch.h"
+#include "cli/net.h"
+#include "cli/report.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
 #include "tap.h"

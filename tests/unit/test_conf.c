@@ -87,7 +87,9 @@ static struct conf_hooks hooks_of(struct caller *caller)
 static int parse(struct caller *caller, const char *text, size_t length, struct brig_error *err)
 {
     struct conf_hooks hooks = hooks_of(caller);
-    return conf_parse_text(text, length, "t", &hooks, err);
+    const struct conf_source source = {
+        .name = (char *)(uintptr_t) "t", .text = (char *)(uintptr_t)text, .length = length};
+    return conf_read(&source, &hooks, err);
 }
 
 /* ---- Lines -------------------------------------------------------------------------------- */

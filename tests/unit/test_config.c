@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "cli/config_project.h"
 #include "cli/options.h"
 #include "cli/settings.h"
 #include "policy/conf.h"
@@ -141,7 +140,7 @@ static const char *rule(const struct chain *chain, const char *dest)
     for (size_t i = 0; i < chain->settings.policy->grant_count; i++) {
         const struct policy_grant *grant = &chain->settings.policy->grants[i];
         if (strcmp(grant->dest, dest) == 0)
-            (void)snprintf(text, sizeof text, "%s [%s]", policy_access_name(grant->access),
+            (void)snprintf(text, sizeof text, "%s [%s]", policy_word(POLICY_ACCESS, grant->access),
                            grant->origin);
     }
     return text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The files of the configuration that brig writes and the scripts it puts together. */
-#include "cli/config_files.h"
+#include "cli/config.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -9,11 +9,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "base/str.h"
-#include "base/write.h"
 #include "cli/identity.h"
-#include "cli/message.h"
 #include "cli/options.h"
+#include "cli/out_path.h"
+#include "cli/report.h"
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "policy/policy.h"
@@ -55,10 +56,13 @@ static void test_writing(void)
     tap_has_str(content(fd, "work.jail"), "\nmode bare\n", "it is left as it is");
     tap_is_int(config_write_jail(fd, "default", BRIG_MODE_STRICT, NULL), 0, "the default jail");
     tap_has_str(content(fd, "default.jail"), "\n# mode casual\n", "leaves the mode to .conf files");
-    tap_is_int(config_write_new(fd, "x", "1", NULL), 1, "a new file is told from");
-    tap_is_int(config_write_new(fd, "x", "2", NULL), 0, "an old one");
+    tap_is_int(out_file_write(fd, "x", "1", 0600, false, NULL), 1, "a new file is told from");
+    tap_is_int(out_file_write(fd, "x", "2", 0600, false, NULL), 0, "an old one");
     tap_is_str(content(fd, "x"), "1", "which is not replaced");
-    tap_is_int(config_write_new(-1, "x", "2", NULL), BRIG_E_SYSTEM, "and no place is an error");
+    tap_is_int(out_file_write(fd, "x", "3", 0600, true, NULL), 1, "unless that is wanted");
+    tap_is_str(content(fd, "x"), "3", "and then it is");
+    tap_is_int(out_file_write(-1, "x", "2", 0600, false, NULL), BRIG_E_SYSTEM,
+               "and no place is an error");
 }
 
 static void test_masks(void)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/jail_text.h"
+#include "cli/jails.h"
 #include "policy/conf.h"
 #include "tap.h"
 
@@ -54,7 +54,9 @@ static struct found read_text(const char *text)
 {
     struct found found = {.count = 0};
     const struct conf_hooks hooks = {&found, take, expands, variable, include};
-    if (conf_parse_text(text, strlen(text), "test.jail", &hooks, NULL) < 0)
+    const struct conf_source source = {
+        .name = (char *)"test.jail", .text = (char *)(uintptr_t)text, .length = strlen(text)};
+    if (conf_read(&source, &hooks, NULL) < 0)
         found.count = -1;
     return found;
 }

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "policy/net_address.h"
-#include "policy/net_name.h"
 #include "tap.h"
 
 static struct net_address address(const char *text)

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "cli/options.h"
 #include "cli/settings.h"
-#include "cli/settings_parts.h"
 #include "policy/policy.h"
 #include "tap.h"
 
@@ -92,6 +91,18 @@ static void test_syntax_errors(void)
                 "a lone dash is refused");
 }
 
+static bool has_setter(const struct option_row *row)
+{
+    struct brig_error err = {0};
+    struct settings settings;
+    const struct option_use use = {.row = row, .value = row->metavar ? "" : NULL};
+    if (settings_init(&settings, BRIG_MODE_SEALED, "/", &err) < 0)
+        tap_bail("%s", err.message);
+    (void)settings_apply(&settings, &use, &err);
+    settings_done(&settings);
+    return !strstr(err.message, "not implemented");
+}
+
 static void test_table(void)
 {
     for (int i = 0; i < OPTION_COUNT_; i++) {
@@ -100,8 +111,7 @@ static void test_table(void)
                     (!row->short_name || option_find_short(row->short_name) == row);
         bool valued = (row->metavar != NULL) == (row->kind != OPTION_KIND_NONE);
         size_t length = strlen(row->help);
-        tap_ok(same && valued && settings_setters[i].set && length > 0 &&
-                   row->help[length - 1] != '.',
+        tap_ok(same && valued && has_setter(row) && length > 0 && row->help[length - 1] != '.',
                "--%s is unique, has a setter and a help line without a full stop", row->long_name);
     }
     tap_ok(!option_find_long("", 0) && !option_find_short('\0') && !option_find_long("di", 2),

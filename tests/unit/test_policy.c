@@ -280,7 +280,7 @@ static void limits(void)
     _Static_assert(ARRAY_LENGTH(rows) == BRIG_LIMIT_COUNT_, "each limit is tested");
     struct brig_policy *p = fresh();
     for (size_t i = 0; i < ARRAY_LENGTH(rows); i++) {
-        const char *name = policy_limit_name(rows[i].limit);
+        const char *name = policy_word(POLICY_LIMIT, rows[i].limit);
         tap_is_int(brig_policy_limit(p, rows[i].limit, rows[i].max, &err), 0, "%s at most", name);
         refused(brig_policy_limit(p, rows[i].limit, rows[i].max + 1, &err), name, name);
         tap_ok(p->limits[rows[i].limit] == rows[i].max, "and stays as it was");
@@ -316,30 +316,6 @@ static void env_rules(void)
             tap_bail("%s", err.message);
     refused(brig_policy_setenv(p, "A", "b", &err), "at most 4096", "one rule past the limit");
     brig_policy_free(p);
-}
-
-static void constant_filters(void)
-{
-    static const char *const patterns[] = {"*_ONE", "*_TWO", NULL};
-    struct brig_policy *p = fresh();
-    tap_is_int(policy_unsetenv_all(p, patterns, "tables", &err), 0, "filters come from a table");
-    tap_is_int(p->env_count, 2, "all of them");
-    tap_ok(p->env[1].kind == POLICY_ENV_UNSET && p->env[1].name == patterns[1] &&
-               strcmp(p->env[1].origin, "tables") == 0,
-           "they are the table's own texts");
-    brig_policy_setenv(p, "A", "b", &err);
-    struct brig_policy *copy = brig_policy_copy(p);
-    brig_policy_free(p);
-    tap_ok(copy && copy->env_count == 3 && strcmp(copy->env[0].name, "*_ONE") == 0 &&
-               strcmp(copy->env[2].value, "b") == 0,
-           "a copy of the policy has them too");
-    while (copy->env_count < POLICY_ENV_MAX - 1)
-        if (brig_policy_unsetenv(copy, "*", &err) < 0)
-            tap_bail("%s", err.message);
-    refused(policy_unsetenv_all(copy, patterns, "tables", &err), "at most 4096",
-            "more filters than there is room for");
-    tap_is_int(copy->env_count, POLICY_ENV_MAX - 1, "none of them was added");
-    brig_policy_free(copy);
 }
 
 static void nested(void)
@@ -381,65 +357,43 @@ static void copies(void)
     brig_policy_free(copy);
 }
 
-static void vocabulary_is(int value, const char *name, const char *(*name_of)(int),
-                          int (*parse)(const char *), const char *choices)
+static void vocabulary_is(enum policy_vocabulary of, int value, const char *word)
 {
-    tap_is_str(name_of(value), name, "%d is called %s", value, name);
-    tap_is_int(parse(name), value, "and %s is read as it", name);
-    tap_has_str(choices, name, "and offered");
+    tap_is_str(policy_word(of, value), word, "%d is called %s", value, word);
+    tap_is_int(policy_word_value(of, word), value, "and %s is read as it", word);
+    tap_has_str(policy_choices(of), word, "and offered");
 }
-
-#define NAMER(kind)                                                                                \
-    static const char *kind##_name(int value)                                                      \
-    {                                                                                              \
-        return policy_##kind##_name((__typeof__(first_##kind))value);                              \
-    }
-static const enum brig_mode first_mode = BRIG_MODE_SEALED;
-static const enum brig_view first_view = BRIG_VIEW_SYSTEM;
-static const enum brig_network first_network = BRIG_NET_NONE;
-static const enum brig_seccomp first_seccomp = BRIG_SECCOMP_DEV;
-static const enum brig_layer first_layer = BRIG_LAYER_LANDLOCK;
-static const enum brig_on_unsupported first_on_unsupported = BRIG_UNSUPPORTED_FAIL;
-NAMER(mode)
-NAMER(view)
-NAMER(network)
-NAMER(seccomp)
-NAMER(layer)
-NAMER(on_unsupported)
-
-#define VOCABULARY(kind, value, name)                                                              \
-    vocabulary_is((int)(value), name, kind##_name, policy_##kind##_parse, policy_##kind##_choices())
 
 static void vocabulary(void)
 {
-    VOCABULARY(mode, first_mode, "sealed");
-    VOCABULARY(mode, BRIG_MODE_CASUAL, "casual");
-    VOCABULARY(mode, BRIG_MODE_BARE, "bare");
-    VOCABULARY(mode, BRIG_MODE_STRICT, "strict");
-    VOCABULARY(view, first_view, "system");
-    VOCABULARY(view, BRIG_VIEW_HOST, "host");
-    VOCABULARY(view, BRIG_VIEW_ROOT, "root");
-    VOCABULARY(view, BRIG_VIEW_EMPTY, "empty");
-    VOCABULARY(network, first_network, "none");
-    VOCABULARY(network, BRIG_NET_HOST, "host");
-    VOCABULARY(network, BRIG_NET_ALLOW, "allow");
-    VOCABULARY(network, BRIG_NET_OPEN, "open");
-    VOCABULARY(seccomp, first_seccomp, "dev");
-    VOCABULARY(seccomp, BRIG_SECCOMP_CODE, "code");
-    VOCABULARY(layer, first_layer, "landlock");
-    VOCABULARY(layer, BRIG_LAYER_SECCOMP, "seccomp");
-    VOCABULARY(layer, BRIG_LAYER_CAPS, "caps");
-    VOCABULARY(layer, BRIG_LAYER_NAMESPACES, "namespaces");
-    VOCABULARY(layer, BRIG_LAYER_NESTED, "nested");
-    VOCABULARY(on_unsupported, first_on_unsupported, "fail");
-    VOCABULARY(on_unsupported, BRIG_UNSUPPORTED_WARN, "warn");
-    VOCABULARY(on_unsupported, BRIG_UNSUPPORTED_IGNORE, "ignore");
-    tap_is_str(view_name(4), "?", "what is no view has no name");
-    tap_is_int(policy_view_parse("System"), -1, "case matters");
-    tap_is_int(policy_view_parse(""), -1, "nothing is no view");
-    tap_is_int(policy_view_parse(NULL), -1, "nor is NULL");
-    tap_is_str(policy_access_name(BRIG_DEVICE), "device", "access has names");
-    tap_is_str(policy_limit_name(BRIG_LIMIT_COUNT_), "?", "what is no limit has no name");
+    vocabulary_is(POLICY_MODE, BRIG_MODE_SEALED, "sealed");
+    vocabulary_is(POLICY_MODE, BRIG_MODE_CASUAL, "casual");
+    vocabulary_is(POLICY_MODE, BRIG_MODE_BARE, "bare");
+    vocabulary_is(POLICY_MODE, BRIG_MODE_STRICT, "strict");
+    vocabulary_is(POLICY_VIEW, BRIG_VIEW_SYSTEM, "system");
+    vocabulary_is(POLICY_VIEW, BRIG_VIEW_HOST, "host");
+    vocabulary_is(POLICY_VIEW, BRIG_VIEW_ROOT, "root");
+    vocabulary_is(POLICY_VIEW, BRIG_VIEW_EMPTY, "empty");
+    vocabulary_is(POLICY_NETWORK, BRIG_NET_NONE, "none");
+    vocabulary_is(POLICY_NETWORK, BRIG_NET_HOST, "host");
+    vocabulary_is(POLICY_NETWORK, BRIG_NET_ALLOW, "allow");
+    vocabulary_is(POLICY_NETWORK, BRIG_NET_OPEN, "open");
+    vocabulary_is(POLICY_SECCOMP, BRIG_SECCOMP_DEV, "dev");
+    vocabulary_is(POLICY_SECCOMP, BRIG_SECCOMP_CODE, "code");
+    vocabulary_is(POLICY_LAYER, BRIG_LAYER_LANDLOCK, "landlock");
+    vocabulary_is(POLICY_LAYER, BRIG_LAYER_SECCOMP, "seccomp");
+    vocabulary_is(POLICY_LAYER, BRIG_LAYER_CAPS, "caps");
+    vocabulary_is(POLICY_LAYER, BRIG_LAYER_NAMESPACES, "namespaces");
+    vocabulary_is(POLICY_LAYER, BRIG_LAYER_NESTED, "nested");
+    vocabulary_is(POLICY_ON_UNSUPPORTED, BRIG_UNSUPPORTED_FAIL, "fail");
+    vocabulary_is(POLICY_ON_UNSUPPORTED, BRIG_UNSUPPORTED_WARN, "warn");
+    vocabulary_is(POLICY_ON_UNSUPPORTED, BRIG_UNSUPPORTED_IGNORE, "ignore");
+    tap_is_str(policy_word(POLICY_VIEW, 4), "?", "what is no view has no name");
+    tap_is_int(policy_word_value(POLICY_VIEW, "System"), -1, "case matters");
+    tap_is_int(policy_word_value(POLICY_VIEW, ""), -1, "nothing is no view");
+    tap_is_int(policy_word_value(POLICY_VIEW, NULL), -1, "nor is NULL");
+    tap_is_str(policy_word(POLICY_ACCESS, BRIG_DEVICE), "device", "access has names");
+    tap_is_str(policy_word(POLICY_LIMIT, BRIG_LIMIT_COUNT_), "?", "what is no limit has no name");
 }
 
 int main(void)
@@ -453,7 +407,6 @@ int main(void)
     names();
     limits();
     env_rules();
-    constant_filters();
     nested();
     copies();
     vocabulary();

@@ -4,9 +4,9 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 
+#include "base/encode.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "server/config.h"
 #include "server/http/clients.h"
 #include "server/http/detector.h"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "base/base64.h"
+#include "base/encode.h"
 #include "base/str.h"
 #include "server/config.h"
 #include "server/environment.h"

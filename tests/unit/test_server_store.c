@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "postgres_support.h"
 #include "server/history/query.h"
 #include "server/history/row.h"

@@ -96,14 +96,18 @@ static void stops_at_the_limit(void)
 
 static void helps(void)
 {
-    static const char *const items[] = {"a", "b", "c"};
     autofree char *joined = NULL;
     autofree char *none = NULL;
     autofree char *copy = NULL;
-    tap_is_int(str_join(items, 3, ", ", &joined, NULL), 0, "joining works");
-    tap_is_str(joined, "a, b, c", "with the separator between");
-    str_join(items, 0, ", ", &none, NULL);
+    tap_is_int(str_make(&joined, NULL, "a", "", "bc"), 0, "joining works");
+    tap_is_str(joined, "abc", "one after the other");
+    str_make(&none, NULL, "");
     tap_is_str(none, "", "nothing joined is empty");
+    char *shared = joined, *missing = NULL;
+    tap_ok(str_unshare(&shared, &missing) == 0 && shared != joined && !missing,
+           "a shared text is replaced by a copy, and NULL stays");
+    tap_is_str(shared, "abc", "which is the same");
+    free(shared);
     tap_is_int(str_copy("text", &copy, NULL), 0, "copying works");
     tap_is_str(copy, "text", "the copy is the same");
     char *null = joined;

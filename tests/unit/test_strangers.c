@@ -6,7 +6,6 @@
 
 #include "base/cleanup.h"
 #include "policy/policy.h"
-#include "policy/policy_parts.h"
 #include "tap.h"
 
 static struct policy_range range_of(const char *text)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/proc.h"
+#include "base/fds.h"
 #include "base/str.h"
 #include "jail/cgroup/cgroup_driver.h"
 

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/write.h"
 #include "jail/job/spawn.h"
 #include "jail/job/streams.h"
 #include "jail/sys.h"

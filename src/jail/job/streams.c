@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/fds.h"
-#include "base/write.h"
 #include "jail/job/job.h"
 
 #ifndef MFD_NOEXEC_SEAL

@@ -14,7 +14,7 @@
 #include <brig/brig.h>
 
 #include "jail/plan/plan_door.h"
-#include "policy/policy_net.h"
+#include "policy/policy.h"
 
 struct brig_policy;
 struct door;

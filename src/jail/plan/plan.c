@@ -447,7 +447,7 @@ static void note_rung(struct plan *plan, const struct brig_policy *policy)
         unenforced_add(list,
                        "network %s: without a network namespace, connections are refused only by "
                        "the syscall filter and Landlock",
-                       policy_network_name(policy->network));
+                       policy_word(POLICY_NETWORK, policy->network));
     if (rung == PLAN_LIMITS)
         unenforced_add(list,
                        "no Landlock: the filesystem is restricted by ordinary permissions only");

@@ -414,7 +414,8 @@ int plan_print(const struct plan *plan, const struct brig_policy *policy,
     int result = effects_of(plan, &effects, err);
     if (result < 0)
         return result;
-    str_appendf(out, "jail:\n  mode %s\n  %s\n", policy_mode_name(policy->mode), rungs[plan->rung]);
+    str_appendf(out, "jail:\n  mode %s\n  %s\n", policy_word(POLICY_MODE, policy->mode),
+                rungs[plan->rung]);
     print_command(out, plan);
     print_identity(out, plan, identity, &effects);
     print_namespaces(out, plan, &effects);

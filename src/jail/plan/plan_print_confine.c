@@ -195,7 +195,7 @@ void plan_print_filter(struct str *out, const struct plan *plan, const struct br
         str_append(out, "  no filter\n");
         return;
     }
-    str_appendf(out, "  profile %s\n", policy_seccomp_name(policy->seccomp));
+    str_appendf(out, "  profile %s\n", policy_word(POLICY_SECCOMP, policy->seccomp));
     for (size_t i = 0; i < ARRAY_LENGTH(answers); i++)
         print_calls(out, plan->seccomp, answers[i]);
     for (size_t i = 0; i < ARRAY_LENGTH(probes); i++)
@@ -234,7 +234,7 @@ void plan_print_limits(struct str *out, const struct plan *plan, const struct br
     str_append(out, "limits:\n");
     for (int limit = 0; limit < BRIG_LIMIT_COUNT_; limit++)
         if (policy->limits[limit])
-            str_appendf(out, "  %s %llu\n", policy_limit_name((enum brig_limit)limit),
+            str_appendf(out, "  %s %llu\n", policy_word(POLICY_LIMIT, (enum brig_limit)limit),
                         (unsigned long long)policy->limits[limit]);
     str_append(out, "  by a cgroup:");
     for (size_t i = 0; i < ARRAY_LENGTH(resources); i++)
@@ -358,7 +358,7 @@ static void print_routes(struct str *out, const struct plan_door *door)
 static void print_inject(struct str *out, const struct policy_inject *inject)
 {
     char url[POLICY_INJECT_URL_MAX];
-    policy_inject_url_of(inject, url);
+    policy_inject_url(inject, url);
     str_appendf(out, "  credential %s for %s, inside at %s", inject->header, inject->name, url);
     if (inject->upstream)
         str_appendf(out, ", upstream %s", inject->upstream);
@@ -382,7 +382,7 @@ static void print_rule(struct str *out, const struct net_rule *rule)
 void plan_print_network(struct str *out, const struct plan *plan, const struct brig_policy *policy)
 {
     const struct policy_net *net = &policy->net;
-    str_appendf(out, "network:\n  %s%s\n", policy_network_name(policy->network),
+    str_appendf(out, "network:\n  %s%s\n", policy_word(POLICY_NETWORK, policy->network),
                 plan->loopback ? ", loopback is up" : "");
     for (size_t i = 0; plan->door && i < plan->door->listener_count; i++)
         print_listener(out, plan->door, i);

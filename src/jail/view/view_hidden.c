@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "base/mountinfo.h"
 #include "base/path.h"
-#include "base/proc.h"
 #include "jail/confine/unenforced.h"
 #include "jail/view/view_build.h"
 

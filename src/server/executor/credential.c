@@ -75,7 +75,7 @@ static int inject(const struct credential *credential, const struct server_confi
         return result;
     struct policy_inject *added = &policy->net.inject[policy->net.inject_count - 1];
     added->port = config->auth_proxy.port;
-    policy_inject_url_of(added, url);
+    policy_inject_url(added, url);
     if ((result = brig_policy_setenv(policy, "ANTHROPIC_BASE_URL", url, err)) < 0)
         return result;
     return brig_policy_setenv(policy, oauth ? "ANTHROPIC_AUTH_TOKEN" : "ANTHROPIC_API_KEY",

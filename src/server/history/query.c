@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/error.h"
-#include "base/hex.h"
 #include "base/nearest.h"
 #include "base/parse.h"
 #include "base/str.h"

@@ -11,11 +11,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/encode.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "base/utf8.h"
 
 #define TIME_TEXT_MAX 40
 #define SECOND_NS INT64_C(1000000000)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -129,8 +128,7 @@ static int make_directory(char *path, struct brig_error *err)
 static int take_lock(struct sqlite_store *store, struct brig_error *err)
 {
     autofree char *name = NULL;
-    const char *const parts[] = {store->path, ".lock"};
-    int result = str_join(parts, 2, "", &name, err);
+    int result = str_make(&name, err, store->path, ".lock");
     if (result == 0)
         result = make_directory(name, err);
     if (result < 0)
@@ -496,8 +494,7 @@ static const struct store_operations sqlite_operations = {
 int spool_open(const char *directory, struct store **ret_store, struct brig_error *err)
 {
     autofree char *path = NULL;
-    const char *const parts[] = {directory, "spool.sqlite"};
-    int result = str_join(parts, 2, "/", &path, err);
+    int result = str_make(&path, err, directory, "/spool.sqlite");
     return result < 0 ? result : open_store(&path, true, ret_store, err);
 }
 

@@ -4,11 +4,10 @@
 
 #include <stdio.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/json.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "server/execution.h"
 
 #define MEGABYTE ((uint64_t)1 << 20)

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/cleanup.h"
+#include "base/encode.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "server/config.h"
 #include "server/http/http.h"
 
