@@ -1,10 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The README does what it says. A block after a line `<!-- run -->` is run: shell blocks line by
-# line in one shell and one directory, where `#> TEXT` lines are what the command above prints (an
-# ellipsis stands for anything) and `#? N` is its exit status, 0 if not given; each C block is
-# compiled as a user of the library would, and run. What stands after `<!-- run with brigd -->`, there
-# and in docs/server.md, is run beside a brigd; its address takes the place of 127.0.0.1:8080.
+# The commands and programs in README.md, docs/guide.md and docs/tutorial-c.md do what these pages say.
+# A block after a line `<!-- run -->` is run. The shell blocks of a page are run line by line in one
+# shell and one directory: a line `#> TEXT` is output of the command above (an ellipsis matches any
+# text), and `#? N` is its exit status, 0 if not given. Each C block is compiled as a user of the
+# library compiles it, and run. The blocks after `<!-- run with brigd -->`, in README.md and
+# docs/server.md, are run beside a brigd, with its address in place of 127.0.0.1:8080.
 
 load lib
 
@@ -66,7 +67,7 @@ while [ "$walk_n" -lt ${#walk_lines[@]} ]; do
     eval "$walk_command" >"$walk_out" 2>&1 </dev/null
     walk_status=$?
     if [ "$walk_status" -ne "$walk_wanted" ] || ! walk_same "${walk_promised[@]}"; then
-        printf '%s\n  exited with %s (the README says %s) and printed:\n' "$walk_command" \
+        printf '%s\n  exited with %s (the page says %s) and printed:\n' "$walk_command" \
             "$walk_status" "$walk_wanted"
         sed 's/^/    /' "$walk_out"
         walk_failed=1
@@ -76,20 +77,33 @@ exit "$walk_failed"
 WALKER
 }
 
+# walk WHO PAGE: runs the shell blocks of a page in a new directory, with storage for jails in it.
+walk() {
+    [ "$(blocks sh 0 run "$2" | grep -c '^brig ')" -ge 8 ]
+    scratch_make "$1"
+    as "$1" mkdir -m 0700 "$SCRATCH/jails"
+    mkdir "$SCRATCH/bin"
+    ln -s "$BRIG" "$SCRATCH/bin/brig"
+    blocks sh 0 run "$2" >"$SCRATCH/commands"
+    write_walker "$SCRATCH/walk.bash"
+    chmod -R a+rX "$SCRATCH/bin" "$SCRATCH/commands" "$SCRATCH/walk.bash"
+    must as "$1" env PATH="$SCRATCH/bin:$PATH" BRIG_CONFIG_DIR="$SCRATCH/jails" bash -c 'umask 022; cd "$1" && exec bash \
+        walk.bash commands' - "$SCRATCH"
+    must as "$1" env BRIG_CONFIG_DIR="$SCRATCH/jails" "$BRIG" -u
+    scratch_remove
+}
+
 @test "the commands of the README print what it says" {
     needs python3
-    [ "$(blocks sh | grep -c '^brig ')" -ge 10 ]
     for who in $(each_user); do
-        scratch_make "$who"
-        # Jails of its own, and not those of whoever runs the tests.
-        as "$who" mkdir -m 0700 "$SCRATCH/jails"
-        mkdir "$SCRATCH/bin"
-        ln -s "$BRIG" "$SCRATCH/bin/brig"
-        blocks sh >"$SCRATCH/commands"
-        write_walker "$SCRATCH/walk.bash"
-        chmod -R a+rX "$SCRATCH/bin" "$SCRATCH/commands" "$SCRATCH/walk.bash"
-        must as "$who" env PATH="$SCRATCH/bin:$PATH" BRIG_CONFIG_DIR="$SCRATCH/jails" bash -c 'umask 022; cd "$1" && exec bash \
-            walk.bash commands' - "$SCRATCH"
+        walk "$who" "$README"
+    done
+}
+
+@test "the commands of the guide print what it says" {
+    needs git
+    for who in $(each_user); do
+        walk "$who" "$LIB_ROOT/docs/guide.md"
     done
 }
 
@@ -135,32 +149,49 @@ brigd_stop() {
     done
 }
 
-@test "the C programs of the README compile and print what it says" {
-    needs gcc pkg-config python3
-    local flags library number
+# compile_and_run WHO PAGE N: the Nth C block of a page, whose output the page has as: It prints `TEXT`.
+compile_and_run() {
+    local flags library
     flags=$(PKG_CONFIG_PATH=$BUILD_DIR/meson-uninstalled pkg-config --cflags --libs libbrig)
     library=$(dirname "$(find "$BUILD_DIR" -name libbrig.so -print -quit)")
+    scratch_make "$1"
+    blocks c "$3" run "$2" >"$SCRATCH/run.c"
+    # Several words on purpose.
+    # shellcheck disable=SC2086
+    gcc -std=gnu11 -Wall -Wextra -Werror -o "$SCRATCH/run" "$SCRATCH/run.c" \
+        $flags -Wl,-rpath,"$library"
+    must as "$1" "$SCRATCH/run"
+    grep -qF "It prints \`$output\`" "$2"
+    scratch_remove
+}
+
+@test "the C programs of the README and the tutorial compile and print what is said of them" {
+    needs gcc pkg-config python3
     for who in $(each_user); do
-        for number in 1 2; do
-            scratch_make "$who"
-            blocks c $number >"$SCRATCH/run.c"
-            # Several words on purpose.
-            # shellcheck disable=SC2086
-            gcc -std=gnu11 -Wall -Wextra -Werror -o "$SCRATCH/run" "$SCRATCH/run.c" \
-                $flags -Wl,-rpath,"$library"
-            must as "$who" "$SCRATCH/run"
-            grep -qF "It prints \`$output\`" "$README"
-            scratch_remove
-        done
+        compile_and_run "$who" "$README" 1
+        compile_and_run "$who" "$LIB_ROOT/docs/tutorial-c.md" 1
+        compile_and_run "$who" "$LIB_ROOT/docs/tutorial-c.md" 2
     done
 }
 
-@test "every file the README points to is there" {
-    local path
-    for path in $(grep -oE '\]\([^)#:]+\)' "$README" | sed 's/^](//; s/)$//'); do
-        [ -e "$LIB_ROOT/$path" ] || {
-            echo "no $path" >&2
-            return 1
-        }
+@test "every file and section that the pages point to is there" {
+    local page link path section
+    for page in "$README" "$LIB_ROOT"/docs/*.md; do
+        for link in $(grep -oE '\]\([A-Za-z0-9./#_-]+\)' "$page" | sed 's/^](//; s/)$//'); do
+            path=${link%%#*}
+            path=${path:+$(dirname "$page")/$path}
+            path=${path:-$page}
+            [ -e "$path" ] || {
+                echo "$page: no file $link" >&2
+                return 1
+            }
+            case $link in *'#'*) section=${link#*#} ;; *) continue ;; esac
+            # A heading's anchor, as the usual renderers make it.
+            sed -n 's/^##* //p' "$path" | tr '[:upper:]' '[:lower:]' | tr ' ' '-' | tr -cd 'a-z0-9_\n-' |
+                grep -qxF -e "$section" || {
+                echo "$page: no section $link" >&2
+                return 1
+            }
+        done
     done
 }
