@@ -2,6 +2,7 @@
 /* Sockets, their addresses, and messages with descriptors. */
 #include "net/sockets.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/netfilter_ipv4.h>
 #include <netinet/tcp.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fdpass.h"
 #include "net/broker_wire.h"
 
 #define IP6T_ORIGINAL_DST 80 /* linux/netfilter_ipv6/ip6_tables.h, which clashes with libc */
@@ -113,56 +115,21 @@ void socket_reset(int fd)
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-/* ---- Messages with descriptors ---- */
-
-union fd_space {
-    struct cmsghdr header;
-    char space[CMSG_SPACE(sizeof(int) * SOCKET_FDS_MAX)];
-};
-
-static void keep_or_close(const struct cmsghdr *header, int *fds, size_t *count, size_t max)
-{
-    size_t given = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < given; i++) {
-        int fd;
-        memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-        if (*count < max)
-            fds[(*count)++] = fd;
-        else
-            (void)close(fd);
-    }
-}
-
 ssize_t socket_receive(int socket, void *data, size_t size, int *fds, size_t *count)
 {
-    union fd_space control;
     struct iovec part = {.iov_base = data, .iov_len = size};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    size_t max = *count;
-    *count = 0;
-    ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (length < 0)
+    ssize_t length = fdpass_receive(socket, &part, 1, fds, count, MSG_DONTWAIT);
+    if (length >= 0)
         return length;
-    for (struct cmsghdr *at = CMSG_FIRSTHDR(&message); at; at = CMSG_NXTHDR(&message, at))
-        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == SCM_RIGHTS)
-            keep_or_close(at, fds, count, max);
-    return length;
+    errno = (int)-length;
+    return -1;
 }
 
 bool socket_send(int socket, const void *data, size_t size, const int *fds, size_t count)
 {
-    union fd_space control = {.header = {.cmsg_level = SOL_SOCKET,
-                                         .cmsg_type = SCM_RIGHTS,
-                                         .cmsg_len = CMSG_LEN(sizeof(int) * count)}};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (count > 0) {
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-        memcpy(CMSG_DATA(&control.header), fds, sizeof(int) * count);
-    }
-    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    const struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    ssize_t sent = fdpass_send(socket, &part, 1, fds, count, MSG_DONTWAIT);
+    if (sent < 0)
+        errno = (int)-sent;
+    return sent >= 0;
 }

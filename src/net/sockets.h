@@ -48,7 +48,7 @@ void socket_reset(int fd);
 #define SOCKET_FDS_MAX 8
 
 /* Receives one message and its descriptors, which are close-on-exec; never waits. *count is how many
- * there may be, and then how many came; more are closed. Returns what recv() would. */
+ * there may be, and then how many came. Returns what recv() would; a message with more is an error. */
 ssize_t socket_receive(int socket, void *data, size_t size, int *fds, size_t *count);
 /* Sends one message with descriptors, which stay the caller's; never waits. False with errno. */
 bool socket_send(int socket, const void *data, size_t size, const int *fds, size_t count);

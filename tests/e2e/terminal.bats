@@ -91,8 +91,8 @@ is_prompt() {
 }
 
 @test "a program that Ctrl-C ends gives 130" {
-    type_line "\$BRIG -m sealed sh -c 'echo ready; exec sleep 1000'"
-    shows '^ready$'
+    type_line "\$BRIG -m sealed sh -c 'echo again; exec sleep 1000'"
+    shows '^again$'
     keys C-c
     prompt
     type_line 'echo "status $?"'
@@ -356,8 +356,8 @@ interrupt() {
     prompt
     type_line 'echo "status $?"'
     shows '^status 6$'
-    type_line "clear; \$BRIG \$J -- sh -c 'echo ready; exec sleep 1000'"
-    shows '^ready$'
+    type_line "clear; \$BRIG \$J -- sh -c 'echo again; exec sleep 1000'"
+    shows '^again$'
     keys C-c
     prompt
     type_line 'echo "status $?"'
@@ -446,8 +446,8 @@ start_run() {
         shows '^30 90$'
         shows "^jail enter-$mode\$"
         # It says itself when it has the terminal: before, a key would be nobody's.
-        type_line "clear; sh -c 'echo ready; exec sleep 1000'"
-        shows '^ready$'
+        type_line "clear; sh -c 'echo again; exec sleep 1000'"
+        shows '^again$'
         keys C-c
         type_line 'echo "inner $?"'
         shows '^inner 130$'

@@ -16,6 +16,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fdpass.h"
 #include "jail/child/child.h"
 #include "jail/confine/unenforced.h"
 #include "jail/plan/plan.h"
@@ -26,27 +27,15 @@ int spawn_receive(int wire, struct wire_message *ret_message, int *ret_fd)
 {
     *ret_fd = -1;
     struct wire_message message = {0};
-    struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr header = {.msg_iov = &part,
-                            .msg_iovlen = 1,
-                            .msg_control = &control,
-                            .msg_controllen = sizeof control};
+    const struct iovec part = {.iov_base = &message, .iov_len = sizeof message};
+    size_t count;
     ssize_t length;
-    do /* ECONNRESET is said once, if the other ended without having read all; its words come after */
-        length = recvmsg(wire, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    while (length < 0 && (errno == EINTR || errno == ECONNRESET));
+    do { /* ECONNRESET is said once, if the other ended without having read all; its words come after */
+        count = 1;
+        length = fdpass_receive(wire, &part, 1, ret_fd, &count, MSG_DONTWAIT);
+    } while (length == -ECONNRESET);
     if (length < 0)
-        return errno == EAGAIN ? 0 : -errno;
-    for (struct cmsghdr *item = CMSG_FIRSTHDR(&header); item; item = CMSG_NXTHDR(&header, item))
-        if (item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS) {
-            if (*ret_fd >= 0)
-                (void)close(*ret_fd);
-            memcpy(ret_fd, CMSG_DATA(item), sizeof *ret_fd);
-        }
+        return length == -EAGAIN ? 0 : (int)length;
     if (length != (ssize_t)sizeof message)
         return -EPIPE;
     *ret_message = message;

@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fdpass.h"
 #include "base/fds.h"
 #include "base/str.h"
 #include "jail/cgroup/limits.h"
@@ -51,22 +52,10 @@ struct zygote {
 static int send_message(int socket, const struct zygote_message *message, const void *bytes,
                         size_t length, const int *fds, size_t fd_count)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(ZYGOTE_FDS_MAX * sizeof(int))];
-    } control = {0};
-    struct zygote_message own = *message;
-    struct iovec parts[] = {{&own, sizeof own}, {(void *)(uintptr_t)bytes, length}};
-    struct msghdr header = {.msg_iov = parts, .msg_iovlen = length > 0 ? 2 : 1};
-    if (fd_count > 0) {
-        header.msg_control = &control;
-        header.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-        control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(fd_count * sizeof(int)),
-                                          .cmsg_level = SOL_SOCKET,
-                                          .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
-    }
-    return sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+    const struct iovec parts[] = {{(void *)(uintptr_t)message, sizeof *message},
+                                  {(void *)(uintptr_t)bytes, length}};
+    ssize_t sent = fdpass_send(socket, parts, length > 0 ? 2 : 1, fds, fd_count, MSG_DONTWAIT);
+    return sent < 0 ? (int)sent : 0;
 }
 
 /* It reads them when it gets there. */
