@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -282,4 +283,21 @@ int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int
                       struct brig_error *err)
 {
     return open_resolved(root_fd, path, flags, mode, RESOLVE_IN_ROOT, ret_fd, err);
+}
+
+bool path_of_fd(int fd, char *ret_path)
+{
+    char link[64];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, ret_path, PATH_LENGTH_MAX + 1);
+    if (length <= 0 || length > PATH_LENGTH_MAX || ret_path[0] != '/')
+        return false;
+    ret_path[length] = '\0';
+    return true;
+}
+
+bool path_resolve(const char *path, char *ret_path)
+{
+    autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+    return fd >= 0 && path_of_fd(fd, ret_path);
 }

@@ -50,3 +50,10 @@ int path_open_beneath(int dir_fd, const char *name, int flags, mode_t mode, int 
  * (RESOLVE_IN_ROOT). The fallback refuses links and ".." here as well. */
 int path_open_in_root(int root_fd, const char *path, int flags, mode_t mode, int *ret_fd,
                       struct brig_error *err);
+
+/* The absolute path of what `path` leads to, without symbolic links, into ret_path (PATH_LENGTH_MAX + 1
+ * bytes): the kernel looks it up once, into a descriptor, and says where that is. False if there is nothing,
+ * or the caller may not look. The name can mean another file afterwards. */
+bool path_resolve(const char *path, char *ret_path);
+/* The same of a descriptor; false for what is in no directory. */
+bool path_of_fd(int fd, char *ret_path);

@@ -225,7 +225,8 @@ static int print_policy(struct setup *setup, struct brig_error *err)
     autofree char *text = NULL;
     int status = policy_validate(settings->policy, err);
     identity_enter(&setup->identity);
-    masks_look(settings, settings->home);
+    if (status == 0 && settings->home)
+        status = masks_mark_found(settings, settings->home, err);
     identity_leave(&setup->identity);
     if (status == 0)
         status = home_foresee(settings, &setup->identity, NULL, NULL, err);

@@ -20,12 +20,11 @@
 #include "cli/identity.h"
 #include "cli/live_masks.h"
 #include "cli/masks.h"
-#include "cli/path_aliases.h"
 #include "cli/report.h"
 #include "cli/script.h"
 #include "cli/settings.h"
-#include "home/hide.h"
 #include "home/wire.h"
+#include "jail/view/mask_names.h"
 #include "policy/policy.h"
 
 #define OWN_MAX 64
@@ -152,53 +151,51 @@ static void make_own(const struct settings *settings, const struct identity *ide
 
 /* What stands there instead, an empty directory, cannot be written to either. Below the home it is
  * hidden already, but could be made anew. */
-static int cover_own(const struct own *own, const struct path_aliases *path_aliases,
-                     struct brig_error *err)
+static int cover_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
 {
-    struct brig_policy *policy = path_aliases->policy;
-    const char *at = policy->view == BRIG_VIEW_HOST ? path_aliases->real_home : path_aliases->home;
+    struct brig_policy *policy = names->policy;
+    const char *at = policy->view == BRIG_VIEW_HOST ? names->real_home : names->home;
     int status = brig_policy_origin(policy, OWN_ORIGIN, err);
     for (size_t i = 0; i < own->below_count && status == 0; i++) {
         char path[PATH_LENGTH_MAX + 1];
         (void)snprintf(path, sizeof path, "%s/%s", at, own->below[i]);
         status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
         if (status == 0)
-            status = path_aliases_hide(path_aliases, path, OWN_ORIGIN, err);
+            status = mask_names_hide(names, path, OWN_ORIGIN, err);
     }
     for (size_t i = 0; i < own->elsewhere_count && status == 0; i++) {
         status =
             brig_policy_grant(policy, BRIG_MASK, own->elsewhere[i], NULL, BRIG_GRANT_OPTIONAL, err);
         if (status == 0)
-            status = path_aliases_hide(path_aliases, own->elsewhere[i], OWN_ORIGIN, err);
+            status = mask_names_hide(names, own->elsewhere[i], OWN_ORIGIN, err);
     }
     return status;
 }
 
 /* At a place of its own in the jail a mask would not hide what is granted by its very name. */
-static int refuse_own(const struct own *own, const struct path_aliases *path_aliases,
-                      struct brig_error *err)
+static int refuse_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
 {
     int status = 0;
     for (size_t i = 0; i < own->below_count && status == 0; i++) {
         char path[PATH_LENGTH_MAX + 1];
-        (void)snprintf(path, sizeof path, "%s/%s", path_aliases->real_home, own->below[i]);
-        status = grant_check_own(path_aliases, path, err);
+        (void)snprintf(path, sizeof path, "%s/%s", names->real_home, own->below[i]);
+        status = grant_check_own(names, path, err);
     }
     for (size_t i = 0; i < own->elsewhere_count && status == 0; i++)
-        status = grant_check_own(path_aliases, own->elsewhere[i], err);
+        status = grant_check_own(names, own->elsewhere[i], err);
     return status;
 }
 
 /* The files that credentials come from. Last of all: of two rules for one place the later wins. */
-static int hide_secrets(const struct settings *settings, const struct path_aliases *path_aliases,
+static int hide_secrets(const struct settings *settings, const struct mask_names *names,
                         struct brig_error *err)
 {
     int status = 0;
     for (size_t i = 0; i < settings->secret_count && status == 0; i++) {
         const struct settings_secret *secret = &settings->secrets[i];
-        status = grant_check_secret(path_aliases, secret, err);
+        status = grant_check_secret(names, secret, err);
         if (status == 0)
-            status = path_aliases_hide_secret(path_aliases, secret->path, secret->origin, err);
+            status = mask_names_hide_secret(names, secret->path, secret->origin, err);
     }
     return status;
 }
@@ -310,25 +307,18 @@ static int limit_disk(const struct home_spec *spec, const struct home_mounts *mo
                        "With --on-unsupported warn the run goes on without it");
 }
 
-/* Whether links were followed here. Else the holder does it, which has done so for earlier runs; but
- * one with an id of its own cannot look into other people's directories. */
-static bool knows_links(const struct brig_policy *policy)
-{
-    return policy->stranger || policy_mode_row(policy->mode)->home == POLICY_HOME_SCRATCH;
-}
-
 /* What a run hides and where. */
 struct hidden {
     struct masks masks;
     struct own own;
-    struct path_aliases path_aliases;
+    struct mask_names names;
 };
 
 static void hidden_done(struct hidden *hidden)
 {
     masks_done(&hidden->masks);
     own_done(&hidden->own);
-    path_aliases_done(&hidden->path_aliases);
+    mask_names_done(&hidden->names);
 }
 
 static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
@@ -390,15 +380,15 @@ static int find_mount_points(const struct brig_policy *policy, const char *home,
 static int join(const struct settings *settings, const struct hidden *hidden, uid_t owner,
                 struct home_mounts *mounts, struct brig_error *err)
 {
-    const struct path_aliases *path_aliases = &hidden->path_aliases;
-    const struct masks *masks = &hidden->masks;
+    const struct mask_names *names = &hidden->names;
+    const struct mask_rules *rules = &hidden->masks.rules;
     const struct own *own = &hidden->own;
-    const char *home = path_aliases->home;
+    const char *home = names->home;
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
     bool overlay = kind == POLICY_HOME_OVERLAY;
     /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
-    const char *at = policy->view == BRIG_VIEW_HOST ? path_aliases->real_home : home;
+    const char *at = policy->view == BRIG_VIEW_HOST ? names->real_home : home;
     autostr struct str points = {0};
     int status = find_mount_points(policy, at, &points, err);
     if (status < 0)
@@ -411,10 +401,10 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .gid = policy->host_gid != (gid_t)-1 ? policy->host_gid : getegid(),
         .owner = owner,
         .kind = kind,
-        .masks = masks->hidden,
-        .mask_count = overlay || !knows_links(policy) ? masks->hidden_count : 0,
-        .shown = masks->shown,
-        .shown_count = overlay || !knows_links(policy) ? masks->shown_count : 0,
+        .masks = rules->hidden,
+        .mask_count = overlay ? rules->hidden_count : 0,
+        .shown = rules->shown,
+        .shown_count = overlay ? rules->shown_count : 0,
         .own = (const char *const *)own->below,
         .own_count = overlay ? own->below_count : 0,
         .mount_points = &points,
@@ -426,8 +416,6 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         status = limit_disk(&spec, mounts, policy, err);
     if (status == 0)
         status = mount_all(mounts, at, settings->storage, policy, err);
-    if (status == 0 && !knows_links(policy))
-        status = masks_apply_places(mounts->places, mounts->places_length, path_aliases, err);
     return status;
 }
 
@@ -520,21 +508,9 @@ static bool shows_host(const struct settings *settings)
     return policy->grant_count > 0 || policy->view == BRIG_VIEW_HOST || settings->secret_count > 0;
 }
 
-static int check_grants(const struct settings *settings, const struct hidden *hidden,
-                        struct brig_error *err)
-{
-    __attribute__((cleanup(masks_done))) struct masks late = {0};
-    if (settings->policy->grant_count == 0)
-        return 0;
-    int status = settings->late_masks ? masks_resolve_late(settings, &late, err) : 0;
-    return status < 0 ? status
-                      : grant_check(settings, settings->late_masks ? &late : &hidden->masks,
-                                    &hidden->path_aliases, err);
-}
-
 /* What is hidden, in every mode: of the home directory, and of brig's own. */
-static int hide(const struct settings *settings, const char *home, bool links,
-                struct hidden *hidden, struct brig_error *err)
+static int hide(const struct settings *settings, const char *home, struct hidden *hidden,
+                struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
     int status = masks_resolve(settings, &hidden->masks, err);
@@ -542,46 +518,35 @@ static int hide(const struct settings *settings, const char *home, bool links,
         status = settle_grants(policy, home, err);
     if (status < 0 || (!home && settings->secret_count == 0))
         return status;
-    status = path_aliases_init(&hidden->path_aliases, policy, home ? home : NO_HOME, err);
+    status = mask_names_init(&hidden->names, policy, home ? home : NO_HOME, err);
     if (status == 0)
-        status = hide_secrets(settings, &hidden->path_aliases, err);
+        status = hide_secrets(settings, &hidden->names, err);
     if (status < 0 || !home)
         return status;
-    status = path_aliases_keep_masks(&hidden->path_aliases, SETTINGS_BUILT_IN, err);
+    status = mask_names_keep_masks(&hidden->names, SETTINGS_BUILT_IN, err);
     if (status == 0)
-        status = check_grants(settings, hidden, err);
+        status = grant_check(settings, &hidden->masks, &hidden->names, err);
     if (status == 0 && shows_host(settings)) {
-        status = masks_apply(&hidden->masks, &hidden->path_aliases, links, err);
-        if (status == 0)
-            status = masks_apply_late(settings, &hidden->path_aliases, err);
+        status = masks_apply(&hidden->masks, &hidden->names, err);
         find_own(settings, home, &hidden->own);
         if (status == 0)
-            status = refuse_own(&hidden->own, &hidden->path_aliases, err);
+            status = refuse_own(&hidden->own, &hidden->names, err);
         if (status == 0)
-            status = cover_own(&hidden->own, &hidden->path_aliases, err);
+            status = cover_own(&hidden->own, &hidden->names, err);
         if (status == 0)
-            status = path_aliases_hide_home(&hidden->path_aliases, err);
+            status = mask_names_hide_home(&hidden->names, err);
     }
     return status;
 }
 
 /* With the rights of the user: what is there may be a link to anywhere. */
 static int hide_as_user(const struct settings *settings, const struct identity *identity,
-                        bool foresee, struct hidden *hidden, struct brig_error *err)
+                        struct hidden *hidden, struct brig_error *err)
 {
-    bool links = foresee || knows_links(settings->policy);
     identity_enter(identity);
-    int status = hide(settings, identity->host_home, links, hidden, err);
+    int status = hide(settings, identity->host_home, hidden, err);
     identity_leave(identity);
     return status;
-}
-
-static int go_live(const struct settings *settings, const struct identity *identity,
-                   struct hidden *hidden, struct live_masks *live, struct brig_error *err)
-{
-    return identity->host_home ? live_masks_init(live, settings, identity, &hidden->masks,
-                                                 &hidden->path_aliases, err)
-                               : 0;
 }
 
 static int no_home(struct brig_error *err)
@@ -609,14 +574,14 @@ struct told {
 };
 
 /* Of hundreds of masks most are for what is not there. */
-static int tell_hidden(void *context, const struct hide_place *place, struct brig_error *err)
+static int tell_hidden(void *context, const struct mask_path *path, struct brig_error *err)
 {
     const struct told *told = context;
     struct stat info;
     (void)err;
-    if (fstatat(told->home, place->path, &info, AT_SYMLINK_NOFOLLOW) == 0)
-        str_appendf(told->out, "  hides %s%s\n", str_shown(place->path).text,
-                    place->linked ? ", by a link" : "");
+    if (fstatat(told->home, path->path, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        str_appendf(told->out, "  hides %s%s\n", str_shown(path->path).text,
+                    path->linked ? ", by a link" : "");
     return 0;
 }
 
@@ -624,13 +589,13 @@ static int tell_hidden(void *context, const struct hide_place *place, struct bri
 static void tell_rules(struct str *out, const struct masks *masks)
 {
     size_t built_in = 0;
-    for (size_t i = 0; i < masks->hidden_count; i++)
+    for (size_t i = 0; i < masks->rules.hidden_count; i++)
         if (masks->origins[i] && strcmp(masks->origins[i], SETTINGS_BUILT_IN) == 0)
             built_in++;
         else
-            str_appendf(out, "  hides all that is %s\n", str_shown(masks->hidden[i]).text);
-    for (size_t i = 0; i < masks->shown_count; i++)
-        str_appendf(out, "  shows %s\n", str_shown(masks->shown[i]).text);
+            str_appendf(out, "  hides all that is %s\n", str_shown(masks->rules.hidden[i]).text);
+    for (size_t i = 0; i < masks->rules.shown_count; i++)
+        str_appendf(out, "  shows %s\n", str_shown(masks->rules.shown[i]).text);
     if (built_in > 0)
         str_appendf(out, "  hides what %zu built-in masks name\n", built_in);
 }
@@ -640,21 +605,17 @@ static int tell_overlay(const struct settings *settings, const struct hidden *hi
                         struct str *out, struct brig_error *err)
 {
     const struct masks *masks = &hidden->masks;
-    const char *home = hidden->path_aliases.home;
+    const char *home = hidden->names.home;
     str_appendf(out, "  %s copied on writing, changes in %s/%s.changes\n", home, settings->storage,
                 settings->jail);
     for (size_t i = 0; i < hidden->own.below_count; i++)
         str_appendf(out, "  hides %s, brig's own\n", hidden->own.below[i]);
     tell_rules(out, masks);
     autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const struct links_home links = {
-        .fd = fd, .path = home, .real = hidden->path_aliases.real_home, .ignore = false};
-    const struct hide_rules rules = {.hidden = masks->hidden,
-                                     .hidden_count = masks->hidden_count,
-                                     .shown = masks->shown,
-                                     .shown_count = masks->shown_count};
+    const struct mask_home where = {.fd = fd, .path = home, .real = hidden->names.real_home};
     struct told told = {.out = out, .home = fd};
-    return fd < 0 ? 0 : hide_each(&links, &rules, tell_hidden, &told, err);
+    const struct mask_visitor visitor = {.path = tell_hidden, .context = &told};
+    return fd < 0 ? 0 : mask_each(&where, &masks->rules, &visitor, err);
 }
 
 /* An empty directory stands for all that the holder would give. */
@@ -662,12 +623,12 @@ static int stand_in(const struct settings *settings, const struct hidden *hidden
                     int *ret_stand_in, struct brig_error *err)
 {
     struct brig_policy *policy = settings->policy;
-    const struct path_aliases *path_aliases = &hidden->path_aliases;
+    const struct mask_names *names = &hidden->names;
     autoclose int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot open '/'");
     const struct home_mounts mounts = {.home = fd, .tmp = fd, .var_tmp = fd, .shm = fd, .run = fd};
-    const char *at = policy->view == BRIG_VIEW_HOST ? path_aliases->real_home : path_aliases->home;
+    const char *at = policy->view == BRIG_VIEW_HOST ? names->real_home : names->home;
     str_appendf(out, "home:\n  of the jail %s, which keeps it and its private directories\n",
                 settings->jail);
     int status = 0;
@@ -696,7 +657,7 @@ int home_foresee(const struct settings *settings, const struct identity *identit
         status = settle_identity(policy, identity, &owner, err);
     /* A run hides nothing where nothing of the host is seen. */
     if (status == 0 && (!plan || kept || shows_host(settings)))
-        status = hide_as_user(settings, identity, true, &hidden, err);
+        status = hide_as_user(settings, identity, &hidden, err);
     if (status < 0 || !plan)
         return status;
     policy->file = script_file(settings);
@@ -714,21 +675,22 @@ int home_enter(const struct settings *settings, const struct identity *identity,
         return no_home(err);
     int status = kept ? settle_identity(policy, identity, &owner, err) : 0;
     if (status == 0 && (kept || shows_host(settings)))
-        status = hide_as_user(settings, identity, false, &hidden, err);
+        status = hide_as_user(settings, identity, &hidden, err);
     make_own(settings, identity);
     policy->file = script_file(settings);
+    if (status == 0 && !kept && identity->host_home)
+        live_masks_init(live, settings, identity, &hidden.masks, &hidden.names);
     if (status < 0 || !kept)
-        return status < 0 ? status : go_live(settings, identity, &hidden, live, err);
+        return status;
     struct home_mounts mounts = HOME_MOUNTS_INIT;
     status = initjail_run(settings, identity, err);
     if (status == 0)
         status = join(settings, &hidden, owner, &mounts, err);
-    if (status == 0)
-        status = go_live(settings, identity, &hidden, live, err);
     if (status < 0) {
         home_mounts_done(&mounts);
         return status;
     }
+    live_masks_init(live, settings, identity, &hidden.masks, &hidden.names);
     remember_jail(settings, identity);
     if (*mounts.notice)
         message_warning("%s", mounts.notice);

@@ -18,9 +18,9 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/masks.h"
-#include "cli/path_aliases.h"
 #include "cli/report.h"
 #include "cli/settings.h"
+#include "jail/view/mask_names.h"
 #include "policy/policy.h"
 
 #define IDENTITY_ROOT_NAME "brig"
@@ -428,20 +428,20 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
 
 static const char *mask_of(const struct masks *masks, const char *rest)
 {
-    int found = rest && *rest ? masks_find(masks, rest) : -1;
-    return found < 0 ? NULL : masks->hidden[found];
+    int found = rest && *rest ? mask_find(&masks->rules, rest) : -1;
+    return found < 0 ? NULL : masks->rules.hidden[found];
 }
 
-static int check_link(const struct path_aliases_grant *grant, const struct masks *masks,
-                      const struct path_aliases *path_aliases, struct brig_error *err)
+static int check_link(const struct mask_names_grant *grant, const struct masks *masks,
+                      const struct mask_names *names, struct brig_error *err)
 {
-    const char *rest = path_below(path_aliases->real_home, grant->real);
-    const char *said = path_below(path_aliases->home, grant->source);
+    const char *rest = path_below(names->real_home, grant->real);
+    const char *said = path_below(names->home, grant->source);
     if (!said)
-        said = path_below(path_aliases->real_home, grant->source);
+        said = path_below(names->real_home, grant->source);
     if (rest && said && strcmp(rest, said) == 0)
         return 0; /* the link is above the home */
-    bool is_home = path_is_beneath(grant->real, path_aliases->real_home);
+    bool is_home = path_is_beneath(grant->real, names->real_home);
     if (!is_home && !mask_of(masks, rest))
         return 0;
     return brig_fail(err, BRIG_E_INVALID, 0,
@@ -452,10 +452,10 @@ static int check_link(const struct path_aliases_grant *grant, const struct masks
 }
 
 static int check_cwd(const struct settings *settings, const struct masks *masks,
-                     const struct path_aliases *path_aliases, struct brig_error *err)
+                     const struct mask_names *names, struct brig_error *err)
 {
     const struct brig_policy *policy = settings->policy;
-    const char *mask = mask_of(masks, path_below(path_aliases->real_home, settings->cwd));
+    const char *mask = mask_of(masks, path_below(names->real_home, settings->cwd));
     for (size_t i = 0; i < policy->grant_count && mask && !settings->cwd_settled; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         if (strcmp(grant->source, settings->cwd) != 0 || strcmp(grant->origin, WORKDIR_ORIGIN) != 0)
@@ -469,20 +469,21 @@ static int check_cwd(const struct settings *settings, const struct masks *masks,
 }
 
 int grant_check(const struct settings *settings, const struct masks *masks,
-                const struct path_aliases *path_aliases, struct brig_error *err)
+                const struct mask_names *names, struct brig_error *err)
 {
-    int status = check_cwd(settings, masks, path_aliases, err);
-    for (size_t i = 0; i < path_aliases->grant_count && status == 0; i++)
-        if (path_aliases->grants[i].real)
-            status = check_link(&path_aliases->grants[i], masks, path_aliases, err);
+    if (settings->policy->grant_count == 0)
+        return 0;
+    int status = check_cwd(settings, masks, names, err);
+    for (size_t i = 0; i < names->grant_count && status == 0; i++)
+        if (names->grants[i].real)
+            status = check_link(&names->grants[i], masks, names, err);
     return status;
 }
 
-int grant_check_own(const struct path_aliases *path_aliases, const char *directory,
-                    struct brig_error *err)
+int grant_check_own(const struct mask_names *names, const char *directory, struct brig_error *err)
 {
-    for (size_t i = 0; i < path_aliases->grant_count; i++) {
-        const struct path_aliases_grant *grant = &path_aliases->grants[i];
+    for (size_t i = 0; i < names->grant_count; i++) {
+        const struct mask_names_grant *grant = &names->grants[i];
         if (path_is_beneath(directory, grant->real ? grant->real : grant->source))
             return brig_fail(err, BRIG_E_INVALID, 0,
                              "'%s' is in '%s', which is brig's own and never granted. Use -D if "
@@ -492,11 +493,11 @@ int grant_check_own(const struct path_aliases *path_aliases, const char *directo
     return 0;
 }
 
-int grant_check_secret(const struct path_aliases *path_aliases,
-                       const struct settings_secret *secret, struct brig_error *err)
+int grant_check_secret(const struct mask_names *names, const struct settings_secret *secret,
+                       struct brig_error *err)
 {
-    for (size_t i = 0; i < path_aliases->grant_count; i++) {
-        const char *source = path_aliases->grants[i].source;
+    for (size_t i = 0; i < names->grant_count; i++) {
+        const char *source = names->grants[i].source;
         struct stat info;
         if (stat(source, &info) == 0 && info.st_dev == secret->dev && info.st_ino == secret->ino)
             return brig_fail(

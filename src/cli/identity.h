@@ -10,7 +10,7 @@
 #include "base/users.h"
 
 struct masks;
-struct path_aliases;
+struct mask_names;
 struct settings;
 struct settings_secret;
 
@@ -87,12 +87,11 @@ int workdir_choose(struct settings *settings, const struct identity *identity, b
  * which a program in a jail may have put there; and a masked working directory that no option
  * names. */
 int grant_check(const struct settings *settings, const struct masks *masks,
-                const struct path_aliases *path_aliases, struct brig_error *err);
+                const struct mask_names *names, struct brig_error *err);
 
 /* Refuses to grant what is in a directory of brig's own, given without links. */
-int grant_check_own(const struct path_aliases *path_aliases, const char *directory,
-                    struct brig_error *err);
+int grant_check_own(const struct mask_names *names, const char *directory, struct brig_error *err);
 
 /* Refuses to grant exactly a file that a credential comes from, by whatever name. */
-int grant_check_secret(const struct path_aliases *path_aliases,
-                       const struct settings_secret *secret, struct brig_error *err);
+int grant_check_secret(const struct mask_names *names, const struct settings_secret *secret,
+                       struct brig_error *err);

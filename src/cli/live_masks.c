@@ -3,17 +3,19 @@
 #include "cli/live_masks.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/path.h"
+#include "base/str.h"
 #include "cli/identity.h"
 #include "cli/settings.h"
 #include "home/home.h"
+#include "home/wire.h"
 #include "jail/job/job_hide.h"
 #include "policy/policy.h"
 
@@ -23,30 +25,26 @@
 /* Whoever can make names in a granted directory could have any number of them hidden. */
 #define ADDED_MAX 512
 
-int live_masks_init(struct live_masks *live, const struct settings *settings,
-                    const struct identity *identity, struct masks *masks,
-                    struct path_aliases *path_aliases, struct brig_error *err)
+void live_masks_init(struct live_masks *live, const struct settings *settings,
+                     const struct identity *identity, struct masks *masks, struct mask_names *names)
 {
-    if (path_aliases->grant_count == 0 && settings->policy->view != BRIG_VIEW_HOST)
-        return 0; /* nothing of the host shows */
-    int status = settings->late_masks ? masks_resolve_late(settings, &live->late, err) : 0;
-    if (status < 0)
-        return status;
+    if (names->grant_count == 0 && settings->policy->view != BRIG_VIEW_HOST)
+        return; /* nothing of the host shows */
     live->identity = identity;
     live->masks = *masks;
-    live->path_aliases = *path_aliases;
+    live->names = *names;
     *masks = (struct masks){0};
-    *path_aliases = (struct path_aliases){0};
-    settings->policy->mounts = &live->path_aliases.mounts; /* where they are now */
-    return 0;
+    *names = (struct mask_names){0};
+    settings->policy->mounts = &live->names.mounts; /* where they are now */
 }
 
 void live_masks_done(struct live_masks *live)
 {
-    masking_end(&live->masking);
+    mask_watch_done(&live->watch);
+    if (live->home >= 0)
+        (void)close(live->home);
     masks_done(&live->masks);
-    masks_done(&live->late);
-    path_aliases_done(&live->path_aliases);
+    mask_names_done(&live->names);
     *live = LIVE_MASKS_INIT;
 }
 
@@ -54,33 +52,33 @@ void live_masks_start(struct live_masks *live, int lease)
 {
     live->lease = lease;
     live->due_ms = clock_now_ms() + BEGIN_MS;
-    live->grants = live->identity ? live->path_aliases.policy->grant_count : 0;
+    live->grants = live->identity ? live->names.policy->grant_count : 0;
 }
 
 /* ---- looking ---- */
 
-/* Only notes it in the policy: the jail is entered with other rights than these. */
-static int note_place(void *context, const struct hide_place *place, struct brig_error *err)
+/* Only notes it in the policy: the jail is entered with other rights than these. A failure must not
+ * keep other files from being hidden. */
+static int note_path(void *context, const struct mask_path *path, struct brig_error *err)
 {
     struct live_masks *live = context;
-    const struct path_aliases *path_aliases = &live->path_aliases;
-    char path[PATH_LENGTH_MAX + 1];
-    int length = place->outside
-                     ? snprintf(path, sizeof path, "%s", place->path)
-                     : snprintf(path, sizeof path, "%s/%s", path_aliases->home, place->path);
-    if (length < 0 || (size_t)length >= sizeof path || live->full)
+    const struct mask_names *names = &live->names;
+    char whole[PATH_LENGTH_MAX + 1];
+    bool fits = path->outside ? str_fill(whole, sizeof whole, path->path)
+                              : str_fill(whole, sizeof whole, names->home, "/", path->path);
+    if (!fits || live->full)
         return 0;
-    size_t before = path_aliases->policy->grant_count;
-    int status = path_aliases_hide(path_aliases, path, "masks, while it ran", err);
-    live->added += path_aliases->policy->grant_count - before;
+    size_t before = names->policy->grant_count;
+    int status = mask_names_hide(names, whole, "masks, while it ran", err);
+    live->added += names->policy->grant_count - before;
     live->full = live->added >= ADDED_MAX || status < 0;
     live->added += status < 0; /* so that it is said */
-    return status;
+    return 0;
 }
 
 static void hide_noted(struct live_masks *live, struct brig_job *job)
 {
-    const struct brig_policy *policy = live->path_aliases.policy;
+    const struct brig_policy *policy = live->names.policy;
     bool was_full = live->full;
     for (; live->grants < policy->grant_count; live->grants++) {
         struct brig_error err = {0};
@@ -93,62 +91,64 @@ static void hide_noted(struct live_masks *live, struct brig_job *job)
     live->added = was_full ? 0 : live->added; /* it is said once */
 }
 
-static int add_rules(struct live_masks *live, const struct masks *masks, bool plain,
-                     struct brig_error *err)
+/* With the rights of the user. */
+static void look(struct live_masks *live)
 {
-    const struct home_spec spec = {
-        .user_home = live->path_aliases.home,
-        .masks = masks->hidden,
-        .mask_count = masks->hidden_count,
-        .shown = masks->shown,
-        .shown_count = masks->shown_count,
-    };
-    autofree struct home_message *message = NULL;
-    const struct masking_set *set;
-    int status = home_message_make(&spec, &message, err);
-    if (status < 0 || masks->hidden_count == 0)
-        return status;
-    return plain ? masking_add_plain(&live->masking, message, err)
-                 : masking_add(&live->masking, message, &set, err);
+    const struct mask_home home = {
+        .fd = live->home, .path = live->names.home, .real = live->names.real_home};
+    mask_watch_begin(&live->watch);
+    if (live->home >= 0) /* else nothing can be hidden in it */
+        (void)mask_watch_each(&live->watch, &home, &live->masks.rules, note_path, live, NULL);
+    mask_watch_end(&live->watch);
 }
 
-static int begin(struct live_masks *live, struct brig_error *err)
+static void start(struct live_masks *live)
 {
-    const char *home = live->path_aliases.home;
+    if (live->due_ms == 0)
+        return;
     live->due_ms = 0;
-    autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return 0; /* there is nothing that could be hidden in it */
-    int status = masking_begin(&live->masking, fd, home, false, err);
-    live->masking.on_place = note_place;
-    live->masking.context = live;
-    live->masking.looking = true; /* what fails is passed over: the run has begun */
-    if (status == 0)
-        status = add_rules(live, &live->masks, false, err);
-    if (status == 0)
-        status = add_rules(live, &live->late, true, err);
-    if (status == 0)
-        masking_watch(&live->masking);
+    live->home = open(live->names.home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)mask_watch_open(&live->watch); /* without it all is looked at now and then */
+}
+
+static bool has_rule(const struct masks *masks, const char *path)
+{
+    for (size_t i = 0; i < masks->rules.hidden_count; i++)
+        if (strcmp(masks->rules.hidden[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* The masks of a message; its first string is the home's path. */
+static int add_rules(struct masks *masks, const struct home_message *message,
+                     struct brig_error *err)
+{
+    const char *text = message->text, *end = text + message->head.length;
+    int status = 0;
+    text += strlen(text) + 1;
+    for (size_t i = 0; i < message->head.mask_count && text < end && status == 0; i++) {
+        if (mask_is_path(text) && !has_rule(masks, text))
+            status = masks_add(masks, text, NULL, err);
+        text += strlen(text) + 1;
+    }
     return status;
 }
 
 /* What `brig mask` adds. False when there is no more to be heard. */
-static bool take_masks(struct live_masks *live, struct brig_job *job, struct brig_error *err)
+static bool take_masks(struct live_masks *live, struct brig_job *job)
 {
+    struct brig_error err = {0};
     autofree struct home_message *message = NULL;
     autoclose int done = -1; /* closed when all is hidden */
     int taken = home_receive_masks(live->lease, &message, &done);
     if (taken <= 0)
         return taken == 0;
+    if (add_rules(&live->masks, message, &err) < 0)
+        job_note(job, err.message);
     identity_enter(live->identity);
-    int status = live->due_ms != 0 ? begin(live, err) : 0;
-    if (status == 0 && live->masking.home.fd >= 0)
-        status = masking_extend(&live->masking, message, err);
-    if (status == 0 && live->masking.home.fd >= 0)
-        masking_watch(&live->masking);
+    start(live);
+    look(live);
     identity_leave(live->identity);
-    if (status < 0)
-        job_note(job, err->message);
     hide_noted(live, job);
     return true;
 }
@@ -173,33 +173,31 @@ void live_masks_poll(const struct live_masks *live, struct pollfd fds[LIVE_MASKS
         shorten(timeout_ms, now >= live->due_ms ? 0 : (int)(live->due_ms - now));
         return;
     }
-    int wait_ms = masking_wait_ms(&live->masking);
+    int wait_ms = mask_watch_wait_ms(&live->watch);
     if (wait_ms > 0)
         shorten(timeout_ms, wait_ms);
     else
-        fds[1].fd = live->masking.inotify;
-    if (live->masking.blind)
+        fds[1].fd = live->watch.fd;
+    if (live->watch.blind)
         shorten(timeout_ms, BLIND_MS);
 }
 
 void live_masks_process(struct live_masks *live, struct brig_job *job,
                         const struct pollfd fds[LIVE_MASKS_POLL])
 {
-    struct brig_error err = {0};
     if (!live->identity)
         return;
-    if (fds[0].revents && !take_masks(live, job, &err))
+    if (fds[0].revents && !take_masks(live, job))
         live->lease = -1;
-    bool due = live->due_ms != 0 && clock_now_ms() >= live->due_ms;
-    if (!due && !(fds[1].revents & POLLIN) && !live->masking.blind)
+    uint64_t now = clock_now_ms();
+    bool due = live->due_ms != 0 && now >= live->due_ms;
+    bool stale = live->watch.blind && now - live->watch.looked_ms >= BLIND_MS;
+    if (!due && !stale && !(fds[1].revents & POLLIN))
         return;
     identity_enter(live->identity);
-    if (due && begin(live, &err) < 0)
-        job_note(job, err.message);
-    else if (fds[1].revents & POLLIN)
-        masking_process(&live->masking);
-    else if (live->masking.blind)
-        masking_refresh(&live->masking);
+    start(live);
+    if (due || stale || mask_watch_has_news(&live->watch))
+        look(live);
     identity_leave(live->identity);
     hide_noted(live, job);
 }

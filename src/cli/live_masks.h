@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The masks of a run while it goes on: what comes to match one, or what one comes to lead to by a
- * symbolic link, is hidden in what the run has of the host. The home of a jail is its holder's affair
- * (home/masking.h), which also passes on what `brig mask` adds. */
+/* The masks of a run while it goes on: a new file that matches a rule, or that a rule leads to by a new
+ * symbolic link, is hidden in what the run has of the host. The copy-on-write home is its holder's task
+ * (home/overlay_masks.h); the holder also passes on what `brig mask` adds. */
 #pragma once
 
 #include <poll.h>
@@ -9,22 +9,24 @@
 #include <stdint.h>
 
 #include "cli/masks.h"
-#include "cli/path_aliases.h"
-#include "home/masking.h"
+#include "jail/view/mask_names.h"
+#include "jail/view/mask_watch.h"
 
 struct brig_job;
 struct identity;
 struct settings;
 
+#define LIVE_MASKS_WATCHES_MAX 512
+
 struct live_masks {
     const struct identity
-        *identity; /* whose rights are used to look; NULL: there is nothing to do */
+        *identity; /* with whose rights files are looked up; NULL: nothing to do */
     struct masks masks;
-    struct masks late; /* the default ones that hold in grants only */
-    struct path_aliases path_aliases;
-    struct masking masking;
+    struct mask_names names;
+    struct mask_watch watch;
+    int home;        /* its directory, or -1 */
     int lease;       /* the connection to the jail's holder, borrowed, or -1 */
-    uint64_t due_ms; /* when it begins; 0: it has */
+    uint64_t due_ms; /* when it starts; 0: it has */
     size_t grants;   /* of the policy, that the job knows */
     size_t added;    /* so many were hidden while it ran */
     bool full;       /* and more are not */
@@ -33,15 +35,15 @@ struct live_masks {
 #define LIVE_MASKS_INIT                                                                            \
     (struct live_masks)                                                                            \
     {                                                                                              \
-        .masking = MASKING_INIT, .lease = -1                                                       \
+        .watch = {.fd = -1, .limit = LIVE_MASKS_WATCHES_MAX}, .home = -1, .lease = -1              \
     }
 
 enum { LIVE_MASKS_POLL = 2 };
 
 /* Takes over what a run hides, for the time it goes on. */
-int live_masks_init(struct live_masks *live, const struct settings *settings,
-                    const struct identity *identity, struct masks *masks,
-                    struct path_aliases *path_aliases, struct brig_error *err);
+void live_masks_init(struct live_masks *live, const struct settings *settings,
+                     const struct identity *identity, struct masks *masks,
+                     struct mask_names *names);
 void live_masks_done(struct live_masks *live);
 
 /* When the run has been started. */

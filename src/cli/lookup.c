@@ -57,7 +57,7 @@ static void look_in_overlay(const struct why *why, struct lookup *node, const ch
             return;
     }
     node->changed = false;
-    node->mask = masks_find(&why->masks, rest);
+    node->mask = mask_find(&why->masks.rules, rest);
     bool found =
         !is_replaced(node->place->host, rest) && look(node, node->place->dest, rest, !*rest);
     node->kind = found ? node->mask >= 0 ? LOOKUP_HIDDEN : LOOKUP_FOUND : LOOKUP_MISSING;

@@ -33,7 +33,7 @@ struct settings_mask {
     bool optional;      /* said with mask? */
     bool typed;         /* on the command line */
     bool built_in;      /* one of the defaults, whose texts are constant */
-    bool found;         /* something in the home directory is hidden by it; see masks_look() */
+    bool found; /* something in the home directory is hidden by it; see masks_mark_found() */
 };
 
 /* A script or an initjail program. */
@@ -197,7 +197,7 @@ int settings_unprotect(struct settings *settings, const char *value, struct brig
 void settings_files_done(struct settings *settings);
 
 /* The built-in masks outside the home alone: spools, mailboxes, snapshots. They are added in
- * every view, and path_aliases_keep_masks() removes the ones that no grant contains. */
+ * every view, and mask_names_keep_masks() removes the ones that no grant contains. */
 int settings_hide_outside(struct settings *settings, struct brig_error *err);
 /* The built-in masks, those included, and environment filters. */
 int settings_apply_defaults(struct settings *settings, struct brig_error *err);

@@ -256,7 +256,7 @@ void why_path(const struct why *why, const char *path, struct why_answer *ret_an
         break;
     case LOOKUP_HIDDEN:
         (void)snprintf(ret_answer->rule, sizeof ret_answer->rule, "mask %s",
-                       why->masks.hidden[node.mask]);
+                       why->masks.rules.hidden[node.mask]);
         ret_answer->origin = why->masks.origins[node.mask];
         say_hidden(ret_answer, "kept in the jail's changes; what is hidden stays as it is");
         break;

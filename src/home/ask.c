@@ -38,7 +38,7 @@ static int ask(enum home_op op, const char *storage, const char *name, uid_t uid
     int fds[HOME_FD_COUNT];
     int status = talk_send(socket, (struct home_request){.op = op}, &nothing, NULL, 0, err);
     if (status == 0)
-        status = talk_receive(socket, &reply, NULL, fds, err);
+        status = talk_receive(socket, &reply, fds, err);
     if (status == 0 && op == HOME_STOP)
         await_end(socket);
     for (uint32_t i = 0; i < reply.pid_count && i < ARRAY_LENGTH(ret_state->pids); i++)
@@ -81,7 +81,7 @@ static int ask_to_mask(int socket, const struct home_masks *masks, int done,
         talk_add_text(&text, masks->paths[i]);
     const struct home_request head = {.op = HOME_MASK, .mask_count = (uint32_t)masks->count};
     int status = talk_send(socket, head, &text, &done, 1, err);
-    return status < 0 ? status : talk_receive(socket, ret_reply, NULL, fds, err);
+    return status < 0 ? status : talk_receive(socket, ret_reply, fds, err);
 }
 
 int home_mask(const char *storage, const char *name, uid_t uid, const struct home_masks *masks,

@@ -42,7 +42,6 @@ void home_mounts_done(struct home_mounts *mounts)
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
-    free(mounts->places);
     *mounts = HOME_MOUNTS_INIT;
 }
 
@@ -228,7 +227,7 @@ static int start_holder(const struct home_spec *spec, struct brig_error *err)
     int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
     int status = introduce_for(spec, socket, err);
     if (status == 0)
-        status = talk_receive(socket, &reply, NULL, fds, err);
+        status = talk_receive(socket, &reply, fds, err);
     return status < 0 ? status : take_fd(&socket);
 }
 
@@ -273,14 +272,11 @@ static int join_once(const struct home_spec *spec, const struct str *text,
     struct home_reply reply = {0};
     int fds[HOME_FD_COUNT] = {[0 ... HOME_FD_COUNT - 1] = -1};
     __attribute__((cleanup(given_done))) struct given given = {.in_use = -1};
-    autofree char *places = malloc(HOME_PLACES_MAX);
-    if (!places)
-        return brig_fail_nomem(err);
     int status = spec->owner != spec->uid ? give_parts(spec, &given, err) : 0;
     if (status == 0)
         status = talk_send(socket, request, text, given.fds, given.count, err);
     if (status == 0)
-        status = talk_receive(socket, &reply, places, fds, err);
+        status = talk_receive(socket, &reply, fds, err);
     if (status < 0)
         return status;
     *ret_mounts = (struct home_mounts){
@@ -297,8 +293,6 @@ static int join_once(const struct home_spec *spec, const struct str *text,
         .disk_errno = reply.disk_errno,
         .disk_bytes = reply.disk_bytes,
         .disk_inodes = reply.disk_inodes,
-        .places = take_ptr(&places),
-        .places_length = reply.length,
     };
     memcpy(ret_mounts->notice, reply.message, sizeof ret_mounts->notice);
     ret_mounts->notice[sizeof ret_mounts->notice - 1] = 0;
@@ -326,28 +320,6 @@ static void add_rules(struct str *text, const struct home_spec *spec)
     add_texts(text, spec->masks, spec->mask_count);
     add_texts(text, spec->shown, spec->shown_count);
     add_texts(text, spec->own, spec->own_count);
-}
-
-int home_message_make(const struct home_spec *spec, struct home_message **ret_message,
-                      struct brig_error *err)
-{
-    autostr struct str text = {0};
-    add_rules(&text, spec);
-    struct home_message *message = text.failed ? NULL : calloc(1, sizeof *message);
-    if (!message)
-        return brig_fail_nomem(err);
-    if (text.length > HOME_TEXT_MAX) {
-        free(message);
-        return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: more than %d bytes",
-                         HOME_TEXT_MAX);
-    }
-    message->head = (struct home_request){.mask_count = (uint32_t)spec->mask_count,
-                                          .shown_count = (uint32_t)spec->shown_count,
-                                          .own_count = (uint32_t)spec->own_count,
-                                          .length = (uint32_t)text.length};
-    memcpy(message->text, text.data, text.length);
-    *ret_message = message;
-    return 0;
 }
 
 /* Whether the holder ended while it was asked: another one will answer. */

@@ -52,16 +52,14 @@ const char *holder_next_text(const struct home_message *request, size_t *at)
 
 /* ---- answers ---- */
 
-static void send_reply(int socket, const struct home_reply *reply, const char *text, const int *fds,
-                       size_t count)
+static void send_reply(int socket, const struct home_reply *reply, const int *fds, size_t count)
 {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
     } control = {0};
-    struct iovec parts[] = {{.iov_base = (void *)(uintptr_t)reply, .iov_len = sizeof *reply},
-                            {.iov_base = (void *)(uintptr_t)text, .iov_len = reply->length}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ARRAY_LENGTH(parts)};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)reply, .iov_len = sizeof *reply};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     if (count > 0) {
         message.msg_control = &control;
         message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
@@ -94,7 +92,7 @@ static void join(struct holder *holder, struct holder_run *run, struct home_mess
     int status = holder_take_points(run, request, &err);
     if (status == 0)
         status = overlay ? holder_need_overlay(holder, request, given, &answer, &err)
-                         : holder_need_home(holder, request, given, &answer, &err);
+                         : holder_need_home(holder, request, given, &answer.created, &err);
     if (status == 0)
         status = holder_pin(holder, run, &err);
     const enum mounts_part wanted[] = {
@@ -115,11 +113,9 @@ static void join(struct holder *holder, struct holder_run *run, struct home_mess
     run->joined = status == 0;
     reply.code = status;
     reply.created = answer.created;
-    reply.length = status == 0 && answer.set ? (uint32_t)answer.set->places.length : 0;
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, status < 0 ? err.message : answer.notice, sizeof reply.message);
-    send_reply(run->socket, &reply, reply.length > 0 ? answer.set->places.data : NULL, fds,
-               status == 0 ? HOME_FD_COUNT : 0);
+    send_reply(run->socket, &reply, fds, status == 0 ? HOME_FD_COUNT : 0);
     for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++)
         if (fds[i] >= 0)
             (void)close(fds[i]);
@@ -128,8 +124,8 @@ static void join(struct holder *holder, struct holder_run *run, struct home_mess
     /* It takes a while, so it is not waited for, nor done while the jail is being made. */
     if (status == 0 && overlay && answer.news && holder->watch_due_ms == 0)
         holder->watch_due_ms = clock_now_ms() + WATCH_DELAY_MS;
-    else if (status == 0 && (!overlay || holder->masking.blind))
-        masking_refresh(overlay ? &holder->masking : &holder->links);
+    else if (status == 0 && overlay && holder->masks.watch.blind)
+        overlay_masks_refresh(&holder->masks);
 }
 
 static void list(const struct holder *holder, const struct holder_run *asking,
@@ -179,7 +175,7 @@ static bool serve(struct holder *holder, struct holder_run *run)
                        "the jail '%s' is held outside of this container or jail, and cannot be "
                        "joined from here",
                        holder->name);
-        send_reply(run->socket, &reply, NULL, NULL, 0);
+        send_reply(run->socket, &reply, NULL, 0);
         return false;
     }
     switch ((enum home_op)request.head.op) {
@@ -203,7 +199,7 @@ static bool serve(struct holder *holder, struct holder_run *run)
         memcpy(reply.message, err.message, sizeof reply.message);
         break;
     }
-    send_reply(run->socket, &reply, NULL, NULL, 0);
+    send_reply(run->socket, &reply, NULL, 0);
     if (request.head.op == HOME_STOP && reply.code == 0)
         leave(holder, 0);
     return true;
@@ -290,7 +286,7 @@ static int patience_ms(const struct holder *holder)
         return watch_left_ms(holder);
     if (holder->run_count == 0)
         return LINGER_MS;
-    return holder->masking.blind ? BLIND_MS : -1;
+    return holder->masks.watch.blind ? BLIND_MS : -1;
 }
 
 /* Those that have gone, or those that have not. From the end: dropping moves the last one here. */
@@ -323,7 +319,7 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
             fds[i + 1] = (struct pollfd){.fd = holder->runs[i].socket,
                                          .events = holder->runs[i].joined ? 0 : POLLIN};
         fds[events] =
-            (struct pollfd){.fd = count > 0 ? holder->masking.inotify : -1, .events = POLLIN};
+            (struct pollfd){.fd = count > 0 ? holder->masks.watch.fd : -1, .events = POLLIN};
         int ready = poll(fds, count + 2, patience_ms(holder));
         if ((ready == 0 && count == 0 && holder->watch_due_ms == 0) ||
             (ready < 0 && errno != EINTR))
@@ -331,13 +327,13 @@ static __attribute__((noreturn)) void serve_all(struct holder *holder)
         (void)mounts_have_host(); /* if not, /proc is found elsewhere from here on */
         if (holder->watch_due_ms != 0 && clock_now_ms() >= holder->watch_due_ms) {
             holder->watch_due_ms = 0;
-            masking_watch(&holder->masking);
+            overlay_masks_watch(&holder->masks);
             holder_remove_leavings(holder);
         } else if (ready == 0) {
-            masking_refresh(&holder->masking);
+            overlay_masks_refresh(&holder->masks);
         }
         if (fds[events].revents & POLLIN) /* first, so that who joins now has it hidden */
-            masking_process(&holder->masking);
+            overlay_masks_process(&holder->masks);
         /* Who has gone first: who joins now may be alone then, and have masks of its own. */
         serve_some(holder, fds, true);
         serve_some(holder, fds, false);
@@ -449,7 +445,7 @@ int home_holder_main(void)
     static struct home_message request;
     const int first = 3;
     holder.sockets = holder.storage = holder.listener = holder.lock = holder.leavings = -1;
-    holder.masking = holder.links = MASKING_INIT;
+    holder.masks = OVERLAY_MASKS_INIT;
     settle_down();
     ssize_t length = recv(first, &request, sizeof request - 1, 0);
     if (length < (ssize_t)sizeof request.head || request.head.version != HOME_WIRE_VERSION ||
@@ -461,7 +457,7 @@ int home_holder_main(void)
     reply.code = begin(&holder, &request, &err);
     reply.sys_errno = err.sys_errno;
     memcpy(reply.message, err.message, sizeof reply.message);
-    send_reply(first, &reply, NULL, NULL, 0);
+    send_reply(first, &reply, NULL, 0);
     if (reply.code < 0)
         return 1;
     add_run(&holder, first, true);

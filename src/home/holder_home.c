@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -34,9 +35,9 @@ static int find_changes(struct holder *holder, enum storage_layers layers,
         (void)close(changes);
         changes = fresh;
         answer->created = true;
-        const struct links_home *home = &holder->masking.home;
-        if (home->real && path_is_beneath(home->real, name))
-            (void)mounts_mask(home->fd, name + strlen(home->real) + 1, NULL);
+        const char *home = holder->masks.real;
+        if (home && path_is_beneath(home, name))
+            (void)overlay_masks_hide(&holder->masks, name + strlen(home) + 1, NULL);
         (void)snprintf(
             answer->notice, sizeof answer->notice,
             "the changes of the jail '%s' are set aside in '%.512s', and it has new ones: "
@@ -99,7 +100,7 @@ static int own_overlay(struct holder *holder, int home, pid_t asking, const char
     if (status < 0)
         return status;
     storage_mark(work, layers);
-    return masking_mounted(&holder->masking, changes, answer->created, err);
+    return overlay_masks_mounted(&holder->masks, changes, answer->created, err);
 }
 
 /* The home directory a request names, or the one that came with it. */
@@ -149,7 +150,7 @@ static bool next_point(const struct holder_run *run, size_t *at, struct point *r
     while (*at < run->mount_points_length) {
         const char *text = run->mount_points + *at;
         *at += strlen(text) + 1;
-        if (strlen(text) < 3 || !hide_is_path(text + 2))
+        if (strlen(text) < 3 || !mask_is_path(text + 2))
             continue;
         *ret_point = (struct point){
             .part = text[0] == HOME_PLACE_TMP   ? MOUNTS_TMP
@@ -189,7 +190,7 @@ static bool is_needed(const void *context, const struct pins_item *item)
 void holder_unpin(struct holder *holder)
 {
     if (pins_drop(&holder->pins, is_needed, holder, holder->run_count == 0))
-        masking_look(&holder->masking);
+        overlay_masks_look(&holder->masks);
 }
 
 static int mount_overlay(struct holder *holder, const struct home_message *request, int home,
@@ -201,9 +202,9 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
     (void)snprintf(label, sizeof label, "brig-%s", holder->name);
     pins_forget(&holder->pins, MOUNTS_OVERLAY);
     mounts_drop_overlay(); /* and what is left of a failed attempt */
-    int status = masking_begin(&holder->masking, home, request->text, true, err);
+    int status = overlay_masks_begin(&holder->masks, home, request->text, err);
     if (status == 0)
-        status = masking_add(&holder->masking, request, &answer->set, err);
+        status = overlay_masks_add(&holder->masks, request, err);
     if (status < 0)
         return status;
     if (fds[HOME_GIVEN_STORE] < 0)
@@ -211,7 +212,7 @@ static int mount_overlay(struct holder *holder, const struct home_message *reque
     status = mounts_given_overlay(home, fds[HOME_GIVEN_STORE], fds[HOME_GIVEN_CHANGES],
                                   fds[HOME_GIVEN_WORK], label, err);
     return status < 0 ? status
-                      : masking_mounted(&holder->masking, fds[HOME_GIVEN_CHANGES], false, err);
+                      : overlay_masks_mounted(&holder->masks, fds[HOME_GIVEN_CHANGES], false, err);
 }
 
 int holder_need_overlay(struct holder *holder, const struct home_message *request,
@@ -221,13 +222,12 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
     if (holder->has_overlay) {
         bool alone = holder->run_count == 1;
         mounts_forget();
-        answer->set = masking_find(&holder->masking, request);
-        bool plain = holder->masking.set_count == 1 && !holder->masking.covered;
-        if (answer->set && (!alone || plain))
+        bool plain = holder->masks.set_count == 1 && !holder->masks.covered;
+        if (overlay_masks_have(&holder->masks, request) && (!alone || plain))
             return 0;
         answer->news = true;
         if (!alone)
-            return masking_add(&holder->masking, request, &answer->set, err);
+            return overlay_masks_add(&holder->masks, request, err);
         holder->has_overlay = false; /* nobody else would miss it, nor the masks of others */
     }
     autoclose int home = -1;
@@ -237,23 +237,6 @@ int holder_need_overlay(struct holder *holder, const struct home_message *reques
     answer->news = true;
     holder->has_overlay = status == 0;
     return status;
-}
-
-/* Where masks lead by links, of a home that is not in the jail at all. */
-static int find_links(struct holder *holder, const struct home_message *request,
-                      const struct holder_given *given, struct holder_answer *answer,
-                      struct brig_error *err)
-{
-    if (request->head.mask_count == 0)
-        return 0;
-    answer->set = masking_find(&holder->links, request);
-    if (answer->set)
-        return 0;
-    autoclose int home = -1;
-    int status = open_home(request, given, &home, err);
-    if (status == 0)
-        status = masking_begin(&holder->links, home, request->text, false, err);
-    return status < 0 ? status : masking_add(&holder->links, request, &answer->set, err);
 }
 
 /* The directories for an overlay, which a later run may want when nothing else of the host's can be
@@ -272,7 +255,7 @@ static void keep_for_overlay(const struct holder *holder, const struct home_mess
         (void)mounts_keep_store(above, NULL);
 }
 
-static int keep_home(struct holder *holder, const struct home_message *request,
+int holder_need_home(struct holder *holder, const struct home_message *request,
                      const struct holder_given *given, bool *ret_created, struct brig_error *err)
 {
     if (holder->has_home)
@@ -290,10 +273,42 @@ static int keep_home(struct holder *holder, const struct home_message *request,
     return status;
 }
 
-int holder_need_home(struct holder *holder, const struct home_message *request,
-                     const struct holder_given *given, struct holder_answer *answer,
-                     struct brig_error *err)
+/* ---- masks that come while the jail runs ---- */
+
+/* False if the run does not read what it is told. */
+static bool pass_on(int socket, const struct home_message *request, int done)
 {
-    int status = keep_home(holder, request, given, &answer->created, err);
-    return status < 0 ? status : find_links(holder, request, given, answer, err);
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)request,
+                         .iov_len = sizeof request->head + request->head.length};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (done >= 0) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        control.header.cmsg_level = SOL_SOCKET;
+        control.header.cmsg_type = SCM_RIGHTS;
+        control.header.cmsg_len = CMSG_LEN(sizeof done);
+        memcpy(CMSG_DATA(&control.header), &done, sizeof done);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+int holder_mask(struct holder *holder, const struct holder_run *asking,
+                const struct home_message *request, const struct holder_given *given,
+                uint32_t *ret_told, struct brig_error *err)
+{
+    int status = 0;
+    if (holder->has_overlay)
+        status = overlay_masks_extend(&holder->masks, request, err);
+    if (status == 0 && holder->has_overlay)
+        overlay_masks_watch(&holder->masks);
+    for (size_t i = 0; i < holder->run_count && status == 0; i++) {
+        const struct holder_run *run = &holder->runs[i];
+        if (run != asking && run->joined && pass_on(run->socket, request, given->fds[0]))
+            ++*ret_told;
+    }
+    return status;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the files of the holder share: holder.c (who comes and goes), holder_home.c (the home it keeps),
- * holder_disk.c (limits) and holder_masks.c (what is hidden later). */
+ * and holder_disk.c (limits). */
 #pragma once
 
 #include "home/home.h"
-#include "home/masking.h"
+#include "home/overlay_masks.h"
 #include "home/pins.h"
 #include "home/private.h"
 #include "home/storage.h"
@@ -30,8 +30,7 @@ struct holder {
     int sockets, storage, listener, lock;
     int leavings; /* a work directory with what is to be removed in it; or -1 */
     bool has_overlay, has_home;
-    struct masking masking;     /* of the overlay */
-    struct masking links;       /* of the home that a private one stands for: where masks lead */
+    struct overlay_masks masks; /* of the overlay */
     struct private_limits disk; /* as it is now */
     uint64_t watch_due_ms; /* when names are to be watched, by the monotonic clock; 0: they are */
     struct pins pins;      /* the mount points of runs */
@@ -49,21 +48,19 @@ struct holder_given {
 struct holder_answer {
     bool created;                  /* the home is new */
     bool news;                     /* there are masks to be watched */
-    const struct masking_set *set; /* the run's masks; NULL: it has none */
     char notice[BRIG_MESSAGE_MAX]; /* what the user should know of it */
 };
 
 /* The next string of a request; NULL when there is none. */
 const char *holder_next_text(const struct home_message *request, size_t *at);
 
-/* Sees to it that there is an overlay with the masks of a request, or the home of the jail's own and
- * where masks lead to outside of it. */
+/* Sees to it that there is an overlay with the masks of a request, or the home of the jail's own for
+ * runs without one. */
 int holder_need_overlay(struct holder *holder, const struct home_message *request,
                         const struct holder_given *given, struct holder_answer *answer,
                         struct brig_error *err);
 int holder_need_home(struct holder *holder, const struct home_message *request,
-                     const struct holder_given *given, struct holder_answer *answer,
-                     struct brig_error *err);
+                     const struct holder_given *given, bool *ret_created, struct brig_error *err);
 
 /* When there is time for it. */
 void holder_remove_leavings(struct holder *holder);

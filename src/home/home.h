@@ -50,10 +50,6 @@ struct home_mounts {
     int lock;     /* keeps others from mounting the same again, should the holder die */
     int in_use;   /* of a jail with an id of its own: tells its owner, who cannot ask its holder */
     bool created; /* the home is new */
-    /* What masks lead to by symbolic links, each ended by a NUL: relative to the home, or absolute if
-     * it is not in it. The home has it hidden; grants and the host's view have not. */
-    char *places;
-    size_t places_length;
     char notice[BRIG_MESSAGE_MAX]; /* what the user should know; may be empty */
     bool crowded;                  /* others run in the jail */
     int disk_errno; /* why the private directories are not limited as asked; 0: they are */
@@ -71,11 +67,7 @@ struct home_mounts {
 int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, struct brig_error *err);
 void home_mounts_done(struct home_mounts *mounts);
 
-/* The masks of a spec as a run would send them, for masking_add(); to be freed. */
 struct home_message;
-int home_message_make(const struct home_spec *spec, struct home_message **ret_message,
-                      struct brig_error *err);
-
 /* Takes what the holder passes on to a run (HOME_MASK) from its lease: 1 and the message, to be
  * freed, and an fd to close when it is done; 0 if there is nothing, -1 when the holder is gone. */
 int home_receive_masks(int lease, struct home_message **ret_message, int *ret_done);

@@ -14,18 +14,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/mount.h>
-#include <linux/openat2.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
-#include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -34,8 +28,6 @@
 #include "base/path.h"
 #include "base/tree.h"
 #include "home/fuse.h"
-#include "home/layer.h"
-#include "home/links.h"
 #include "home/private.h"
 #include "jail/probe/probe.h"
 #include "jail/sys.h"
@@ -58,7 +50,6 @@
 #define STORE "store"
 #define PATH_SIZE 4096
 #define NOTHING "nothing"
-#define WHITEOUT "whiteout"
 #define EMPTY "empty"
 #define PROPAGATION_PRIVATE (1U << 18) /* MS_PRIVATE */
 #define PROPAGATION_SLAVE (1U << 19)   /* MS_SLAVE */
@@ -70,14 +61,10 @@ static const char *const parts[] = {
     [MOUNTS_RUN] = MOUNTS_PRIVATE "/run",
 };
 
-/* What is asked for with every mask. */
 static struct {
-    int root;            /* of the layer of masks, or -1 */
-    bool known, mounted; /* whether the overlay is */
-    bool used;           /* there is something to clear away */
-    bool fuse;           /* fuse-overlayfs does it, and not the kernel */
-    struct layer early;  /* what was hidden before it was mounted, and is for certain */
-} layer = {.root = -1};
+    bool used; /* there is something to clear away */
+    bool fuse; /* fuse-overlayfs does it, and not the kernel */
+} overlay;
 
 static struct {
     int base;  /* our tmpfs */
@@ -144,7 +131,6 @@ static int new_filesystem(const char *type, const struct option *options, size_t
 
 static int attach(int mount, const char *path, struct brig_error *err)
 {
-    layer.known = false;
     long result = SYS(move_mount, mount, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH);
     return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot mount at '%s'", path)
                       : 0;
@@ -180,9 +166,11 @@ static int make_places(struct brig_error *err)
         if (mkdir(directories[i].path, directories[i].mode) < 0)
             status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", directories[i].path);
     autoclose int nothing = open(NOTHING, O_WRONLY | O_CREAT | O_CLOEXEC, 0444);
+    int failed = nothing < 0 || mknod(MOUNTS_WHITEOUT, S_IFCHR, makedev(0, 0)) < 0 ? errno : 0;
     (void)umask(mask);
-    if (status == 0 && nothing < 0)
-        status = brig_fail(err, BRIG_E_SETUP, errno, "cannot make '%s'", NOTHING);
+    if (status == 0 && failed)
+        status = brig_fail(err, BRIG_E_SETUP, failed, "cannot make '%s'",
+                           nothing < 0 ? NOTHING : MOUNTS_WHITEOUT);
     return status;
 }
 
@@ -232,17 +220,13 @@ int mounts_begin(struct brig_error *err)
 
 void mounts_drop_overlay(void)
 {
-    if (!layer.used)
+    if (!overlay.used)
         return;
     (void)SYS(umount2, parts[MOUNTS_OVERLAY], 2 /* MNT_DETACH */);
     fuse_wait();
     (void)tree_remove(trees.base, MASKS, NULL);
     (void)mkdir(MASKS, 0755);
-    if (layer.root >= 0)
-        (void)close(layer.root);
-    layer.root = -1;
-    layer.known = layer.fuse = layer.used = false;
-    layer_done(&layer.early);
+    overlay.fuse = overlay.used = false;
 }
 
 void mounts_end(void)
@@ -276,18 +260,6 @@ bool mounts_has_below(int directory, pid_t pid, char *ret_mount, size_t size)
         return true;
     }
     return false;
-}
-
-/* In a tmpfs of the holder's own, which nobody else can reach: what is mounted must not change. */
-static int make_layer(struct brig_error *err)
-{
-    layer.used = true;
-    autoclose int base = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autoclose int masks = open(MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (base < 0 || masks < 0 ||
-        (mknodat(base, WHITEOUT, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST))
-        return brig_fail(err, BRIG_E_SETUP, errno, "cannot hide anything in '%s'", MASKS);
-    return layer_make(&layer.early, masks, base, WHITEOUT, err);
 }
 
 static int new_overlay(const char *lower, int changes, int work, const char *label,
@@ -426,7 +398,7 @@ void mounts_let_go(void)
 {
     if (trees.copy < 0)
         return;
-    if (layer.fuse || !detach_copy()) {
+    if (overlay.fuse || !detach_copy()) {
         trees.deaf = has_unheard_disk();
         return;
     }
@@ -463,10 +435,8 @@ int mounts_overlay(int home, int changes, int work, const char *label, struct br
         status = keep(above, STORE, err);
     autoclose int own_changes = status < 0 ? status : open_own(changes, err);
     autoclose int own_work = own_changes < 0 ? own_changes : open_own(work, err);
-    status = own_work < 0 ? own_work : make_layer(err);
-    layer.known = false;
-    if (status == 0)
-        status = new_overlay(MASKS ":" LOWER, own_changes, own_work, label, err);
+    status =
+        own_work < 0 ? own_work : new_overlay(MASKS ":" LOWER, own_changes, own_work, label, err);
     name_of(home, path);
     return status == 0 ? 0
                        : brig_wrap(err, status, "cannot lay the jail's changes over '%s'", path);
@@ -498,26 +468,21 @@ int mounts_fuse_overlay(int home, int changes, const char *name, int lock, struc
         status = attach_clone(above, STORE, err);
     if (status < 0)
         return status;
-    layer.known = false;
-    layer.fuse = true;
-    status = make_layer(err);
+    overlay.fuse = true;
     const struct fuse_tree tree = {.root = trees.copy,
                                    .lower = BASE_IN_COPY "/" MASKS ":" BASE_IN_COPY "/" LOWER,
                                    .upper = upper,
                                    .work = work,
                                    .place = BASE_IN_COPY "/overlay",
                                    .seen = parts[MOUNTS_OVERLAY]};
-    if (status == 0)
-        status = fuse_mount(&tree, lock, err);
+    status = fuse_mount(&tree, lock, err);
     return status < 0 ? status : share(parts[MOUNTS_OVERLAY], err);
 }
 
 int mounts_given_overlay(int lower, int store, int changes, int work, const char *label,
                          struct brig_error *err)
 {
-    int status = make_layer(err);
-    if (status == 0)
-        status = attach_instead(lower, LOWER, err);
+    int status = attach_instead(lower, LOWER, err);
     if (status == 0)
         status = attach_instead(store, STORE, err);
     return status < 0 ? status : new_overlay(MASKS ":" LOWER, changes, work, label, err);
@@ -549,194 +514,21 @@ int mounts_private_home(int home, struct brig_error *err)
 
 /* ---- masks ---- */
 
-static bool is_mounted(void)
+int mounts_open_masks(void)
 {
-    struct statfs system;
-    if (!layer.known)
-        layer.mounted = statfs(parts[MOUNTS_OVERLAY], &system) == 0 && system.f_type != TMPFS_MAGIC;
-    layer.known = true;
-    return layer.mounted;
+    overlay.used = true;
+    return open(MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-static bool open_layer(void)
+bool mounts_is_fuse(void)
 {
-    if (layer.root < 0)
-        layer.root = openat(AT_FDCWD, MASKS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return layer.root >= 0;
+    return overlay.fuse;
 }
 
-/* A whiteout is a device that no driver has. */
-static int hide(int above, const char *name)
+int mounts_cover(int fd, bool directory)
 {
-    return mknodat(above, name, S_IFCHR, makedev(0, 0)) == 0 || errno == EEXIST ? 0 : -errno;
-}
-
-/* A directory that hides the one below it is marked. */
-static int hide_own(int above, const char *name)
-{
-    if (mkdirat(above, name, 0755) == 0) {
-        autoclose int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && fsetxattr(fd, "user.overlay.opaque", "y", 1, 0) == 0)
-            return 0;
-        (void)unlinkat(above, name, AT_REMOVEDIR); /* before 6.6 */
-    }
-    return hide(above, name);
-}
-
-/* Of directories in two layers the upper one's mode and times are seen: so they are the home's. */
-static int copy_directory(int above, int home, const char *name)
-{
-    struct stat info;
-    if (fstatat(home, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    if (!S_ISDIR(info.st_mode))
-        return -ENOTDIR;
-    if (mkdirat(above, name, 0700) < 0)
-        return errno == EEXIST ? 0 : -errno;
-    const struct timespec times[] = {info.st_atim, info.st_mtim};
-    if (fchmodat(above, name, info.st_mode & 07777, 0) < 0)
-        return -errno;
-    (void)utimensat(above, name, times, AT_SYMLINK_NOFOLLOW);
-    return 0;
-}
-
-static int open_directory(int above, const char *name)
-{
-    return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* Most masks are for what most people do not have. */
-static bool has_directory_for(int home, const char *path)
-{
-    char above[LINKS_PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    struct stat info;
-    if (!slash)
-        return true;
-    int length = snprintf(above, sizeof above, "%.*s", (int)(slash - path), path);
-    return length > 0 && (size_t)length < sizeof above &&
-           fstatat(home, above, &info, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Goes down to the directory of the last name, in both; 0 where that ends before. */
-static int descend(int *masks, int *real, const char **rest)
-{
-    for (const char *slash; *masks >= 0 && *real >= 0 && (slash = strchr(*rest, '/'));
-         *rest = slash + 1) {
-        char name[256];
-        (void)snprintf(name, sizeof name, "%.*s", (int)(slash - *rest), *rest);
-        if (copy_directory(*masks, *real, name) < 0)
-            return 0; /* there is nothing below what is not there, or is a link to elsewhere */
-        int next = open_directory(*masks, name), next_real = open_directory(*real, name);
-        (void)close(*masks);
-        (void)close(*real);
-        *masks = next;
-        *real = next_real;
-        if (next < 0 && next_real >= 0)
-            return 0; /* what is above it is hidden already */
-    }
-    return *masks < 0 || *real < 0 ? -errno : 1;
-}
-
-/* In the layer of what is mounted: whoever has not looked there yet will not see it. */
-static int hide_late(int home, const char *path, int (*hide_name)(int, const char *))
-{
-    if (!has_directory_for(home, path))
-        return 0;
-    const char *rest = path;
-    autoclose int masks = open_layer() ? fcntl(layer.root, F_DUPFD_CLOEXEC, 0) : -1;
-    autoclose int real = open_directory(home, ".");
-    int result = descend(&masks, &real, &rest);
-    return result > 0 ? hide_name(masks, rest) : result;
-}
-
-static int mask(int home, const char *path, enum layer_kind kind, struct brig_error *err)
-{
-    layer.used = true;
-    int result = !is_mounted()                     ? layer_hide(&layer.early, home, path, kind)
-                 : layer_hides(&layer.early, path) ? 1
-                 : kind == LAYER_OPAQUE            ? hide_late(home, path, hide_own)
-                                                   : hide_late(home, path, hide);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, -result, "cannot hide '%s'", path) : result;
-}
-
-int mounts_mask(int home, const char *path, struct brig_error *err)
-{
-    return mask(home, path, LAYER_WHITEOUT, err);
-}
-
-int mounts_mask_own(int home, const char *path, struct brig_error *err)
-{
-    return mask(home, path, LAYER_OPAQUE, err);
-}
-
-/* ---- masks in what is mounted already ---- */
-
-/* By the marks of the overlay that is mounted alone: a run could make the other's. */
-static bool is_opaque(int directory)
-{
-    char value[4];
-    if (layer.fuse)
-        return faccessat(directory, FUSE_OPAQUE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    return fgetxattr(directory, "user.overlay.opaque", value, sizeof value) > 0 && value[0] == 'y';
-}
-
-/* Opens a path below a directory, following no link; -1 if there is one. */
-static int open_plain(int directory, const char *path)
-{
-    struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-    long fd = SYS(openat2, directory, path, &how, sizeof how);
-    return fd < 0 ? -1 : (int)fd;
-}
-
-bool mounts_has_copy(int changes, const char *path)
-{
-    char place[64];
-    autoclose int fd = open_plain(changes, path);
-    (void)snprintf(place, sizeof place, "/proc/self/fd/%d", fd);
-    const char *mark = layer.fuse ? "user.fuseoverlayfs.origin" : "user.overlay.origin";
-    return fd >= 0 && getxattr(place, mark, NULL, 0) >= 0;
-}
-
-/* Whether what is seen at a path is all a run's own: nothing of the home's shows through. */
-static bool is_of_run(int changes, const char *path)
-{
-    autoclose int above = open_directory(changes, ".");
-    for (const char *rest = path; above >= 0 && *rest;) {
-        char name[256];
-        size_t length = strcspn(rest, "/");
-        struct stat info;
-        (void)snprintf(name, sizeof name, "%.*s", (int)length, rest);
-        if (is_opaque(above))
-            return true;
-        if (fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
-            return false;
-        if (!S_ISDIR(info.st_mode))
-            return true;
-        int next = open_directory(above, name);
-        (void)close(above);
-        above = next;
-        rest += length + (rest[length] == '/');
-    }
-    return above >= 0 && is_opaque(above);
-}
-
-int mounts_cover(int home, int changes, const char *path, struct brig_error *err)
-{
-    bool copied = mounts_has_copy(changes, path);
-    autoclose int real = copied ? -1 : open_plain(home, path);
-    autoclose int overlay = open(parts[MOUNTS_OVERLAY], O_PATH | O_DIRECTORY | O_CLOEXEC);
-    autoclose int seen = (real < 0 && !copied) || overlay < 0 ? -1 : open_plain(overlay, path);
-    struct stat all, info;
-    if (seen < 0 || fstat(overlay, &all) < 0 || fstat(seen, &info) < 0)
-        return 0; /* it is not there, or hidden */
-    struct statfs system, covered;
-    if (fstatfs(overlay, &system) < 0 || fstatfs(seen, &covered) < 0 ||
-        system.f_type != covered.f_type || (!copied && is_of_run(changes, path)))
-        return 0; /* it is covered */
-    const char *cover = S_ISDIR(info.st_mode) ? EMPTY : NOTHING;
-    long tree = SYS(open_tree, AT_FDCWD, cover, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    long tree =
+        SYS(open_tree, AT_FDCWD, directory ? EMPTY : NOTHING, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
     autoclose int owned = (int)tree;
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                                           MOUNT_ATTR_NOEXEC};
@@ -744,15 +536,15 @@ int mounts_cover(int home, int changes, const char *path, struct brig_error *err
         tree < 0 ? tree : SYS(mount_setattr, owned, "", AT_EMPTY_PATH, &attr, sizeof attr);
     if (result >= 0)
         result =
-            SYS(move_mount, owned, "", seen, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-    return result < 0 ? brig_fail(err, BRIG_E_SETUP, (int)-result, "cannot hide '%s'", path) : 1;
+            SYS(move_mount, owned, "", fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+    return (int)result;
 }
 
 /* ---- for runs ---- */
 
 void mounts_forget(void)
 {
-    if (!layer.fuse)
+    if (!overlay.fuse)
         (void)SYS(mount, NULL, parts[MOUNTS_OVERLAY], NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV,
                   NULL);
 }

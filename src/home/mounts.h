@@ -33,7 +33,7 @@ int mounts_keep_home(int home, struct brig_error *err);
 int mounts_keep_store(int store, struct brig_error *err);
 
 /* Mounts the overlay of a user's home: `home` and `changes` and `work` are directories of the host's
- * tree, opened after mounts_begin(). Everything named in masks is hidden first. */
+ * tree, opened after mounts_begin(). The layer of whiteouts is complete. */
 int mounts_overlay(int home, int changes, int work, const char *label, struct brig_error *err);
 /* The same by fuse-overlayfs, for a home with mounts below it. The work directory is beside the
  * changes; `lock` stays open for as long as the program lives. */
@@ -49,21 +49,14 @@ int mounts_given_overlay(int lower, int store, int changes, int work, const char
                          struct brig_error *err);
 int mounts_given_home(int tree, struct brig_error *err);
 
-/* Hides a path, relative to the home (a directory's fd), in the layer of masks, also if it does not
- * exist yet; but not if the directory above it does not. Returns 1 if it is hidden so for certain:
- * what came into the layer after the overlay was mounted may have no effect. */
-int mounts_mask(int home, const char *path, struct brig_error *err);
-/* The same with an empty directory in its place, for a mount to cover. */
-int mounts_mask_own(int home, const char *path, struct brig_error *err);
-
-/* Whether a run has changed something of the home's: then a copy of it is among the changes, above all
- * that is hidden. */
-bool mounts_has_copy(int changes, const char *path);
-
-/* Hides a path of the overlay in all runs that have a clone of it, at once, if the home has it, or a
- * copy is among the changes, and it can be seen. `changes` is the upper directory: what a run made
- * itself is left alone. 1, or 0 if there was nothing to hide. */
-int mounts_cover(int home, int changes, const char *path, struct brig_error *err);
+/* A whiteout, in the working directory of the holder: all others are further names of it. */
+#define MOUNTS_WHITEOUT "whiteout"
+/* The directory of the overlay's layer of whiteouts. */
+int mounts_open_masks(void);
+/* Whether fuse-overlayfs has mounted the overlay. */
+bool mounts_is_fuse(void);
+/* Covers a file or directory of the overlay, in all runs that have a clone of it: 0 or -errno. */
+int mounts_cover(int fd, bool directory);
 
 /* Has the kernel look again for what it has seen in the overlay, and nobody uses now: what the host
  * has made, replaced or removed meanwhile would stay as it was. A remount does that, which changes

@@ -81,17 +81,16 @@ static ssize_t receive_message(int socket, struct msghdr *message)
     return length;
 }
 
-int talk_receive(int socket, struct home_reply *ret_reply, char *text, int fds[HOME_FD_COUNT],
+int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT],
                  struct brig_error *err)
 {
     union {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
     } control;
-    struct iovec parts[] = {{.iov_base = ret_reply, .iov_len = sizeof *ret_reply},
-                            {.iov_base = text, .iov_len = text ? HOME_PLACES_MAX : 0}};
-    struct msghdr message = {.msg_iov = parts,
-                             .msg_iovlen = ARRAY_LENGTH(parts),
+    struct iovec part = {.iov_base = ret_reply, .iov_len = sizeof *ret_reply};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
     ssize_t length = receive_message(socket, &message);
@@ -100,9 +99,7 @@ int talk_receive(int socket, struct home_reply *ret_reply, char *text, int fds[H
     const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
         memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-    size_t rest = length < (ssize_t)sizeof *ret_reply ? 0 : (size_t)length - sizeof *ret_reply;
-    if (length < (ssize_t)sizeof *ret_reply || rest != ret_reply->length ||
-        (rest > 0 && (!text || text[rest - 1] != 0))) {
+    if (length != (ssize_t)sizeof *ret_reply || message.msg_flags & MSG_TRUNC) {
         int failed = length == 0 ? ECONNRESET : length < 0 ? errno : 0;
         pid_t peer = talk_peer(socket);
         return brig_fail(err, BRIG_E_SETUP, failed,

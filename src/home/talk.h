@@ -12,8 +12,8 @@ void talk_add_text(struct str *text, const char *string);
 /* Sends a request, whose version and length are filled in here, with some fds. */
 int talk_send(int socket, struct home_request head, const struct str *text, const int *fds,
               size_t fd_count, struct brig_error *err);
-/* The answer. The text that follows goes to `text`, of HOME_PLACES_MAX bytes, if that is not NULL. */
-int talk_receive(int socket, struct home_reply *ret_reply, char *text, int fds[HOME_FD_COUNT],
+/* The answer. */
+int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT],
                  struct brig_error *err);
 /* A connected socket, -ENOENT if there is no holder, or a code. */
 int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_error *err);

@@ -8,10 +8,9 @@
 
 #include <brig/brig.h>
 
-#define HOME_WIRE_VERSION 7
-#define HOME_TEXT_MAX 65536   /* of a request's strings */
-#define HOME_RULES_MAX 4096   /* masks and the like */
-#define HOME_PLACES_MAX 16384 /* bytes of places that masks lead to by links */
+#define HOME_WIRE_VERSION 8
+#define HOME_TEXT_MAX 65536 /* of a request's strings */
+#define HOME_RULES_MAX 4096 /* masks and the like */
 
 enum home_op {
     HOME_JOIN, /* the jail's home and private directories, for one run */
@@ -74,9 +73,7 @@ struct home_reply {
     uint32_t crowded;                 /* others are in the jail */
     uint64_t disk_bytes, disk_inodes; /* the least that somebody in the jail asks for, */
     int32_t disk_errno;               /* and why it could not be made so */
-    uint32_t length; /* of what follows: places that masks lead to by symbolic links, each ended by
-                        * a NUL; relative to the home, or absolute if they are not in it */
-    uint32_t told;   /* HOME_MASK: so many runs */
+    uint32_t told;                    /* HOME_MASK: so many runs */
     uint32_t pid_count;
     int32_t pids[HOME_PIDS_MAX]; /* of the runs in the jail */
     char message[BRIG_MESSAGE_MAX];

@@ -85,6 +85,22 @@ load masks
     by_sudo -u >/dev/null 2>&1 || true
 }
 
+@test "a default mask follows links into what is granted, in every mode" {
+    made .mdot-ssh
+    local mode
+    [ ! -e "$H/.netrc" ] || cannot "the home has a .netrc"
+    made .netrc
+    run_as_user sh -c "mkdir $H/.mdot-ssh; echo token >$H/.mdot-ssh/netrc; echo open >$H/.mdot-ssh/open; ln -s .mdot-ssh/netrc $H/.netrc"
+    for mode in casual bare strict sealed; do
+        jail "default-$mode"
+        must run_as_user "$BRIG" -m "$mode" -j "default-$mode" -D -d "$H/.mdot-ssh" --no-defaults -- cat "$H/.mdot-ssh/netrc"
+        output_has token
+        must run_as_user "$BRIG" -m "$mode" -j "default-$mode" -D -d "$H/.mdot-ssh" -- sh -c "cat $H/.mdot-ssh/netrc 2>/dev/null; cat $H/.mdot-ssh/open"
+        output_lacks token
+        output_has open
+    done
+}
+
 @test "a masked link to a device or to the system takes nothing away" {
     made .mhist .mlib
     jail null

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Under which names a file of the host's would be seen in a jail. */
-#include "cli/path_aliases.h"
+#include "jail/view/mask_names.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,20 +26,20 @@ static const char *rest_below(const char *directory, const char *path)
 
 /* ---- mounts ---- */
 
-static int read_mounts(struct path_aliases *path_aliases, struct brig_error *err)
+static int read_mounts(struct mask_names *names, struct brig_error *err)
 {
-    if (mountinfo_read(0, &path_aliases->mounts) < 0)
+    if (mountinfo_read(0, &names->mounts) < 0)
         return errno == ENOMEM ? brig_fail_nomem(err) : 0;
-    path_aliases->policy->mounts = &path_aliases->mounts; /* it need not be read again */
+    names->policy->mounts = &names->mounts; /* it need not be read again */
     return 0;
 }
 
 /* The mount that a path is on: of several at one place the last. */
-static const struct mountinfo *mount_of(const struct path_aliases *path_aliases, const char *path)
+static const struct mountinfo *mount_of(const struct mask_names *names, const char *path)
 {
     const struct mountinfo *best = NULL;
-    for (size_t i = 0; i < path_aliases->mounts.count; i++) {
-        const struct mountinfo *mount = &path_aliases->mounts.mounts[i];
+    for (size_t i = 0; i < names->mounts.count; i++) {
+        const struct mountinfo *mount = &names->mounts.mounts[i];
         if (path_is_beneath(mount->point, path) &&
             (!best || strlen(mount->point) >= strlen(best->point)))
             best = mount;
@@ -66,19 +66,21 @@ static bool join_path(const char *directory, const char *rest, char path[PATH_LE
                     strcmp(directory, "/") == 0 && *rest ? "" : directory, rest);
 }
 
-int path_aliases_each(const struct path_aliases *path_aliases, const char *path,
-                      path_aliases_visit visit, void *context, struct brig_error *err)
+/* The other names of an absolute path without links: 0 to go on. */
+typedef int (*alias_visit)(void *context, const char *path, struct brig_error *err);
+static int each_alias(const struct mask_names *names, const char *path, alias_visit visit,
+                      void *context, struct brig_error *err)
 {
     char inside[PATH_LENGTH_MAX + 1], alias[PATH_LENGTH_MAX + 1];
-    const struct mountinfo *own = mount_of(path_aliases, path);
+    const struct mountinfo *own = mount_of(names, path);
     const char *rest = !own                            ? NULL
                        : strcmp(own->point, path) == 0 ? ""
                                                        : rest_below(own->point, path);
     if (!rest || !join_path(own->root, rest, inside))
         return 0;
     int status = 0;
-    for (size_t i = 0; i < path_aliases->mounts.count && status == 0; i++) {
-        const struct mountinfo *mount = &path_aliases->mounts.mounts[i];
+    for (size_t i = 0; i < names->mounts.count && status == 0; i++) {
+        const struct mountinfo *mount = &names->mounts.mounts[i];
         if (mount == own || !same_device(mount, own) || !path_is_beneath(mount->root, inside))
             continue;
         const char *shown = strcmp(mount->root, inside) == 0 ? "" : rest_below(mount->root, inside);
@@ -91,18 +93,18 @@ int path_aliases_each(const struct path_aliases *path_aliases, const char *path,
 
 /* Whether there are more names of the home to look for than its own: it, or a part of it, is mounted
  * elsewhere, or something is mounted in it. */
-static bool has_aliases(const struct path_aliases *path_aliases)
+static bool has_aliases(const struct mask_names *names)
 {
-    const char *home = path_aliases->real_home;
-    const struct mountinfo *own = mount_of(path_aliases, home);
+    const char *home = names->real_home;
+    const struct mountinfo *own = mount_of(names, home);
     char inside[PATH_LENGTH_MAX + 1];
     const char *rest = !own                            ? NULL
                        : strcmp(own->point, home) == 0 ? ""
                                                        : rest_below(own->point, home);
     if (!rest || !join_path(own->root, rest, inside))
         return false;
-    for (size_t i = 0; i < path_aliases->mounts.count; i++) {
-        const struct mountinfo *mount = &path_aliases->mounts.mounts[i];
+    for (size_t i = 0; i < names->mounts.count; i++) {
+        const struct mountinfo *mount = &names->mounts.mounts[i];
         bool shows = same_device(mount, own) &&
                      (path_is_beneath(mount->root, inside) || path_is_beneath(inside, mount->root));
         if (mount != own && (shows || rest_below(home, mount->point)))
@@ -113,63 +115,64 @@ static bool has_aliases(const struct path_aliases *path_aliases)
 
 /* ---- beginning ---- */
 
-static int find_grants(struct path_aliases *path_aliases, struct brig_error *err)
+static int find_grants(struct mask_names *names, struct brig_error *err)
 {
-    const struct brig_policy *policy = path_aliases->policy;
-    path_aliases->grants = calloc(policy->grant_count + 1, sizeof *path_aliases->grants);
-    if (!path_aliases->grants)
+    const struct brig_policy *policy = names->policy;
+    names->grants = calloc(policy->grant_count + 1, sizeof *names->grants);
+    if (!names->grants)
         return brig_fail_nomem(err);
     for (size_t i = 0; i < policy->grant_count; i++) {
         const struct policy_grant *grant = &policy->grants[i];
         if (grant->access == BRIG_MASK || grant->access == BRIG_PROTECT || grant->fd >= 0 ||
             grant->own)
             continue;
-        autofree char *real = realpath(grant->source, NULL);
-        path_aliases->grants[path_aliases->grant_count++] = (struct path_aliases_grant){
-            .source = grant->source,
-            .real = real && strcmp(real, grant->source) != 0 ? take_ptr(&real) : NULL,
-        };
+        char real[PATH_LENGTH_MAX + 1];
+        bool linked = path_resolve(grant->source, real) && strcmp(real, grant->source) != 0;
+        struct mask_names_grant *known = &names->grants[names->grant_count++];
+        *known = (struct mask_names_grant){.source = grant->source};
+        if (linked && !(known->real = strdup(real)))
+            return brig_fail_nomem(err);
     }
     return 0;
 }
 
-int path_aliases_init(struct path_aliases *path_aliases, struct brig_policy *policy,
-                      const char *home, struct brig_error *err)
+int mask_names_init(struct mask_names *names, struct brig_policy *policy, const char *home,
+                    struct brig_error *err)
 {
     bool kept = policy_mode_row(policy->mode)->home != POLICY_HOME_SCRATCH;
-    *path_aliases = (struct path_aliases){
+    *names = (struct mask_names){
         .policy = policy,
         .home = home,
         .home_shows = policy->view == BRIG_VIEW_HOST && !kept,
     };
-    path_aliases->real_home = realpath(home, NULL);
-    int status = path_aliases->real_home ? 0 : str_copy(home, &path_aliases->real_home, err);
+    char real[PATH_LENGTH_MAX + 1];
+    int status = str_copy(path_resolve(home, real) ? real : home, &names->real_home, err);
     if (status == 0)
-        status = find_grants(path_aliases, err);
-    if (status == 0 && (path_aliases->grant_count > 0 || policy->view == BRIG_VIEW_HOST))
-        status = read_mounts(path_aliases, err);
-    path_aliases->aliases = status == 0 && has_aliases(path_aliases);
+        status = find_grants(names, err);
+    if (status == 0 && (names->grant_count > 0 || policy->view == BRIG_VIEW_HOST))
+        status = read_mounts(names, err);
+    names->aliases = status == 0 && has_aliases(names);
     return status;
 }
 
-void path_aliases_done(struct path_aliases *path_aliases)
+void mask_names_done(struct mask_names *names)
 {
-    for (size_t i = 0; i < path_aliases->grant_count; i++)
-        free(path_aliases->grants[i].real);
-    free(path_aliases->grants);
-    if (path_aliases->policy)
-        path_aliases->policy->mounts = NULL;
-    mountinfo_done(&path_aliases->mounts);
-    free(path_aliases->real_home);
-    *path_aliases = (struct path_aliases){0};
+    for (size_t i = 0; i < names->grant_count; i++)
+        free(names->grants[i].real);
+    free(names->grants);
+    if (names->policy)
+        names->policy->mounts = NULL;
+    mountinfo_done(&names->mounts);
+    free(names->real_home);
+    *names = (struct mask_names){0};
 }
 
 /* ---- hiding ---- */
 
 struct concealing {
-    const struct path_aliases *path_aliases;
+    const struct mask_names *names;
     const char *origin;
-    bool secret; /* no other rule shows it, see path_aliases_hide_secret() */
+    bool secret; /* no other rule shows it, see mask_names_hide_secret() */
 };
 
 /* A rule of the policy shows what an earlier mask hides: a secret needs a mask after it. */
@@ -185,7 +188,7 @@ static bool is_masked(const struct brig_policy *policy, const char *path, bool s
 
 static int add_mask(const struct concealing *hiding, const char *path, struct brig_error *err)
 {
-    struct brig_policy *policy = hiding->path_aliases->policy;
+    struct brig_policy *policy = hiding->names->policy;
     if (is_masked(policy, path, hiding->secret))
         return 0;
     int status = brig_policy_origin(policy, hiding->origin, err);
@@ -220,19 +223,19 @@ static bool is_worth_hiding(const char *path)
     return true;
 }
 
-static bool is_in_home(const struct path_aliases *path_aliases, const char *path)
+static bool is_in_home(const struct mask_names *names, const char *path)
 {
-    return path_is_beneath(path_aliases->home, path) ||
-           path_is_beneath(path_aliases->real_home, path);
+    return path_is_beneath(names->home, path) || path_is_beneath(names->real_home, path);
 }
 
 /* By its own name, and by the one in a root directory that holds it. */
 static int hide_secret_name(const struct concealing *hiding, const char *path,
                             struct brig_error *err)
 {
-    const struct brig_policy *policy = hiding->path_aliases->policy;
-    autofree char *root = policy->view == BRIG_VIEW_ROOT ? realpath(policy->root_path, NULL) : NULL;
-    const char *rest = root ? rest_below(root, path) : NULL;
+    const struct brig_policy *policy = hiding->names->policy;
+    char root[PATH_LENGTH_MAX + 1];
+    bool inside = policy->view == BRIG_VIEW_ROOT && path_resolve(policy->root_path, root);
+    const char *rest = inside ? rest_below(root, path) : NULL;
     int status = add_mask(hiding, path, err);
     return status == 0 && rest ? add_mask(hiding, rest, err) : status;
 }
@@ -241,12 +244,12 @@ static int hide_secret_name(const struct concealing *hiding, const char *path,
 static int hide_name(void *context, const char *path, struct brig_error *err)
 {
     const struct concealing *hiding = context;
-    const struct path_aliases *path_aliases = hiding->path_aliases;
-    struct brig_policy *policy = path_aliases->policy;
+    const struct mask_names *names = hiding->names;
+    struct brig_policy *policy = names->policy;
     bool granted = false;
     int status = 0;
-    for (size_t i = 0; i < path_aliases->grant_count && status == 0; i++) {
-        const struct path_aliases_grant *grant = &path_aliases->grants[i];
+    for (size_t i = 0; i < names->grant_count && status == 0; i++) {
+        const struct mask_names_grant *grant = &names->grants[i];
         char name[PATH_LENGTH_MAX + 1];
         const char *rest = rest_below(grant->source, path);
         if (!rest && grant->real)
@@ -259,33 +262,33 @@ static int hide_name(void *context, const char *path, struct brig_error *err)
     if (status == 0 && hiding->secret)
         return hide_secret_name(hiding, path, err);
     if (status < 0 || granted || policy->view != BRIG_VIEW_HOST ||
-        (!path_aliases->home_shows && is_in_home(path_aliases, path)) || !is_worth_hiding(path))
+        (!names->home_shows && is_in_home(names, path)) || !is_worth_hiding(path))
         return status;
     return add_mask(hiding, path, err);
 }
 
-int path_aliases_hide(const struct path_aliases *path_aliases, const char *path, const char *origin,
-                      struct brig_error *err)
+int mask_names_hide(const struct mask_names *names, const char *path, const char *origin,
+                    struct brig_error *err)
 {
-    struct concealing hiding = {path_aliases, origin, false};
+    struct concealing hiding = {names, origin, false};
     char real[PATH_LENGTH_MAX + 1];
     int status = hide_name(&hiding, path, err);
-    const char *rest = rest_below(path_aliases->home, path);
-    bool moved = rest && strcmp(path_aliases->home, path_aliases->real_home) != 0 &&
-                 join_path(path_aliases->real_home, rest, real);
+    const char *rest = rest_below(names->home, path);
+    bool moved = rest && strcmp(names->home, names->real_home) != 0 &&
+                 join_path(names->real_home, rest, real);
     if (status == 0 && moved)
         status = hide_name(&hiding, real, err);
-    if (status == 0 && (path_aliases->aliases || !rest))
-        status = path_aliases_each(path_aliases, moved ? real : path, hide_name, &hiding, err);
+    if (status == 0 && (names->aliases || !rest))
+        status = each_alias(names, moved ? real : path, hide_name, &hiding, err);
     return status;
 }
 
-int path_aliases_hide_secret(const struct path_aliases *path_aliases, const char *path,
-                             const char *origin, struct brig_error *err)
+int mask_names_hide_secret(const struct mask_names *names, const char *path, const char *origin,
+                           struct brig_error *err)
 {
-    struct concealing hiding = {path_aliases, origin, true};
+    struct concealing hiding = {names, origin, true};
     int status = hide_name(&hiding, path, err);
-    return status < 0 ? status : path_aliases_each(path_aliases, path, hide_name, &hiding, err);
+    return status < 0 ? status : each_alias(names, path, hide_name, &hiding, err);
 }
 
 static bool is_mask_of(const struct policy_grant *grant, const char *origin)
@@ -293,28 +296,28 @@ static bool is_mask_of(const struct policy_grant *grant, const char *origin)
     return grant->access == BRIG_MASK && strcmp(grant->origin, origin) == 0;
 }
 
-static bool is_granted(const struct path_aliases *path_aliases, const char *path)
+static bool is_granted(const struct mask_names *names, const char *path)
 {
-    for (size_t i = 0; i < path_aliases->grant_count; i++)
-        if (rest_below(path_aliases->grants[i].source, path))
+    for (size_t i = 0; i < names->grant_count; i++)
+        if (rest_below(names->grants[i].source, path))
             return true;
     return false;
 }
 
-int path_aliases_keep_masks(const struct path_aliases *path_aliases, const char *origin,
-                            struct brig_error *err)
+int mask_names_keep_masks(const struct mask_names *names, const char *origin,
+                          struct brig_error *err)
 {
-    struct brig_policy *policy = path_aliases->policy;
+    struct brig_policy *policy = names->policy;
     size_t count = policy->grant_count, kept = 0;
     int status = 0;
     for (size_t i = 0; i < count && status == 0; i++)
         if (is_mask_of(&policy->grants[i], origin))
-            status = path_aliases_hide(path_aliases, policy->grants[i].dest, origin, err);
+            status = mask_names_hide(names, policy->grants[i].dest, origin, err);
     if (status < 0 || policy->view == BRIG_VIEW_HOST || policy->view == BRIG_VIEW_ROOT)
         return status;
     for (size_t i = 0; i < policy->grant_count; i++) {
         struct policy_grant *grant = &policy->grants[i];
-        if (is_mask_of(grant, origin) && !is_granted(path_aliases, grant->dest))
+        if (is_mask_of(grant, origin) && !is_granted(names, grant->dest))
             policy_grant_done(grant);
         else
             policy->grants[kept++] = *grant;
@@ -327,18 +330,18 @@ int path_aliases_keep_masks(const struct path_aliases *path_aliases, const char 
 static int hide_alias(void *context, const char *path, struct brig_error *err)
 {
     const struct concealing *hiding = context;
-    const struct path_aliases *path_aliases = hiding->path_aliases;
-    for (size_t i = 0; i < path_aliases->grant_count; i++)
-        if (strcmp(path_aliases->grants[i].source, path) == 0)
+    const struct mask_names *names = hiding->names;
+    for (size_t i = 0; i < names->grant_count; i++)
+        if (strcmp(names->grants[i].source, path) == 0)
             return 0;
-    return is_in_home(path_aliases, path) ? 0 : add_mask(hiding, path, err);
+    return is_in_home(names, path) ? 0 : add_mask(hiding, path, err);
 }
 
-int path_aliases_hide_home(const struct path_aliases *path_aliases, struct brig_error *err)
+int mask_names_hide_home(const struct mask_names *names, struct brig_error *err)
 {
-    struct concealing hiding = {path_aliases, "another mount of the home directory", false};
-    if (!path_aliases->aliases || path_aliases->home_shows ||
-        (path_aliases->policy->view != BRIG_VIEW_HOST && path_aliases->grant_count == 0))
+    struct concealing hiding = {names, "another mount of the home directory", false};
+    if (!names->aliases || names->home_shows ||
+        (names->policy->view != BRIG_VIEW_HOST && names->grant_count == 0))
         return 0;
-    return path_aliases_each(path_aliases, path_aliases->real_home, hide_alias, &hiding, err);
+    return each_alias(names, names->real_home, hide_alias, &hiding, err);
 }
