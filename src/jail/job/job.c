@@ -246,7 +246,7 @@ static void watch_on(struct brig_job *job)
 {
     bool names = job->watch.mounts >= 0;
     watch_rest(&job->watch, &job->plan, job->pid, &job->notices);
-    int fd = names ? job->watch.fd : job->watch.mounts;
+    int fd = names ? job->watch.names.fd : job->watch.mounts;
     struct epoll_event event = {.events = names ? EPOLLIN : EPOLLPRI, .data.fd = fd};
     if (fd >= 0)
         (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, fd, &event);
@@ -477,7 +477,7 @@ int brig_job_process(struct brig_job *job, struct brig_error *err)
             ended = true;
         else if (fd == job->timer)
             handle_timer(job);
-        else if (fd == job->watch.fd)
+        else if (fd == job->watch.names.fd)
             watch_process(&job->watch, &job->plan, job->pid, &job->notices);
         else if (fd == job->watch.mounts)
             watch_mounts_changed(&job->watch, &job->plan, job->pid, &job->notices);

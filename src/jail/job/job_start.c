@@ -202,7 +202,8 @@ static int supervise(struct brig_job *job, const struct brig_policy *policy, str
     job->epoll = fds_keep_high(epoll_create1(EPOLL_CLOEXEC));
     if (job->epoll < 0)
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot watch the job");
-    int fds[] = {job->wire, job->pidfd, job->captures[0].fd, job->captures[1].fd, job->watch.fd};
+    int fds[] = {job->wire, job->pidfd, job->captures[0].fd, job->captures[1].fd,
+                 job->watch.names.fd};
     for (size_t i = 0; i < ARRAY_LENGTH(fds); i++) {
         int result = add_to_epoll(job, fds[i], err);
         if (result < 0)

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/inotify.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,67 +16,40 @@
 #include "base/error.h"
 #include "base/mountinfo.h"
 #include "jail/confine/unenforced.h"
+#include "jail/job/job.h"
+#include "jail/job/job_hide.h"
 #include "jail/job/spawn.h"
+#include "jail/view/view.h"
+#include "policy/policy.h"
 
 #define MOUNTS_DELAY_US 10000
 #define REST_DELAY_US 250000
 
-/* Lets go of a directory that no name is in any more: who makes new ones must not have us use up what
- * the user can watch. */
-static void drop_watch(const struct watch *watch, int descriptor)
+/* By name, and anew after each change: a directory that was replaced is another one to watch. */
+static void add_watches(struct watch *watch, const struct plan *plan)
 {
-    for (size_t i = 0; i < watch->count; i++)
-        if (watch->descriptors[i] == descriptor)
-            return;
-    (void)inotify_rm_watch(watch->fd, descriptor);
-}
-
-/* By name, and anew after each change: a directory that was replaced is another one to watch. Where
- * it is missing, nothing can be replaced in it. */
-static bool add_watches(struct watch *watch, const struct plan *plan)
-{
-    bool all = true;
-    for (size_t i = 0; i < watch->count; i++) {
-        int before = watch->descriptors[i];
-        watch->descriptors[i] = inotify_add_watch(watch->fd, plan->masks[i].host_dir,
-                                                  IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-        all &= watch->descriptors[i] >= 0 || errno == ENOENT || errno == ENOTDIR;
-        if (before >= 0 && before != watch->descriptors[i])
-            drop_watch(watch, before);
-    }
-    return all;
-}
-
-/* Makes room for what has come to the plan. */
-static int grow(struct watch *watch, const struct plan *plan, struct brig_error *err)
-{
-    size_t count = plan->mask_count;
-    int *descriptors = reallocarray(watch->descriptors, count, sizeof *descriptors);
-    watch->descriptors = descriptors ? descriptors : watch->descriptors;
-    bool *tried = reallocarray(watch->tried, count, sizeof *tried);
-    watch->tried = tried ? tried : watch->tried;
-    if (!descriptors || !tried)
-        return brig_fail_nomem(err);
-    for (size_t i = watch->count; i < count; i++) {
-        descriptors[i] = -1;
-        tried[i] = false;
-    }
-    watch->count = count;
-    return 0;
+    mask_watch_begin(&watch->names);
+    for (size_t i = 0; i < plan->mask_count; i++)
+        mask_watch_add(&watch->names, AT_FDCWD, plan->masks[i].host_dir, plan->masks[i].name);
+    mask_watch_end(&watch->names);
 }
 
 static int watch_names(struct watch *watch, const struct plan *plan, struct brig_error *err)
 {
-    if (watch->fd < 0)
-        watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (watch->fd < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
+    int result = mask_watch_open(&watch->names);
+    if (result < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, -result,
                          "cannot watch the masked files. Raise fs.inotify.max_user_instances");
-    int status = grow(watch, plan, err);
-    if (status < 0)
-        return status;
-    if (!add_watches(watch, plan))
-        return brig_fail(err, BRIG_E_SYSTEM, errno,
+    bool *tried = reallocarray(watch->tried, plan->mask_count, sizeof *tried);
+    if (!tried)
+        return brig_fail_nomem(err);
+    for (size_t i = watch->tried_count; i < plan->mask_count; i++)
+        tried[i] = false;
+    watch->tried = tried;
+    watch->tried_count = plan->mask_count;
+    add_watches(watch, plan);
+    if (watch->names.blind)
+        return brig_fail(err, BRIG_E_SYSTEM, watch->names.blind,
                          "cannot watch the masked files, which the host may replace. Raise "
                          "fs.inotify.max_user_watches");
     return 0;
@@ -110,13 +83,13 @@ static void open_table(struct watch *watch, const struct plan *plan, pid_t pid)
 
 void watch_mounts(struct watch *watch, const struct plan *plan, pid_t pid)
 {
-    if (watch->fd >= 0)
+    if (watch->names.fd >= 0)
         open_table(watch, plan, pid);
 }
 
 uint64_t watch_delay_us(const struct watch *watch, const struct plan *plan)
 {
-    if (plan->mask_count == 0 || plan->rung != PLAN_FULL || watch->fd >= 0)
+    if (plan->mask_count == 0 || plan->rung != PLAN_FULL || watch->names.fd >= 0)
         return 0;
     return watch->mounts < 0 ? MOUNTS_DELAY_US : REST_DELAY_US;
 }
@@ -124,9 +97,7 @@ uint64_t watch_delay_us(const struct watch *watch, const struct plan *plan)
 void watch_done(struct watch *watch)
 {
     watch_leave(watch);
-    if (watch->fd >= 0)
-        (void)close(watch->fd);
-    free(watch->descriptors);
+    mask_watch_done(&watch->names);
     free(watch->tried);
     *watch = WATCH_INIT;
 }
@@ -228,8 +199,8 @@ static void relay_all(struct watch *watch, const struct plan *plan, pid_t pid,
                       struct brig_unenforced *notices)
 {
     __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
-    if (watch->fd >= 0)
-        (void)add_watches(watch, plan);
+    if (watch->names.fd >= 0)
+        add_watches(watch, plan);
     if (mountinfo_read(pid, &table) < 0 || table.count == 0)
         return; /* the jail is over */
     const char *last = NULL;
@@ -264,46 +235,45 @@ static bool is_lock_of(const struct inotify_event *event, const char *name)
            strcmp(event->name + length, ".lock") == 0;
 }
 
-static bool is_about_mask(struct watch *watch, const struct plan *plan,
-                          const struct inotify_event *event)
-{
-    if (event->mask & IN_Q_OVERFLOW) /* anything may have happened */
-        return true;
-    bool about = false;
-    for (size_t i = 0; i < watch->count; i++) {
-        if (event->wd != watch->descriptors[i] || event->len == 0)
-            continue;
-        bool itself = strcmp(event->name, plan->masks[i].name) == 0;
-        if (itself)
-            watch->tried[i] = false; /* it was the host, and is done */
-        else if (plan->masks[i].cover == PLAN_COVER_PROTECT)
-            watch->tried[i] |= is_lock_of(event, plan->masks[i].name);
-        about |= itself;
-    }
-    return about;
-}
+/* What events are examined for. */
+struct examining {
+    struct watch *watch;
+    const struct plan *plan;
+    bool bare; /* something may not be covered any more */
+};
 
-/* Reads some events; false if there are none. *ret_relay says whether something may be laid bare. */
-static bool read_events(struct watch *watch, const struct plan *plan, bool *ret_relay)
+static void examine(void *context, const struct mask_watch_directory *directory,
+                    const struct inotify_event *event)
 {
-    _Alignas(struct inotify_event) char buffer[8192];
-    ssize_t length = read(watch->fd, buffer, sizeof buffer);
-    *ret_relay = false;
-    for (char *at = buffer; length > 0 && at < buffer + length;) {
-        const struct inotify_event *event = (const struct inotify_event *)(const void *)at;
-        at += sizeof *event + event->len;
-        *ret_relay |= is_about_mask(watch, plan, event);
+    struct examining *examining = context;
+    const struct plan *plan = examining->plan;
+    bool *tried = examining->watch->tried;
+    if (!directory) { /* events were lost: anything may have happened */
+        examining->bare = true;
+        return;
     }
-    return length > 0;
+    for (size_t i = 0; i < examining->watch->tried_count; i++) {
+        const struct plan_mask *mask = &plan->masks[i];
+        if (strcmp(mask->host_dir, directory->path) != 0)
+            continue;
+        bool itself = strcmp(event->name, mask->name) == 0;
+        if (itself)
+            tried[i] = false; /* it was the host, and is done */
+        else if (mask->cover == PLAN_COVER_PROTECT)
+            tried[i] |= is_lock_of(event, mask->name);
+        examining->bare |= itself;
+    }
 }
 
 void watch_process(struct watch *watch, const struct plan *plan, pid_t pid,
                    struct brig_unenforced *notices)
 {
-    bool relay = false;
-    while (read_events(watch, plan, &relay))
-        if (relay)
+    struct examining examining = {.watch = watch, .plan = plan};
+    while (mask_watch_read(&watch->names, examine, &examining)) {
+        if (examining.bare)
             relay_all(watch, plan, pid, notices);
+        examining.bare = false;
+    }
 }
 
 void watch_mounts_changed(struct watch *watch, const struct plan *plan, pid_t pid,
@@ -323,8 +293,30 @@ void watch_rest(struct watch *watch, const struct plan *plan, pid_t pid,
     relay_all(watch, plan, pid, notices);
 }
 
-int watch_more(struct watch *watch, const struct plan *plan, size_t from, pid_t pid,
-               struct brig_error *err)
+void watch_leave(struct watch *watch)
+{
+    if (watch->mounts >= 0)
+        (void)close(watch->mounts);
+    watch->mounts = -1;
+}
+
+void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_unenforced *notices)
+{
+    struct examining examining = {.watch = watch, .plan = plan};
+    while (watch->names.fd >= 0 && mask_watch_read(&watch->names, examine, &examining)) {
+        /* what came with the end */
+    }
+    for (size_t i = 0; i < watch->tried_count; i++)
+        if (watch->tried[i])
+            unenforced_add(notices, "'%s' is protected and was not changed. See --unprotect",
+                           tail_of(plan->masks[i].path));
+}
+
+/* ---- hiding more in a jail that runs ---- */
+
+/* Covers the plan's masks from an index on, and watches them as well. */
+static int cover_more(struct watch *watch, const struct plan *plan, size_t from, pid_t pid,
+                      struct brig_error *err)
 {
     struct brig_error local = {0}; /* of the watching: it is covered all the same */
     (void)watch_names(watch, plan, &local);
@@ -346,20 +338,92 @@ int watch_more(struct watch *watch, const struct plan *plan, size_t from, pid_t 
     return local.code < 0 ? local.code : 0;
 }
 
-void watch_leave(struct watch *watch)
+/* The directory of the jail that a path lies in: of several at one place the last. */
+static const struct plan_place *place_above(const struct plan *plan, const char *path)
 {
-    if (watch->mounts >= 0)
-        (void)close(watch->mounts);
-    watch->mounts = -1;
+    const struct plan_place *best = NULL;
+    size_t most = 0, path_length = strlen(path);
+    for (size_t i = 0; i < plan->place_count; i++) {
+        const struct plan_place *place = &plan->places[i];
+        size_t length = place->dest[1] ? strlen(place->dest) : 0;
+        if (length < path_length && strncmp(place->dest, path, length) == 0 &&
+            path[length] == '/' && length >= most) {
+            most = length;
+            best = place;
+        }
+    }
+    return best;
 }
 
-void watch_conclude(struct watch *watch, const struct plan *plan, struct brig_unenforced *notices)
+static bool is_hidden(const struct plan *plan, const char *path)
 {
-    bool relay;
-    while (watch->fd >= 0 && read_events(watch, plan, &relay)) { /* what came with the end */
+    for (size_t i = 0; i < plan->mask_count; i++)
+        if (plan->masks[i].cover == PLAN_COVER_MASK && strcmp(plan->masks[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* Adds a path of the jail to the masks of the plan, if the host is behind it. */
+static int add_path(struct plan *plan, const char *path, struct brig_error *err)
+{
+    const struct plan_place *place = place_above(plan, path);
+    if (!place || !place->host || is_hidden(plan, path))
+        return 0;
+    const char *rest = place->dest[1] ? path + strlen(place->dest) : path;
+    const char *dest = arena_strdup(&plan->arena, path);
+    const char *host = arena_concat(&plan->arena, place->host, rest);
+    if (dest && host)
+        plan_watch_cover(plan, PLAN_COVER_MASK, place, host, dest);
+    return plan->arena.failed ? brig_fail_nomem(err) : 0;
+}
+
+/* As in a plan, what is granted at another place is hidden there, too. */
+static int add_paths(struct plan *plan, const struct brig_policy *policy, const char *path,
+                     struct brig_error *err)
+{
+    bool frame = policy->view == BRIG_VIEW_SYSTEM || policy->view == BRIG_VIEW_EMPTY;
+    const char *real = frame ? view_without_alias(&plan->arena, path) : path;
+    int status = real ? add_path(plan, real, err) : brig_fail_nomem(err);
+    for (size_t i = 0; i < policy->grant_count && status == 0; i++) {
+        const struct policy_grant *grant = &policy->grants[i];
+        size_t length = strlen(grant->source);
+        if (grant->access == BRIG_MASK || strcmp(grant->source, grant->dest) == 0 ||
+            strncmp(path, grant->source, length) != 0 || path[length] != '/')
+            continue;
+        const char *dest = arena_concat(&plan->arena, grant->dest, path + length);
+        if (dest && frame)
+            dest = view_without_alias(&plan->arena, dest);
+        status = dest ? add_path(plan, dest, err) : brig_fail_nomem(err);
     }
-    for (size_t i = 0; i < watch->count; i++)
-        if (watch->tried[i])
-            unenforced_add(notices, "'%s' is protected and was not changed. See --unprotect",
-                           tail_of(plan->masks[i].path));
+    return status;
+}
+
+static void poll_for(const struct brig_job *job, int before, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+    if (before < 0 && fd >= 0)
+        (void)epoll_ctl(job->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+int job_hide(struct brig_job *job, const struct brig_policy *policy, const char *path,
+             struct brig_error *err)
+{
+    struct plan *plan = &job->plan;
+    size_t from = plan->mask_count;
+    if (plan->rung != PLAN_FULL || job->state == JOB_OVER)
+        return 0;
+    int status = add_paths(plan, policy, path, err);
+    if (status < 0 || plan->mask_count == from)
+        return status;
+    int names = job->watch.names.fd, mounts = job->watch.mounts;
+    status = cover_more(&job->watch, plan, from, job->pid, err);
+    poll_for(job, names, job->watch.names.fd, EPOLLIN);
+    poll_for(job, mounts, job->watch.mounts, EPOLLPRI);
+    job->watch_due_us = 0; /* all of it is watched now */
+    return status;
+}
+
+void job_note(struct brig_job *job, const char *text)
+{
+    unenforced_add(&job->notices, "%s", text);
 }

@@ -4,25 +4,26 @@
  *
  * The jail's table of mounts tells that a mount is gone. That a name appears which had nothing to
  * mount on, or that a directory further up is replaced, only inotify tells, and to close that takes
- * the kernel 7 ms: so where there are no masks, it is begun with when the run has lasted a while. Who
- * has the table open keeps the mounts alive, and takes them down in the end; so it, too, is left to
- * runs that last. */
+ * the kernel 7 ms: so where there are no masks, it starts when the run has lasted a while. An open table
+ * keeps the mounts alive, and they are unmounted when it is closed; so it, too, is left to runs that
+ * last. */
 #pragma once
 
 #include "jail/plan/plan.h"
+#include "jail/view/mask_watch.h"
 
 struct watch {
-    int fd;           /* inotify, or -1 where there is nothing to watch, or not yet */
-    int mounts;       /* the jail's table of mounts, for EPOLLPRI, or -1 */
-    int *descriptors; /* of the plan's masks, in their order */
-    bool *tried;      /* the same: somebody was about to replace it, and has not */
-    size_t count;
+    struct mask_watch names; /* not open where there is nothing to watch, or not yet */
+    int mounts;              /* the jail's table of mounts, for EPOLLPRI, or -1 */
+    bool *
+        tried; /* of the plan's masks, in their order: something was about to replace it, and has not */
+    size_t tried_count;
 };
 
 #define WATCH_INIT                                                                                 \
     (struct watch)                                                                                 \
     {                                                                                              \
-        .fd = -1, .mounts = -1                                                                     \
+        .names = {.fd = -1}, .mounts = -1                                                          \
     }
 
 /* Begins before the jail is started, so that no change is missed. */
@@ -32,18 +33,15 @@ void watch_mounts(struct watch *watch, const struct plan *plan, pid_t pid);
 /* How long after its start a run is to be watched more closely; 0 if nothing is left to do. */
 uint64_t watch_delay_us(const struct watch *watch, const struct plan *plan);
 /* That long after: first the mounts are watched, the next time the names; and lays again what was
- * missed. Afterwards watch->mounts, then watch->fd is there. */
+ * missed. Afterwards watch->mounts, then watch->names.fd is there. */
 void watch_rest(struct watch *watch, const struct plan *plan, pid_t pid,
                 struct brig_unenforced *notices);
-/* After events on watch->fd or on watch->mounts: lays again what is missing in the jail of `pid`, and
+/* After events on watch->names.fd or on watch->mounts: lays again what is missing in the jail of `pid`, and
  * says so in *notices. */
 void watch_process(struct watch *watch, const struct plan *plan, pid_t pid,
                    struct brig_unenforced *notices);
 void watch_mounts_changed(struct watch *watch, const struct plan *plan, pid_t pid,
                           struct brig_unenforced *notices);
-/* Covers what has come to the plan's masks from an index on, and watches it as well. */
-int watch_more(struct watch *watch, const struct plan *plan, size_t from, pid_t pid,
-               struct brig_error *err);
 /* When nobody is left in the jail: no mount matters any more. */
 void watch_leave(struct watch *watch);
 /* When the jail is over: adds what was tried in vain. */

@@ -25,8 +25,8 @@ int mask_watch_open(struct mask_watch *watch)
 {
     if (watch->fd < 0)
         watch->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    watch->blind = watch->fd < 0;
-    return watch->fd < 0 ? -errno : 0;
+    watch->blind = watch->fd < 0 ? errno : 0;
+    return -watch->blind;
 }
 
 static void drop_directory(struct mask_watch *watch, size_t which)
@@ -53,7 +53,7 @@ void mask_watch_done(struct mask_watch *watch)
 void mask_watch_begin(struct mask_watch *watch)
 {
     watch->began_ms = clock_now_ms();
-    watch->blind = watch->fd < 0;
+    watch->blind = watch->fd < 0 ? EBADF : 0;
     for (size_t i = 0; i < watch->count; i++) {
         struct mask_watch_directory *directory = &watch->directories[i];
         directory->before = directory->descriptor;
@@ -96,11 +96,14 @@ static int watch_directory(struct mask_watch *watch, int at, const char *path)
 {
     char name[64];
     autoclose int fd = openat(at, *path ? path : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR)
+        watch->blind = errno;
     if (fd < 0)
         return -1;
     (void)snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     int descriptor = inotify_add_watch(watch->fd, name, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
-    watch->blind = watch->blind || descriptor < 0;
+    if (descriptor < 0)
+        watch->blind = errno;
     return descriptor;
 }
 
@@ -110,7 +113,7 @@ void mask_watch_add(struct mask_watch *watch, int at, const char *path, const ch
     if (!directory)
         directory = add_directory(watch, path);
     if (!directory || watch->fd < 0) {
-        watch->blind = true;
+        watch->blind = ENOSPC;
         return;
     }
     if (!directory->wanted)
@@ -118,7 +121,8 @@ void mask_watch_add(struct mask_watch *watch, int at, const char *path, const ch
     directory->wanted = true;
     if (!str_list_has(&directory->names, name))
         str_append_bytes(&directory->names, name, strlen(name) + 1);
-    watch->blind = watch->blind || directory->names.failed;
+    if (directory->names.failed)
+        watch->blind = ENOMEM;
 }
 
 static bool is_used(const struct mask_watch *watch, int descriptor)

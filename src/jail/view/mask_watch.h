@@ -28,7 +28,7 @@ struct mask_watch {
     struct mask_watch_directory *directories;
     size_t count, room;
     size_t limit;       /* of directories: a user can watch only so many; 0: none */
-    bool blind;         /* not everything could be watched: look again now and then */
+    int blind;          /* errno: not everything could be watched, look again now and then; or 0 */
     uint64_t began_ms;  /* mask_watch_begin() */
     uint64_t looked_ms; /* mask_watch_end() */
     uint64_t next_ms;   /* when events should be read again */
