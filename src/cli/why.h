@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether something would be readable, writable or reachable in a jail, by which rule, and where what
- * is written to it goes. */
+ * is written to it goes. Answers about paths are read off the mounts of the plan that a run would have. */
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include <brig/brig.h>
 
 #include "base/path.h"
 #include "cli/masks.h"
-#include "cli/places.h"
+#include "jail/plan/effects.h"
+#include "jail/plan/facts.h"
 
 struct setup;
 
@@ -23,7 +25,7 @@ enum why_state {
     WHY_UNREACHABLE,
 };
 
-/* An answer. Texts are borrowed from the places and masks, constant, or its own. */
+/* An answer. Texts are borrowed from the policy and masks, constant, or its own. */
 struct why_answer {
     enum why_state state;
     bool exists;                    /* a path: there is something, as far as can be told */
@@ -38,13 +40,16 @@ struct why_answer {
 /* What questions are answered from. */
 struct why {
     const struct setup *setup;
-    struct places places;
+    struct facts facts;
+    int stand_in; /* for the mounts of the jail's holder, which is not asked */
+    struct effects effects;
     struct masks masks;
-    uid_t uid; /* as whom the jail lives on the host */
+    char home[PATH_LENGTH_MAX + 1]; /* what is kept of the jail's home, or "" */
+    uid_t uid;                      /* as whom the jail lives on the host */
     gid_t gid;
     bool stranger; /* it owns nothing there */
-    const char *network_origin;
-    char network_text[64];
+    const char *network_origin, *view_origin;
+    char network_text[64], view_text[64], mode_text[64];
 };
 
 /* After the settings are complete; argv[1…argc-1] are the options. Root lets go of its supplementary

@@ -129,13 +129,16 @@ pid_t tree_stuck_pid(pid_t root);
 /* Kills everything below a process, but not the process itself. */
 void tree_kill(pid_t root);
 
-/* ---- foresee ---- */
+/* ---- the plan that a run would have ---- */
 
-/* The plan that a run would have, in words. */
-
+struct effects;
 struct str;
 
 /* Appends what brig_start() would make of a policy that has facts and a command, see plan_print(). It
  * thinks as that does, up to where the jail would be made, and makes nothing on the host. */
 int job_foresee(const struct brig_policy *policy, const struct brig_command *command,
                 struct str *out, struct brig_error *err);
+
+/* What the mounts of that plan come to, for a policy that has facts. Release with effects_done(). */
+int job_foresee_effects(const struct brig_policy *policy, struct effects *ret_effects,
+                        struct brig_error *err);

@@ -19,6 +19,7 @@
 #include "jail/job/job.h"
 #include "jail/job/spawn.h"
 #include "jail/job/streams.h"
+#include "jail/plan/effects.h"
 #include "jail/plan/facts.h"
 #include "jail/plan/plan_print.h"
 #include "jail/prepare/template.h"
@@ -420,4 +421,22 @@ int job_foresee(const struct brig_policy *policy, const struct brig_command *com
     if (result < 0)
         return result;
     return plan_print(&plan, policy, &identity, grouped, command->envp, out, err);
+}
+
+int job_foresee_effects(const struct brig_policy *policy, struct effects *ret_effects,
+                        struct brig_error *err)
+{
+    struct limits limits = {0};
+    __attribute__((cleanup(plan_done))) struct plan plan = PLAN_INIT;
+    unsigned grouped = 0;
+    int result = limits_foresee(&limits, policy, &grouped, err);
+    if (result == 0)
+        result = plan_jail(policy, &limits, &plan, err);
+    if (result == 0)
+        result = effects_of(&plan, ret_effects, err);
+    if (result < 0)
+        return result;
+    ret_effects->texts = plan.arena; /* the effects point into it */
+    plan.arena = (struct arena){0};
+    return 0;
 }

@@ -293,6 +293,7 @@ int effects_of(const struct plan *plan, struct effects *ret_effects, struct brig
 void effects_done(struct effects *effects)
 {
     arena_done(&effects->arena);
+    arena_done(&effects->texts);
     *effects = (struct effects){0};
 }
 
@@ -303,6 +304,11 @@ const struct effects_mount *effects_mount_of(const struct effects *effects, cons
         if (path_is_beneath(effects->mounts[i].path, path))
             best = &effects->mounts[i];
     return best;
+}
+
+bool effects_is_read_only(const struct effects_mount *mount)
+{
+    return mount->tree.flags & PLAN_ATTR_RDONLY;
 }
 
 const struct effects_object *effects_object_at(const struct effects *effects, int filesystem,

@@ -61,6 +61,7 @@ struct effects_write {
 
 struct effects {
     struct arena arena;
+    struct arena texts;           /* of the plan, if it is gone; see job_foresee_effects() */
     struct effects_mount *mounts; /* those that can be seen at the end, sorted by path */
     size_t mount_count;
     struct effects_object *objects; /* sorted by filesystem and path */
@@ -84,6 +85,8 @@ void effects_done(struct effects *effects);
 
 /* The mount that a path of the jail is on, or NULL. */
 const struct effects_mount *effects_mount_of(const struct effects *effects, const char *path);
+/* Whether a mount is read-only. */
+bool effects_is_read_only(const struct effects_mount *mount);
 /* What was made at a path of a filesystem, or NULL. */
 const struct effects_object *effects_object_at(const struct effects *effects, int filesystem,
                                                const char *path);

@@ -22,13 +22,3 @@ int view_plan_landlock_only(struct plan *plan, const struct brig_policy *policy,
 
 /* In a root of ours three directories are symlinks: what is below them is where they point. */
 const char *view_without_alias(struct arena *arena, const char *dest);
-
-/* ---- view rows ---- */
-
-/* What the view `system` consists of, for who explains it. */
-
-/* What of the host the view `system` shows, read-only, at its own path: row `index` of a table, or NULL
- * behind its end. *ret_shown: it is there with this network. *ret_content: a file that is there by its content,
- * wherever a link in its place may lead. */
-const char *view_system_row(size_t index, enum brig_network network, bool *ret_shown,
-                            bool *ret_content);

@@ -59,21 +59,6 @@ static bool is_shown(enum etc_when when, enum brig_network network)
     return when == ETC_ALWAYS || network == BRIG_NET_HOST || network == BRIG_NET_NONE;
 }
 
-const char *view_system_row(size_t index, enum brig_network network, bool *ret_shown,
-                            bool *ret_content)
-{
-    *ret_content = false;
-    *ret_shown = true;
-    if (index < ARRAY_LENGTH(system_dirs))
-        return system_dirs[index];
-    index -= ARRAY_LENGTH(system_dirs);
-    if (index >= ARRAY_LENGTH(etc_entries))
-        return NULL;
-    *ret_shown = is_shown(etc_entries[index].when, network);
-    *ret_content = etc_entries[index].kind != ETC_BIND;
-    return etc_entries[index].path;
-}
-
 int view_read_small_file(struct arena *arena, const char *path, size_t limit, char **ret_data,
                          size_t *ret_length)
 {
