@@ -51,18 +51,18 @@ static bool exists(const char *directory, const char *path)
 /* The rest of a path in the home directory, by either of its names; NULL if it is elsewhere. */
 static const char *rest_in_home(const char *home, const char *path)
 {
-    autofree char *real = realpath(home, NULL);
-    const char *const names[] = {home, real};
+    char real[PATH_LENGTH_MAX + 1];
+    const char *const names[] = {home, path_resolve(home, real) ? real : home};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (names[i] && path_is_beneath(names[i], path) && path[strlen(names[i])] == '/')
+        if (path_is_beneath(names[i], path) && path[strlen(names[i])] == '/')
             return path + strlen(names[i]) + 1;
     return NULL;
 }
 
 static bool is_home(const char *home, const char *path)
 {
-    autofree char *real = realpath(home, NULL);
-    return strcmp(home, path) == 0 || (real && strcmp(real, path) == 0);
+    char real[PATH_LENGTH_MAX + 1];
+    return strcmp(home, path) == 0 || (path_resolve(home, real) && strcmp(real, path) == 0);
 }
 
 /* As for --mask: what is relative begins at the home directory, unless it begins with a dot. */

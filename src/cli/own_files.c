@@ -22,35 +22,21 @@
 
 #define HOPS_MAX 40 /* as the kernel follows */
 
-/* brig's own directories, as they are spelt and, once that is asked for, as they really are; NULL where
- * there is none. */
+/* brig's own directories, as they are spelt; NULL where there is none. */
 struct hidden {
     const char *spelt[2];
-    char *real[2];
-    bool found;
 };
 
-static void hidden_done(struct hidden *hidden)
+static bool is_hidden(const struct hidden *hidden, const char *path)
 {
-    free(hidden->real[0]);
-    free(hidden->real[1]);
-}
-
-static bool is_in(const char *const directories[2], const char *path)
-{
-    for (size_t i = 0; i < 2; i++)
-        if (directories[i] && path_is_beneath(directories[i], path))
+    for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt); i++) {
+        const char *spelt = hidden->spelt[i];
+        char real[PATH_LENGTH_MAX + 1];
+        if (spelt && (path_is_beneath(spelt, path) ||
+                      (path_resolve(spelt, real) && path_is_beneath(real, path))))
             return true;
+    }
     return false;
-}
-
-static bool is_hidden(struct hidden *hidden, const char *path)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt) && !hidden->found; i++)
-        hidden->real[i] = hidden->spelt[i] ? realpath(hidden->spelt[i], NULL) : NULL;
-    hidden->found = true;
-    const char *const real[2] = {hidden->real[0], hidden->real[1]};
-    return is_in(hidden->spelt, path) || is_in(real, path);
 }
 
 /* Adds a rule for a path wherever a directory above it is granted for writing. A missing file could be
@@ -84,8 +70,8 @@ static int protect_path(const struct settings *settings, const char *path, bool 
     return status;
 }
 
-static int protect_name(const struct settings *settings, struct hidden *hidden, const char *path,
-                        bool missing, struct brig_error *err)
+static int protect_name(const struct settings *settings, const struct hidden *hidden,
+                        const char *path, bool missing, struct brig_error *err)
 {
     if (strstr(path, "/../") || is_hidden(hidden, path))
         return 0;
@@ -98,22 +84,22 @@ static char *target_of(const char *path)
 {
     char target[PATH_LENGTH_MAX + 1];
     ssize_t length = readlink(path, target, sizeof target - 1);
-    autofree char *above = length > 0 ? strdup(path) : NULL;
-    if (!above)
+    if (length <= 0)
         return NULL;
     target[length] = '\0';
-    *(strrchr(above, '/') + 1) = '\0';
-    autofree char *real = realpath(above, NULL);
-    char *next = NULL;
-    return real && path_make_absolute(real, target, &next, NULL) == 0 ? next : NULL;
+    char above[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1], *next = NULL;
+    (void)snprintf(above, sizeof above, "%.*s", (int)(strrchr(path, '/') + 1 - path), path);
+    return path_resolve(above, real) && path_make_absolute(real, target, &next, NULL) == 0 ? next
+                                                                                           : NULL;
 }
 
 /* By its name, because links on the way could be replaced, by the name of each link that it leads to, and
  * by its real name. */
-static int protect_file(const struct settings *settings, struct hidden *hidden, const char *path,
-                        struct brig_error *err)
+static int protect_file(const struct settings *settings, const struct hidden *hidden,
+                        const char *path, struct brig_error *err)
 {
-    autofree char *real = realpath(path, NULL);
+    char real[PATH_LENGTH_MAX + 1];
+    bool found = path_resolve(path, real);
     autofree char *at = strdup(path);
     bool missing = false;
     int status = at ? 0 : brig_fail_nomem(err);
@@ -122,17 +108,17 @@ static int protect_file(const struct settings *settings, struct hidden *hidden, 
         char *next = target_of(at);
         free(at);
         at = next;
-        missing = !real;
+        missing = !found;
     }
-    if (status < 0 || !real || strcmp(real, path) == 0)
+    if (status < 0 || !found || strcmp(real, path) == 0)
         return status;
     return protect_name(settings, hidden, real, false, err);
 }
 
 /* What a run has read. Right in brig's own directories, where nearly all is, links are looked at
  * anyway: here, and in home.c for jails. */
-static int protect_read(const struct settings *settings, struct hidden *hidden, const char *path,
-                        struct brig_error *err)
+static int protect_read(const struct settings *settings, const struct hidden *hidden,
+                        const char *path, struct brig_error *err)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(hidden->spelt); i++) {
         size_t length = hidden->spelt[i] ? strlen(hidden->spelt[i]) : 0;
@@ -144,7 +130,7 @@ static int protect_read(const struct settings *settings, struct hidden *hidden, 
 }
 
 /* Also those that this run has not read: another may. */
-static int protect_links(const struct settings *settings, struct hidden *hidden,
+static int protect_links(const struct settings *settings, const struct hidden *hidden,
                          const char *directory, struct brig_error *err)
 {
     autodir DIR *dir = opendir(directory);
@@ -161,7 +147,7 @@ static int protect_links(const struct settings *settings, struct hidden *hidden,
     return status;
 }
 
-static int protect_programs(const struct settings *settings, struct hidden *hidden,
+static int protect_programs(const struct settings *settings, const struct hidden *hidden,
                             const struct settings_programs *programs, struct brig_error *err)
 {
     int status = 0;
@@ -172,9 +158,7 @@ static int protect_programs(const struct settings *settings, struct hidden *hidd
 
 int own_files_protect(const struct settings *settings, struct brig_error *err)
 {
-    __attribute__((cleanup(hidden_done))) struct hidden hidden = {
-        .spelt = {settings->config_dir, settings->storage},
-    };
+    const struct hidden hidden = {.spelt = {settings->config_dir, settings->storage}};
     int status =
         settings->config_dir ? protect_links(settings, &hidden, settings->config_dir, err) : 0;
     for (size_t i = 0; i < settings->source_count && status == 0; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The effective policy in words and as JSON. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #define LABEL_WIDTH 16
 #define LIMIT_WIDTH 26
 #define ACCESS_WIDTH 10
+#define RULE_WIDTH 10
 
 static const char *terminal_name(enum brig_terminal terminal)
 {
@@ -36,6 +38,108 @@ static const enum brig_layer layers[] = {
     BRIG_LAYER_LANDLOCK,   BRIG_LAYER_SECCOMP, BRIG_LAYER_CAPS,
     BRIG_LAYER_NAMESPACES, BRIG_LAYER_NESTED,
 };
+
+/* ---- The network --------------------------------------------------------------------------- */
+
+static void text_row(struct str *out, const char *rule, const char *what, const char *origin)
+{
+    str_appendf(out, "  %-*s  %s  [%s]\n", RULE_WIDTH, rule, str_shown(what).text,
+                str_shown(origin).text);
+}
+
+static void publish_text(const struct policy_publish *publish, char *text, size_t size)
+{
+    char address[NET_ADDRESS_TEXT_MAX];
+    bool v6 = publish->address.family == NET_V6;
+    net_address_print(&publish->address, address);
+    (void)snprintf(text, size, "%s%s%s:%u:%u", v6 ? "[" : "", address, v6 ? "]" : "",
+                   publish->host_port, publish->port);
+}
+
+static void inject_text(const struct policy_inject *inject, struct str *text)
+{
+    char url[POLICY_INJECT_URL_MAX];
+    policy_inject_url(inject, url);
+    str_appendf(text, "%s into %s", inject->header, inject->name);
+    if (inject->upstream)
+        str_appendf(text, " (%s)", inject->upstream);
+    str_appendf(text, ", inside at %s", url);
+    if (inject->variable)
+        str_appendf(text, " ($%s)", inject->variable);
+}
+
+static void net_text(struct str *out, const struct policy_net *net)
+{
+    for (size_t i = 0; i < net->written_count; i++)
+        text_row(out, net->written[i].deny ? "deny" : "allow", net->written[i].text,
+                 net->written[i].origin);
+    for (size_t i = 0; i < net->inject_count; i++) {
+        autostr struct str text = {0};
+        inject_text(&net->inject[i], &text);
+        text_row(out, "inject", text.failed ? "?" : text.data, net->inject[i].origin);
+    }
+    for (size_t i = 0; i < net->publish_count; i++) {
+        char text[NET_ADDRESS_TEXT_MAX + 32];
+        publish_text(&net->publish[i], text, sizeof text);
+        text_row(out, "publish", text, net->publish[i].origin);
+    }
+    if (net->proxy)
+        text_row(out, "proxy", net->proxy, "the host's environment");
+}
+
+static void json_words(struct json *j, const char *key, char *const *words)
+{
+    json_open_array(j, key);
+    for (size_t i = 0; words && words[i]; i++)
+        json_text(j, NULL, words[i]);
+    json_close_array(j);
+}
+
+static void json_inject(struct json *j, const struct policy_inject *inject)
+{
+    char url[POLICY_INJECT_URL_MAX];
+    policy_inject_url(inject, url);
+    json_open_object(j, NULL);
+    json_text(j, "name", inject->name);
+    json_text(j, "header", inject->header);
+    json_text(j, "upstream", inject->upstream);
+    json_text(j, "url", url);
+    json_text(j, "variable", inject->variable);
+    json_words(j, "methods", inject->methods);
+    json_words(j, "paths", inject->paths);
+    json_text(j, "origin", inject->origin);
+    json_close_object(j);
+}
+
+static void net_json(struct json *j, const struct policy_net *net)
+{
+    json_open_array(j, "network_rules");
+    for (size_t i = 0; i < net->written_count; i++) {
+        json_open_object(j, NULL);
+        json_text(j, "rule", net->written[i].deny ? "deny" : "allow");
+        json_text(j, "destination", net->written[i].text);
+        json_text(j, "origin", net->written[i].origin);
+        json_close_object(j);
+    }
+    json_close_array(j);
+    json_open_array(j, "publish");
+    for (size_t i = 0; i < net->publish_count; i++) {
+        char address[NET_ADDRESS_TEXT_MAX];
+        net_address_print(&net->publish[i].address, address);
+        json_open_object(j, NULL);
+        json_text(j, "address", address);
+        json_uint(j, "host_port", net->publish[i].host_port);
+        json_uint(j, "port", net->publish[i].port);
+        json_text(j, "origin", net->publish[i].origin);
+        json_close_object(j);
+    }
+    json_close_array(j);
+    json_open_array(j, "inject");
+    for (size_t i = 0; i < net->inject_count; i++)
+        json_inject(j, &net->inject[i]);
+    json_close_array(j);
+    json_text(j, "proxy", net->proxy);
+}
 
 /* ---- Text --------------------------------------------------------------------------------- */
 
@@ -145,7 +249,7 @@ static void explain_text(struct str *out, const struct brig_policy *policy)
         text_line(out, "root", policy->root_path);
     text_line(out, "network", policy_word(POLICY_NETWORK, policy->network));
     if (policy_has_door(policy))
-        policy_explain_net(out, &policy->net);
+        net_text(out, &policy->net);
     text_line(out, "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));
     text_line(out, "allow nested", policy->allow_nested ? "yes" : "no");
     if (policy->trace)
@@ -253,7 +357,7 @@ static void explain_json(struct str *out, const struct brig_policy *policy)
     json_text(&j, "view", policy_word(POLICY_VIEW, policy->view));
     json_text(&j, "root", policy->root_path);
     json_text(&j, "network", policy_word(POLICY_NETWORK, policy->network));
-    policy_explain_net_json(&j, &policy->net);
+    net_json(&j, &policy->net);
     json_text(&j, "seccomp", policy_word(POLICY_SECCOMP, policy->seccomp));
     json_bool(&j, "allow_nested", policy->allow_nested);
     json_bool(&j, "trace_denials", policy->trace);

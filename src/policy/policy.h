@@ -320,11 +320,6 @@ bool policy_unshare_private(struct brig_policy *copy);
 bool policy_unshare_net(struct policy_net *net);
 void policy_private_done(struct brig_policy *policy);
 
-/* The network in words and as JSON, without its secrets. */
-struct json;
-void policy_explain_net(struct str *out, const struct policy_net *net);
-void policy_explain_net_json(struct json *j, const struct policy_net *net);
-
 /* A range of user ids. */
 struct policy_range {
     uint32_t first, count;

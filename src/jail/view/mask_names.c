@@ -66,20 +66,26 @@ static bool join_path(const char *directory, const char *rest, char path[PATH_LE
                     strcmp(directory, "/") == 0 && *rest ? "" : directory, rest);
 }
 
+/* The mount that a path is on, and the path in its filesystem; NULL if that is not known. */
+static const struct mountinfo *find_in_filesystem(const struct mask_names *names, const char *path,
+                                                  char ret_inside[PATH_LENGTH_MAX + 1])
+{
+    const struct mountinfo *own = mount_of(names, path);
+    const char *rest = !own                            ? NULL
+                       : strcmp(own->point, path) == 0 ? ""
+                                                       : rest_below(own->point, path);
+    return rest && join_path(own->root, rest, ret_inside) ? own : NULL;
+}
+
 /* The other names of an absolute path without links: 0 to go on. */
 typedef int (*alias_visit)(void *context, const char *path, struct brig_error *err);
 static int each_alias(const struct mask_names *names, const char *path, alias_visit visit,
                       void *context, struct brig_error *err)
 {
     char inside[PATH_LENGTH_MAX + 1], alias[PATH_LENGTH_MAX + 1];
-    const struct mountinfo *own = mount_of(names, path);
-    const char *rest = !own                            ? NULL
-                       : strcmp(own->point, path) == 0 ? ""
-                                                       : rest_below(own->point, path);
-    if (!rest || !join_path(own->root, rest, inside))
-        return 0;
+    const struct mountinfo *own = find_in_filesystem(names, path, inside);
     int status = 0;
-    for (size_t i = 0; i < names->mounts.count && status == 0; i++) {
+    for (size_t i = 0; own && i < names->mounts.count && status == 0; i++) {
         const struct mountinfo *mount = &names->mounts.mounts[i];
         if (mount == own || !same_device(mount, own) || !path_is_beneath(mount->root, inside))
             continue;
@@ -96,14 +102,9 @@ static int each_alias(const struct mask_names *names, const char *path, alias_vi
 static bool has_aliases(const struct mask_names *names)
 {
     const char *home = names->real_home;
-    const struct mountinfo *own = mount_of(names, home);
     char inside[PATH_LENGTH_MAX + 1];
-    const char *rest = !own                            ? NULL
-                       : strcmp(own->point, home) == 0 ? ""
-                                                       : rest_below(own->point, home);
-    if (!rest || !join_path(own->root, rest, inside))
-        return false;
-    for (size_t i = 0; i < names->mounts.count; i++) {
+    const struct mountinfo *own = find_in_filesystem(names, home, inside);
+    for (size_t i = 0; own && i < names->mounts.count; i++) {
         const struct mountinfo *mount = &names->mounts.mounts[i];
         bool shows = same_device(mount, own) &&
                      (path_is_beneath(mount->root, inside) || path_is_beneath(inside, mount->root));
@@ -113,7 +114,7 @@ static bool has_aliases(const struct mask_names *names)
     return false;
 }
 
-/* ---- beginning ---- */
+/* ---- start and end ---- */
 
 static int find_grants(struct mask_names *names, struct brig_error *err)
 {

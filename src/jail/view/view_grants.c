@@ -15,6 +15,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "jail/confine/unenforced.h"
 #include "jail/sys.h"
@@ -372,9 +373,8 @@ static int mask_link_target(struct view *view, const struct view_place *place,
                             const char *host_path, const struct view_entry *entry,
                             struct brig_error *err)
 {
-    autofree char *target = realpath(host_path, NULL);
-    autofree char *tree = realpath(*place->host ? place->host : "/", NULL);
-    if (!target || !tree)
+    char target[PATH_LENGTH_MAX + 1], tree[PATH_LENGTH_MAX + 1];
+    if (!path_resolve(host_path, target) || !path_resolve(*place->host ? place->host : "/", tree))
         return 0;
     const char *rest = strcmp(tree, "/") == 0 ? target : view_below(tree, target);
     if (!rest || strcmp(target, host_path) == 0)
