@@ -16,7 +16,7 @@
 #include "cli/settings.h"
 #include "home/home.h"
 #include "home/wire.h"
-#include "jail/job/job_hide.h"
+#include "jail/job/watch.h"
 #include "policy/policy.h"
 
 /* A run that is over sooner is spared it: the kernel takes some milliseconds to end a watch. */

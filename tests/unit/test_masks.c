@@ -10,6 +10,7 @@
 #include "cli/masks.h"
 #include "cli/settings.h"
 #include "jail/view/mask_names.h"
+#include "jail/view/mask_watch.h"
 #include "policy/policy.h"
 #include "tap.h"
 
@@ -281,6 +282,56 @@ static void neighbours(void)
     tap_is_int(told.others, 0, "and nothing else");
 }
 
+/* ---- new names ---- */
+
+static int pass_over(void *context, const struct mask_path *path, struct brig_error *err)
+{
+    (void)context;
+    (void)path;
+    (void)err;
+    return 0;
+}
+
+/* Whether a new directory in the home is news to the watcher, which is filled again each time. */
+static bool is_news(struct mask_watch *watch, const struct mask_rules *all, const char *path)
+{
+    autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct mask_home where = {.fd = fd, .path = home};
+    mask_watch_begin(watch);
+    (void)mask_watch_each(watch, &where, all, pass_over, NULL, NULL);
+    mask_watch_end(watch);
+    make(path, NULL);
+    return mask_watch_has_news(watch);
+}
+
+static void news(void)
+{
+    static const char *hidden[] = {".netrc", ".far/key", ".wild-?/*/x", "deep"};
+    static const char *shown[] = {"deep/er"};
+    const struct mask_rules all = {.hidden = hidden,
+                                   .hidden_count = ARRAY_LENGTH(hidden),
+                                   .shown = shown,
+                                   .shown_count = ARRAY_LENGTH(shown)};
+    struct mask_watch watch = MASK_WATCH_INIT;
+    if (mask_watch_open(&watch) < 0)
+        tap_bail("no inotify");
+    tap_ok(!is_news(&watch, &all, "home/other"), "a name that no mask is for is no news");
+    tap_ok(is_news(&watch, &all, "home/.netrc"), "the name of a mask is");
+    tap_ok(is_news(&watch, &all, "outside/key"), "where a link leads, too");
+    tap_ok(is_news(&watch, &all, "home/.wild-a/new"), "and what a pattern matches");
+    tap_ok(is_news(&watch, &all, "home/.wild-a/new/x"), "and below it");
+    tap_ok(is_news(&watch, &all, "home/deep/beside"), "and what is beside an exception");
+    tap_ok(!is_news(&watch, &all, "home/deep/er/open"), "but not what is in it");
+    tap_ok(!watch.blind && watch.count < 12, "few directories are watched");
+    size_t count = watch.count;
+    watch.limit = count;
+    make("home/.wild-c", NULL);
+    make("home/.wild-c/one", NULL);
+    (void)is_news(&watch, &all, "home/.wild-c/two");
+    tap_ok(watch.blind && watch.count == count, "and no more than the limit");
+    mask_watch_done(&watch);
+}
+
 int main(void)
 {
     rules();
@@ -289,6 +340,7 @@ int main(void)
     neighbours();
     grants();
     exceptions();
+    news();
     remove_home();
     return tap_done();
 }

@@ -17,7 +17,6 @@
 #include "base/mountinfo.h"
 #include "jail/confine/unenforced.h"
 #include "jail/job/job.h"
-#include "jail/job/job_hide.h"
 #include "jail/job/spawn.h"
 #include "jail/view/view.h"
 #include "policy/policy.h"
