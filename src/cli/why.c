@@ -164,13 +164,6 @@ struct node {
     int mask;                            /* FOUND_HIDDEN: index of the rule */
 };
 
-/* The rest of a path below a directory, without a slash in front; "" for the directory itself. */
-static const char *rest_of(const char *directory, const char *path)
-{
-    const char *rest = strcmp(directory, "/") == 0 ? path : path + strlen(directory);
-    return rest + strspn(rest, "/");
-}
-
 static bool exists(const char *path)
 {
     struct stat info;
@@ -257,7 +250,7 @@ static void find_node(const struct why *why, const char *path, struct node *node
     char inside[PATH_LENGTH_MAX + 1];
     *node = (struct node){.mount = effects_mount_of(&why->effects, path), .found = FOUND_UNKNOWN};
     const struct effects_tree *tree = &node->mount->tree;
-    const char *rest = rest_of(node->mount->path, path);
+    const char *rest = path_below(node->mount->path, path);
     node->tree = tree_of(why, node->mount);
     (void)str_fill(inside, sizeof inside, tree->path, *tree->path && *rest ? "/" : "", rest);
     switch (node->tree) {
@@ -506,7 +499,7 @@ static bool may(const struct why *why, const struct node *node, int how)
 {
     struct stat info;
     autoclose int fd = open(node->base, O_PATH | O_CLOEXEC);
-    const char *rest = rest_of(node->base, node->host);
+    const char *rest = path_below(node->base, node->host);
     bool mapped = node->mount->tree.kind != EFFECTS_HOST && !node->changed;
     bool owner = why->stranger && mapped && fd >= 0 && fstat(fd, &info) == 0;
     bool other = geteuid() == 0;
@@ -640,7 +633,7 @@ static void answer_nothing(const struct why *why, const struct node *node,
 /* Of a process no more can be told than that it is one of the jail's. */
 static void answer_proc(const struct node *node, struct why_answer *answer)
 {
-    const char *rest = rest_of("/proc", answer->path);
+    const char *rest = path_below("/proc", answer->path);
     answer->unknown = *rest && (strchr("0123456789", *rest) || strncmp(rest, "self", 4) == 0);
     answer->exists = answer->unknown || access(answer->path, F_OK) == 0;
     bool writable = answer->unknown && !effects_is_read_only(node->mount);

@@ -83,15 +83,6 @@ struct walk {
     bool outside; /* `rest` is an absolute path that is not in the home */
 };
 
-/* The rest of an absolute path that lies in a directory, or NULL. */
-static const char *rest_inside(const char *directory, const char *path)
-{
-    if (!directory || !path_is_beneath(directory, path))
-        return NULL;
-    path += strlen(directory);
-    return path + strspn(path, "/");
-}
-
 /* Puts text before the rest of the path; false if there is no room. */
 static bool put_before(struct walk *walk, const char *text)
 {
@@ -121,9 +112,9 @@ static bool follow(struct walk *walk, const char *target)
         return false;
     if (*target != '/')
         return put_before(walk, target);
-    const char *inside = rest_inside(walk->home->path, target);
-    if (!inside)
-        inside = rest_inside(walk->home->real, target);
+    const char *inside = path_below(walk->home->path, target);
+    if (!inside && walk->home->real)
+        inside = path_below(walk->home->real, target);
     walk->outside = !inside;
     walk->done[0] = 0;
     return put_before(walk, inside ? inside : target);
@@ -175,7 +166,7 @@ static enum mask_link leave_home(const struct walk *walk, char ret_path[PATH_SIZ
     if (!make_real(walk->rest, real))
         return MASK_LINK_NOWHERE;
     const char *own = walk->home->real ? walk->home->real : walk->home->path;
-    const char *inside = rest_inside(own, real);
+    const char *inside = path_below(own, real);
     if (!inside && path_is_beneath(real, own))
         return MASK_LINK_NOWHERE;
     memcpy(ret_path, inside ? inside : real, strlen(inside ? inside : real) + 1);
