@@ -777,39 +777,39 @@ static void print_doc(void)
         "-->\n"
         "# The syscall profiles\n\n"
         "A program in a jail runs under one of two filters:\n\n"
-        "- **`dev`** is for agents and build tools. Everything is allowed but what is listed "
-        "under\n"
-        "  *In every profile* and *dev*.\n"
-        "- **`code`** is for Python, Node, shells and what they start. Only what is listed under\n"
-        "  *code* is allowed, and *In every profile* where it says so; the rest is EPERM.\n\n"
-        "Nothing is ever killed by a filter: a call that is denied fails with the errno shown.\n"
-        "ENOSYS is used where programs know how to do without the call. A syscall newer than "
-        "these\n"
-        "tables, and any call made for another architecture (i386, x32, 32-bit ARM), is ENOSYS.\n\n"
-        "`allow-nested` allows, in either profile, what a program needs to build a sandbox of its\n"
-        "own; it does not allow anything else. With the network `none`, profile `code` has UNIX\n"
-        "sockets only.\n\n"
-        "Syscalls an architecture does not have are left out of its filter.\n");
-    print_table("In every profile", "Denied, or narrowed, whatever the profile.",
+        "- **`dev`** is for agents and build tools. It allows every syscall except those that\n"
+        "  *In every profile* and *dev* deny or restrict.\n"
+        "- **`code`** is for Python, Node, shells and their children. It allows only the syscalls\n"
+        "  of *code* and those that *In every profile* allows. All others fail with EPERM.\n\n"
+        "A filter never kills a process: a denied syscall fails with the errno in the table. It\n"
+        "is ENOSYS where programs have a fallback. A syscall that is newer than these tables, or\n"
+        "is made for another architecture (i386, x32, 32-bit ARM), fails with ENOSYS.\n\n"
+        "`allow-nested` allows, in either profile, the syscalls that a program needs to build a\n"
+        "sandbox of its own, and no others. With the network `none`, profile `code` allows only\n"
+        "UNIX sockets.\n\n"
+        "A filter has no rule for a syscall that its architecture lacks.\n\n"
+        "After the first three tables, each table replaces rows of the same name in the tables\n"
+        "above it, in the case that its title names.\n");
+    print_table("In every profile", "Denied or restricted in both profiles.",
                 SECCOMP_ROWS(seccomp_floor));
-    print_table("dev", "What else is narrowed in `dev`. All other syscalls are allowed.",
+    print_table("dev", "Also restricted in `dev`. All other syscalls are allowed.",
                 SECCOMP_ROWS(seccomp_dev));
-    print_table("code", "What `code` allows. All other syscalls are EPERM.",
+    print_table("code", "Allowed in `code`. All other syscalls fail with EPERM.",
                 SECCOMP_ROWS(seccomp_code));
-    print_table("code with the host's network", "In place of the row above.",
+    print_table("code with the host's network", "Replaces the row above.",
                 SECCOMP_ROWS(seccomp_code_host));
-    print_table("code without network and allow-nested", "In place of the row above.",
+    print_table("code without network and allow-nested", "Replaces the row above.",
                 SECCOMP_ROWS(seccomp_code_nested));
-    print_table("allow-nested", "In place of the rows above.", SECCOMP_ROWS(seccomp_nested));
+    print_table("allow-nested", "Replaces the rows above.", SECCOMP_ROWS(seccomp_nested));
     print_table("A function without namespaces",
-                "In place of the rows above, for `brig_call()` and `brig_confine_self()`.",
+                "Replaces the rows above, for `brig_call()` and `brig_confine_self()`.",
                 SECCOMP_ROWS(seccomp_alone));
-    print_table("code, a function without namespaces", "In place of the rows above.",
+    print_table("code, a function without namespaces", "Replaces the rows above.",
                 SECCOMP_ROWS(seccomp_alone_code));
     print_table("A function without namespaces and network",
-                "In place of the rows above, unless UNIX sockets are asked for (`unix_sockets`).",
+                "Replaces the rows above, unless UNIX sockets are asked for (`unix_sockets`).",
                 SECCOMP_ROWS(seccomp_alone_shut));
-    print_table("code, a function without namespaces and network", "In place of the row above.",
+    print_table("code, a function without namespaces and network", "Replaces the row above.",
                 SECCOMP_ROWS(seccomp_alone_shut_code));
 }
 
