@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* brig once more: as a jail's holder, and as who makes namespaces for it. */
+/* Executing brig again, as the holder of a jail. */
 #pragma once
 
 /* In a child: executes `program`, which is brig, under this name, with an empty environment, the socket as fd 3

@@ -19,7 +19,7 @@
 
 #define NESTED_LIMITS_SOCKET "/run/brig-tools"
 
-/* ---- The supervisor's side: tools.c ---- */
+/* ---- The supervisor's side ---- */
 
 /* Each leaf has a connection, and some are needed to join them. */
 #define NESTED_LIMITS_PEERS_MAX (CGROUP_LEAF_MAX + 8)

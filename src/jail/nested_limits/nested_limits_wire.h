@@ -34,11 +34,11 @@ struct nested_limits_reply {
 };
 
 /* How long the side inside waits for an answer: others may have asked before, see the rations in
- * tools.c. */
+ * nested_limits.c. */
 #define NESTED_LIMITS_PATIENCE_SECONDS 20
 
 /* Takes a request apart, which comes from a jail and may be anything: false if it is none. Pure; in
- * tools.c. */
+ * nested_limits.c. */
 bool nested_limits_read_request(const void *bytes, size_t length,
                                 struct nested_limits_request *ret_request);
 
