@@ -10,8 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fdpass.h"
+#include "home/client.h"
 #include "home/home.h"
-#include "home/talk.h"
 
 /* How long the runs of a jail have to hide something. */
 #define MASK_PATIENCE_MS 5000
@@ -110,21 +111,11 @@ int home_mask(const char *storage, const char *name, uid_t uid, const struct hom
 
 static int take_passed(int lease, struct home_message *message, int *ret_fd)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = message, .iov_len = sizeof *message - 1};
-    struct msghdr got = {.msg_iov = &part,
-                         .msg_iovlen = 1,
-                         .msg_control = &control,
-                         .msg_controllen = sizeof control};
-    ssize_t length = recvmsg(lease, &got, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (length < 0 && (errno == EAGAIN || errno == EINTR))
+    const struct iovec part = {.iov_base = message, .iov_len = sizeof *message - 1};
+    size_t count = 1;
+    ssize_t length = fdpass_receive(lease, &part, 1, ret_fd, &count, MSG_DONTWAIT);
+    if (length == -EAGAIN)
         return 0;
-    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&got) : NULL;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(ret_fd, CMSG_DATA(header), sizeof *ret_fd);
     const struct home_request *head = &message->head;
     return length >= (ssize_t)sizeof *head && head->version == HOME_WIRE_VERSION &&
                    head->op == HOME_MASK && head->length == (size_t)length - sizeof *head

@@ -6,6 +6,7 @@
 #include <linux/mount.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +14,19 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fdpass.h"
 #include "base/str.h"
-#include "home/giving.h"
+#include "home/client.h"
 #include "home/home.h"
-#include "home/self.h"
-#include "home/sockets.h"
 #include "home/storage.h"
-#include "home/talk.h"
 #include "jail/sys.h"
 #include "jail/view/idmap.h"
 
@@ -343,4 +344,151 @@ int home_join(const struct home_spec *spec, struct home_mounts *ret_mounts, stru
     if (status < 0 && err)
         *err = local;
     return status;
+}
+
+/* ---- talk ---- */
+
+/* How a run and other commands talk to a jail's holder. */
+
+#define ANSWER_SECONDS 10
+
+void talk_add_text(struct str *text, const char *string)
+{
+    str_append_bytes(text, string, strlen(string) + 1);
+}
+
+int talk_send(int socket, struct home_request head, const struct str *text, const int *fds,
+              size_t fd_count, struct brig_error *err)
+{
+    if (text->failed)
+        return brig_fail_nomem(err);
+    if (text->length > HOME_TEXT_MAX)
+        return brig_fail(err, BRIG_E_INVALID, 0, "the masks are too many: more than %d bytes",
+                         HOME_TEXT_MAX);
+    head.version = HOME_WIRE_VERSION;
+    head.length = (uint32_t)text->length;
+    struct iovec parts[] = {{.iov_base = &head, .iov_len = sizeof head},
+                            {.iov_base = text->data, .iov_len = text->length}};
+    ssize_t sent = fdpass_send(socket, parts, ARRAY_LENGTH(parts), fds, fd_count, 0);
+    if (sent < 0)
+        return brig_fail(err, BRIG_E_SETUP, (int)-sent, "cannot ask the jail's holder");
+    return 0;
+}
+
+pid_t talk_peer(int socket)
+{
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    (void)getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+    return peer.pid;
+}
+
+int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT],
+                 struct brig_error *err)
+{
+    const struct iovec part = {.iov_base = ret_reply, .iov_len = sizeof *ret_reply};
+    size_t count = HOME_FD_COUNT;
+    for (size_t i = 0; i < HOME_FD_COUNT; i++)
+        fds[i] = -1;
+    ssize_t length = fdpass_receive(socket, &part, 1, fds, &count, 0);
+    if (length ==
+        -ECONNRESET) { /* it ended without having read all; its last words come after that */
+        count = HOME_FD_COUNT;
+        length = fdpass_receive(socket, &part, 1, fds, &count, 0);
+        length = length <= 0 ? -ECONNRESET : length;
+    }
+    if (length != (ssize_t)sizeof *ret_reply) {
+        int failed = length == 0 ? ECONNRESET : length < 0 ? (int)-length : 0;
+        pid_t peer = talk_peer(socket);
+        return brig_fail(err, BRIG_E_SETUP, failed,
+                         "the jail's holder, process %d, is gone or of another version of brig. If "
+                         "it is still there, end what runs in the jail and then: kill %d",
+                         peer, peer);
+    }
+    if (ret_reply->code >= 0)
+        return 0;
+    ret_reply->message[sizeof ret_reply->message - 1] = 0;
+    return brig_fail(err, ret_reply->code, 0, "%s", ret_reply->message);
+}
+
+/* At one of the places for sockets: a connected socket, -ENOENT if nobody listens there, or a code. */
+static int connect_at(int directory, const char *key, const char *name, struct brig_error *err)
+{
+    struct sockaddr_un address;
+    int status = sockets_address(directory, key, &address, err);
+    if (status < 0)
+        return status;
+    autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot make a socket");
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        return take_fd(&fd);
+    if (errno == ENOENT || errno == ECONNREFUSED)
+        return -ENOENT;
+    return brig_fail(err, BRIG_E_SETUP, errno, "cannot reach the holder of the jail '%s'", name);
+}
+
+int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_error *err)
+{
+    char key[STORAGE_KEY_MAX];
+    struct brig_error local = {0};
+    int status = storage_key(storage, name, key, &local);
+    if (status < 0 && local.sys_errno == ENOENT)
+        return -ENOENT;
+    if (status < 0 && err)
+        *err = local;
+    if (status < 0)
+        return status;
+    autoclose int fd = -ENOENT;
+    for (unsigned i = 0; i < SOCKETS_PLACES && fd == -ENOENT; i++) {
+        autoclose int directory = sockets_open(i, uid, storage);
+        fd = directory < 0 ? -ENOENT : connect_at(directory, key, name, err);
+    }
+    if (fd < 0)
+        return fd;
+    const struct timeval patience = {.tv_sec = ANSWER_SECONDS};
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != uid)
+        return brig_fail(err, BRIG_E_SETUP, 0, "the holder of the jail '%s' is not yours", name);
+    return take_fd(&fd);
+}
+
+/* ---- self ---- */
+
+/*  */
+
+void self_execute(int program, int socket, const char *name)
+{
+    char *const argv[] = {(char *)(uintptr_t)name, NULL};
+    char *const envp[] = {NULL};
+    int moved = fcntl(program, F_DUPFD_CLOEXEC, 10);
+    if (moved >= 0 && (socket == 3 ? fcntl(3, F_SETFD, 0) : dup2(socket, 3)) >= 0) {
+        (void)SYS(close_range, 4, 9, 0);
+        (void)SYS(close_range, 4, ~0U, 4 /* CLOSE_RANGE_CLOEXEC */);
+        (void)SYS(execveat, moved, "", argv, envp, AT_EMPTY_PATH);
+    }
+    _exit(1);
+}
+
+/* ---- giving ---- */
+
+/*  */
+
+/* Who makes it gives it away with his next calls but one. */
+#define PATIENCE_MS 200
+
+bool giving_await(int fd, uid_t uid)
+{
+    struct stat info;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; fstat(fd, &info) == 0; i++) {
+        if (info.st_uid == uid)
+            return true;
+        if (geteuid() != 0 || info.st_uid != 0 || i == PATIENCE_MS)
+            return false;
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
 }

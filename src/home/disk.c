@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* The limit on what a jail writes, for what it has on disk. */
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/quota.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/fsuid.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "home/home.h"
 #include "home/quota.h"
+#include "jail/sys.h"
 
 #define PART_MAX (HOME_NAME_MAX + 16)
 
@@ -96,4 +104,140 @@ void home_limit_disk(const struct home_spec *spec, const struct home_mounts *mou
                        geteuid() == 0 && mounts->crowded
                            ? "other runs are in the jail"
                            : "only root can limit it, where the filesystem has prjquota");
+}
+
+/* ---- quota ---- */
+
+/* Project quotas of ext4, XFS and their like. A project is a number that files have and that new
+ * files take from their directory. From inside a user namespace the kernel lets nobody change
+ * it, so what lives in a jail cannot leave its project. */
+
+#ifndef __NR_quotactl_fd
+#define __NR_quotactl_fd 443
+#endif
+
+#define DEPTH_MAX 128
+/* Our numbers: far from those that people give, and told apart by the first directory's inode. */
+#define PROJECT_BASE 0x40000000U
+#define PROJECT_MASK 0x3fffffffU
+
+static uint32_t project_of(int directory)
+{
+    struct stat info;
+    return fstat(directory, &info) < 0 ? 0 : PROJECT_BASE | ((uint32_t)info.st_ino & PROJECT_MASK);
+}
+
+static uint32_t current_project(int fd)
+{
+    struct fsxattr attributes;
+    return ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0 ? 0 : attributes.fsx_projid;
+}
+
+bool quota_is_ours(int directory)
+{
+    uint32_t project = project_of(directory);
+    return project != 0 && current_project(directory) == project;
+}
+
+/* What becomes of a tree: whose files they are, as nothing else is taken in, and which project. */
+struct tagging {
+    uint32_t project;
+    uid_t owner;
+};
+
+static int put_into(int fd, const struct tagging *tagging)
+{
+    struct stat info;
+    struct fsxattr attributes;
+    if (fstat(fd, &info) < 0 || ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0)
+        return -errno;
+    uint32_t wanted = attributes.fsx_xflags | (S_ISDIR(info.st_mode) ? FS_XFLAG_PROJINHERIT : 0U);
+    if (info.st_uid != tagging->owner ||
+        (attributes.fsx_projid == tagging->project && attributes.fsx_xflags == wanted))
+        return 0;
+    attributes.fsx_projid = tagging->project;
+    attributes.fsx_xflags = wanted;
+    return ioctl(fd, FS_IOC_FSSETXATTR, &attributes) < 0 ? -errno : 0;
+}
+
+static int put_below(int fd, const struct tagging *tagging, int depth);
+
+/* Links and devices cannot be opened for it, and have next to no size. */
+static int put_entry(int above, const char *name, const struct tagging *tagging, int depth)
+{
+    struct stat info;
+    if (fstatat(above, name, &info, AT_SYMLINK_NOFOLLOW) < 0)
+        return -errno;
+    if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))
+        return 0;
+    int fd = openat(above, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    if (S_ISDIR(info.st_mode))
+        return put_below(fd, tagging, depth + 1);
+    int result = put_into(fd, tagging);
+    (void)close(fd);
+    return result;
+}
+
+/* Takes the fd over. The directory comes last: if it is in the project, all below it is. */
+static int put_below(int fd, const struct tagging *tagging, int depth)
+{
+    int result = 0;
+    autodir DIR *dir = depth > DEPTH_MAX ? NULL : fdopendir(fd);
+    if (!dir) {
+        (void)close(fd);
+        return depth > DEPTH_MAX ? -ENAMETOOLONG : -ENOMEM;
+    }
+    const struct dirent *item;
+    while (result == 0 && (item = readdir(dir)))
+        if (strcmp(item->d_name, ".") != 0 && strcmp(item->d_name, "..") != 0)
+            /* NOLINTNEXTLINE(misc-no-recursion): bounded */
+            result = put_entry(dirfd(dir), item->d_name, tagging, depth);
+    return result < 0 ? result : put_into(dirfd(dir), tagging);
+}
+
+static int set_quota(int directory, uint32_t project, uint64_t bytes, uint64_t inodes)
+{
+    struct if_dqblk quota = {
+        .dqb_bhardlimit = (bytes + QIF_DQBLKSIZE - 1) / QIF_DQBLKSIZE,
+        .dqb_ihardlimit = inodes,
+        .dqb_valid = QIF_LIMITS,
+    };
+    long result = SYS(quotactl_fd, directory, QCMD(Q_SETQUOTA, PRJQUOTA), project, &quota);
+    return result < 0 ? (int)result : 0;
+}
+
+int quota_limit(const int *directories, size_t count, uint64_t bytes, uint64_t inodes)
+{
+    uint32_t project = project_of(directories[0]), now = current_project(directories[0]);
+    if (project == 0 || (now != 0 && now != project))
+        return -ENOTSUP;
+    struct stat info;
+    int result = fstat(directories[0], &info) < 0
+                     ? -errno
+                     : set_quota(directories[0], project, bytes, inodes);
+    if (result < 0)
+        return -ENOTSUP;
+    const struct tagging tagging = {.project = project, .owner = info.st_uid};
+    for (size_t i = count; i-- > 0 && result == 0;) {
+        if (current_project(directories[i]) == project)
+            continue; /* and so is all below */
+        int fd = openat(directories[i], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        result = fd < 0 ? -errno : put_below(fd, &tagging, 0);
+    }
+    return result;
+}
+
+/* Of such a directory the kernel says how much it may hold where it was asked for the filesystem. */
+bool quota_holds(int directory, uint64_t bytes, uint64_t inodes)
+{
+    struct statfs info;
+    struct fsxattr attributes;
+    if (ioctl(directory, FS_IOC_FSGETXATTR, &attributes) < 0 ||
+        !(attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) || fstatfs(directory, &info) < 0)
+        return false;
+    uint64_t block = (uint64_t)info.f_bsize;
+    return (bytes == 0 || (uint64_t)info.f_blocks <= (bytes + block - 1) / block) &&
+           (inodes == 0 || (uint64_t)info.f_files <= inodes);
 }

@@ -19,9 +19,10 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "home/holder_parts.h"
+#include "base/fdpass.h"
+#include "home/holder.h"
 #include "home/mounts.h"
-#include "home/sockets.h"
+#include "home/storage.h"
 
 #define LAST_WORDS 8 /* of who has gone, taken at a time */
 /* How long it stays after the last run: the jail's /tmp lives as long. */
@@ -54,22 +55,8 @@ const char *holder_next_text(const struct home_message *request, size_t *at)
 
 static void send_reply(int socket, const struct home_reply *reply, const int *fds, size_t count)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * HOME_FD_COUNT)];
-    } control = {0};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)reply, .iov_len = sizeof *reply};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (count > 0) {
-        message.msg_control = &control;
-        message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-        struct cmsghdr *header = &control.header;
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(sizeof(int) * count);
-        memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
-    }
-    (void)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const struct iovec part = {.iov_base = (void *)(uintptr_t)reply, .iov_len = sizeof *reply};
+    (void)fdpass_send(socket, &part, 1, fds, count, MSG_DONTWAIT);
 }
 
 static void leave(struct holder *holder, int status)
@@ -139,20 +126,9 @@ static void list(const struct holder *holder, const struct holder_run *asking,
 
 static ssize_t receive(int socket, struct home_message *request, struct holder_given *given)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int) * HOME_GIVEN_COUNT)];
-    } control;
-    struct iovec part = {.iov_base = request, .iov_len = sizeof *request - 1};
-    struct msghdr message = {.msg_iov = &part,
-                             .msg_iovlen = 1,
-                             .msg_control = &control,
-                             .msg_controllen = sizeof control};
-    ssize_t length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    const struct cmsghdr *header = length > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS)
-        memcpy(given->fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-    return length;
+    const struct iovec part = {.iov_base = request, .iov_len = sizeof *request - 1};
+    size_t count = HOME_GIVEN_COUNT;
+    return fdpass_receive(socket, &part, 1, given->fds, &count, MSG_DONTWAIT);
 }
 
 /* Serves one request; false when the connection is of no more use. */
@@ -162,7 +138,7 @@ static bool serve(struct holder *holder, struct holder_run *run)
     __attribute__((cleanup(given_done))) struct holder_given given = {{-1, -1, -1, -1}, run->pid};
     ssize_t length = receive(run->socket, &request, &given);
     if (length < 0)
-        return errno == EAGAIN || errno == EINTR;
+        return length == -EAGAIN;
     if (length < (ssize_t)sizeof request.head || request.head.version != HOME_WIRE_VERSION ||
         request.head.length != (size_t)length - sizeof request.head)
         return false;
@@ -462,4 +438,47 @@ int home_holder_main(void)
         return 1;
     add_run(&holder, first, true);
     serve_all(&holder);
+}
+
+/* ---- holder disk ---- */
+
+/* Limits on what the runs of a jail write to its private directories. */
+
+/* What only those asked for that are gone does not hold. */
+static struct private_limits least_disk(const struct holder *holder)
+{
+    struct private_limits least = {0};
+    for (size_t i = 0; i < holder->run_count; i++)
+        least = private_least(least, holder->runs[i].disk);
+    return least;
+}
+
+static int set_disk(struct holder *holder, const struct private_limits *limits)
+{
+    if (limits->bytes == holder->disk.bytes && limits->inodes == holder->disk.inodes)
+        return 0;
+    int result = private_limit(MOUNTS_PRIVATE, limits);
+    if (result == 0)
+        holder->disk = *limits;
+    return result;
+}
+
+void holder_limit_disk(struct holder *holder, struct holder_run *run,
+                       const struct home_request *head, struct home_reply *reply)
+{
+    run->disk = (struct private_limits){head->disk_bytes, head->disk_inodes};
+    struct private_limits least = least_disk(holder);
+    int result = set_disk(holder, &least);
+    if (result < 0) /* then it is as it was */
+        run->disk = (struct private_limits){0};
+    reply->disk_errno = -result;
+    reply->disk_bytes = least.bytes;
+    reply->disk_inodes = least.inodes;
+    reply->crowded = holder->run_count > 1;
+}
+
+void holder_relax_disk(struct holder *holder)
+{
+    struct private_limits least = least_disk(holder);
+    (void)set_disk(holder, &least);
 }

@@ -10,9 +10,10 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/fdpass.h"
 #include "base/path.h"
 #include "home/fuse.h"
-#include "home/holder_parts.h"
+#include "home/holder.h"
 #include "home/mounts.h"
 
 /* Changes that do not fit are neither used nor deleted. */
@@ -278,22 +279,9 @@ int holder_need_home(struct holder *holder, const struct home_message *request,
 /* False if the run does not read what it is told. */
 static bool pass_on(int socket, const struct home_message *request, int done)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = (void *)(uintptr_t)request,
-                         .iov_len = sizeof request->head + request->head.length};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (done >= 0) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof control;
-        control.header.cmsg_level = SOL_SOCKET;
-        control.header.cmsg_type = SCM_RIGHTS;
-        control.header.cmsg_len = CMSG_LEN(sizeof done);
-        memcpy(CMSG_DATA(&control.header), &done, sizeof done);
-    }
-    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+    const struct iovec part = {.iov_base = (void *)(uintptr_t)request,
+                               .iov_len = sizeof request->head + request->head.length};
+    return fdpass_send(socket, &part, 1, &done, done >= 0 ? 1 : 0, MSG_DONTWAIT) >= 0;
 }
 
 int holder_mask(struct holder *holder, const struct holder_run *asking,

@@ -2,6 +2,7 @@
 /* How a run and other commands talk to a jail's holder: see wire.h. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/str.h"
@@ -19,3 +20,19 @@ int talk_receive(int socket, struct home_reply *ret_reply, int fds[HOME_FD_COUNT
 int talk_connect(const char *storage, const char *name, uid_t uid, struct brig_error *err);
 /* The process at the other end. */
 pid_t talk_peer(int socket);
+
+/* ---- giving ---- */
+
+/* What root makes for another user is given away after it was made; another run may come
+ * between. */
+
+/* Whether a directory is this user's; waits a moment if it is still root's, and we are root. */
+bool giving_await(int fd, uid_t uid);
+
+/* ---- self ---- */
+
+/* Executing brig again, as the holder of a jail. */
+
+/* In a child: executes `program`, which is brig, under this name, with an empty environment, the socket as fd 3
+ * and no other fd. */
+__attribute__((noreturn)) void self_execute(int program, int socket, const char *name);
