@@ -451,7 +451,7 @@ static int attempt(int number)
     case 1:
         return (int)memfd_create("x", MFD_CLOEXEC);
     case 2:
-        return open("/etc/hostname", O_RDONLY | O_CLOEXEC);
+        return open("/etc/passwd", O_RDONLY | O_CLOEXEC);
     case 3:
         return open(outside, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     case 4:
