@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "guard/copying.h"
+#include "guard/files.h"
 
 #define CONFIG_COPY "config.copy"
 #define CONFIG_MAX ((off_t)4 << 20)

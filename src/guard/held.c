@@ -18,7 +18,7 @@
 #include "base/fds.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "guard/copying.h"
+#include "guard/files.h"
 #include "guard/names.h"
 
 #define ITEMS_MAX 4096

@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "base/tree.h"
-#include "guard/copying.h"
-#include "guard/refs.h"
+#include "guard/fetch.h"
+#include "guard/files.h"
 #include "guard/transfer.h"
 
 #define ASIDE_MAX 48

@@ -17,10 +17,9 @@
 #include "base/path.h"
 #include "base/tree.h"
 #include "guard/config.h"
-#include "guard/copying.h"
+#include "guard/fetch.h"
 #include "guard/files.h"
 #include "guard/lfs.h"
-#include "guard/refs.h"
 
 #define ABOUT_MAX 65536
 #define LOG_MAX ((off_t)1 << 20) /* longer reflogs are left out */

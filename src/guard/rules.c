@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/path.h"
 #include "guard/names.h"
-#include "guard/outward.h"
 #include "policy/policy.h"
 
 #define MAKE_TRIES 16

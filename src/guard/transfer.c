@@ -16,8 +16,8 @@
 #include "base/path.h"
 #include "base/sha256.h"
 #include "guard/config.h"
-#include "guard/copying.h"
 #include "guard/fetch.h"
+#include "guard/files.h"
 #include "guard/lfs.h"
 
 #define COUNTED_BRANCHES_MAX 8 /* of which the summary says how many commits are new */

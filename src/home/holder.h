@@ -3,10 +3,10 @@
  * and holder_disk.c (limits). */
 #pragma once
 
+#include "home/disk.h"
 #include "home/home.h"
 #include "home/overlay_masks.h"
 #include "home/pins.h"
-#include "home/private.h"
 #include "home/storage.h"
 #include "home/wire.h"
 

@@ -27,8 +27,8 @@
 #include "base/mountinfo.h"
 #include "base/path.h"
 #include "base/tree.h"
+#include "home/disk.h"
 #include "home/fuse.h"
-#include "home/private.h"
 #include "jail/probe/probe.h"
 #include "jail/sys.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/cleanup.h"
 #include "guard/config.h"
-#include "guard/refs.h"
+#include "guard/fetch.h"
 #include "guard/repo.h"
 
 static void expect(bool condition)

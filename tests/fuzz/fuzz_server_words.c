@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "server/environment.h"
 #include "server/executor/jail.h"
+#include "server/executor/jail_check.h"
 #include "server/executor/returned.h"
-#include "server/executor/workdir.h"
 
 static void expect(bool condition)
 {

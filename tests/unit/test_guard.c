@@ -7,8 +7,8 @@
 #include <brig/brig.h>
 
 #include "guard/config.h"
+#include "guard/fetch.h"
 #include "guard/names.h"
-#include "guard/refs.h"
 #include "guard/repo.h"
 #include "tap.h"
 

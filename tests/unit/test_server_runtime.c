@@ -12,9 +12,9 @@
 #include "server/config.h"
 #include "server/environment.h"
 #include "server/executor/jail.h"
+#include "server/executor/jail_check.h"
 #include "server/executor/ledger.h"
 #include "server/executor/returned.h"
-#include "server/executor/workdir.h"
 #include "tap.h"
 
 static const struct runtime *built_in(const char *name)

@@ -16,7 +16,6 @@
 #include "server/config.h"
 #include "server/executor/credential.h"
 #include "server/executor/jail_check.h"
-#include "server/executor/workdir.h"
 
 #define MEBIBYTE (UINT64_C(1) << 20)
 #define OPEN_FILES_CODE 1024

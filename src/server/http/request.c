@@ -17,7 +17,6 @@
 #include "server/config.h"
 #include "server/environment.h"
 #include "server/executor/jail_check.h"
-#include "server/executor/workdir.h"
 
 #define PERMISSIONS "permissions.network"
 

@@ -96,9 +96,11 @@ static void end_zygote(void)
 static void drop_protection(struct brig_policy *policy)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < policy->grant_count; i++)
+    for (size_t i = 0; i < policy->grant_count; i++) {
+        policy->grants[i].own = false; /* a private git directory is mounted, and not watched */
         if (policy->grants[i].access != BRIG_PROTECT)
             policy->grants[kept++] = policy->grants[i];
+    }
     policy->grant_count = kept; /* what they held is not worth freeing here */
 }
 
