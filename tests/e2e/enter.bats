@@ -36,7 +36,12 @@ start() {
 
 # is_ready NAME PID: waits for it; the process becomes brig, or is above it.
 is_ready() {
-    await grep -qs ^ready "$SCRATCH/out-$1"
+    await grep -qs ^ready "$SCRATCH/out-$1" || {
+        echo "the run says:" >&2
+        cat "$SCRATCH/out-$1" >&2
+        ps -ww -o pid,ppid,stat,wchan:20,args --forest -p "$2" --ppid "$2" >&2
+        return 1
+    }
     RUN=$(find_brig "$2")
     RUNS="$RUNS $RUN"
 }

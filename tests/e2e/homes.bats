@@ -806,7 +806,7 @@ id_of() {
     jail sudo ids
     chown "$LIB_USER:" .
     id_of with_ranges 'brig:777000000:100000' env SUDO_UID="$user" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" HOME="$HOME_OF_USER" "$BRIG" -m strict -j ids --
-    [ "$(cat id)" = $((777000000 + user % 100000)) ]
+    [ "$(cat id)" = $((777000000 + user % 100000)) ] || { echo "it has the id '$(cat id)'"; ps -ww -eo uid=,args= | grep -v brigd | tail -40; return 1; }
     must with_ranges 'brig:777000000:100000' env SUDO_UID="$user" SUDO_GID="$(id -g "$LIB_USER")" SUDO_USER="$LIB_USER" HOME="$HOME_OF_USER" "$BRIG" -u -j ids
 }
 
