@@ -22,9 +22,9 @@
 /* How many names are tried; they differ by nanoseconds already. */
 #define NAME_TRIES 64
 #define NAME_NUMBERS 1000000000u
-/* The last may be about to leave: waits of 100 µs, doubled so many times, 0.1 s in all. */
+/* The last may be about to leave: waits of 100 µs, doubled so many times, 0.4 s in all. */
 #define LEAVE_FIRST_NS 100000
-#define LEAVE_ROUNDS 10
+#define LEAVE_ROUNDS 12
 
 void cgroup_init(struct cgroup *group, enum cgroup_kind kind, const unsigned char *same_as)
 {
