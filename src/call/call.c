@@ -478,8 +478,8 @@ int brig_call(const struct brig_policy *policy, const struct brig_call_options *
 
 #define STAT_TEXT_MAX 1024
 
-/* The leader is a child of ours that nobody has reaped, so its number is nobody else's. It may not
- * lead the group yet, so it is told by itself, too. */
+/* The leader is our child and not reaped yet, so its pid is not reused. It may not lead the group yet, so it
+ * is signalled by itself as well. */
 void group_kill(const struct brig_call *call, int signal)
 {
     if (call->pid <= 0)

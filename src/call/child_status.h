@@ -6,10 +6,10 @@
  * its memory. The child maps it by its fd, says that it is confined, and unmaps it before the function runs;
  * the fd is closed by then, as all are.
  *
- * A slot is good for one turn. Who forked and never said so, as an exception of an interpreter came
- * between, gives the slot back: that ends the turn, and tells who has come through it. A child that
- * comes later finds that its turn is over, and ends. Both are one atomic word, so there is no moment
- * between. */
+ * A slot is used for one turn at a time. If an exception of an interpreter comes between the fork and
+ * brig_call_started(), the caller frees the call: that ends the turn, and returns the pid of a child that has
+ * entered. A child that enters later finds that its turn is over, and ends. Turn and pid are one atomic word,
+ * so there is no moment in between. */
 #pragma once
 
 #include <stdbool.h>
@@ -51,8 +51,8 @@ void child_statuses_done(struct child_statuses *statuses);
 struct child_status *child_status_take(const struct child_statuses *statuses, uint32_t *ret_turn);
 /* How far the child came. */
 struct child_told child_status_read(const struct child_status *status);
-/* Ends the turn. Returns the pid of who has come in, or 0: then nobody will any more. The slot stays
- * taken, so that who is there can be ended first. */
+/* Ends the turn. Returns the pid of the child that has entered, or 0: no child can enter any more. The slot
+ * stays taken, so that the child can be killed first. */
 pid_t child_status_close(struct child_status *status);
 /* It can be taken again. */
 void child_status_return(struct child_status *status);

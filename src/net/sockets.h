@@ -44,9 +44,6 @@ bool socket_unblock(int fd);
 /* Makes close() send a reset to the peer. */
 void socket_reset(int fd);
 
-/* At most so many descriptors come with a message. */
-#define SOCKET_FDS_MAX 8
-
 /* Receives one message and its descriptors, which are close-on-exec; never waits. *count is how many
  * there may be, and then how many came. Returns what recv() would; a message with more is an error. */
 ssize_t socket_receive(int socket, void *data, size_t size, int *fds, size_t *count);

@@ -82,8 +82,6 @@ void cgroup_probe(bool try, struct cgroup_support *ret_support);
 /* A quick look: whether our own group is one we may make groups in. If not, there may still be one
  * above it, which takes longer to find out. */
 bool cgroup_is_ours(void);
-/* Whether v2 is all there is, where it usually is: one system call. */
-bool cgroup_is_unified(void);
 
 /* Makes the group of a jail. Nothing of it is the jail's processes', whoever they are: joining is done
  * with what the caller has opened. `ret_missing` gets the bits of what `limits` asks for and this system

@@ -393,10 +393,3 @@ bool cgroup_is_ours(void)
     path[root_length + own_length] = '\0';
     return access(path, W_OK) == 0;
 }
-
-bool cgroup_is_unified(void)
-{
-    struct statfs system;
-    return statfs("/sys/fs/cgroup", &system) == 0 &&
-           system.f_type == (typeof(system.f_type))CGROUP2_SUPER_MAGIC;
-}

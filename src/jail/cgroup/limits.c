@@ -205,11 +205,6 @@ void limits_done(struct limits *limits)
     *limits = (struct limits){0};
 }
 
-bool limits_hold(const struct limits *limits)
-{
-    return limits->lease || (limits->group && cgroup_kind(limits->group) != CGROUP_NONE);
-}
-
 void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage)
 {
     *ret_usage = (struct cgroup_usage){0};

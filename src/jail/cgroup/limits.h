@@ -34,8 +34,6 @@ int limits_foresee(struct limits *limits, const struct brig_policy *policy, unsi
 bool limits_count_by_namespace(void);
 void limits_done(struct limits *limits);
 
-/* Whether there is a group, so that the policy's limits are those of the whole jail. */
-bool limits_hold(const struct limits *limits);
 void limits_usage(const struct limits *limits, struct cgroup_usage *ret_usage);
 /* Before everything is killed: see cgroup_unthrottle(). */
 void limits_unthrottle(const struct limits *limits);

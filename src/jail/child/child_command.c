@@ -18,8 +18,6 @@
  * again, and count twice. */
 #define WAIT_KILLABLE_RECEIVED (1U << 5)
 
-#define SECRECY_TRIES 50000 /* of some 20 µs at least */
-
 /* A process group of its own in init's session, and the terminal's foreground. Not a session of its
  * own: its group would be orphaned, and Ctrl-Z would not stop it. */
 static int set_group(int pty)

@@ -320,11 +320,6 @@ int zygote_fd(const struct zygote *zygote)
     return zygote->socket;
 }
 
-pid_t zygote_pid(const struct zygote *zygote)
-{
-    return zygote->process.pid;
-}
-
 bool zygote_is_ready(const struct zygote *zygote)
 {
     return zygote->ready && !zygote->gone;

@@ -29,7 +29,6 @@ int zygote_fd(const struct zygote *zygote);
 /* Hears it out; BRIG_E_STATE once it is gone. */
 int zygote_process(struct zygote *zygote, struct brig_error *err);
 bool zygote_is_ready(const struct zygote *zygote);
-pid_t zygote_pid(const struct zygote *zygote); /* of who looks after it */
 
 const struct brig_policy *zygote_policy(const struct zygote *zygote);
 

@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include <brig/brig.h>
-#include <brig/call.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "server/config.h"
+#include "server/confine.h"
 
 #define OPEN_FILES 256
 
@@ -65,22 +65,6 @@ static int grant_sqlite(struct brig_policy *policy, const char *path, struct bri
                        : result;
 }
 
-static int fill_policy(struct brig_policy *policy, const struct server_config *config,
-                       struct brig_error *err)
-{
-    int result = config->database.store == STORE_POSTGRES
-                     ? grant_postgres(policy, config->database.dsn, config->database.spool_dir, err)
-                     : grant_sqlite(policy, config->database.path, err);
-    if (result == 0)
-        result = brig_policy_seccomp(policy, BRIG_SECCOMP_DEV, err);
-    if (result == 0)
-        result = brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_WARN, err);
-    for (int i = 0; result == 0 && i < BRIG_LIMIT_COUNT_; i++)
-        result = brig_policy_limit(policy, (enum brig_limit)i,
-                                   i == BRIG_LIMIT_OPEN_FILES ? OPEN_FILES : 0, err);
-    return result;
-}
-
 /* The profile `code` would have no memfd_create(), which messages need; so it is `dev`, without what
  * only a jail has use for. Sorted. */
 static const int denied[] = {
@@ -107,8 +91,9 @@ static const int denied[] = {
     SCMP_SYS(vfork),             /* */
 };
 
-static int fill_filter(scmp_filter_ctx filter, bool network)
+static int add_rules(void *filter, const void *argument)
 {
+    const struct server_config *config = argument;
     int status = 0;
     for (size_t i = 0; i < ARRAY_LENGTH(denied); i++)
         status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
@@ -117,38 +102,25 @@ static int fill_filter(scmp_filter_ctx filter, bool network)
     status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
     status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
                                SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0));
-    if (!network) {
+    if (config->database.store != STORE_POSTGRES) {
         status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket), 0);
         status |= seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(connect), 0);
     }
     return status;
 }
 
-static int install_filter(bool network, struct brig_error *err)
-{
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    if (!filter)
-        return brig_fail_nomem(err);
-    int status = fill_filter(filter, network);
-    if (status == 0)
-        status = seccomp_load(filter);
-    seccomp_release(filter);
-    if (status != 0)
-        return brig_fail(err, BRIG_E_SYSTEM, status < 0 ? -status : 0,
-                         "its system calls cannot be filtered");
-    return 0;
-}
-
 int confine_history(const struct server_config *config, struct brig_error *err)
 {
+    const struct confine_filter filter = {
+        .otherwise = SCMP_ACT_ALLOW, .add_rules = add_rules, .argument = config};
     struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
     if (!policy)
         return brig_fail_nomem(err);
-    int result = fill_policy(policy, config, err);
+    int result = config->database.store == STORE_POSTGRES
+                     ? grant_postgres(policy, config->database.dsn, config->database.spool_dir, err)
+                     : grant_sqlite(policy, config->database.path, err);
     if (result == 0)
-        result = brig_confine_self(policy, NULL, err);
+        result = confine_process("history", policy, OPEN_FILES, &filter, err);
     brig_policy_free(policy);
-    if (result == 0)
-        result = install_filter(config->database.store == STORE_POSTGRES, err);
-    return result < 0 ? brig_wrap(err, result, "the history process cannot confine itself") : 0;
+    return result;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The http process's own jail: libbrig's restrictions for a process that runs, then a filter of its own. */
+/* The jail of the http process: see server/confine.h. */
 #include "server/http/confine.h"
 
 #include <brig/brig.h>
-#include <brig/call.h>
 #include <errno.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "server/confine.h"
 
 /* Sorted; what is not here does not exist. Those with arguments that matter are below. */
 static const int allowed[] = {
@@ -70,9 +70,10 @@ static const int allowed[] = {
     SCMP_SYS(writev),          /* */
 };
 
-static int fill(scmp_filter_ctx filter)
+static int add_rules(void *filter, const void *unused)
 {
     int status = 0;
+    (void)unused;
     for (size_t i = 0; i < ARRAY_LENGTH(allowed); i++)
         status |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
     /* Memory without code. */
@@ -83,48 +84,19 @@ static int fill(scmp_filter_ctx filter)
     return status;
 }
 
-static int install_filter(struct brig_error *err)
+/* Nothing of the filesystem, and no network of its own. */
+int confine_http(uint64_t open_files, struct brig_error *err)
 {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-    if (!filter)
+    const struct confine_filter filter = {.otherwise = SCMP_ACT_ERRNO(ENOSYS),
+                                          .add_rules = add_rules};
+    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
+    if (!policy)
         return brig_fail_nomem(err);
-    int status = fill(filter);
-    if (status == 0)
-        status = seccomp_load(filter);
-    seccomp_release(filter);
-    if (status != 0)
-        return brig_fail(err, BRIG_E_SYSTEM, status < 0 ? -status : 0,
-                         "the http process cannot install its syscall filter");
-    return 0;
-}
-
-/* Nothing of the filesystem, no network of its own, and of a policy's limits the open files alone.
- * The profile is the wider one, as the filter that follows is narrower than either. */
-static int fill_policy(struct brig_policy *policy, uint64_t open_files, struct brig_error *err)
-{
     int result = brig_policy_view(policy, BRIG_VIEW_EMPTY, NULL, err);
     if (result == 0)
         result = brig_policy_network(policy, BRIG_NET_NONE, err);
     if (result == 0)
-        result = brig_policy_seccomp(policy, BRIG_SECCOMP_DEV, err);
-    if (result == 0)
-        result = brig_policy_on_unsupported(policy, BRIG_UNSUPPORTED_WARN, err);
-    for (int i = 0; result == 0 && i < BRIG_LIMIT_COUNT_; i++)
-        result = brig_policy_limit(policy, (enum brig_limit)i,
-                                   i == BRIG_LIMIT_OPEN_FILES ? open_files : 0, err);
-    return result;
-}
-
-int confine_http(uint64_t open_files, struct brig_error *err)
-{
-    struct brig_policy *policy = brig_policy_new(BRIG_MODE_SEALED);
-    if (!policy)
-        return brig_fail_nomem(err);
-    int result = fill_policy(policy, open_files, err);
-    if (result == 0)
-        result = brig_confine_self(policy, NULL, err);
+        result = confine_process("http", policy, open_files, &filter, err);
     brig_policy_free(policy);
-    if (result == 0)
-        result = install_filter(err);
-    return result < 0 ? brig_wrap(err, result, "the http process cannot confine itself") : 0;
+    return result;
 }
