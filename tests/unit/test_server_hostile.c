@@ -285,7 +285,11 @@ static void test_returned(void)
     request.return_count = 1;
     const struct execution_result *result = &execute(&rig, &request)->result;
     is_status(result, EXECUTION_OK, "whatever is there can be looked at");
-    tap_is_int((long)result->file_count, EXECUTION_RETURNED_FILES_MAX, "as many as may be");
+    /* The executor spends 50 ms of CPU time on this: an emulated machine may find fewer files. */
+    if (await_slowness() == 1)
+        tap_is_int((long)result->file_count, EXECUTION_RETURNED_FILES_MAX, "as many as may be");
+    else
+        tap_ok(result->file_count <= EXECUTION_RETURNED_FILES_MAX, "no more than may be");
     tap_has_str(result->message, "Not all files", "and that there was more is said");
     for (size_t i = 0; i < result->file_count; i++)
         if (strstr(result->files[i].name, "link") || strstr(result->files[i].name, "fifo"))
