@@ -14,7 +14,6 @@
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "cli/config.h"
-#include "cli/explain.h"
 #include "cli/home.h"
 #include "cli/identity.h"
 #include "cli/jails.h"
@@ -26,7 +25,6 @@
 #include "cli/script.h"
 #include "cli/settings.h"
 #include "cli/setup.h"
-#include "cli/starter.h"
 #include "jail/cgroup/cgroup.h"
 #include "policy/policy.h"
 
@@ -307,7 +305,7 @@ static int run_run(const struct app *app, int argc, char **argv)
     if (status == 0 && scan.init)
         return cmd_init.run(app, 1, argv);
     if (status == 0 && scan.print_defaults)
-        return starter_print_defaults();
+        return defaults_print();
     struct setup setup;
     if (status == 0)
         status = setup_make(&setup, &scan, argc, argv, false, &err);

@@ -81,6 +81,8 @@ int command_refuse(const struct command *command, int argc, char **argv, int ind
 int help_print(void);
 int help_print_command(const struct command *command);
 int help_print_version(void);
+/* The built-in masks and filters as directives of a configuration file (cmd_init.c). */
+int defaults_print(void);
 
 /* Prints candidates for the last of these words (those behind "brig"), one a line; one that ends
  * in a blank is finished. Where a command is being typed: "_command_offset N", if it begins with

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Sockets of the desktop session, found by the environment and granted one by one. */
-#include "cli/desktop.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/report.h"
 #include "cli/settings.h"
+#include "cli/setup.h"
 
 /* What is being granted. */
 struct grant {

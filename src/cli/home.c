@@ -18,7 +18,6 @@
 #include "base/str.h"
 #include "cli/config.h"
 #include "cli/identity.h"
-#include "cli/live_masks.h"
 #include "cli/masks.h"
 #include "cli/report.h"
 #include "cli/script.h"

@@ -73,3 +73,18 @@ void net_watch_conclude(struct net_watch *watch);
 void net_watch_line(const struct brig_net_event *event, char line[NET_LINE_MAX]);
 /* The directives that allow what was learnt, sorted. Pure. */
 void net_watch_rules(const struct net_watch *watch, struct str *out);
+
+/* ---- Mirrors of package registries that the user has configured, for @npm+mirrors and its kind ---- */
+
+#define MIRRORS_RULE_MAX 320 /* "HOST:PORT" */
+
+/* Allows those that the policy asks for, and says which. */
+int mirrors_apply(struct settings *settings, const struct identity *identity,
+                  struct brig_error *err);
+
+/* The next URL of http or https in a text of `length` bytes, from *at on: as a rule "HOST:PORT", and *at
+ * behind it. False if there is none. Pure. */
+bool mirrors_next_url(const char *text, size_t length, size_t *at, char rule[MIRRORS_RULE_MAX]);
+/* Whether a line of a configuration file, "KEY = VALUE", sets one of these keys (ended by NULL); then
+ * *ret_value is where its value begins. For "registry", also "@scope:registry". Pure. */
+bool mirrors_is_key(const char *line, size_t length, const char *const *keys, size_t *ret_value);

@@ -4,7 +4,7 @@
 
 #include <brig/brig.h>
 
-#include "cli/live_masks.h"
+#include "cli/masks.h"
 #include "cli/net.h"
 #include "cli/terminal.h"
 #include "guard/guard.h"

@@ -6,7 +6,7 @@
 #include "base/path.h"
 #include "cli/config.h"
 #include "cli/identity.h"
-#include "cli/live_masks.h"
+#include "cli/masks.h"
 #include "cli/settings.h"
 #include "guard/guard.h"
 
@@ -23,6 +23,11 @@ struct setup {
     int lease;              /* in its jail, or -1; see home_mounts */
 };
 
+/* Grants what settings->desktop asks for, as the environment names it, and says on stderr what each
+ * opens. A variable that is missing or names no socket of the user's is an error (desktop.c). */
+int desktop_apply(struct settings *settings, const struct identity *identity,
+                  struct brig_error *err);
+
 /* Builds all of it. argc counts what belongs to it: the words of a command at argv[scan->command] say
  * which file is read, and with argc = scan->command there is none. With `dry` nothing is made or
  * remembered, as with --dry-run. On failure there is nothing to release. */
@@ -32,3 +37,12 @@ int setup_make(struct setup *setup, const struct settings_scan *scan, int argc, 
  * added to the notices. setup_done does so too. */
 void setup_finish(struct setup *setup, struct brig_unenforced *notices);
 void setup_done(struct setup *setup);
+
+/* ---- What a run would be, without starting anything (cmd_explain.c) ---- */
+
+/* Prints the plan for a command, from this kernel's facts or those of --facts. */
+int plan_show(struct setup *setup, const char *const *argv, char **envp, struct brig_error *err);
+
+/* The policy with the jail, the scripts and the masks, as text for people or, with
+ * settings->json, as one JSON object. The caller frees *ret_text. */
+int settings_explain(const struct settings *settings, char **ret_text, struct brig_error *err);

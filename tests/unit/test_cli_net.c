@@ -12,7 +12,6 @@
 #include "base/str.h"
 #include "cli/identity.h"
 #include "cli/inject.h"
-#include "cli/mirrors.h"
 #include "cli/net.h"
 #include "cli/report.h"
 #include "cli/settings.h"
