@@ -645,9 +645,10 @@ static const char *last_name(const char *path)
 
 /* `brig run … cp …`: the system's cp, not one that the jail may have in its home, with nothing
  * of the caller's environment and nothing of the configuration before it. `app` has the grant
- * and the environment. Returns its exit status. */
+ * and the environment. Returns its exit status, or a negative
+ * code. */
 static int execute(const struct side *side, const char *home, struct app app, const char *from,
-                   const char *to)
+                   const char *to, struct brig_error *err)
 {
     const char *program = access("/usr/bin/cp", X_OK) == 0 ? "/usr/bin/cp" : "/bin/cp";
     const char *const argv[] = {
@@ -665,7 +666,7 @@ static int execute(const struct side *side, const char *home, struct app app, co
     };
     app.argv = (char **)(uintptr_t)argv;
     app.argc = (int)ARRAY_LENGTH(argv) - 1;
-    return cmd_run.run(&app, app.argc, app.argv);
+    return cmd_run.run(&app, app.argc, app.argv, err);
 }
 
 static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -700,7 +701,7 @@ static int run(const struct side *side, const char *home, const struct app *app,
     pid_t pid = fork();
     if (pid == 0) {
         (void)sigprocmask(SIG_SETMASK, &before, NULL);
-        _exit(execute(side, home, *app, side->path, to));
+        _exit(message_status(execute(side, home, *app, side->path, to, err), err));
     }
     int status = pid < 0 ? brig_fail(err, BRIG_E_SYSTEM, errno, "fork") : wait_for(pid, &signals);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
@@ -762,7 +763,7 @@ static int copy_in(const struct side *side, const struct identity *identity, con
     if (status < 0)
         return status;
     const struct app app = {.envp = envp, .grant_at = inside, .grant_fd = source->fd};
-    return execute(side, identity->host_home, app, inside, *side->path ? side->path : ".");
+    return execute(side, identity->host_home, app, inside, *side->path ? side->path : ".", err);
 }
 
 /* The status to exit with, or a negative code. */
@@ -800,14 +801,12 @@ static int copy(const char *from, const char *to, char **envp, struct brig_error
     return status;
 }
 
-static int run_cp(const struct app *app, int argc, char **argv)
+static int run_cp(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    struct brig_error err = {0};
-    if (argc != 3) {
-        message_error("cp needs two names: brig cp SRC JAIL:PATH, or brig cp JAIL:PATH DEST");
-        return APP_FAILED;
-    }
-    return message_status(copy(argv[1], argv[2], app->envp, &err), &err);
+    if (argc != 3)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "cp needs two names: brig cp SRC JAIL:PATH, or brig cp JAIL:PATH DEST");
+    return copy(argv[1], argv[2], app->envp, err);
 }
 
 const struct command cmd_cp = {

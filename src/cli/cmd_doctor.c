@@ -9,6 +9,7 @@
 #include <brig/brig.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/command.h"
@@ -170,38 +171,25 @@ static void print_json(const struct probe_report *report, const struct verdict *
     str_append_char(out, '\n');
 }
 
-static const char *find_home(const struct app *app)
-{
-    for (char **entry = app->envp; entry && *entry; entry++)
-        if (str_starts_with(*entry, "HOME=/"))
-            return *entry + strlen("HOME=");
-    return NULL;
-}
-
-static int doctor_run(const struct app *app, int argc, char **argv)
+static int doctor_run(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     bool json = argc > 1 && strcmp(argv[1], "--json") == 0;
     int known = json ? 2 : 1;
     if (argc > known)
-        return command_refuse(&cmd_doctor, argc, argv, known);
+        return command_refuse(app, argc, argv, known, err);
     autofree struct probe_report *report = calloc(1, sizeof *report);
     autostr struct str out = {0};
-    if (!report) {
-        message_error("out of memory");
-        return APP_FAILED;
-    }
-    probe_run(find_home(app), report);
+    if (!report)
+        return brig_fail_nomem(err);
+    probe_run(getenv("HOME"), report);
     add_broker(report);
     struct verdict verdict = decide(report);
     if (json)
         print_json(report, &verdict, &out);
     else
         print_text(report, &verdict, &out);
-    struct brig_error err = {0};
-    int status = message_print(&out, &err);
-    if (status == 0 && verdict.rung != RUNG_FULL)
-        status = STATUS_NO_FULL_JAIL;
-    return message_status(status, &err);
+    int status = message_print(&out, err);
+    return status == 0 && verdict.rung != RUNG_FULL ? STATUS_NO_FULL_JAIL : status;
 }
 
 const struct command cmd_doctor = {

@@ -30,16 +30,6 @@
 #define SOON_MS 300
 #define AGAIN_MS 20
 
-static int run_enter(const struct app *app, int argc, char **argv);
-
-const struct command cmd_enter = {
-    .name = "enter",
-    .summary = "open a shell in a jail in which something runs",
-    .usage = "JAIL|--pid PID [--] [CMD...]",
-    .words = COMMAND_WORDS_JAIL_COMMAND,
-    .run = run_enter,
-};
-
 /* ---- which run ---- */
 
 /* The command line taken apart. */
@@ -259,22 +249,29 @@ static int enter(const struct attach *entry, const char *const *argv, char **env
     return status;
 }
 
-static int run_enter(const struct app *app, int argc, char **argv)
+static int run_enter(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    struct brig_error err = {0};
     struct wanted wanted = {0};
     struct jails_place place;
     struct attach entry = ENTRY_INIT;
-    int status = parse_words(argc, argv, &wanted, &err);
+    int status = parse_words(argc, argv, &wanted, err);
     if (status > 0)
-        return command_refuse(&cmd_enter, argc, argv, status);
+        return command_refuse(app, argc, argv, status, err);
     (void)signal(SIGCHLD, SIG_IGN); /* see attach.h */
     if (status == 0)
-        status = jails_place_find(&place, &err);
+        status = jails_place_find(&place, err);
     if (status == 0)
-        status = find_run(&place, &wanted, &entry, &err);
+        status = find_run(&place, &wanted, &entry, err);
     if (status == 0)
-        status = enter(&entry, wanted.argv, app->envp, &err);
+        status = enter(&entry, wanted.argv, app->envp, err);
     attach_done(&entry);
-    return message_status(status, &err);
+    return status;
 }
+
+const struct command cmd_enter = {
+    .name = "enter",
+    .summary = "open a shell in a jail in which something runs",
+    .usage = "JAIL|--pid PID [--] [CMD...]",
+    .words = COMMAND_WORDS_JAIL_COMMAND,
+    .run = run_enter,
+};

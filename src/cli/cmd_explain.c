@@ -257,36 +257,30 @@ static void add_json(struct str *out, const struct settings *settings)
     str_append(out, JSON_END);
 }
 
-int settings_explain(const struct settings *settings, char **ret_text, struct brig_error *err)
+int settings_explain(const struct settings *settings, struct str *out, struct brig_error *err)
 {
     autofree char *policy = NULL;
-    autostr struct str out = {0};
     int status = brig_policy_explain(settings->policy, settings->json, &policy, err);
     if (status < 0)
         return status;
-    size_t length = strlen(policy);
-    if (settings->json) {
-        str_append_bytes(&out, policy, length - strlen(JSON_END));
-        add_json(&out, settings);
-    } else {
-        str_append_bytes(&out, policy, length);
-        add_text(&out, settings);
-    }
-    return str_take(&out, ret_text, err);
+    str_append_bytes(out, policy, strlen(policy) - (settings->json ? strlen(JSON_END) : 0));
+    if (settings->json)
+        add_json(out, settings);
+    else
+        add_text(out, settings);
+    return 0;
 }
 
 /* The same words as those of a run, with one more. */
-static int run_explain(const struct app *app, int argc, char **argv)
+static int run_explain(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     autofree char **words = calloc((size_t)argc + 2, sizeof *words);
-    if (!words) {
-        message_error("out of memory");
-        return APP_FAILED;
-    }
+    if (!words)
+        return brig_fail_nomem(err);
     words[0] = argv[0];
     words[1] = (char *)(uintptr_t) "--dry-run";
     memcpy(words + 2, argv + 1, ((size_t)argc - 1) * sizeof *words);
-    return cmd_run.run(app, argc + 1, words);
+    return cmd_run.run(app, argc + 1, words, err);
 }
 
 const struct command cmd_explain = {

@@ -329,7 +329,7 @@ static int flush(struct asking *asking, struct brig_error *err)
     return asking->action == SHOW ? status : 0;
 }
 
-static int run_all(struct asking *asking, const struct command *command, int count, char **paths,
+static int run_all(struct asking *asking, const char *verb, int count, char **paths,
                    struct brig_error *err)
 {
     struct jails_place place;
@@ -337,8 +337,8 @@ static int run_all(struct asking *asking, const struct command *command, int cou
     if (status == 0)
         status = jails_become_user(&place, err);
     if (status == 0)
-        status = jails_each_part(&place, command->name, asking->jail, HELD_PART, list_jail,
-                                 &asking->list, err);
+        status =
+            jails_each_part(&place, verb, asking->jail, HELD_PART, list_jail, &asking->list, err);
     if (status < 0)
         return status;
     asking->storage = open(place.storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -356,13 +356,13 @@ static int run_all(struct asking *asking, const struct command *command, int cou
     return status;
 }
 
-/* All three verbs: argv[0] says which. */
-static int run(const struct app *app, int argc, char **argv)
+/* All three verbs. */
+static int run(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    (void)app;
-    const struct command *command = command_find(argv[0]);
-    enum action action = command == &cmd_keep ? KEEP : command == &cmd_discard ? DISCARD : SHOW;
-    struct brig_error err = {0};
+    const char *verb = app->command->name;
+    enum action action = app->command == &cmd_keep      ? KEEP
+                         : app->command == &cmd_discard ? DISCARD
+                                                        : SHOW;
     struct asking asking = {.action = action, .storage = -1};
     int first = 1;
     while (first < argc && jails_take_option(argc, argv, &first, &asking.jail))
@@ -371,18 +371,15 @@ static int run(const struct app *app, int argc, char **argv)
     first += ended;
     for (int i = first; i < argc && !ended; i++)
         if (argv[i][0] == '-')
-            return command_refuse(command, argc, argv, i);
-    if (action != SHOW && first >= argc) {
-        message_error("%s needs a path: brig %s PATH…. See brig held", command->name,
-                      command->name);
-        return APP_FAILED;
-    }
-    int status = run_all(&asking, command, argc - first, argv + first, &err);
+            return command_refuse(app, argc, argv, i, err);
+    if (action != SHOW && first >= argc)
+        return brig_fail(err, BRIG_E_INVALID, 0, "%s needs a path: brig %s PATH…. See brig held",
+                         verb, verb);
+    int status = run_all(&asking, verb, argc - first, argv + first, err);
     held_list_done(&asking.list);
     str_done(&asking.out);
-    if (asking.storage >= 0)
-        (void)close(asking.storage);
-    return message_status(status, &err);
+    own_close(&asking.storage);
+    return status;
 }
 
 const struct command cmd_held = {

@@ -71,12 +71,11 @@ static void append_defaults(struct str *text)
         str_appendf(text, "unsetenv %s\n", *filter);
 }
 
-int defaults_print(void)
+int defaults_print(struct brig_error *err)
 {
-    struct brig_error err = {0};
     autostr struct str text = {0};
     append_defaults(&text);
-    return message_status(message_print(&text, &err), &err);
+    return message_print(&text, err);
 }
 
 static int write_file(int dir_fd, const char *dir, const char *name, const char *text,
@@ -112,25 +111,23 @@ static int write_files(const char *dir, const char *storage, struct brig_error *
     return status;
 }
 
-static int run_init(const struct app *app, int argc, char **argv)
+static int run_init(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    (void)app;
     if (argc > 1)
-        return command_refuse(&cmd_init, argc, argv, 1);
-    struct brig_error err = {0};
+        return command_refuse(app, argc, argv, 1, err);
     struct identity identity;
     struct config_files files = {0};
     char cwd[PATH_LENGTH_MAX + 1] = "/";
     (void)!getcwd(cwd, sizeof cwd); /* only where the environment names a relative path */
     identity_find(&identity);
-    int status = config_files_find(&files, &identity, cwd, &err);
+    int status = config_files_find(&files, &identity, cwd, err);
     if (status == 0) {
         identity_enter(&identity);
-        status = write_files(files.dir, files.storage, &err);
+        status = write_files(files.dir, files.storage, err);
         identity_leave(&identity);
     }
     config_files_done(&files);
-    return message_status(status, &err);
+    return status;
 }
 
 const struct command cmd_init = {

@@ -95,34 +95,32 @@ static int add_jail(void *context, const struct jail_info *found, struct brig_er
     return 0;
 }
 
-static int run_list(const struct app *app, int argc, char **argv)
+static int run_list(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    (void)app;
     bool as_json = argc == 2 && strcmp(argv[1], "--json") == 0;
     if (argc > 1 && !as_json)
-        return command_refuse(&cmd_list, argc, argv, 1);
-    struct brig_error err = {0};
+        return command_refuse(app, argc, argv, 1, err);
     struct jails_place place;
     struct listing listing = {.place = &place};
     struct json json;
-    int status = jails_place_find(&place, &err);
+    int status = jails_place_find(&place, err);
     if (as_json) {
         json_init(&json, &listing.text);
         json_open_array(&json, NULL);
         listing.json = &json;
     }
     if (status == 0)
-        status = jails_each(place.storage, place.uid, true, add_jail, &listing, &err);
+        status = jails_each(place.storage, place.uid, true, add_jail, &listing, err);
     if (as_json) {
         json_close_array(&json);
         str_append_char(&listing.text, '\n');
     }
     if (status == 0)
-        status = message_print(&listing.text, &err);
+        status = message_print(&listing.text, err);
     if (status == 0 && !as_json && listing.count == 0)
         message_note("%s has no jails yet", place.storage);
     str_done(&listing.text);
-    return message_status(status, &err);
+    return status;
 }
 
 const struct command cmd_list = {

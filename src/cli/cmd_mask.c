@@ -231,43 +231,28 @@ static int apply(struct jails_place *place, const struct wanted *wanted, struct 
     return 0;
 }
 
-static int run(const struct command *command, bool unmask, int argc, char **argv)
+static int run(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    struct brig_error err = {0};
+    const char *verb = app->command->name;
     struct jails_place place;
     static struct wanted all; /* large */
-    all = (struct wanted){.unmask = unmask, .jail = SETTINGS_JAIL};
+    all = (struct wanted){.unmask = app->command == &cmd_unmask, .jail = SETTINGS_JAIL};
     int bad = 0, first = parse_words(argc, argv, &all.jail, &bad);
     if (first == 0)
-        return command_refuse(command, argc, argv, bad);
-    if (first >= argc) {
-        message_error("%s needs a path in the home directory: brig %s [-j NAME] PATH…",
-                      command->name, command->name);
-        return APP_FAILED;
-    }
-    int status = jails_place_find(&place, &err);
+        return command_refuse(app, argc, argv, bad, err);
+    if (first >= argc)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "%s needs a path in the home directory: brig %s [-j NAME] PATH…", verb,
+                         verb);
+    int status = jails_place_find(&place, err);
     if (status == 0)
-        status = check_jail(&place, all.jail, &err);
+        status = check_jail(&place, all.jail, err);
     if (status == 0)
-        status = find_paths(&all, argv + first, argc - first, &place, &err);
+        status = find_paths(&all, argv + first, argc - first, &place, err);
     if (status == 0)
-        status = apply(&place, &all, &err);
+        status = apply(&place, &all, err);
     wanted_done(&all);
-    if (status < 0)
-        message_error("%s", err.message);
-    return status < 0 ? APP_FAILED : 0;
-}
-
-static int run_mask(const struct app *app, int argc, char **argv)
-{
-    (void)app;
-    return run(&cmd_mask, false, argc, argv);
-}
-
-static int run_unmask(const struct app *app, int argc, char **argv)
-{
-    (void)app;
-    return run(&cmd_unmask, true, argc, argv);
+    return status;
 }
 
 const struct command cmd_mask = {
@@ -275,7 +260,7 @@ const struct command cmd_mask = {
     .summary = "hide something of the home in a jail, at once",
     .usage = "[-j NAME] PATH...",
     .words = COMMAND_WORDS_MASKS,
-    .run = run_mask,
+    .run = run,
 };
 
 const struct command cmd_unmask = {
@@ -283,5 +268,5 @@ const struct command cmd_unmask = {
     .summary = "no longer hide it, from the jail's next mount on",
     .usage = "[-j NAME] PATH...",
     .words = COMMAND_WORDS_MASKS,
-    .run = run_unmask,
+    .run = run,
 };

@@ -54,27 +54,25 @@ static int remove_jail(const struct jails_place *place, const char *name, bool f
                                   : status;
 }
 
-static int run_rm(const struct app *app, int argc, char **argv)
+static int run_rm(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     (void)app;
-    struct brig_error err = {0};
     struct jails_place place;
     int first = 1;
     while (first < argc && (strcmp(argv[first], "-f") == 0 || strcmp(argv[first], "--force") == 0))
         first++;
-    if (first >= argc) {
-        message_error("rm needs the name of a jail: brig rm JAIL…. See brig list");
-        return APP_FAILED;
-    }
+    if (first >= argc)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "rm needs the name of a jail: brig rm JAIL…. See brig list");
     struct home_state state;
-    int status = jails_place_find(&place, &err);
+    int status = jails_place_find(&place, err);
     for (int i = first; i < argc && status == 0 && place.stranger != (uid_t)-1; i++)
-        status = home_stop(place.storage, argv[i], place.stranger, &state, &err);
+        status = home_stop(place.storage, argv[i], place.stranger, &state, err);
     if (status == 0)
-        status = jails_become_user(&place, &err);
+        status = jails_become_user(&place, err);
     for (int i = first; i < argc && status == 0; i++)
-        status = remove_jail(&place, argv[i], first > 1, &err);
-    return message_status(status, &err);
+        status = remove_jail(&place, argv[i], first > 1, err);
+    return status;
 }
 
 const struct command cmd_rm = {

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/fds.h"
 #include "base/nearest.h"
+#include "base/str.h"
 #include "cli/command.h"
 #include "cli/config.h"
 #include "cli/home.h"
@@ -30,16 +31,6 @@
 
 /* A project with many protected paths needs more than 1024, which is what most systems begin with. */
 #define FDS_WANTED 65536
-
-static int run_run(const struct app *app, int argc, char **argv);
-
-const struct command cmd_run = {
-    .name = "run",
-    .summary = "run a command in a jail (the default)",
-    .usage = "[OPTIONS] [--] [CMD...]",
-    .words = COMMAND_WORDS_RUN,
-    .run = run_run,
-};
 
 static int check_pass_fds(const struct settings *settings, struct brig_error *err)
 {
@@ -220,7 +211,7 @@ static int run_command(struct setup *setup, const char *const *argv, char **envp
 static int print_policy(struct setup *setup, struct brig_error *err)
 {
     struct settings *settings = &setup->settings;
-    autofree char *text = NULL;
+    autostr struct str text = {0};
     int status = policy_validate(settings->policy, err);
     identity_enter(&setup->identity);
     if (status == 0 && settings->home)
@@ -228,15 +219,9 @@ static int print_policy(struct setup *setup, struct brig_error *err)
     identity_leave(&setup->identity);
     if (status == 0)
         status = home_foresee(settings, &setup->identity, NULL, NULL, err);
-    if (status < 0)
-        return status;
-    status = settings_explain(settings, &text, err);
-    if (status < 0)
-        return status;
-    int failed = write_all(STDOUT_FILENO, text, strlen(text));
-    if (failed < 0)
-        return brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to standard output");
-    return 0;
+    if (status == 0)
+        status = settings_explain(settings, &text, err);
+    return status < 0 ? status : message_print(&text, err);
 }
 
 /* The shell of the passwd file, else $SHELL, else what every system has. */
@@ -293,31 +278,35 @@ static int grant_copy(const struct app *app, struct brig_policy *policy, struct 
                                  app->grant_fd, app->grant_at, err);
 }
 
-static int run_run(const struct app *app, int argc, char **argv)
+static int run_run(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    struct brig_error err = {0};
     struct settings_scan scan;
-    int status = settings_scan(argc, argv, &scan, &err);
-    if (status == 0 && scan.help)
-        return help_print();
-    if (status == 0 && scan.version)
-        return help_print_version();
-    if (status == 0 && scan.init)
-        return cmd_init.run(app, 1, argv);
-    if (status == 0 && scan.print_defaults)
-        return defaults_print();
     struct setup setup;
+    int status = settings_scan(argc, argv, &scan, err);
+    if (status < 0)
+        return status;
+    if (scan.help)
+        return help_print(err);
+    if (scan.version)
+        return help_print_version(err);
+    if (scan.init)
+        return cmd_init.run(app, 1, argv, err);
+    if (scan.print_defaults)
+        return defaults_print(err);
+    status = setup_make(&setup, &scan, argc, argv, false, err);
+    if (status < 0)
+        return status;
+    status = grant_copy(app, setup.settings.policy, err);
     if (status == 0)
-        status = setup_make(&setup, &scan, argc, argv, false, &err);
-    if (status == 0) {
-        status = grant_copy(app, setup.settings.policy, &err);
-        if (status == 0)
-            status = run_setup(app, &setup, (const char *const *)argv + scan.command, &err);
-        setup_done(&setup);
-    }
-    if (status < 0) {
-        message_error("%s", err.message);
-        return APP_FAILED;
-    }
+        status = run_setup(app, &setup, (const char *const *)argv + scan.command, err);
+    setup_done(&setup);
     return status;
 }
+
+const struct command cmd_run = {
+    .name = "run",
+    .summary = "run a command in a jail (the default)",
+    .usage = "[OPTIONS] [--] [CMD...]",
+    .words = COMMAND_WORDS_RUN,
+    .run = run_run,
+};

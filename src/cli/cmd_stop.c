@@ -104,19 +104,15 @@ static int stop_all(struct jails_place *place, int count, char **names, struct b
     return status;
 }
 
-static int run_stop(const struct app *app, int argc, char **argv)
+static int run_stop(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
     (void)app;
-    struct brig_error err = {0};
     struct jails_place place;
-    if (argc < 2) {
-        message_error("stop needs the name of a jail: brig stop JAIL…. See brig list");
-        return APP_FAILED;
-    }
-    int status = jails_place_find(&place, &err);
-    if (status == 0)
-        status = stop_all(&place, argc - 1, argv + 1, &err);
-    return message_status(status, &err);
+    if (argc < 2)
+        return brig_fail(err, BRIG_E_INVALID, 0,
+                         "stop needs the name of a jail: brig stop JAIL…. See brig list");
+    int status = jails_place_find(&place, err);
+    return status < 0 ? status : stop_all(&place, argc - 1, argv + 1, err);
 }
 
 const struct command cmd_stop = {

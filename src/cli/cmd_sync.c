@@ -59,10 +59,8 @@ static int sync_jail(void *context, int storage, const char *jail, struct brig_e
     return status;
 }
 
-static int run_sync(const struct app *app, int argc, char **argv)
+static int run_sync(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    (void)app;
-    struct brig_error err = {0};
     struct jails_place place;
     struct syncing syncing = {0};
     const char *jail = NULL;
@@ -70,18 +68,18 @@ static int run_sync(const struct app *app, int argc, char **argv)
         if (jails_take_option(argc, argv, &i, &jail))
             continue;
         if (strcmp(argv[i], "--show") != 0)
-            return command_refuse(&cmd_sync, argc, argv, i);
+            return command_refuse(app, argc, argv, i, err);
         syncing.show = true;
         i++;
     }
-    int status = jails_place_find(&place, &err);
+    int status = jails_place_find(&place, err);
     if (status == 0)
-        status = jails_become_user(&place, &err);
+        status = jails_become_user(&place, err);
     if (status == 0)
-        status = jails_each_part(&place, cmd_sync.name, jail, PART, sync_jail, &syncing, &err);
+        status = jails_each_part(&place, cmd_sync.name, jail, PART, sync_jail, &syncing, err);
     if (status >= 0 && syncing.lines == 0)
         message_note("there is nothing to transfer");
-    return message_status(status < 0 ? status : 0, &err);
+    return status < 0 ? status : 0;
 }
 
 const struct command cmd_sync = {

@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
-#include "base/fds.h"
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/path.h"
@@ -304,11 +303,8 @@ static int ask(struct setup *setup, int argc, char **argv, int first, struct bri
         return status;
     status = answer_all(&why, argc - first, argv + first, &out, err);
     why_done(&why);
-    if (status >= 0 && out.failed)
-        return brig_fail_nomem(err);
-    int failed = status < 0 ? 0 : write_all(STDOUT_FILENO, out.data, out.length);
-    return failed < 0 ? brig_fail(err, BRIG_E_SYSTEM, -failed, "cannot write to standard output")
-                      : status;
+    int printed = status < 0 ? status : message_print(&out, err);
+    return printed < 0 ? printed : status;
 }
 
 /* At home, where people ask, a run would be refused for its working directory: what one with -D could
@@ -327,29 +323,25 @@ static void leave_out_cwd(struct settings_scan *scan)
                      str_shown(cwd).text);
 }
 
-static int run_why(const struct app *app, int argc, char **argv)
+static int run_why(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    (void)app;
-    struct brig_error err = {0};
     struct settings_scan scan;
     struct setup setup;
-    int status = settings_scan(argc, argv, &scan, &err);
-    if (status == 0 && scan.help)
-        return help_print_command(&cmd_why);
-    if (status == 0 && scan.command == argc)
-        status = brig_fail(&err, BRIG_E_INVALID, 0, "why needs a path or a host to ask about");
-    if (status == 0)
-        leave_out_cwd(&scan);
-    if (status == 0) /* the words are no command, for which there could be a file */
-        status = setup_make(&setup, &scan, scan.command, argv, true, &err);
-    if (status == 0) {
-        status = ask(&setup, argc, argv, scan.command, &err);
-        setup_done(&setup);
-    }
-    if (status >= 0)
+    int status = settings_scan(argc, argv, &scan, err);
+    if (status < 0)
         return status;
-    message_error("%s", err.message);
-    return APP_FAILED;
+    if (scan.help)
+        return help_print_command(app->command, err);
+    if (scan.command == argc)
+        return brig_fail(err, BRIG_E_INVALID, 0, "why needs a path or a host to ask about");
+    leave_out_cwd(&scan);
+    /* The words are no command, for which there could be a file. */
+    status = setup_make(&setup, &scan, scan.command, argv, true, err);
+    if (status < 0)
+        return status;
+    status = ask(&setup, argc, argv, scan.command, err);
+    setup_done(&setup);
+    return status;
 }
 
 const struct command cmd_why = {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/error.h"
 #include "base/nearest.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -40,25 +41,17 @@ void command_nearest(const char *word, struct nearest *ret_nearest)
         nearest_offer(ret_nearest, (*command)->name, strlen((*command)->name));
 }
 
-bool command_suggest(const char *word)
+int command_refuse(const struct app *app, int argc, char **argv, int index, struct brig_error *err)
 {
-    struct nearest nearest;
-    command_nearest(word, &nearest);
-    if (nearest.best[0])
-        message_error("there is no command '%s'. Did you mean '%s'?", word, nearest.best);
-    return nearest.best[0];
-}
-
-int command_refuse(const struct command *command, int argc, char **argv, int index)
-{
+    const char *name = app->command->name;
     autostr struct str words = {0};
     for (int i = 1; i < argc; i++)
         str_appendf(&words, " %s", argv[i]);
-    message_error("brig %s does not take '%s', so nothing was done. See brig %s --help; to run a "
-                  "program called %s: brig run %s%s",
-                  command->name, argv[index], command->name, command->name, command->name,
-                  words.data && !words.failed ? words.data : "");
-    return APP_FAILED;
+    return brig_fail(err, BRIG_E_INVALID, 0,
+                     "brig %s does not take '%s', so nothing was done. See brig %s --help; to run "
+                     "a program called %s: brig run %s%s",
+                     name, argv[index], name, name, name,
+                     words.data && !words.failed ? words.data : "");
 }
 
 /* ---- --help, within 80 columns ---- */
@@ -66,12 +59,6 @@ int command_refuse(const struct command *command, int argc, char **argv, int ind
 #define HELP_COLUMN 30
 #define HELP_NAMES_MAX 96
 #define HELP_WIDTH 79
-
-static int print(const struct str *text)
-{
-    struct brig_error err = {0};
-    return message_status(message_print(text, &err), &err);
-}
 
 /* "-d, --dir PATH". */
 static void option_names(const struct option_row *row, char names[static HELP_NAMES_MAX])
@@ -126,7 +113,7 @@ static void append_options(struct str *text)
     }
 }
 
-int help_print(void)
+int help_print(struct brig_error *err)
 {
     autostr struct str text = {0};
     str_append(&text, "Usage: brig [run] [OPTIONS] [--] [CMD...]\n"
@@ -142,24 +129,24 @@ int help_print(void)
     str_append(&text, "\nExit status: the command's; 128+N if a signal N ended it; 124 after a\n"
                       "timeout; 125 if brig failed; 126 not executable; 127 not found.\n"
                       "A program named like a verb: brig run doctor, or brig -- doctor.\n");
-    return print(&text);
+    return message_print(&text, err);
 }
 
-int help_print_command(const struct command *command)
+int help_print_command(const struct command *command, struct brig_error *err)
 {
     if (command == &cmd_run)
-        return help_print();
+        return help_print(err);
     autostr struct str text = {0};
     str_appendf(&text, "Usage: brig %s%s%s\n\n%s.\n", command->name,
                 command->usage[0] != '\0' ? " " : "", command->usage, command->summary);
-    return print(&text);
+    return message_print(&text, err);
 }
 
-int help_print_version(void)
+int help_print_version(struct brig_error *err)
 {
     autostr struct str text = {0};
     str_appendf(&text, "brig %s\n", brig_version());
-    return print(&text);
+    return message_print(&text, err);
 }
 
 /* ---- Completions, by the table of options and by what files there are ---- */
@@ -430,17 +417,19 @@ int complete_print(int count, char *const *words)
 
 /* ---- Verbs ---- */
 
-static int run_help(const struct app *app, int argc, char **argv)
+static int run_help(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    (void)app;
     if (argc == 1)
-        return help_print();
+        return help_print(err);
     const struct command *command = command_find(argv[1]);
-    if (!command && argc == 2 && command_suggest(argv[1]))
-        return APP_FAILED;
-    if (!command || argc > 2)
-        return command_refuse(&cmd_help, argc, argv, command ? 2 : 1);
-    return help_print_command(command);
+    if (command && argc == 2)
+        return help_print_command(command, err);
+    struct nearest nearest;
+    command_nearest(argv[1], &nearest);
+    if (!command && argc == 2 && nearest.best[0])
+        return brig_fail(err, BRIG_E_INVALID, 0, "there is no command '%s'. Did you mean '%s'?",
+                         argv[1], nearest.best);
+    return command_refuse(app, argc, argv, command ? 2 : 1, err);
 }
 
 const struct command cmd_help = {
@@ -450,12 +439,9 @@ const struct command cmd_help = {
     .run = run_help,
 };
 
-static int run_version(const struct app *app, int argc, char **argv)
+static int run_version(const struct app *app, int argc, char **argv, struct brig_error *err)
 {
-    (void)app;
-    if (argc > 1)
-        return command_refuse(&cmd_version, argc, argv, 1);
-    return help_print_version();
+    return argc > 1 ? command_refuse(app, argc, argv, 1, err) : help_print_version(err);
 }
 
 const struct command cmd_version = {

@@ -11,6 +11,7 @@ struct nearest;
 
 /* What the program was started with; one of it, in main.c. */
 struct app {
+    const struct command *command; /* the verb */
     int argc;
     char **argv;
     char **envp;
@@ -36,9 +37,9 @@ struct command {
     const char *summary;      /* one line for --help, no full stop */
     const char *usage;        /* what follows the verb, e.g. "[--json]" */
     enum command_words words; /* what that is, for completions */
-    /* argv[0] is the verb (or the program, for `run` left out); what it was given follows. Prints
-     * its own errors and returns the exit status. */
-    int (*run)(const struct app *app, int argc, char **argv);
+    /* argv[0] is the verb (or the program, for `run` left out); what it was given follows. Returns
+     * the exit status, or a negative code. */
+    int (*run)(const struct app *app, int argc, char **argv, struct brig_error *err);
 };
 
 extern const struct command cmd_run;
@@ -68,21 +69,18 @@ const struct command *command_find(const char *name);
 
 /* The verb that a word is nearest to; see base/nearest.h. */
 void command_nearest(const char *word, struct nearest *ret_nearest);
-/* Says which verb may have been meant, if one is near. */
-bool command_suggest(const char *word);
 
-/* Says that a verb does not know argv[index] and how to run a program of the verb's name instead.
- * Returns APP_FAILED, for `return command_refuse(…)`. */
-int command_refuse(const struct command *command, int argc, char **argv, int index);
+/* Fails because a verb does not know argv[index], and says how to run a program of the verb's name
+ * instead. */
+int command_refuse(const struct app *app, int argc, char **argv, int index, struct brig_error *err);
 
 /* ---- What brig says about itself on stdout ---- */
 
-/* Each prints and returns the exit status. */
-int help_print(void);
-int help_print_command(const struct command *command);
-int help_print_version(void);
+int help_print(struct brig_error *err);
+int help_print_command(const struct command *command, struct brig_error *err);
+int help_print_version(struct brig_error *err);
 /* The built-in masks and filters as directives of a configuration file (cmd_init.c). */
-int defaults_print(void);
+int defaults_print(struct brig_error *err);
 
 /* Prints candidates for the last of these words (those behind "brig"), one a line; one that ends
  * in a blank is finished. Where a command is being typed: "_command_offset N", if it begins with

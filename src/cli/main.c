@@ -38,12 +38,15 @@ int main(int argc, char **argv)
     if (argc == 1 && strcmp(argv[0], HOME_HOLDER_NAME) == 0)
         return home_holder_main();
     fill_standard_fds();
-    const struct app app = {.argc = argc, .argv = argv, .envp = environ};
+    struct brig_error err = {0};
     const struct command *command = argc > 1 ? command_find(argv[1]) : NULL;
+    const struct app app = {
+        .command = command ? command : &cmd_run, .argc = argc, .argv = argv, .envp = environ};
     if (command)
-        return wants_help(argc, argv) ? help_print_command(command)
-                                      : command->run(&app, argc - 1, argv + 1);
+        return message_status(wants_help(argc, argv) ? help_print_command(command, &err)
+                                                     : command->run(&app, argc - 1, argv + 1, &err),
+                              &err);
     if (argc > 1 && strcmp(argv[1], "--complete") == 0)
         return complete_print(argc - 2, argv + 2);
-    return cmd_run.run(&app, argc, argv);
+    return message_status(cmd_run.run(&app, argc, argv, &err), &err);
 }

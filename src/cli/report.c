@@ -48,42 +48,27 @@ static void make_harmless(char *text)
             *c = '?';
 }
 
-__attribute__((format(printf, 3, 0))) static void message_line(const char *colour, const char *kind,
-                                                               const char *format, va_list args)
+void message_line(enum message_kind kind, const char *format, ...)
 {
-    char text[MESSAGE_LINE_MAX];
+    static const struct {
+        const char *colour, *prefix;
+    } kinds[] = {
+        [MESSAGE_ERROR] = {MESSAGE_BOLD_RED, ""},
+        [MESSAGE_WARNING] = {MESSAGE_YELLOW, "warning: "},
+        [MESSAGE_NOTE] = {NULL, ""},
+    };
+    char text[MESSAGE_LINE_MAX], line[MESSAGE_LINE_MAX + 64];
+    va_list args;
+    va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
     make_harmless(text);
-    bool coloured = colour && is_coloured();
-    char line[MESSAGE_LINE_MAX + 64];
-    int length = snprintf(line, sizeof(line), "%sbrig:%s %s%s\n", coloured ? colour : "",
-                          coloured ? MESSAGE_RESET : "", kind, text);
+    bool coloured = kinds[kind].colour && is_coloured();
+    int length =
+        snprintf(line, sizeof(line), "%sbrig:%s %s%s\n", coloured ? kinds[kind].colour : "",
+                 coloured ? MESSAGE_RESET : "", kinds[kind].prefix, text);
     if (length > 0)
         (void)write_all(STDERR_FILENO, line, (size_t)length);
-}
-
-void message_error(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    message_line(MESSAGE_BOLD_RED, "", format, args);
-    va_end(args);
-}
-
-void message_warning(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    message_line(MESSAGE_YELLOW, "warning: ", format, args);
-    va_end(args);
-}
-
-void message_note(const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    message_line(NULL, "", format, args);
-    va_end(args);
 }
 
 int message_status(int status, const struct brig_error *err)

@@ -14,9 +14,12 @@ struct str;
 
 /* One write(2) each, so that lines of several processes do not mix. Control characters in what is
  * printed are shown as '?': names come from others. */
-void message_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void message_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void message_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+enum message_kind { MESSAGE_ERROR, MESSAGE_WARNING, MESSAGE_NOTE };
+void message_line(enum message_kind kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+#define message_error(...) message_line(MESSAGE_ERROR, __VA_ARGS__)
+#define message_warning(...) message_line(MESSAGE_WARNING, __VA_ARGS__)
+#define message_note(...) message_line(MESSAGE_NOTE, __VA_ARGS__)
 
 /* Prints a text on stdout. */
 int message_print(const struct str *text, struct brig_error *err);

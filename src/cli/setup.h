@@ -10,6 +10,8 @@
 #include "cli/settings.h"
 #include "guard/guard.h"
 
+struct str;
+
 /* Parts borrow from one another: not to be moved. Release with setup_done. */
 struct setup {
     char cwd[PATH_LENGTH_MAX + 1];
@@ -44,5 +46,5 @@ void setup_done(struct setup *setup);
 int plan_show(struct setup *setup, const char *const *argv, char **envp, struct brig_error *err);
 
 /* The policy with the jail, the scripts and the masks, as text for people or, with
- * settings->json, as one JSON object. The caller frees *ret_text. */
-int settings_explain(const struct settings *settings, char **ret_text, struct brig_error *err);
+ * settings->json, as one JSON object. */
+int settings_explain(const struct settings *settings, struct str *out, struct brig_error *err);
