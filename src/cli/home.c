@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,59 +25,66 @@
 #include "jail/view/mask_names.h"
 #include "policy/policy.h"
 
-#define OWN_MAX 64
+#define OWN_MAX 128
 #define OWN_ORIGIN "brig's own"
 /* For a user without a home directory: nothing is below it. */
 #define NO_HOME "/nonexistent"
 
+static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
+{
+    return policy->host_uid != (uid_t)-1 ? policy->host_uid : owner;
+}
+
 /* Directories of brig's, and what its parts link to: never visible in a jail. */
 struct own {
-    char *below[OWN_MAX]; /* the home directory, and relative to it */
-    size_t below_count;
-    char *elsewhere[OWN_MAX]; /* absolute */
-    size_t elsewhere_count;
+    const char *home;
+    char real_home[PATH_LENGTH_MAX + 1];
+    char *paths[OWN_MAX]; /* absolute; one in the home directory begins with `home` */
+    size_t count;
 };
 
 static void own_done(struct own *own)
 {
-    for (size_t i = 0; i < own->below_count; i++)
-        free(own->below[i]);
-    for (size_t i = 0; i < own->elsewhere_count; i++)
-        free(own->elsewhere[i]);
-}
-
-static void add_text(char **list, size_t *count, const char *text)
-{
-    for (size_t i = 0; i < *count; i++)
-        if (strcmp(list[i], text) == 0)
-            return;
-    if (*count < OWN_MAX && (list[*count] = strdup(text)))
-        (*count)++;
+    for (size_t i = 0; i < own->count; i++)
+        free(own->paths[i]);
 }
 
 /* Adds a path as it is spelt. */
-static void add_path(struct own *own, const char *home, const char *path)
+static void add_path(struct own *own, const char *path)
 {
-    if (strcmp(home, path) == 0)
+    char text[PATH_LENGTH_MAX + 1];
+    const char *rest = path_below(own->home, path);
+    if (!rest)
+        rest = path_below(own->real_home, path);
+    if (own->count == OWN_MAX || (rest && !*rest) ||
+        !str_fill(text, sizeof text, rest ? own->home : path, rest ? "/" : "", rest ? rest : ""))
         return;
-    if (path_is_beneath(home, path))
-        add_text(own->below, &own->below_count, path + strlen(home) + 1);
-    else
-        add_text(own->elsewhere, &own->elsewhere_count, path);
+    for (size_t i = 0; i < own->count; i++)
+        if (strcmp(own->paths[i], text) == 0)
+            return;
+    if ((own->paths[own->count] = strdup(text)))
+        own->count++;
 }
 
 /* And as what it really is. */
-static void add_directory(struct own *own, const char *home, const char *path)
+static void add_directory(struct own *own, const char *path)
 {
-    autofree char *real_home = realpath(home, NULL);
-    autofree char *real = realpath(path, NULL);
-    add_path(own, home, path);
-    if (real && real_home)
-        add_path(own, real_home, real);
+    char real[PATH_LENGTH_MAX + 1];
+    add_path(own, path);
+    if (path_resolve(path, real))
+        add_path(own, real);
+}
+
+/* The path where the home directory is at another place. */
+static const char *own_at(const struct own *own, size_t i, const char *home,
+                          char path[static PATH_LENGTH_MAX + 1])
+{
+    const char *rest = path_below(own->home, own->paths[i]);
+    return rest && str_fill(path, PATH_LENGTH_MAX + 1, home, "/", rest) ? path : own->paths[i];
 }
 
 /* What is beside changes that a link leads to: see storage_set_aside() and storage_work(). */
-static void add_beside(struct own *own, const char *home, const char *real, const char *part)
+static void add_beside(struct own *own, const char *real, const char *part)
 {
     char path[PATH_LENGTH_MAX + 1];
     const char *end = strrchr(part, '.');
@@ -86,47 +92,48 @@ static void add_beside(struct own *own, const char *home, const char *real, cons
     if (!end || strcmp(end, ".changes") != 0)
         return;
     (void)snprintf(path, sizeof path, "%.*s/%.*s.work", above, real, (int)(end - part), part);
-    add_path(own, home, path);
+    add_path(own, path);
     bool there = true; /* one more than there are: this run may be the one that makes it */
     for (int i = 1; i < OWN_MAX && there; i++) {
-        int length = snprintf(path, sizeof path, "%s.aside-%d", real, i);
-        if (length < 0 || (size_t)length >= sizeof path)
+        if (!str_fill(path, sizeof path, real, ".aside-", str_number((uint64_t)i).text))
             break;
         there = access(path, F_OK) == 0;
-        if (there || !path_is_beneath(home, path)) /* in the home the holder hides what it makes */
-            add_path(own, home, path);
+        /* In the home the holder hides what it makes. */
+        if (there || (!path_is_beneath(own->home, path) && !path_is_beneath(own->real_home, path)))
+            add_path(own, path);
     }
 }
 
 static void find_own(const struct settings *settings, const char *home, struct own *own)
 {
-    add_directory(own, home, settings->config_dir);
-    add_directory(own, home, settings->storage);
+    own->home = home;
+    if (!path_resolve(home, own->real_home))
+        (void)str_fill(own->real_home, sizeof own->real_home, home);
+    add_directory(own, settings->config_dir);
+    add_directory(own, settings->storage);
     /* And where the holders' sockets are. */
     char runtime[64];
-    uid_t uid = settings->policy->host_uid != (uid_t)-1 ? settings->policy->host_uid : geteuid();
+    uid_t uid = jail_uid(settings->policy, geteuid());
     (void)snprintf(runtime, sizeof runtime, "/tmp/brig-%u", uid);
-    add_path(own, home, runtime);
+    add_path(own, runtime);
     (void)snprintf(runtime, sizeof runtime, "/run/user/%u/brig", uid);
-    add_path(own, home, runtime);
+    add_path(own, runtime);
     /* Parts of any jail may be links to a disk elsewhere. */
     autodir DIR *dir = opendir(settings->storage);
     const struct dirent *item;
     while (dir && (item = readdir(dir))) {
-        char path[PATH_LENGTH_MAX + 1];
+        char path[PATH_LENGTH_MAX + 1], real[PATH_LENGTH_MAX + 1];
         struct stat info;
-        if (item->d_type != DT_LNK &&
-            (item->d_type != DT_UNKNOWN ||
-             fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
-             !S_ISLNK(info.st_mode)))
+        if (fstatat(dirfd(dir), item->d_name, &info, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !S_ISLNK(info.st_mode))
             continue;
-        (void)snprintf(path, sizeof path, "%s/%s", settings->storage, item->d_name);
-        autofree char *real = realpath(path, NULL);
-        /* In somebody else's directory, as /etc, there may be any links: it is refused later. */
-        if (!real || path_is_beneath("/proc", real) || path_is_beneath("/dev", real))
+        /* In another user's directory, as /etc, there may be any links: it is refused later. */
+        if (!str_fill(path, sizeof path, settings->storage, "/", item->d_name) ||
+            !path_resolve(path, real) || path_is_beneath("/proc", real) ||
+            path_is_beneath("/dev", real))
             continue;
-        add_directory(own, home, real);
-        add_beside(own, home, real, item->d_name);
+        add_directory(own, real);
+        add_beside(own, real, item->d_name);
     }
 }
 
@@ -153,20 +160,14 @@ static void make_own(const struct settings *settings, const struct identity *ide
 static int cover_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
 {
     struct brig_policy *policy = names->policy;
-    const char *at = policy->view == BRIG_VIEW_HOST ? names->real_home : names->home;
+    const char *home = policy->view == BRIG_VIEW_HOST ? names->real_home : names->home;
     int status = brig_policy_origin(policy, OWN_ORIGIN, err);
-    for (size_t i = 0; i < own->below_count && status == 0; i++) {
-        char path[PATH_LENGTH_MAX + 1];
-        (void)snprintf(path, sizeof path, "%s/%s", at, own->below[i]);
+    for (size_t i = 0; i < own->count && status == 0; i++) {
+        char text[PATH_LENGTH_MAX + 1];
+        const char *path = own_at(own, i, home, text);
         status = brig_policy_grant(policy, BRIG_MASK, path, NULL, BRIG_GRANT_OPTIONAL, err);
         if (status == 0)
             status = mask_names_hide(names, path, OWN_ORIGIN, err);
-    }
-    for (size_t i = 0; i < own->elsewhere_count && status == 0; i++) {
-        status =
-            brig_policy_grant(policy, BRIG_MASK, own->elsewhere[i], NULL, BRIG_GRANT_OPTIONAL, err);
-        if (status == 0)
-            status = mask_names_hide(names, own->elsewhere[i], OWN_ORIGIN, err);
     }
     return status;
 }
@@ -175,13 +176,10 @@ static int cover_own(const struct own *own, const struct mask_names *names, stru
 static int refuse_own(const struct own *own, const struct mask_names *names, struct brig_error *err)
 {
     int status = 0;
-    for (size_t i = 0; i < own->below_count && status == 0; i++) {
-        char path[PATH_LENGTH_MAX + 1];
-        (void)snprintf(path, sizeof path, "%s/%s", names->real_home, own->below[i]);
-        status = grant_check_own(names, path, err);
+    for (size_t i = 0; i < own->count && status == 0; i++) {
+        char text[PATH_LENGTH_MAX + 1];
+        status = grant_check_own(names, own_at(own, i, names->real_home, text), err);
     }
-    for (size_t i = 0; i < own->elsewhere_count && status == 0; i++)
-        status = grant_check_own(names, own->elsewhere[i], err);
     return status;
 }
 
@@ -278,7 +276,7 @@ static int settle_identity(struct brig_policy *policy, const struct identity *id
                            uid_t *ret_owner, struct brig_error *err)
 {
     const char *home = identity->host_home; /* root's own, too: it is not root's inside */
-    uid_t owner = policy->host_uid != (uid_t)-1 ? policy->host_uid : geteuid();
+    uid_t owner = jail_uid(policy, geteuid());
     if (owner == 0 || (geteuid() == 0 && policy->mode == BRIG_MODE_STRICT))
         policy_use_isolated_uid(policy, owner);
     if (policy->inside_uid == (uid_t)-1)
@@ -318,11 +316,6 @@ static void hidden_done(struct hidden *hidden)
     masks_done(&hidden->masks);
     own_done(&hidden->own);
     mask_names_done(&hidden->names);
-}
-
-static uid_t jail_uid(const struct brig_policy *policy, uid_t owner)
-{
-    return policy->host_uid != (uid_t)-1 ? policy->host_uid : owner;
 }
 
 /* ---- mount points in what runs share ---- */
@@ -381,13 +374,17 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
 {
     const struct mask_names *names = &hidden->names;
     const struct mask_rules *rules = &hidden->masks.rules;
-    const struct own *own = &hidden->own;
     const char *home = names->home;
     struct brig_policy *policy = settings->policy;
     enum policy_home kind = policy_mode_row(policy->mode)->home;
     bool overlay = kind == POLICY_HOME_OVERLAY;
     /* In a root of the jail's own its name is a directory; in the host's it may be a link. */
     const char *at = policy->view == BRIG_VIEW_HOST ? names->real_home : home;
+    const char *own[OWN_MAX];
+    size_t own_count = 0;
+    for (size_t i = 0; i < hidden->own.count; i++)
+        if ((own[own_count] = path_below(home, hidden->own.paths[i])))
+            own_count++;
     autostr struct str points = {0};
     int status = find_mount_points(policy, at, &points, err);
     if (status < 0)
@@ -404,8 +401,8 @@ static int join(const struct settings *settings, const struct hidden *hidden, ui
         .mask_count = overlay ? rules->hidden_count : 0,
         .shown = rules->shown,
         .shown_count = overlay ? rules->shown_count : 0,
-        .own = (const char *const *)own->below,
-        .own_count = overlay ? own->below_count : 0,
+        .own = own,
+        .own_count = overlay ? own_count : 0,
         .mount_points = &points,
         .disk_bytes = policy->limits[BRIG_LIMIT_TMP_BYTES],
         .disk_inodes = policy->limits[BRIG_LIMIT_TMP_INODES],
@@ -423,19 +420,12 @@ static void remember_jail(const struct settings *settings, const struct identity
 {
     if (settings->jail_exists)
         return;
-    bool for_user = geteuid() == 0 && identity->host_uid != (uid_t)-1;
-    if (for_user) {
-        (void)setfsgid(identity->host_gid);
-        (void)setfsuid(identity->host_uid);
-    }
     struct brig_error err = {0};
+    identity_enter(identity);
     autoclose int storage = open(settings->storage, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (storage >= 0 && config_write_jail(storage, settings->jail, settings->mode, &err) < 0)
         message_warning("%s", err.message);
-    if (for_user) {
-        (void)setfsuid(geteuid());
-        (void)setfsgid(getegid());
-    }
+    identity_leave(identity);
 }
 
 void home_leave(const struct settings *settings, struct home_mounts *mounts)
@@ -450,11 +440,9 @@ void home_leave(const struct settings *settings, struct home_mounts *mounts)
 static int find_dest(const struct policy_grant *grant, const char *home, const char *real_home,
                      bool copied, char **ret_dest, struct brig_error *err)
 {
-    autofree char *real = realpath(grant->source, NULL);
-    if (copied && real) {
-        *ret_dest = take_ptr(&real);
-        return 0;
-    }
+    char real[PATH_LENGTH_MAX + 1];
+    if (copied && path_resolve(grant->source, real))
+        return str_copy(real, ret_dest, err);
     return str_make(ret_dest, err, real_home, grant->dest + strlen(home));
 }
 
@@ -480,9 +468,9 @@ static int move_protected(struct brig_policy *policy, const char *from, const ch
 static int settle_grants(struct brig_policy *policy, const char *home, struct brig_error *err)
 {
     bool copied = policy_mode_row(policy->mode)->home == POLICY_HOME_OVERLAY;
-    autofree char *real_home = home ? realpath(home, NULL) : NULL;
+    char real_home[PATH_LENGTH_MAX + 1];
     int status = 0;
-    if (!real_home || policy->view != BRIG_VIEW_HOST)
+    if (!home || policy->view != BRIG_VIEW_HOST || !path_resolve(home, real_home))
         return 0;
     for (size_t i = 0; i < policy->grant_count && status == 0; i++) {
         struct policy_grant *grant = &policy->grants[i];
@@ -607,8 +595,9 @@ static int tell_overlay(const struct settings *settings, const struct hidden *hi
     const char *home = hidden->names.home;
     str_appendf(out, "  %s copied on writing, changes in %s/%s.changes\n", home, settings->storage,
                 settings->jail);
-    for (size_t i = 0; i < hidden->own.below_count; i++)
-        str_appendf(out, "  hides %s, brig's own\n", hidden->own.below[i]);
+    for (size_t i = 0; i < hidden->own.count; i++)
+        if (path_is_beneath(home, hidden->own.paths[i]))
+            str_appendf(out, "  hides %s, brig's own\n", path_below(home, hidden->own.paths[i]));
     tell_rules(out, masks);
     autoclose int fd = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const struct mask_home where = {.fd = fd, .path = home, .real = hidden->names.real_home};

@@ -450,10 +450,10 @@ static bool is_public(const char *path, const struct stat *info)
 static int hide_at_home(struct settings *settings, const char *path, const char *origin,
                         struct brig_error *err)
 {
-    autofree char *home = settings->home ? realpath(settings->home, NULL) : NULL;
-    if (!home || strcmp(home, "/") == 0 || !path_is_beneath(home, path))
+    char home[PATH_LENGTH_MAX + 1];
+    const char *rest = path_resolve(settings->home, home) ? path_below(home, path) : NULL;
+    if (!rest || strcmp(home, "/") == 0)
         return 0;
-    const char *rest = path_below(home, path);
     if (strpbrk(rest, "*?[\\") || rest[0] == '~')
         return 0;
     int status = brig_policy_origin(settings->policy, origin, err);
@@ -481,13 +481,14 @@ static int note(struct settings *settings, const char *path, const struct stat *
 static int note_path(struct settings *settings, const char *path, enum kind kind,
                      const char *origin, struct brig_error *err)
 {
-    autofree char *real = realpath(path, NULL);
+    char real[PATH_LENGTH_MAX + 1];
     struct stat info;
-    if (!real && kind == SECRET_FILE && errno != ENOENT && !settings->dry_run)
+    bool found = path_resolve(path, real);
+    if (!found && kind == SECRET_FILE && errno != ENOENT && !settings->dry_run)
         return brig_fail(err, BRIG_E_INVALID, errno, "cannot hide the secret in '%s'",
                          str_shown(path).text);
     /* A jail has a /proc and a /sys of its own. */
-    if (!real || stat(real, &info) < 0 || !S_ISREG(info.st_mode) ||
+    if (!found || stat(real, &info) < 0 || !S_ISREG(info.st_mode) ||
         path_is_beneath("/proc", real) || path_is_beneath("/sys", real) ||
         (kind == OTHER_FILE && is_public(real, &info)))
         return 0;

@@ -353,33 +353,16 @@ void jail_text_set_mask(struct str *out, const char *text, size_t length, const 
     str_done(&quoted);
 }
 
-/* It may be a link to where its user keeps such files: that is what is replaced, then. */
-static int find_file(const char *storage, const char *name, char **ret_path, struct brig_error *err)
-{
-    autofree char *path = NULL;
-    int status = str_make(&path, err, storage, "/", name, ".jail");
-    if (status < 0)
-        return status;
-    *ret_path = realpath(path, NULL);
-    return *ret_path
-               ? 0
-               : brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find '%s'", str_shown(path).text);
-}
-
-static int replace_text(const char *path, const char *text, struct brig_error *err)
-{
-    struct stat info;
-    autofree char *directory = strndup(path, (size_t)(strrchr(path, '/') - path + 1));
-    autoclose int dir_fd = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-    mode_t mode = stat(path, &info) == 0 ? info.st_mode & 0777 : 0600;
-    return out_file_write(dir_fd, strrchr(path, '/') + 1, text, mode, true, err);
-}
-
+/* Replaces NAME.jail, or, if it is a link, the file that it leads to. */
 static int change(const char *path, const char *const *paths, size_t count, bool unmask,
                   struct brig_error *err)
 {
+    char real[PATH_LENGTH_MAX + 1];
+    struct stat info;
+    if (!path_resolve(path, real))
+        return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot find '%s'", str_shown(path).text);
     autosource struct conf_source source = {0};
-    int status = conf_load(AT_FDCWD, NULL, path, false, &source, err);
+    int status = conf_load(AT_FDCWD, NULL, real, false, &source, err);
     if (status < 0)
         return status;
     autostr struct str text = {0};
@@ -390,7 +373,13 @@ static int change(const char *path, const char *const *paths, size_t count, bool
         str_done(&text);
         text = changed;
     }
-    status = text.failed ? brig_fail_nomem(err) : replace_text(path, text.data, err);
+    if (text.failed)
+        return brig_fail_nomem(err);
+    mode_t mode = stat(real, &info) == 0 ? info.st_mode & 0777 : 0600;
+    char *name = strrchr(real, '/');
+    *name++ = '\0';
+    autoclose int dir_fd = open(*real ? real : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    status = out_file_write(dir_fd, name, text.data, mode, true, err);
     return status < 0 ? status : 0;
 }
 
@@ -406,6 +395,6 @@ int jail_file_set_masks(const char *storage, const char *name, const char *const
         return brig_fail(err, BRIG_E_SYSTEM, errno, "cannot lock '%s'", str_shown(storage).text);
     status = config_write_jail(dir, name, BRIG_MODE_CASUAL, err);
     if (status == 0)
-        status = find_file(storage, name, &path, err);
-    return status < 0 || !path ? status : change(path, paths, count, unmask, err);
+        status = str_make(&path, err, storage, "/", name, ".jail");
+    return status < 0 ? status : change(path, paths, count, unmask, err);
 }

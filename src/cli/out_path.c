@@ -57,8 +57,8 @@ static bool is_writable_inside(int dir_fd, const struct brig_policy *policy)
         const struct policy_grant *grant = &policy->grants[i];
         if (grant->access != BRIG_READ_WRITE || !grant->source)
             continue;
-        autofree char *real = realpath(grant->source, NULL);
-        if (path_is_beneath(real ? real : grant->source, path))
+        char real[PATH_LENGTH_MAX + 1];
+        if (path_is_beneath(path_resolve(grant->source, real) ? real : grant->source, path))
             return true;
     }
     return false;

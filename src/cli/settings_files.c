@@ -345,9 +345,9 @@ static int hide_snapshots_above(struct brig_policy *policy, const char *home,
 static int hide_snapshots(const struct settings *settings, struct brig_error *err)
 {
     const char *home = settings->home;
-    char real[PATH_MAX];
+    char real[PATH_LENGTH_MAX + 1];
     int status = hide_snapshots_above(settings->policy, home, err);
-    return status < 0 || !realpath(home, real) || strcmp(home, real) == 0
+    return status < 0 || !path_resolve(home, real) || strcmp(home, real) == 0
                ? status
                : hide_snapshots_above(settings->policy, real, err);
 }
@@ -365,9 +365,9 @@ static bool has_directory(const char *path, const char *name)
 static int hide_mailbox(struct settings *settings, struct brig_error *err)
 {
     const char *mail = getenv("MAIL");
-    char real[PATH_MAX];
+    char real[PATH_LENGTH_MAX + 1];
     struct stat info;
-    if (!mail || mail[0] != '/' || !realpath(mail, real) || stat(real, &info) < 0)
+    if (!mail || mail[0] != '/' || !path_resolve(mail, real) || stat(real, &info) < 0)
         return 0;
     bool is_mail = S_ISREG(info.st_mode) || (S_ISDIR(info.st_mode) && has_directory(real, "new") &&
                                              has_directory(real, "cur"));
@@ -385,10 +385,10 @@ int settings_hide_outside(struct settings *settings, struct brig_error *err)
     if (status == 0)
         status = hide_snapshots(settings, err);
     /* By the name it has without links; a directory that the caller cannot enter needs no mask. */
-    char real[PATH_MAX];
+    char real[PATH_LENGTH_MAX + 1];
     for (const char *path = policy_default_spools; *path && status == 0;
          path = policy_next_mask(path))
-        if (access(path, X_OK) == 0 && realpath(path, real))
+        if (access(path, X_OK) == 0 && path_resolve(path, real))
             status = hide_real(settings->policy, real, err);
     return status < 0 ? status : hide_mailbox(settings, err);
 }
