@@ -382,17 +382,16 @@ static void results(void)
 
 static void descriptions(void)
 {
-    autostr struct str api = {0}, page = {0};
+    autostr struct str api = {0};
     openapi_write(&api);
-    openapi_write_markdown(&page);
-    tap_ok(!api.failed && !page.failed, "the interface describes itself");
+    tap_ok(!api.failed, "the interface describes itself");
     for (size_t i = 0; i < route_count; i++)
-        if (!strstr(api.data, routes[i].path) || !strstr(page.data, routes[i].path))
+        if (!strstr(api.data, routes[i].path))
             tap_fail("%s is described", routes[i].path);
     for (int i = ERROR_NONE + 1; i < ERRORS_; i++) {
         const struct error_row *row = error_row((enum http_error)i);
         if (!row->code || row->status < 400 || !*row->text || !*row->doc ||
-            !strstr(page.data, row->code))
+            !strstr(api.data, row->code))
             tap_fail("error %d has all its words", i);
     }
     tap_pass("routes and errors are complete");
