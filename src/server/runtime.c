@@ -14,7 +14,6 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "policy/policy.h"
-#include "server/config.h"
 
 #define MINUTE_MS UINT64_C(60000)
 #define NOBODY 65534
@@ -85,31 +84,6 @@ const char *const runtime_limit_names[EXECUTION_LIMITS_] = {
     [EXECUTION_DISK_MB] = "disk_mb",
     [EXECUTION_CPU_PERCENT] = "cpu_percent",
 };
-
-/* ---- what holds ---- */
-
-uint64_t runtime_limit(const struct runtime *runtime, const struct server_config *config,
-                       enum execution_limit limit)
-{
-    return runtime->limits[limit] ? runtime->limits[limit] : config->sandbox.limits[limit];
-}
-
-uint64_t runtime_max_limit(const struct runtime *runtime, const struct server_config *config,
-                           enum execution_limit limit)
-{
-    return runtime->max_limits[limit] ? runtime->max_limits[limit]
-                                      : config->sandbox.max_limits[limit];
-}
-
-uint64_t runtime_timeout_ms(const struct runtime *runtime, const struct server_config *config)
-{
-    return runtime->timeout_ms ? runtime->timeout_ms : config->sandbox.default_timeout_ms;
-}
-
-uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct server_config *config)
-{
-    return runtime->max_timeout_ms ? runtime->max_timeout_ms : config->sandbox.max_timeout_ms;
-}
 
 /* ---- what this machine has ---- */
 
@@ -294,14 +268,11 @@ const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
 
 /* ---- for GET /runtimes ---- */
 
-static void json_limits(const struct runtime *runtime, const struct server_config *config,
-                        uint64_t (*of)(const struct runtime *, const struct server_config *,
-                                       enum execution_limit),
-                        const char *key, struct json *json)
+static void json_limits(struct json *json, const char *key, const uint64_t *limits)
 {
     json_open_object(json, key);
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
-        json_uint(json, runtime_limit_names[i], of(runtime, config, (enum execution_limit)i));
+        json_uint(json, runtime_limit_names[i], limits[i]);
     json_close_object(json);
 }
 
@@ -313,8 +284,7 @@ static void json_words(struct json *json, const char *key, const char *const *wo
     json_close_array(json);
 }
 
-void runtime_json(const struct runtime *runtime, const struct server_config *config,
-                  struct json *json)
+void runtime_json(const struct runtime *runtime, struct json *json)
 {
     char reason[RUNTIME_REASON_MAX];
     bool available = runtime_is_available(runtime, reason);
@@ -333,9 +303,9 @@ void runtime_json(const struct runtime *runtime, const struct server_config *con
     json_text(json, "profile", policy_word(POLICY_SECCOMP, runtime->profile));
     json_bool(json, "agent", runtime->agent);
     json_words(json, "network_allow", runtime->allow, ARRAY_LENGTH(runtime->allow));
-    json_uint(json, "timeout_ms", runtime_timeout_ms(runtime, config));
-    json_uint(json, "max_timeout_ms", runtime_max_timeout_ms(runtime, config));
-    json_limits(runtime, config, runtime_limit, "limits", json);
-    json_limits(runtime, config, runtime_max_limit, "max_limits", json);
+    json_uint(json, "timeout_ms", runtime->timeout_ms);
+    json_uint(json, "max_timeout_ms", runtime->max_timeout_ms);
+    json_limits(json, "limits", runtime->limits);
+    json_limits(json, "max_limits", runtime->max_limits);
     json_close_object(json);
 }

@@ -42,8 +42,9 @@ struct runtime {
     bool agent;           /* fresh writable home, work_dir, network to `allow` alone, credentials */
     bool disabled;        /* by configuration */
     const char *allow[8]; /* names its network always reaches */
-    uint64_t limits[EXECUTION_LIMITS_];     /* defaults */
-    uint64_t max_limits[EXECUTION_LIMITS_]; /* what a request may ask for at most */
+    /* Defaults, and the most that a request may ask for. 0 means the server's until the configuration
+     * is complete. */
+    uint64_t limits[EXECUTION_LIMITS_], max_limits[EXECUTION_LIMITS_];
     uint64_t timeout_ms, max_timeout_ms;
     enum runtime_parking parking;
     uint64_t pool_min, pool_max; /* how many jails wait; 0: as many as the server's say */
@@ -83,16 +84,5 @@ bool runtime_find_program(const struct runtime *runtime, struct runtime_program 
 const char **runtime_command(const struct runtime *runtime, uint64_t memory_mb,
                              const char *const *args, size_t arg_count, struct arena *arena);
 
-/* Of one limit or time: what holds if a request says nothing (0 in the runtime: the server's), and how
- * much it may ask for. */
-struct server_config;
-uint64_t runtime_limit(const struct runtime *runtime, const struct server_config *config,
-                       enum execution_limit limit);
-uint64_t runtime_max_limit(const struct runtime *runtime, const struct server_config *config,
-                           enum execution_limit limit);
-uint64_t runtime_timeout_ms(const struct runtime *runtime, const struct server_config *config);
-uint64_t runtime_max_timeout_ms(const struct runtime *runtime, const struct server_config *config);
-
 /* One runtime for GET /runtimes, as an object of an array. */
-void runtime_json(const struct runtime *runtime, const struct server_config *config,
-                  struct json *json);
+void runtime_json(const struct runtime *runtime, struct json *json);

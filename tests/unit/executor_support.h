@@ -117,6 +117,17 @@ static inline void rig_config(struct rig *rig)
         config->runtimes[config->runtime_count].inside_uid = 65534;
         config->runtimes[config->runtime_count++].origin = "test";
     }
+    for (size_t i = 0; i < config->runtime_count; i++) { /* as the configuration does it */
+        struct runtime *runtime = &config->runtimes[i];
+        for (size_t k = 0; k < EXECUTION_LIMITS_ && !runtime->agent; k++) {
+            runtime->limits[k] = limits[k];
+            runtime->max_limits[k] = most[k];
+        }
+        if (!runtime->agent) {
+            runtime->timeout_ms = config->sandbox.default_timeout_ms;
+            runtime->max_timeout_ms = config->sandbox.max_timeout_ms;
+        }
+    }
     rig_pools(config);
 }
 

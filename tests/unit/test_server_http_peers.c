@@ -403,7 +403,8 @@ int main(void)
     extern char **environ;
     (void)signal(SIGPIPE, SIG_IGN);
     (void)setenv("HOME", "/nonexistent", 1);
-    if (config_defaults((const char *const *)environ, &config, NULL) < 0)
+    if (config_defaults((const char *const *)environ, &config, NULL) < 0 ||
+        config_parse("test", "", 0, &config, NULL) < 0)
         tap_fail("there are defaults");
     config.server.access_log = "off";
     config.sandbox.max_concurrent = PLACES;

@@ -406,21 +406,19 @@ static void base64(void)
 
 int main(void)
 {
-    config.runtimes[0] = (struct runtime){.name = "python",
-                                          .aliases = {"python3"},
-                                          .file_name = "main.py",
-                                          .max_limits = {[EXECUTION_MEMORY_MB] = 512}};
+    config.runtimes[0] =
+        (struct runtime){.name = "python", .aliases = {"python3"}, .file_name = "main.py"};
     config.runtimes[1] = (struct runtime){.name = "off", .disabled = true};
     config.runtimes[2] = (struct runtime){.name = "cat", .input = RUNTIME_STDIN};
     config.runtimes[3] = (struct runtime){.name = "agent", .input = RUNTIME_STDIN, .agent = true};
     config.runtimes[4] = (struct runtime){.name = "script", .file_name = "a.sh", .agent = true};
     config.runtime_count = 5;
-    config.sandbox.max_timeout_ms = 60000;
-    config.sandbox.limits[EXECUTION_DISK_MB] = 100;
-    config.sandbox.max_limits[EXECUTION_MEMORY_MB] = 1024;
-    config.sandbox.max_limits[EXECUTION_PIDS] = 200;
-    config.sandbox.max_limits[EXECUTION_DISK_MB] = 200;
-    config.sandbox.max_limits[EXECUTION_CPU_PERCENT] = 400;
+    for (size_t i = 0; i < config.runtime_count; i++) { /* as the configuration does it */
+        const uint64_t most[EXECUTION_LIMITS_] = {i == 0 ? 512 : 1024, 200, 200, 400};
+        memcpy(config.runtimes[i].max_limits, most, sizeof most);
+        config.runtimes[i].limits[EXECUTION_DISK_MB] = 100;
+        config.runtimes[i].max_timeout_ms = 60000;
+    }
     whole();
     json();
     fields();

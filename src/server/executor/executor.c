@@ -195,7 +195,7 @@ static int make_runtimes(struct executor *executor, struct str *out)
     json_open_object(&json, NULL);
     json_open_array(&json, "runtimes");
     for (size_t i = 0; i < executor->config->runtime_count; i++)
-        runtime_json(&executor->config->runtimes[i], executor->config, &json);
+        runtime_json(&executor->config->runtimes[i], &json);
     json_close_array(&json);
     json_close_object(&json);
     return out->failed ? BRIG_E_NOMEM : 0;

@@ -43,13 +43,12 @@ static int set_limits(const struct maker *maker)
     const struct runtime *runtime = maker->runtime;
     uint64_t values[EXECUTION_LIMITS_], grace = maker->ground->config->sandbox.kill_grace_ms;
     for (int i = 0; i < EXECUTION_LIMITS_; i++)
-        values[i] =
-            jail_limit(maker->ground->config, runtime, maker->request, (enum execution_limit)i);
+        values[i] = jail_limit(runtime, maker->request, (enum execution_limit)i);
     const struct {
         enum brig_limit limit;
         uint64_t value;
     } rows[] = {
-        {BRIG_LIMIT_WALL_MS, jail_timeout_ms(maker->ground->config, runtime, maker->request)},
+        {BRIG_LIMIT_WALL_MS, jail_timeout_ms(runtime, maker->request)},
         {BRIG_LIMIT_GRACE_MS, grace            ? grace
                               : runtime->agent ? GRACE_AGENT_MS
                                                : 0},
@@ -226,8 +225,7 @@ static int set_network(const struct maker *maker)
 static int set_command(const struct maker *maker)
 {
     struct jail *jail = maker->jail;
-    uint64_t memory_mb =
-        jail_limit(maker->ground->config, maker->runtime, maker->request, EXECUTION_MEMORY_MB);
+    uint64_t memory_mb = jail_limit(maker->runtime, maker->request, EXECUTION_MEMORY_MB);
     jail->argv = runtime_command(maker->runtime, memory_mb, maker->request->args,
                                  maker->request->arg_count, &jail->arena);
     if (!jail->argv)

@@ -20,16 +20,15 @@
 #include "server/environment.h"
 #include "server/executor/jail.h"
 
-uint64_t jail_limit(const struct server_config *config, const struct runtime *runtime,
-                    const struct execution_request *request, enum execution_limit limit)
+uint64_t jail_limit(const struct runtime *runtime, const struct execution_request *request,
+                    enum execution_limit limit)
 {
-    return request->limits[limit] ? request->limits[limit] : runtime_limit(runtime, config, limit);
+    return request->limits[limit] ? request->limits[limit] : runtime->limits[limit];
 }
 
-uint64_t jail_timeout_ms(const struct server_config *config, const struct runtime *runtime,
-                         const struct execution_request *request)
+uint64_t jail_timeout_ms(const struct runtime *runtime, const struct execution_request *request)
 {
-    return request->timeout_ms ? request->timeout_ms : runtime_timeout_ms(runtime, config);
+    return request->timeout_ms ? request->timeout_ms : runtime->timeout_ms;
 }
 
 const char *jail_file_name(const struct runtime *runtime)
@@ -64,7 +63,7 @@ static int check_limits(const struct asked *asked)
     };
     for (int i = 0; i < EXECUTION_LIMITS_; i++) {
         uint64_t value = asked->request->limits[i];
-        uint64_t most = runtime_max_limit(asked->runtime, asked->config, (enum execution_limit)i);
+        uint64_t most = asked->runtime->max_limits[i];
         if (value == 0 || (value >= rows[i].least && value <= most))
             continue;
         *asked->field = rows[i].name;
@@ -78,7 +77,7 @@ static int check_limits(const struct asked *asked)
 
 static int check_timeout(const struct asked *asked)
 {
-    uint64_t most = runtime_max_timeout_ms(asked->runtime, asked->config);
+    uint64_t most = asked->runtime->max_timeout_ms;
     if (asked->request->timeout_ms <= most)
         return 0;
     return brig_fail(
@@ -228,7 +227,7 @@ static uint64_t pages(const struct execution_bytes *bytes)
 static int check_room(const struct asked *asked)
 {
     const struct execution_request *request = asked->request;
-    uint64_t disk_mb = jail_limit(asked->config, asked->runtime, request, EXECUTION_DISK_MB);
+    uint64_t disk_mb = jail_limit(asked->runtime, request, EXECUTION_DISK_MB);
     uint64_t used = asked->runtime->input == RUNTIME_FILE ? pages(&request->code) : 0;
     for (size_t i = 0; i < request->file_count; i++)
         used += pages(&request->files[i].content);

@@ -11,10 +11,9 @@ struct brig_error;
 struct execution_request;
 struct server_config;
 
-uint64_t jail_limit(const struct server_config *config, const struct runtime *runtime,
-                    const struct execution_request *request, enum execution_limit limit);
-uint64_t jail_timeout_ms(const struct server_config *config, const struct runtime *runtime,
-                         const struct execution_request *request);
+uint64_t jail_limit(const struct runtime *runtime, const struct execution_request *request,
+                    enum execution_limit limit);
+uint64_t jail_timeout_ms(const struct runtime *runtime, const struct execution_request *request);
 const char *jail_file_name(const struct runtime *runtime);
 
 /* Whether it keeps to what the runtime and the configuration allow. If not, the first thing that is

@@ -180,7 +180,7 @@ int executor_park_release(struct run *run, struct brig_error *err)
         .code_length = request->code.length,
         .input = input->data,
         .input_length = input->length,
-        .wall_ms = jail_timeout_ms(run->executor->config, run->runtime, request),
+        .wall_ms = jail_timeout_ms(run->runtime, request),
     };
     int result = job_release(run->job, &late, err);
     if (result < 0 || run->gate.fd < 0)
