@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "server/execution.h"
+#include "server/config.h"
+#include "server/http/http.h"
 
 static void take_file(struct access_log *log)
 {
@@ -67,18 +69,19 @@ static void append_time(struct json *j)
 }
 
 /* How long after its beginning each step was reached, in microseconds. */
-static void append_trace(struct json *j, const struct access_line *line)
+static void append_trace(struct json *j, const struct exchange *exchange)
 {
+    const struct execution_trace *trace = &exchange->trace;
     json_open_object(j, "trace_us");
     for (int i = 0; i < STEPS_; i++)
-        if (line->trace->at_us[i] >= line->began_us)
+        if (trace->at_us[i] >= exchange->began_us)
             json_uint(j, execution_step_name((enum execution_step)i),
-                      line->trace->at_us[i] - line->began_us);
+                      trace->at_us[i] - exchange->began_us);
     json_close_object(j);
-    json_bool(j, "warm", line->trace->warm);
+    json_bool(j, "warm", trace->warm);
 }
 
-void access_log_add(struct access_log *log, const struct access_line *line)
+void access_log_add(struct access_log *log, const struct exchange *exchange, unsigned status)
 {
     struct json j;
     if (log->fd < 0)
@@ -90,20 +93,20 @@ void access_log_add(struct access_log *log, const struct access_line *line)
     json_init(&j, &log->lines);
     json_open_object(&j, NULL);
     append_time(&j);
-    json_text(&j, "request_id", line->request_id);
-    json_text(&j, "client", line->client);
-    json_text(&j, "method", line->method);
-    json_text(&j, "path", line->path);
-    json_uint(&j, "status", line->status);
-    json_uint(&j, "bytes_in", line->bytes_in);
-    json_uint(&j, "bytes_out", line->bytes_out);
-    json_uint(&j, "duration_us", line->duration_us);
-    if (*line->execution_id)
-        json_text(&j, "execution_id", line->execution_id);
-    if (*line->domain)
-        json_text(&j, "key", line->domain);
-    if (line->trace && *line->execution_id)
-        append_trace(&j, line);
+    json_text(&j, "request_id", exchange->request_id);
+    json_text(&j, "client", exchange->client.text);
+    json_text(&j, "method", exchange->method);
+    json_text(&j, "path", exchange->path);
+    json_uint(&j, "status", status);
+    json_uint(&j, "bytes_in", exchange->body_bytes);
+    json_uint(&j, "bytes_out", exchange->sent_bytes);
+    json_uint(&j, "duration_us", clock_now_us() - exchange->began_us);
+    if (*exchange->execution_id)
+        json_text(&j, "execution_id", exchange->execution_id);
+    if (*exchange->domain)
+        json_text(&j, "key", exchange->domain);
+    if (exchange->http->config->server.trace && *exchange->execution_id)
+        append_trace(&j, exchange);
     json_close_object(&j);
     str_append_char(&log->lines, '\n');
 }

@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 struct brig_error;
-struct execution_trace;
+struct exchange;
 
 #define ACCESS_LOG_BYTES_MAX ((size_t)1 << 20) /* that wait to be written */
 
@@ -19,19 +19,11 @@ struct access_log {
     uint64_t dropped;
 };
 
-struct access_line {
-    const char *request_id, *client, *method, *path, *execution_id, *domain;
-    unsigned status;
-    uint64_t bytes_in, bytes_out, duration_us;
-    uint64_t began_us;
-    const struct execution_trace *trace; /* or NULL */
-};
-
 /* `where` is "-" for standard error, "off", or a path: then the supervisor opens and sends the file. */
 int access_log_init(struct access_log *log, const char *where, struct brig_error *err);
 void access_log_close(struct access_log *log);
 /* Writes to another file from now on, and takes the fd. */
 void access_log_replace(struct access_log *log, int *fd);
-void access_log_add(struct access_log *log, const struct access_line *line);
+void access_log_add(struct access_log *log, const struct exchange *exchange, unsigned status);
 /* Writes what can be written now. */
 void access_log_flush(struct access_log *log);

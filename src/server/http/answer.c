@@ -29,10 +29,7 @@ struct exchange *exchange_new(struct http *http, struct MHD_Connection *connecti
     exchange->method = method;
     exchange->path = strdup(path);
     exchange->began_us = clock_now_us();
-    exchange->next = http->exchanges;
-    if (http->exchanges)
-        http->exchanges->previous = exchange;
-    http->exchanges = exchange;
+    LIST_INSERT_HEAD(&http->exchanges, exchange, link);
     if (!exchange->path || !exchange->socket) {
         exchange_free(exchange);
         return NULL;
@@ -42,13 +39,10 @@ struct exchange *exchange_new(struct http *http, struct MHD_Connection *connecti
 
 void exchange_free(struct exchange *exchange)
 {
-    struct http *http = exchange->http;
     if (exchange->ticket)
         exchange->ticket->exchange = NULL;
-    *(exchange->previous ? &exchange->previous->next : &http->exchanges) = exchange->next;
-    if (exchange->next)
-        exchange->next->previous = exchange->previous;
-    http->memory -= exchange->charged;
+    LIST_REMOVE(exchange, link);
+    exchange_release(exchange);
     stream_free(exchange->stream);
     str_done(&exchange->body);
     str_done(&exchange->answer);
@@ -64,6 +58,12 @@ bool exchange_charge(struct exchange *exchange, size_t bytes)
     http->memory += bytes;
     exchange->charged += bytes;
     return true;
+}
+
+void exchange_release(struct exchange *exchange)
+{
+    exchange->http->memory -= exchange->charged;
+    exchange->charged = 0;
 }
 
 /* Wakes the loop when the client of a suspended connection is gone or sends no more; once it is half

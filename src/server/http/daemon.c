@@ -21,67 +21,9 @@
 #define POOL_EXTRA_BYTES 16384
 /* GnuTLS's default goes back to TLS 1.0, which RFC 8996 deprecates. */
 #define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
-/* A body of unknown length that is too large is read on for this much, so that the answer arrives. */
-#define EXCESS_BYTES_MAX ((uint64_t)16 << 20)
-#define LINGER_MAX 64
-#define LINGER_MS 2000
-#define LINGER_BYTES_MAX ((size_t)64 << 20)
-
-/* ---- Answers that arrive ---- */
-
-/* A connection that was answered before its request was read to its end. If it were closed at once, the
- * kernel would answer the rest of the request with a reset and the client would lose the answer. So a
- * copy of the socket is read for a while, and the bytes are dropped. */
-struct lingering {
-    struct lingering *next;
-    int fd;
-    size_t bytes;
-    uint64_t until_ms;
-};
-
-static void linger(struct http *http, int fd)
-{
-    size_t count = 0;
-    for (const struct lingering *other = http->lingering; other; other = other->next)
-        count++;
-    autofree struct lingering *added = count < LINGER_MAX ? calloc(1, sizeof *added) : NULL;
-    autoclose int copy = added ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
-    if (copy < 0 || loop_add(http, copy, LOOP_LINGER, NULL) < 0)
-        return;
-    (void)shutdown(copy, SHUT_WR);
-    *added = (struct lingering){
-        .next = http->lingering, .fd = take_fd(&copy), .until_ms = http->now_ms + LINGER_MS};
-    http->lingering = take_ptr(&added);
-}
-
-/* Whether there may be more. */
-static bool read_away(struct lingering *lingering)
-{
-    static char sink[65536];
-    for (int i = 0; i < 16; i++) {
-        ssize_t got = recv(lingering->fd, sink, sizeof sink, MSG_DONTWAIT);
-        if (got <= 0)
-            return got < 0 && (errno == EAGAIN || errno == EINTR);
-        lingering->bytes += (size_t)got;
-        if (lingering->bytes > LINGER_BYTES_MAX)
-            return false;
-    }
-    return true;
-}
-
-void daemon_linger(struct http *http, bool readable)
-{
-    for (struct lingering **link = &http->lingering; *link;) {
-        struct lingering *lingering = *link;
-        if (lingering->until_ms > http->now_ms && (!readable || read_away(lingering))) {
-            link = &lingering->next;
-            continue;
-        }
-        *link = lingering->next;
-        (void)close(lingering->fd);
-        free(lingering);
-    }
-}
+/* A body that is too large is read on for this much, so that the answer arrives: if the connection were
+ * closed at once, the kernel would answer the rest of the body with a reset. */
+#define EXCESS_BYTES_MAX ((uint64_t)64 << 20)
 
 /* ---- Connections ---- */
 
@@ -95,21 +37,14 @@ static void begin_connection(struct http *http, struct MHD_Connection *library,
         return; /* its first request is refused */
     connection->fd = info->connect_fd;
     connection->deadline_ms = http->now_ms + http->config->server.header_timeout_ms;
-    connection->next = http->connections;
-    if (http->connections)
-        http->connections->previous = connection;
-    http->connections = connection;
+    LIST_INSERT_HEAD(&http->connections, connection, link);
     http->connection_count++;
     *socket_context = connection;
 }
 
 static void end_connection(struct http *http, struct connection *connection)
 {
-    if (connection->drain && !http->tls)
-        linger(http, connection->fd);
-    *(connection->previous ? &connection->previous->next : &http->connections) = connection->next;
-    if (connection->next)
-        connection->next->previous = connection->previous;
+    LIST_REMOVE(connection, link);
     http->connection_count--;
     free(connection);
 }
@@ -125,14 +60,15 @@ static void note_connection(void *context, struct MHD_Connection *library, void 
 
 void daemon_tick(struct http *http)
 {
-    for (struct connection *connection = http->connections; connection;
-         connection = connection->next)
-        if (connection->deadline_ms && connection->deadline_ms <= http->now_ms) {
-            connection->deadline_ms = 0;
-            (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd sees it, and closes */
-        }
-    for (struct exchange *exchange = http->exchanges; exchange; exchange = exchange->next)
-        stream_tick(exchange);
+    struct connection *connection;
+    LIST_FOREACH(connection, &http->connections, link)
+    if (connection->deadline_ms && connection->deadline_ms <= http->now_ms) {
+        connection->deadline_ms = 0;
+        (void)shutdown(connection->fd, SHUT_RDWR); /* libmicrohttpd sees it, and closes */
+    }
+    struct exchange *exchange;
+    LIST_FOREACH(exchange, &http->exchanges, link)
+    stream_tick(exchange);
 }
 
 /* ---- The head: libmicrohttpd is more forgiving than is safe behind a proxy ---- */
@@ -359,25 +295,24 @@ static void refuse_size(struct exchange *exchange)
 }
 
 /* The head is complete. An answer sent now closes the connection, as the body is not read then: that is
- * for bodies that should not be sent at all. */
+ * for bodies that the client waits with, that are far too large, or whose end is not known. */
 static enum MHD_Result begin_request(struct exchange *exchange)
 {
     const struct server_config *config = exchange->http->config;
     const char *length = header(exchange, "Content-Length");
+    uint64_t announced = length ? strtoull(length, NULL, 10) : 0,
+             most = config->server.max_body_bytes;
     exchange->socket->deadline_ms = exchange->http->now_ms + config->server.header_timeout_ms;
     check_head(exchange);
     if (!head_is_sound(exchange->connection)) {
         answer_error(exchange, ERROR_MALFORMED_REQUEST, NULL);
-        exchange->closes = exchange->socket->drain = true;
+        exchange->closes = true;
         return send_answer(exchange);
     }
-    if (length && strtoull(length, NULL, 10) > config->server.max_body_bytes) {
+    if (announced > most)
         refuse_size(exchange);
-        exchange->socket->drain = true;
-        return send_answer(exchange);
-    }
-    bool refused = exchange->state == EXCHANGE_ANSWER;
-    return refused && header(exchange, "Expect") ? send_answer(exchange) : MHD_YES;
+    bool unread = header(exchange, "Expect") || announced > most + EXCESS_BYTES_MAX;
+    return unread && exchange->state == EXCHANGE_ANSWER ? send_answer(exchange) : MHD_YES;
 }
 
 static enum MHD_Result take_body(struct exchange *exchange, const char *bytes, size_t length)
@@ -427,25 +362,6 @@ static enum MHD_Result handle_request(void *context, struct MHD_Connection *conn
     return send_answer(exchange);
 }
 
-static void log_request(const struct exchange *exchange)
-{
-    const struct access_line line = {
-        .request_id = exchange->request_id,
-        .client = exchange->client.text,
-        .method = exchange->method,
-        .path = exchange->path,
-        .execution_id = exchange->execution_id,
-        .domain = exchange->domain,
-        .status = exchange->gone ? 499 : exchange->status,
-        .bytes_in = exchange->body_bytes,
-        .bytes_out = exchange->sent_bytes,
-        .duration_us = clock_now_us() - exchange->began_us,
-        .began_us = exchange->began_us,
-        .trace = exchange->http->config->server.trace ? &exchange->trace : NULL};
-    metrics_request(&exchange->http->metrics, line.status);
-    access_log_add(&exchange->http->log, &line);
-}
-
 static void end_request(void *context, struct MHD_Connection *connection, void **state,
                         enum MHD_RequestTerminationCode code)
 {
@@ -458,7 +374,9 @@ static void end_request(void *context, struct MHD_Connection *connection, void *
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK)
         exchange_gone(exchange);
     exchange->socket->deadline_ms = http->now_ms + http->config->server.idle_timeout_ms;
-    log_request(exchange);
+    unsigned status = exchange->gone ? 499 : exchange->status;
+    metrics_request(&exchange->http->metrics, status);
+    access_log_add(&exchange->http->log, exchange, status);
     exchange_free(exchange);
 }
 
@@ -496,9 +414,10 @@ int daemon_start(struct http *http, struct brig_error *err)
 void daemon_stop(struct http *http)
 {
     /* libmicrohttpd cannot stop while a connection is suspended; then exit ends it. */
-    for (const struct exchange *exchange = http->exchanges; exchange; exchange = exchange->next)
-        if (exchange->suspended)
-            return;
+    const struct exchange *exchange;
+    LIST_FOREACH(exchange, &http->exchanges, link)
+    if (exchange->suspended)
+        return;
     if (http->daemon)
         MHD_stop_daemon(take_ptr(&http->daemon));
 }

@@ -27,11 +27,6 @@ static bool is_stream(const struct exchange *exchange)
 
 /* ---- Tickets: questions to other processes, found again by their tag ---- */
 
-static struct ticket **bucket(struct http *http, uint64_t tag)
-{
-    return &http->tickets[tag % HTTP_TICKETS];
-}
-
 struct ticket *ticket_new(struct http *http, enum ticket_kind kind, struct exchange *exchange)
 {
     struct ticket *ticket = calloc(1, sizeof *ticket);
@@ -41,53 +36,39 @@ struct ticket *ticket_new(struct http *http, enum ticket_kind kind, struct excha
     ticket->kind = kind;
     ticket->exchange = exchange;
     exchange->ticket = ticket;
-    struct ticket **chain = bucket(http, ticket->tag);
-    ticket->chain = *chain;
-    *chain = ticket;
+    TAILQ_INSERT_TAIL(&http->tickets, ticket, link);
     return ticket;
 }
 
 struct ticket *ticket_find(struct http *http, uint64_t tag)
 {
-    struct ticket *ticket = *bucket(http, tag);
-    while (ticket && ticket->tag != tag)
-        ticket = ticket->chain;
-    return ticket;
+    struct ticket *ticket;
+    TAILQ_FOREACH(ticket, &http->tickets, link)
+    if (ticket->tag == tag)
+        return ticket;
+    return NULL;
 }
 
 void ticket_free(struct http *http, struct ticket *ticket)
 {
-    struct ticket **link = bucket(http, ticket->tag);
-    while (*link != ticket)
-        link = &(*link)->chain;
-    *link = ticket->chain;
+    TAILQ_REMOVE(&http->tickets, ticket, link);
     if (ticket->exchange)
         ticket->exchange->ticket = NULL;
     if (ticket->counted)
         http->key_places[ticket->key]--;
+    http->queued -= ticket->queued;
     str_done(&ticket->packed);
     free(ticket);
 }
 
-/* ---- The queue ---- */
+/* ---- The queue: tickets that wait for a place ---- */
 
-static void enqueue(struct http *http, struct ticket *ticket)
+static struct ticket *first_queued(struct http *http)
 {
-    ticket->queued = true;
-    ticket->queued_until_ms = http->now_ms + http->config->sandbox.queue_timeout_ms;
-    ticket->earlier = http->queue_last;
-    *(http->queue_last ? &http->queue_last->later : &http->queue_first) = ticket;
-    http->queue_last = ticket;
-    http->queued++;
-}
-
-static void dequeue(struct http *http, struct ticket *ticket)
-{
-    *(ticket->earlier ? &ticket->earlier->later : &http->queue_first) = ticket->later;
-    *(ticket->later ? &ticket->later->earlier : &http->queue_last) = ticket->earlier;
-    ticket->earlier = ticket->later = NULL;
-    ticket->queued = false;
-    http->queued--;
+    struct ticket *ticket = http->queued > 0 ? TAILQ_FIRST(&http->tickets) : NULL;
+    while (ticket && !ticket->queued)
+        ticket = TAILQ_NEXT(ticket, link);
+    return ticket;
 }
 
 size_t execute_count(const struct http *http)
@@ -112,26 +93,22 @@ static bool start(struct http *http, struct ticket *ticket)
                                        ticket->packed.data, ticket->packed.length))
         return false;
     str_done(&ticket->packed);
-    http->memory -= exchange->charged;
-    exchange->charged = 0;
+    exchange_release(exchange);
     http->running++;
     return true;
 }
 
 void execute_start_waiting(struct http *http)
 {
-    while (http->queue_first) {
-        struct ticket *ticket = http->queue_first;
-        if (!start(http, ticket))
-            return;
-        dequeue(http, ticket);
+    for (struct ticket *ticket; (ticket = first_queued(http)) && start(http, ticket);) {
+        ticket->queued = false;
+        http->queued--;
     }
 }
 
 static void give_up(struct http *http, struct ticket *ticket, enum http_error error)
 {
     struct exchange *exchange = ticket->exchange;
-    dequeue(http, ticket);
     ticket_free(http, ticket);
     answer_error(exchange, error, NULL);
     exchange_resume(exchange);
@@ -139,11 +116,10 @@ static void give_up(struct http *http, struct ticket *ticket, enum http_error er
 
 void execute_tick(struct http *http)
 {
-    while (http->queue_first && http->draining)
-        give_up(http, http->queue_first, ERROR_SHUTTING_DOWN);
     /* All wait equally long: the first is the first whose time is over. */
-    while (http->queue_first && http->queue_first->queued_until_ms <= http->now_ms)
-        give_up(http, http->queue_first, ERROR_QUEUE_TIMEOUT);
+    for (struct ticket *ticket; (ticket = first_queued(http)) &&
+                                (http->draining || ticket->queued_until_ms <= http->now_ms);)
+        give_up(http, ticket, http->draining ? ERROR_SHUTTING_DOWN : ERROR_QUEUE_TIMEOUT);
 }
 
 /* ---- From the body to the executor ---- */
@@ -216,8 +192,11 @@ static void submit(struct exchange *exchange, const struct execution_request *re
         answer_error(exchange, ERROR_QUEUE_FULL, NULL);
         return;
     }
-    if (!started)
-        enqueue(http, ticket);
+    if (!started) {
+        ticket->queued = true;
+        ticket->queued_until_ms = http->now_ms + http->config->sandbox.queue_timeout_ms;
+        http->queued++;
+    }
     count_for_key(http, ticket);
     exchange->state = EXCHANGE_WAITING;
     exchange_suspend(exchange);
@@ -291,12 +270,10 @@ void execute_begun(struct http *http, const struct message *message)
 
 void execute_abandon(struct http *http, struct ticket *ticket)
 {
-    if (ticket->queued) {
-        dequeue(http, ticket);
+    if (ticket->queued)
         ticket_free(http, ticket);
-        return;
-    }
-    (void)http_send(http, ROLE_EXECUTOR, MESSAGE_CANCEL, ticket->tag, NULL, 0);
+    else
+        (void)http_send(http, ROLE_EXECUTOR, MESSAGE_CANCEL, ticket->tag, NULL, 0);
 }
 
 /* Answers a client, if there is one, whose request failed; a stream ends with an event. */
@@ -308,7 +285,7 @@ static void fail(struct exchange *exchange, enum http_error error, const char *f
         return;
     if (exchange->stream) {
         answer_write_error(exchange, error, field, message, &text);
-        stream_end(exchange->stream, "error", &text);
+        stream_end(exchange->stream, "error", text.data);
     } else {
         answer_field_error(exchange, error, field, message);
     }
@@ -353,7 +330,7 @@ static void answer_result(struct exchange *exchange, const struct execution_resu
     json_init(&j, &text);
     result_json_write(&j, result, stream != NULL, stream && stream_has_dropped(stream));
     if (stream)
-        stream_end(stream, "done", &text);
+        stream_end(stream, "done", text.data);
     else
         answer_json(exchange, MHD_HTTP_OK, &text);
     exchange_resume(exchange);
@@ -400,18 +377,15 @@ void execute_done(struct http *http, const struct message *message)
 
 void tickets_lost(struct http *http, enum server_role role)
 {
-    for (size_t i = 0; i < HTTP_TICKETS; i++) {
-        struct ticket *next;
-        for (struct ticket *ticket = http->tickets[i]; ticket; ticket = next) {
-            struct exchange *exchange = ticket->exchange;
-            next = ticket->chain;
-            /* One in the queue was not sent yet. */
-            if (ticket->queued || (ticket->kind == TICKET_HISTORY) != (role == ROLE_HISTORY))
-                continue;
-            http->running -= ticket->kind == TICKET_RUN;
-            ticket_free(http, ticket);
-            fail(exchange, role == ROLE_HISTORY ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST,
-                 NULL, NULL);
-        }
+    bool history = role == ROLE_HISTORY;
+    for (struct ticket *ticket = TAILQ_FIRST(&http->tickets), *next; ticket; ticket = next) {
+        struct exchange *exchange = ticket->exchange;
+        next = TAILQ_NEXT(ticket, link);
+        /* One in the queue was not sent yet. */
+        if (ticket->queued || (ticket->kind == TICKET_HISTORY) != history)
+            continue;
+        http->running -= ticket->kind == TICKET_RUN;
+        ticket_free(http, ticket);
+        fail(exchange, history ? ERROR_HISTORY_UNAVAILABLE : ERROR_EXECUTION_LOST, NULL, NULL);
     }
 }

@@ -33,7 +33,7 @@
 #include "server/http/tls.h"
 #include "server/role.h"
 
-#define OTHER_FILES 256 /* beside connections: channels, messages, lingering sockets */
+#define OTHER_FILES 256 /* beside connections: channels, messages */
 #define TLS_PATIENCE_MS 10000
 #define EVENTS_AT_ONCE 64
 /* Of one process in a turn, so that it does not keep the others waiting. */
@@ -233,9 +233,6 @@ static int take_event(struct http *http, const struct epoll_event *event, struct
     case LOOP_HISTORY:
         hear_peer(http, ROLE_HISTORY);
         return 0;
-    case LOOP_LINGER:
-        daemon_linger(http, true);
-        return 0;
     default:
         take_end(http, event->data.u64 - LOOP_END, event->events);
         return 0;
@@ -272,7 +269,6 @@ static void tick(struct http *http)
     execute_tick(http);
     execute_start_waiting(http);
     daemon_tick(http);
-    daemon_linger(http, false);
 }
 
 /* Without connections nothing needs a tick. */
@@ -280,7 +276,7 @@ static int patience(const struct http *http)
 {
     MHD_UNSIGNED_LONG_LONG library_ms = 0;
     bool limited = MHD_get_timeout(http->daemon, &library_ms) == MHD_YES;
-    bool ticking = http->connections || http->lingering || http->draining;
+    bool ticking = !LIST_EMPTY(&http->connections) || http->draining;
     uint64_t tick_ms = http->next_tick_ms > http->now_ms ? http->next_tick_ms - http->now_ms : 0;
     if (!limited && !ticking)
         return -1;
@@ -314,7 +310,8 @@ static int loop_run(struct http *http, struct brig_error *err)
         int result = turn(http, err);
         if (result < 0)
             return result;
-        if (http->draining && (!http->exchanges || http->now_ms >= http->drain_until_ms))
+        if (http->draining &&
+            (LIST_EMPTY(&http->exchanges) || http->now_ms >= http->drain_until_ms))
             return 0;
     }
 }
@@ -414,9 +411,8 @@ static void tear_down(struct http *http)
         return; /* suspended connections still use all this */
     for (int i = 0; i < ROLES_; i++)
         channel_free(take_ptr(&http->peers[i]));
-    for (size_t i = 0; i < HTTP_TICKETS; i++)
-        while (http->tickets[i])
-            ticket_free(http, http->tickets[i]);
+    while (!TAILQ_EMPTY(&http->tickets))
+        ticket_free(http, TAILQ_FIRST(&http->tickets));
     access_log_close(&http->log);
     rate_free(http->rate);
     tls_done();
@@ -438,6 +434,7 @@ int http_main(const struct server_config *config, struct channel *control, int l
     http->epoll = -1;
     http->log.fd = -1;
     http->now_ms = clock_now_ms();
+    TAILQ_INIT(&http->tickets);
     int result = set_up(http, err);
     if (result == 0)
         result = loop_run(http, err);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/str.h"
 #include "server/http/access_log.h"
@@ -16,7 +17,6 @@
 #include "server/message.h"
 
 struct brig_error;
-struct lingering;
 struct server_config;
 struct stream;
 
@@ -25,14 +25,12 @@ struct stream;
 /* A slower body, or a slower reader of an answer, is disconnected. */
 #define HTTP_BYTES_PER_MS_MIN 16
 #define HTTP_TICK_MS 250
-#define HTTP_TICKETS 4096 /* buckets, a power of two */
 #define HTTP_REQUEST_ID_MAX 64
 
 /* One accepted socket, for as long as it is open. */
 struct connection {
-    struct connection *previous, *next;
+    LIST_ENTRY(connection) link;
     int fd;
-    bool drain;           /* answered before all of its request was read */
     uint64_t deadline_ms; /* 0: none */
 };
 
@@ -47,7 +45,7 @@ enum exchange_state {
 /* One request and its answer. */
 struct exchange {
     struct http *http;
-    struct exchange *previous, *next; /* all of the http process */
+    LIST_ENTRY(exchange) link;
     struct MHD_Connection *connection;
     struct connection *socket;
     const struct route *route; /* NULL: none */
@@ -82,8 +80,7 @@ enum ticket_kind { TICKET_RUN, TICKET_KILL, TICKET_HISTORY };
 
 /* A question to another process. It outlives a client that goes away. */
 struct ticket {
-    struct ticket *chain;           /* of the same bucket */
-    struct ticket *earlier, *later; /* in the queue */
+    TAILQ_ENTRY(ticket) link;
     uint64_t tag;
     enum ticket_kind kind;
     struct exchange *exchange; /* NULL: the client is gone */
@@ -111,13 +108,11 @@ struct http {
     struct metrics metrics;
     struct message_gauges gauges;
     bool knows_executor; /* its gauges have come, so the number of its runs is known */
-    struct lingering *lingering;
-    struct connection *connections;
+    LIST_HEAD(, connection) connections;
     size_t connection_count;
-    struct exchange *exchanges;
+    LIST_HEAD(, exchange) exchanges;
     size_t memory;
-    struct ticket *tickets[HTTP_TICKETS];
-    struct ticket *queue_first, *queue_last;
+    TAILQ_HEAD(tickets, ticket) tickets; /* in the order of their requests */
     size_t running, queued;
     size_t key_places[CONFIG_LIST_MAX]; /* running or queued, of each key */
     uint64_t next_tag, now_ms, next_tick_ms;
@@ -133,7 +128,6 @@ enum loop_source {
     LOOP_CONTROL,  /* the supervisor */
     LOOP_EXECUTOR, /* */
     LOOP_HISTORY,  /* */
-    LOOP_LINGER,   /* answered sockets that are read to their end */
     LOOP_END,      /* from here on: the client of ticket (value - LOOP_END) went away */
 };
 int loop_add(struct http *http, int fd, enum loop_source source, struct brig_error *err);
@@ -147,8 +141,6 @@ int daemon_start(struct http *http, struct brig_error *err);
 void daemon_stop(struct http *http);
 /* Disconnects clients that are too slow. */
 void daemon_tick(struct http *http);
-/* Reads sockets that were answered before their request was read, and closes those that have ended. */
-void daemon_linger(struct http *http, bool readable);
 
 /* ---- answer.c: exchanges and their answers ---- */
 
@@ -157,6 +149,8 @@ struct exchange *exchange_new(struct http *http, struct MHD_Connection *connecti
 void exchange_free(struct exchange *exchange);
 /* Counts bytes that are held for it; false, and nothing is counted, if there is no room. */
 bool exchange_charge(struct exchange *exchange, size_t bytes);
+/* Nothing is held for it any more. */
+void exchange_release(struct exchange *exchange);
 void exchange_suspend(struct exchange *exchange);
 void exchange_resume(struct exchange *exchange);
 /* The client has closed its side, or all of it. */

@@ -12,7 +12,6 @@
 #include "server/http/http.h"
 
 #define BLOCK_BYTES 16384 /* what the library asks for at a time */
-#define EVENT_BYTES 8192  /* of output in one event */
 
 static const char *const event_names[2] = {"stdout", "stderr"};
 
@@ -114,23 +113,13 @@ void sse_append_comment(struct str *out)
 
 /* ---- Streams ---- */
 
-struct piece {
-    struct piece *next;
-    bool is_stderr;
-    size_t length, taken;
-    char bytes[];
-};
-
 struct stream {
     struct exchange *exchange;
-    bool base64, dropped, over;
-    struct piece *first, **last;
-    size_t held;
+    bool base64, dropped, ended;
+    size_t received; /* bytes of output */
     struct sse_text texts[2];
-    struct str out; /* events that are being read */
-    size_t out_taken;
-    const char *end_event; /* NULL: it goes on */
-    struct str end_json;
+    struct str out; /* events */
+    size_t sent;    /* of them */
     uint64_t comment_ms;
 };
 
@@ -147,29 +136,15 @@ struct stream *stream_new(struct exchange *exchange, bool base64)
         return NULL;
     stream->exchange = exchange;
     stream->base64 = base64;
-    stream->last = &stream->first;
     stream->comment_ms = next_comment(exchange->http);
     return stream;
-}
-
-static void drop_first(struct stream *stream)
-{
-    struct piece *piece = stream->first;
-    stream->first = piece->next;
-    if (!stream->first)
-        stream->last = &stream->first;
-    stream->held -= piece->length;
-    free(piece);
 }
 
 void stream_free(struct stream *stream)
 {
     if (!stream)
         return;
-    while (stream->first)
-        drop_first(stream);
     str_done(&stream->out);
-    str_done(&stream->end_json);
     free(stream);
 }
 
@@ -180,92 +155,61 @@ bool stream_has_dropped(const struct stream *stream)
 
 void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length)
 {
-    if (length == 0 || stream->end_event)
+    size_t before = stream->out.length;
+    if (length == 0 || stream->ended)
         return;
-    struct piece *piece = NULL;
-    if (stream->held + length <= STREAM_BYTES_MAX && exchange_charge(stream->exchange, length))
-        piece = malloc(sizeof *piece + length);
-    if (!piece) {
-        stream->dropped = true;
+    stream->dropped |= length > STREAM_BYTES_MAX - stream->received;
+    if (stream->dropped)
         return;
-    }
-    *piece = (struct piece){.is_stderr = is_stderr, .length = length};
-    memcpy(piece->bytes, bytes, length);
-    *stream->last = piece;
-    stream->last = &piece->next;
-    stream->held += length;
-}
-
-void stream_end(struct stream *stream, const char *event, struct str *json)
-{
-    if (stream->end_event)
-        return;
-    stream->end_event = event;
-    stream->end_json = *json;
-    str_init(json);
-}
-
-/* ---- Reading ---- */
-
-static void write_piece(struct stream *stream)
-{
-    struct piece *piece = stream->first;
-    size_t left = piece->length - piece->taken;
-    size_t length = left < EVENT_BYTES ? left : EVENT_BYTES;
-    const char *name = event_names[piece->is_stderr];
+    stream->received += length;
     if (stream->base64)
-        sse_append_base64(&stream->out, name, piece->bytes + piece->taken, length);
+        sse_append_base64(&stream->out, event_names[is_stderr], bytes, length);
     else
-        sse_append_text(&stream->out, name, &stream->texts[piece->is_stderr],
-                        piece->bytes + piece->taken, length, false);
-    piece->taken += length;
-    if (piece->taken == piece->length)
-        drop_first(stream);
+        sse_append_text(&stream->out, event_names[is_stderr], &stream->texts[is_stderr], bytes,
+                        length, false);
+    if (!stream->out.failed && !exchange_charge(stream->exchange, stream->out.length - before)) {
+        stream->out.length = before;
+        stream->dropped = true;
+    }
 }
 
-static void write_end(struct stream *stream)
+void stream_end(struct stream *stream, const char *event, const char *json)
 {
+    if (stream->ended)
+        return;
     for (size_t i = 0; i < ARRAY_LENGTH(event_names) && !stream->base64; i++)
         sse_append_text(&stream->out, event_names[i], &stream->texts[i], "", 0, true);
-    if (stream->end_json.data && !stream->end_json.failed)
-        sse_append_json(&stream->out, stream->end_event, stream->end_json.data);
-    stream->over = true;
-}
-
-/* Makes the next events, if there is anything to say. */
-static void refill(struct stream *stream)
-{
-    const struct http *http = stream->exchange->http;
-    stream->out.length = stream->out_taken = 0;
-    while (stream->first && stream->out.length < BLOCK_BYTES && !stream->out.failed)
-        write_piece(stream);
-    if (!stream->first && stream->end_event && !stream->over)
-        write_end(stream);
-    if (stream->out.length == 0 && !stream->over && http->now_ms >= stream->comment_ms)
-        sse_append_comment(&stream->out);
-    if (stream->out.length > 0)
-        stream->comment_ms = next_comment(http);
+    if (json)
+        sse_append_json(&stream->out, event, json);
+    stream->ended = true;
 }
 
 static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_t room)
 {
     struct exchange *exchange = context;
     struct stream *stream = exchange->stream;
+    struct str *out = &stream->out;
     (void)position;
-    if (exchange->gone || stream->out.failed)
+    if (exchange->gone || out->failed)
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (stream->out_taken == stream->out.length)
-        refill(stream);
-    size_t left = stream->out.length - stream->out_taken;
-    if (left == 0 && stream->over)
-        return MHD_CONTENT_READER_END_OF_STREAM;
-    if (left == 0) {
+    if (stream->sent == out->length) {
+        out->length = stream->sent = 0;
+        exchange_release(exchange);
+        if (stream->ended)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        if (exchange->http->now_ms >= stream->comment_ms)
+            sse_append_comment(out);
+    }
+    size_t length = out->length - stream->sent;
+    if (length == 0) {
         exchange_suspend(exchange);
         return 0;
     }
-    size_t length = left < room ? left : room;
-    memcpy(buffer, stream->out.data + stream->out_taken, length);
-    stream->out_taken += length;
+    if (length > room)
+        length = room;
+    memcpy(buffer, out->data + stream->sent, length);
+    stream->sent += length;
+    stream->comment_ms = next_comment(exchange->http);
     exchange->sent_bytes += length;
     return (ssize_t)length;
 }

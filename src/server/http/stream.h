@@ -36,13 +36,13 @@ void sse_append_comment(struct str *out);
 
 /* ---- Streams ---- */
 
-/* The client may read as slowly as it likes: output is kept for it as it came, up to as much as is kept
- * of a run, and written as events when it is read. Output beyond that is dropped, and the end says so. */
+/* The client may read as slowly as it likes: events are kept for it, up to as much output as is kept of a
+ * run. Output beyond that, or beyond HTTP_MEMORY_MAX, is dropped, and the end says so. */
 struct stream *stream_new(struct exchange *exchange, bool base64); /* NULL: no memory */
 void stream_free(struct stream *stream);                           /* accepts NULL */
 void stream_output(struct stream *stream, bool is_stderr, const void *bytes, size_t length);
-/* The last event; `json` is moved out of. */
-void stream_end(struct stream *stream, const char *event, struct str *json);
+/* The last event. `json` may be NULL for lack of memory. */
+void stream_end(struct stream *stream, const char *event, const char *json);
 bool stream_has_dropped(const struct stream *stream);
 /* Hands it to libmicrohttpd: 0, or negative if the connection has to be closed. */
 int stream_send(struct exchange *exchange);
