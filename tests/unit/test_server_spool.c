@@ -51,7 +51,7 @@ static const char *id_of(unsigned number)
 
 static int apply(struct row *row, struct brig_error *err)
 {
-    int result = spool->operations->apply(spool, row, 1, err);
+    int result = store_apply(spool, row, 1, err);
     row_done(row);
     return result;
 }
@@ -146,7 +146,7 @@ static void test_basics(void)
     tap_is_int(spool_open(directory, &second, &err), BRIG_E_STATE, "nobody else gets it");
     tap_has_str(err.message, "Give this one its own database.spool_dir", "and is told why");
     tap_ok(stat(directory, &info) == 0 && (info.st_mode & 0777) == 0700, "it is its owner's alone");
-    tap_ok(holds(0, 0, true) && spool_sequence(spool) == 0, "a new one is empty");
+    tap_ok(holds(0, 0, true) && spool->sequence == 0, "a new one is empty");
     uint64_t empty = spool_bytes(spool);
     (void)snprintf(id, sizeof id, "%s", store_server_id(spool));
     for (unsigned i = 0; i < 1000; i++)
@@ -178,7 +178,7 @@ static void test_parts(void)
     end(1);
     tap_is_str(waits_as(), "whole ok", "with its end it waits again, as a whole");
     tap_is_str(waits_as(), "0 rows", "and is removed");
-    tap_is_int(spool->operations->get(spool, id_of(1), &row, NULL), 0, "for good");
+    tap_is_int(store_get(spool, id_of(1), &row, NULL), 0, "for good");
     begin(2);
     end(2);
     tap_is_str(waits_as(), "whole ok", "what began and ended meanwhile is one row");
@@ -214,7 +214,7 @@ static void test_large(void)
     tap_ok(spool_bytes(spool) > 20 * length, "twenty megabytes are counted");
     int count = spool_read(spool, rows, &sequence, NULL);
     tap_is_int(count, (int)(SPOOL_BATCH_BYTES / length), "a batch has a limit in bytes");
-    tap_ok(sequence < spool_sequence(spool), "and more is to come");
+    tap_ok(sequence < spool->sequence, "and more is to come");
     drop_rows(count);
     close_and_wipe();
 }

@@ -91,7 +91,7 @@ static struct row end_row(unsigned number, enum execution_status status)
 static void apply(struct row row, const char *what)
 {
     struct brig_error err = {0};
-    tap_is_int(store->operations->apply(store, &row, 1, &err), 0, "%s %s", what, err.message);
+    tap_is_int(store_apply(store, &row, 1, &err), 0, "%s %s", what, err.message);
     row_done(&row);
 }
 
@@ -100,7 +100,7 @@ static char *status_of(unsigned number)
     static char status[32];
     struct row row;
     struct brig_error err = {0};
-    int count = store->operations->get(store, id_of(number), &row, &err);
+    int count = store_get(store, id_of(number), &row, &err);
     (void)snprintf(status, sizeof status, "%s",
                    count < 0    ? err.message
                    : count == 0 ? "missing"
@@ -121,7 +121,7 @@ static char *found(const char *text)
     numbers[0] = '\0';
     if (query_parse(text, strlen(text), FIRST_NS, &query, &err) < 0)
         return NULL;
-    int count = store->operations->list(store, &query, rows, (size_t)query.limit, &err);
+    int count = store_list(store, &query, rows, (size_t)query.limit, &err);
     if (count < 0)
         tap_diag("%s", err.message);
     for (int i = 0; i < count; i++) {
@@ -148,7 +148,7 @@ static void test_rows(void)
     tap_is_str(status_of(99), "missing", "what was never stored is missing");
 
     struct row row;
-    tap_is_int(store->operations->get(store, id_of(2), &row, NULL), 1, "the whole row is found");
+    tap_is_int(store_get(store, id_of(2), &row, NULL), 1, "the whole row is found");
     tap_is_str(row.language, "node", "with what began");
     tap_ok(row.code.length == 10 && memcmp(row.code.data, "print(1)\0\xff", 10) == 0,
            "with its code, byte for byte");
@@ -227,7 +227,7 @@ static void test_foreign(void)
     struct row end = end_row(30, EXECUTION_ERROR);
     end.started_ns++;
     apply(end, "and ends");
-    tap_is_int(store->operations->get(store, id_of(30), &row, NULL), 1, "the row");
+    tap_is_int(store_get(store, id_of(30), &row, NULL), 1, "the row");
     tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0 &&
                row.started_ns == FIRST_NS,
            "is that of the first");
@@ -238,7 +238,7 @@ static void test_foreign(void)
     apply(blocked, "a refusal with the id of a run that has just begun");
     apply(begin_row(31, "python"), "yields");
     tap_is_str(status_of(31), "running", "to the run");
-    tap_is_int(store->operations->get(store, id_of(31), &row, NULL), 1, "the row");
+    tap_is_int(store_get(store, id_of(31), &row, NULL), 1, "the row");
     tap_is_str(row.language, "python", "says what runs");
     row_done(&row);
     apply(end_row(31, EXECUTION_TIMEOUT), "which ends");
@@ -248,7 +248,7 @@ static void test_foreign(void)
 static void apply_all(struct row *rows, size_t count, const char *what)
 {
     struct brig_error err = {0};
-    tap_is_int(store->operations->apply(store, rows, count, &err), 0, "%s %s", what, err.message);
+    tap_is_int(store_apply(store, rows, count, &err), 0, "%s %s", what, err.message);
     for (size_t i = 0; i < count; i++)
         row_done(&rows[i]);
 }
@@ -260,7 +260,7 @@ static void test_together(void)
     struct row pair[] = {begin_row(400, "python"), end_row(400, EXECUTION_ERROR)};
     pair[1].created_ns++;
     apply_all(pair, 2, "a beginning and its end");
-    tap_is_int(store->operations->get(store, id_of(400), &row, NULL), 1, "are one row");
+    tap_is_int(store_get(store, id_of(400), &row, NULL), 1, "are one row");
     tap_ok(strcmp(row.status, "error") == 0 && strcmp(row.language, "python") == 0 &&
                row.created_ns == FIRST_NS + 400 && row.started_ns == FIRST_NS &&
                row.code.length == 10 && row.output.length == 8 &&
@@ -282,7 +282,7 @@ static void test_together(void)
     blocked.status = "blocked";
     apply_all((struct row[]){blocked, begin_row(430, "python"), end_row(430, EXECUTION_OK)}, 3,
               "a refusal before them");
-    tap_is_int(store->operations->get(store, id_of(430), &row, NULL), 1, "leaves a row");
+    tap_is_int(store_get(store, id_of(430), &row, NULL), 1, "leaves a row");
     tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0, "of the run");
     row_done(&row);
     struct row other = end_row(440, EXECUTION_ERROR);
@@ -290,7 +290,7 @@ static void test_together(void)
     apply_all((struct row[]){begin_row(440, "python"), end_row(440, EXECUTION_OK),
                              begin_row(440, "bash"), other},
               4, "two runs with one id");
-    tap_is_int(store->operations->get(store, id_of(440), &row, NULL), 1, "leave a row");
+    tap_is_int(store_get(store, id_of(440), &row, NULL), 1, "leave a row");
     tap_ok(strcmp(row.status, "ok") == 0 && strcmp(row.language, "python") == 0, "of the first");
     row_done(&row);
     apply_all((struct row[]){end_row(450, EXECUTION_TIMEOUT), begin_row(450, "node")}, 2,
@@ -322,13 +322,12 @@ static void test_refused(void)
     struct row rows[2] = {begin_row(20, "python"), begin_row(21, "python")};
     rows[1].status = NULL; /* which no table takes */
     struct brig_error err = {0};
-    tap_is_int(store->operations->apply(store, rows, 2, &err), BRIG_E_INVALID,
-               "what can never be stored: %s", err.message);
+    tap_is_int(store_apply(store, rows, 2, &err), BRIG_E_INVALID, "what can never be stored: %s",
+               err.message);
     tap_is_str(status_of(20), "missing", "and nothing of the batch is");
-    tap_is_int(store->operations->apply(store, rows, 1, NULL), 0, "the others can be");
+    tap_is_int(store_apply(store, rows, 1, NULL), 0, "the others can be");
     tap_is_str(status_of(20), "running", "by themselves");
-    tap_is_int(store->operations->apply(store, rows, 0, NULL), 0,
-               "none at all is a question for life");
+    tap_is_int(store_apply(store, rows, 0, NULL), 0, "none at all is a question for life");
     row_done(&rows[0]);
     row_done(&rows[1]);
     struct row strange = begin_row(22, "python");
@@ -348,15 +347,14 @@ static void test_forget(void)
             rows[i] = begin_row(100000 + number, "old");
             rows[i].created_ns = 1000 + number;
         }
-        if (store->operations->apply(store, rows, ARRAY_LENGTH(rows), NULL) < 0)
+        if (store_apply(store, rows, ARRAY_LENGTH(rows), NULL) < 0)
             tap_fail("apply");
         for (unsigned i = 0; i < ARRAY_LENGTH(rows); i++)
             row_done(&rows[i]);
     }
-    tap_is_int(store->operations->forget(store, FIRST_NS, NULL), STORE_FORGET_MAX,
-               "a thousand are forgotten");
-    tap_is_int(store->operations->forget(store, FIRST_NS, NULL), 10, "then the rest");
-    tap_is_int(store->operations->forget(store, FIRST_NS, NULL), 0, "then none");
+    tap_is_int(store_forget(store, FIRST_NS, NULL), STORE_FORGET_MAX, "a thousand are forgotten");
+    tap_is_int(store_forget(store, FIRST_NS, NULL), 10, "then the rest");
+    tap_is_int(store_forget(store, FIRST_NS, NULL), 0, "then none");
     tap_is_str(status_of(1), "ok", "what is newer stays");
 }
 
@@ -411,10 +409,8 @@ static void hostile_round(const struct execution_bytes *bytes, unsigned number, 
     tap_is_int(row_from_request(ROW_BEGIN, &request, keep_all, SERVER, FIRST_NS, &rows[0], NULL) |
                    row_from_result(&result, keep_all, SERVER, FIRST_NS, &rows[1], NULL),
                0, "%s: there are rows", what);
-    tap_is_int(store->operations->apply(store, rows, 2, &err), 0, "which are stored %s",
-               err.message);
-    tap_is_int(store->operations->get(store, id_of(number), &found, &err), 1, "and found %s",
-               err.message);
+    tap_is_int(store_apply(store, rows, 2, &err), 0, "which are stored %s", err.message);
+    tap_is_int(store_get(store, id_of(number), &found, &err), 1, "and found %s", err.message);
     tap_ok(found.code.length == bytes->length && found.output.length == bytes->length &&
                memcmp(found.code.data, bytes->data, bytes->length) == 0 &&
                memcmp(found.output.data, bytes->data, bytes->length) == 0,
@@ -455,8 +451,7 @@ static void test_hostile(void)
             tap_fail("a query");
         (void)snprintf(query.language, sizeof query.language, "%s", "'; DROP TABLE executions; --");
         struct row rows[4];
-        tap_is_int(store->operations->list(store, &query, rows, 4, NULL), 0,
-                   "a question is no statement");
+        tap_is_int(store_list(store, &query, rows, 4, NULL), 0, "a question is no statement");
     }
 }
 
@@ -550,15 +545,13 @@ static void test_postgres_dead(void)
     struct row row = begin_row(30, "python");
     if (open_store(NULL) < 0)
         tap_bail("open");
-    tap_is_int(store->operations->apply(store, &row, 1, &err), 0, "a row is stored");
+    tap_is_int(store_apply(store, &row, 1, &err), 0, "a row is stored");
     tap_ok(postgres_stop("immediate"), "the server is stopped");
-    tap_is_int(store->operations->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "then it is not: %s",
-               err.message);
+    tap_is_int(store_apply(store, &row, 1, &err), BRIG_E_SYSTEM, "then it is not: %s", err.message);
     err = (struct brig_error){0};
-    tap_is_int(store->operations->apply(store, &row, 1, &err), BRIG_E_SYSTEM, "nor again: %s",
-               err.message);
+    tap_is_int(store_apply(store, &row, 1, &err), BRIG_E_SYSTEM, "nor again: %s", err.message);
     tap_ok(postgres_start(), "the server is started");
-    tap_is_int(store->operations->apply(store, &row, 1, &err), 0, "then it is");
+    tap_is_int(store_apply(store, &row, 1, &err), 0, "then it is");
     row_done(&row);
     store_close(store);
     err = (struct brig_error){0};
@@ -569,7 +562,7 @@ static void test_postgres_dead(void)
     tap_is_int(
         store_open_postgres("host=/nonexistent user=u password=secret dbname=x", &store, &err), 0,
         "a server that is not there is no error");
-    tap_is_int(store->operations->apply(store, NULL, 0, &err), BRIG_E_SYSTEM, "until it is asked");
+    tap_is_int(store_apply(store, NULL, 0, &err), BRIG_E_SYSTEM, "until it is asked");
     tap_ok(!strstr(err.message, "secret"), "nor is it told then: %s", err.message);
     store_close(store);
 }

@@ -460,7 +460,7 @@ static bool is_over(const struct history *r)
 {
     if (!r->draining)
         return false;
-    bool empty = !r->postgres || (r->sent >= spool_sequence(r->local) && !r->feeding);
+    bool empty = !r->postgres || (r->sent >= r->local->sequence && !r->feeding);
     bool hopeless = r->asked && !r->answers && !r->feeding;
     return ((empty || hopeless) && !r->held_until_ms) || clock_now_ms() >= r->stop_ms;
 }

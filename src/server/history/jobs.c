@@ -150,7 +150,7 @@ void history_ask(struct history *r, const struct message *question)
     job->tag = question->tag;
     job->given_ms = clock_now_ms();
     if (r->postgres) {
-        job->sequence = spool_sequence(r->local);
+        job->sequence = r->local->sequence;
         r->jobs[r->job_count++] = job;
         return;
     }
@@ -232,8 +232,7 @@ static bool is_question_waiting(const struct history *r)
  * are safe where they are, so they wait for others, and for their ends, unless there is a question. */
 static uint64_t feed_due(const struct history *r, uint64_t now)
 {
-    if (!r->postgres || r->feeding || (r->asked && !r->answers) ||
-        r->sent >= spool_sequence(r->local))
+    if (!r->postgres || r->feeding || (r->asked && !r->answers) || r->sent >= r->local->sequence)
         return 0;
     bool at_once = !r->write_problem[0] && (r->draining || is_question_waiting(r));
     return at_once || !r->gather_ms ? now : r->gather_ms;

@@ -20,49 +20,12 @@
 #define TIME_TEXT_MAX 40
 #define SECOND_NS INT64_C(1000000000)
 
-#define COLUMN(name_, type_, part_, member)                                                        \
-    .name = (name_), .type = (type_), .part = (part_), .offset = offsetof(struct row, member)
-
-const struct row_column row_columns[] = {
-    {COLUMN("id", ROW_TEXT, PART_KEY, id)},
-    {COLUMN("server", ROW_TEXT, PART_KEY, server)},
-    {COLUMN("created_ns", ROW_NUMBER, PART_KEY, created_ns)},
-    {COLUMN("status", ROW_TEXT, PART_STATE, status)},
-    {COLUMN("events", ROW_TEXT, PART_STATE, events)},
-    {COLUMN("request_id", ROW_TEXT, PART_BEGIN, request_id)},
-    {COLUMN("client", ROW_TEXT, PART_BEGIN, client)},
-    {COLUMN("domain", ROW_TEXT, PART_BEGIN, domain)},
-    {COLUMN("language", ROW_TEXT, PART_BEGIN, language)},
-    {COLUMN("work_dir", ROW_TEXT, PART_BEGIN, work_dir)},
-    {COLUMN("code", ROW_BYTES, PART_BEGIN, code), .large = true},
-    {COLUMN("code_sha256", ROW_TEXT, PART_BEGIN, code_sha256)},
-    {COLUMN("code_bytes", ROW_NUMBER, PART_BEGIN, code_bytes)},
-    {COLUMN("timeout_ms", ROW_NUMBER, PART_BEGIN, timeout_ms)},
-    {COLUMN("memory_mb", ROW_NUMBER, PART_BEGIN, memory_mb)},
-    {COLUMN("pids_limit", ROW_NUMBER, PART_BEGIN, pids_limit)},
-    {COLUMN("disk_mb", ROW_NUMBER, PART_BEGIN, disk_mb)},
-    {COLUMN("cpu_percent", ROW_NUMBER, PART_BEGIN, cpu_percent)},
-    {COLUMN("network", ROW_NUMBER, PART_BEGIN, network)},
-    {COLUMN("exit_code", ROW_NUMBER, PART_END, exit_code)},
-    {COLUMN("signal", ROW_NUMBER, PART_END, signal)},
-    {COLUMN("output", ROW_BYTES, PART_END, output), .large = true},
-    {COLUMN("output_sha256", ROW_TEXT, PART_END, output_sha256)},
-    {COLUMN("output_bytes", ROW_NUMBER, PART_END, output_bytes)},
-    {COLUMN("output_truncated", ROW_NUMBER, PART_END, output_truncated)},
-    {COLUMN("stderr", ROW_BYTES, PART_END, error_output), .large = true},
-    {COLUMN("stderr_sha256", ROW_TEXT, PART_END, error_output_sha256)},
-    {COLUMN("stderr_bytes", ROW_NUMBER, PART_END, error_output_bytes)},
-    {COLUMN("stderr_truncated", ROW_NUMBER, PART_END, error_output_truncated)},
-    {COLUMN("duration_us", ROW_NUMBER, PART_END, duration_us)},
-    {COLUMN("cpu_time_us", ROW_NUMBER, PART_END, cpu_time_us)},
-    {COLUMN("memory_peak_bytes", ROW_NUMBER, PART_END, memory_peak_bytes)},
-    {COLUMN("pids_used", ROW_NUMBER, PART_END, pids_used)},
-    {COLUMN("started_ns", ROW_NUMBER, PART_END, started_ns)},
-    {COLUMN("ended_ns", ROW_NUMBER, PART_END, ended_ns)},
-    {COLUMN("message", ROW_TEXT, PART_END, message)},
-    {COLUMN("unenforced", ROW_TEXT, PART_END, unenforced)},
-    {COLUMN("files", ROW_TEXT, PART_END, files)},
-};
+#define COLUMN(type_, part_, name_, member)                                                        \
+    {.name = (name_),                                                                              \
+     .type = ROW_##type_,                                                                          \
+     .part = PART_##part_,                                                                         \
+     .offset = offsetof(struct row, member)},
+const struct row_column row_columns[] = {ROW_COLUMNS(COLUMN)};
 const size_t row_column_count = ARRAY_LENGTH(row_columns);
 
 bool row_has_column(enum row_kind kind, const struct row_column *column)
@@ -79,24 +42,29 @@ bool row_has_column(enum row_kind kind, const struct row_column *column)
     return false;
 }
 
-static void *member(const struct row_column *column, const struct row *row)
+void *row_member(const struct row_column *column, const struct row *row)
 {
     return (char *)(uintptr_t)row + column->offset;
 }
 
-const char **row_text(const struct row_column *column, const struct row *row)
+void row_set(struct row *row, const struct row_column *column, const void *data, size_t length)
 {
-    return member(column, row);
-}
-
-struct execution_bytes *row_bytes(const struct row_column *column, const struct row *row)
-{
-    return member(column, row);
-}
-
-int64_t *row_number(const struct row_column *column, const struct row *row)
-{
-    return member(column, row);
+    char *copy = data ? arena_alloc(&row->arena, length + 1) : NULL;
+    if (!copy)
+        return;
+    memcpy(copy, data, length);
+    void *member = row_member(column, row);
+    switch (column->type) {
+    case ROW_TEXT:
+        *(const char **)member = copy;
+        return;
+    case ROW_BYTES:
+        *(struct execution_bytes *)member = (struct execution_bytes){copy, length};
+        return;
+    case ROW_NUMBER:
+        *(int64_t *)member = strtoll(copy, NULL, 10);
+        return;
+    }
 }
 
 void row_init(struct row *row, enum row_kind kind)
@@ -104,7 +72,7 @@ void row_init(struct row *row, enum row_kind kind)
     *row = (struct row){.kind = kind};
     for (size_t i = 0; i < row_column_count; i++)
         if (row_columns[i].type == ROW_NUMBER)
-            *row_number(&row_columns[i], row) = ROW_NO_NUMBER;
+            *(int64_t *)row_member(&row_columns[i], row) = ROW_NO_NUMBER;
 }
 
 void row_done(struct row *row)

@@ -24,37 +24,62 @@ enum row_kind {
 
 #define ROW_NO_NUMBER INT64_MIN /* NULL */
 
+/* The columns: type, which kinds write it, name, member. Bytes are left out of lists. `created_ns` is when
+ * the history process heard of the execution; no two rows have the same. `events` is a JSON array of {type,
+ * severity, detail}, `unenforced` one of texts, `files` one of {name, bytes}. */
+#define ROW_COLUMNS(X)                                                                             \
+    X(TEXT, KEY, "id", id)                                                                         \
+    X(TEXT, KEY, "server", server)                                                                 \
+    X(NUMBER, KEY, "created_ns", created_ns)                                                       \
+    X(TEXT, STATE, "status", status)                                                               \
+    X(TEXT, STATE, "events", events)                                                               \
+    X(TEXT, BEGIN, "request_id", request_id)                                                       \
+    X(TEXT, BEGIN, "client", client)                                                               \
+    X(TEXT, BEGIN, "domain", domain)                                                               \
+    X(TEXT, BEGIN, "language", language)                                                           \
+    X(TEXT, BEGIN, "work_dir", work_dir)                                                           \
+    X(BYTES, BEGIN, "code", code)                                                                  \
+    X(TEXT, BEGIN, "code_sha256", code_sha256)                                                     \
+    X(NUMBER, BEGIN, "code_bytes", code_bytes)                                                     \
+    X(NUMBER, BEGIN, "timeout_ms", timeout_ms)                                                     \
+    X(NUMBER, BEGIN, "memory_mb", memory_mb)                                                       \
+    X(NUMBER, BEGIN, "pids_limit", pids_limit)                                                     \
+    X(NUMBER, BEGIN, "disk_mb", disk_mb)                                                           \
+    X(NUMBER, BEGIN, "cpu_percent", cpu_percent)                                                   \
+    X(NUMBER, BEGIN, "network", network)                                                           \
+    X(NUMBER, END, "exit_code", exit_code)                                                         \
+    X(NUMBER, END, "signal", signal)                                                               \
+    X(BYTES, END, "output", output)                                                                \
+    X(TEXT, END, "output_sha256", output_sha256)                                                   \
+    X(NUMBER, END, "output_bytes", output_bytes)                                                   \
+    X(NUMBER, END, "output_truncated", output_truncated)                                           \
+    X(BYTES, END, "stderr", error_output)                                                          \
+    X(TEXT, END, "stderr_sha256", error_output_sha256)                                             \
+    X(NUMBER, END, "stderr_bytes", error_output_bytes)                                             \
+    X(NUMBER, END, "stderr_truncated", error_output_truncated)                                     \
+    X(NUMBER, END, "duration_us", duration_us)                                                     \
+    X(NUMBER, END, "cpu_time_us", cpu_time_us)                                                     \
+    X(NUMBER, END, "memory_peak_bytes", memory_peak_bytes)                                         \
+    X(NUMBER, END, "pids_used", pids_used)                                                         \
+    X(NUMBER, END, "started_ns", started_ns)                                                       \
+    X(NUMBER, END, "ended_ns", ended_ns)                                                           \
+    X(TEXT, END, "message", message)                                                               \
+    X(TEXT, END, "unenforced", unenforced)                                                         \
+    X(TEXT, END, "files", files)
+
+enum row_type { ROW_TEXT, ROW_BYTES, ROW_NUMBER };
+#define ROW_TYPE_TEXT const char *
+#define ROW_TYPE_BYTES struct execution_bytes
+#define ROW_TYPE_NUMBER int64_t
+#define ROW_MEMBER(type, part, name, member) ROW_TYPE_##type member;
+
 /* All pointers are into the arena, or NULL. */
 struct row {
     struct arena arena;
     enum row_kind kind;
-    const char *id;
-    const char *server;
-    int64_t created_ns; /* since 1970; when the history process heard of it, no two the same */
-    const char *status;
-    const char *events; /* a JSON array of {type, severity, detail} */
-
-    const char *request_id, *client, *domain, *language, *work_dir;
-    struct execution_bytes code;
-    const char *code_sha256;
-    int64_t code_bytes;
-    int64_t timeout_ms, memory_mb, pids_limit, disk_mb, cpu_percent, network;
-
-    int64_t exit_code, signal;
-    struct execution_bytes output, error_output;
-    const char *output_sha256, *error_output_sha256;
-    int64_t output_bytes, error_output_bytes;
-    int64_t output_truncated, error_output_truncated;
-    int64_t duration_us, cpu_time_us, memory_peak_bytes, pids_used;
-    int64_t started_ns, ended_ns;
-    const char *message;
-    const char *unenforced; /* a JSON array of texts */
-    const char *files;      /* a JSON array of {name, bytes} */
-
+    ROW_COLUMNS(ROW_MEMBER)
     int64_t sequence; /* of rows in the spool: changes with the row; not a column of the history */
 };
-
-enum row_type { ROW_TEXT, ROW_BYTES, ROW_NUMBER };
 
 /* Which kinds write a column. */
 enum row_part {
@@ -69,7 +94,6 @@ struct row_column {
     enum row_type type;
     enum row_part part;
     size_t offset;
-    bool large; /* left out of lists */
 };
 extern const struct row_column row_columns[];
 extern const size_t row_column_count;
@@ -91,10 +115,10 @@ int row_lost(const char *server, int64_t created_ns, struct row *ret_row, struct
 void row_init(struct row *row, enum row_kind kind); /* every number is ROW_NO_NUMBER */
 void row_done(struct row *row);
 
-/* Access by column. */
-const char **row_text(const struct row_column *column, const struct row *row);
-struct execution_bytes *row_bytes(const struct row_column *column, const struct row *row);
-int64_t *row_number(const struct row_column *column, const struct row *row);
+/* The member of a column: a const char *, a struct execution_bytes or an int64_t, by its type. */
+void *row_member(const struct row_column *column, const struct row *row);
+/* Sets a column from what a database says, copied; numbers are text. NULL: nothing. */
+void row_set(struct row *row, const struct row_column *column, const void *data, size_t length);
 
 /* GET /executions/{id}: everything. */
 void row_json_one(const struct row *row, struct str *out);

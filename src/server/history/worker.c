@@ -52,7 +52,7 @@ static int list(struct store *store, struct job *job)
     struct row *rows = calloc(wanted + 1, sizeof *rows);
     if (!rows)
         return brig_fail_nomem(&job->err);
-    int count = store->operations->list(store, &job->query, rows, wanted + 1, &job->err);
+    int count = store_list(store, &job->query, rows, wanted + 1, &job->err);
     if (count >= 0) {
         char next[QUERY_CURSOR_MAX];
         bool more = (size_t)count > wanted;
@@ -67,7 +67,7 @@ static int list(struct store *store, struct job *job)
 static int get(struct store *store, struct job *job)
 {
     struct row row;
-    int count = store->operations->get(store, job->id, &row, &job->err);
+    int count = store_get(store, job->id, &row, &job->err);
     if (count <= 0)
         return count;
     bool own = !*job->domain || (row.domain && strcmp(row.domain, job->domain) == 0);
@@ -90,7 +90,7 @@ void job_perform(struct job *job, struct store *store)
         job->result = get(store, job);
         break;
     case JOB_FORGET:
-        job->result = store->operations->forget(store, job->before_ns, &job->err);
+        job->result = store_forget(store, job->before_ns, &job->err);
         return;
     }
     if (job->result == 0 && job->text.failed)
