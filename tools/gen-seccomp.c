@@ -61,30 +61,99 @@ static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *form
 
 /* ---- Tables ------------------------------------------------------------------------------- */
 
-struct number {
+#define ROWS_MAX SECCOMP_FIRST_UNKNOWN
+
+struct row {
     const char *name;
-    int value;
+    const struct seccomp_rule *rule;
+    const char *reason;
 };
 
-#define NUMBER(name, value) {#name, value},
-static const struct number numbers[] = {SECCOMP_NUMBERS(NUMBER)};
-static const struct number numbers_x86_64[] = {SECCOMP_NUMBERS_X86_64(NUMBER)};
+/* A table of seccomp_rules.h with a row for each syscall, sorted by name. */
+struct table {
+    struct row rows[ROWS_MAX];
+    size_t count;
+};
 
-static int find_number(const struct number *list, size_t count, const char *name)
+#define TABLES(X)                                                                                  \
+    X(floor)                                                                                       \
+    X(dev)                                                                                         \
+    X(code) X(code_host) X(code_nested) X(nested) X(alone) X(alone_code) X(alone_shut)             \
+        X(alone_shut_code)
+#define DECLARE(name) static struct table table_##name;
+TABLES(DECLARE)
+
+/* The next word of a list of names in memory of its own, or NULL. */
+static char *next_name(const char **names)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return list[i].value;
+    size_t length = strcspn(*names, " ");
+    if (length == 0)
+        return NULL;
+    char *name = strndup(*names, length);
+    if (!name)
+        die("out of memory");
+    *names += length + ((*names)[length] == ' ');
+    return name;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    return strcmp(((const struct row *)left)->name, ((const struct row *)right)->name);
+}
+
+static void expand(struct table *table, const struct seccomp_group *groups, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *names = groups[i].names, *name;
+        while ((name = next_name(&names))) {
+            if (table->count == ROWS_MAX)
+                die("more syscalls than there are numbers");
+            table->rows[table->count++] = (struct row){name, groups[i].rule, groups[i].reason};
+        }
+    }
+    qsort(table->rows, table->count, sizeof(table->rows[0]), compare_rows);
+    for (size_t i = 1; i < table->count; i++)
+        if (strcmp(table->rows[i - 1].name, table->rows[i].name) == 0)
+            die("%s is twice in a table", table->rows[i].name);
+}
+
+static void expand_tables(void)
+{
+#define EXPAND(name)                                                                               \
+    expand(&table_##name, seccomp_##name, sizeof(seccomp_##name) / sizeof(seccomp_##name[0]));
+    TABLES(EXPAND)
+}
+
+/* The number of a name in a list whose first has the number `first`, or -1. */
+static int find_number(const char *list, int first, const char *name)
+{
+    size_t length = strlen(name);
+    for (int number = first; *list; number++) {
+        size_t here = strcspn(list, " ");
+        if (here == length && memcmp(list, name, length) == 0)
+            return number;
+        list += here + (list[here] == ' ');
+    }
     return -1;
+}
+
+/* The name that the lists have for a number, to be freed, or NULL. */
+static char *find_name(const char *list, int first, int number)
+{
+    char *name = number < first ? NULL : next_name(&list);
+    for (; name && first < number; first++) {
+        free(name);
+        name = next_name(&list);
+    }
+    return name;
 }
 
 /* The number of a syscall, or -1 if the architecture does not have it. A name nobody knows is a
  * mistake in the table. */
 static int resolve(const struct architecture *arch, const char *name)
 {
-    int own = find_number(numbers, sizeof(numbers) / sizeof(numbers[0]), name);
-    int own_x86 =
-        find_number(numbers_x86_64, sizeof(numbers_x86_64) / sizeof(numbers_x86_64[0]), name);
+    int own = find_number(seccomp_numbers, SECCOMP_NUMBERS_FIRST, name);
+    int own_x86 = find_number(seccomp_numbers_x86_64, SECCOMP_NUMBERS_X86_64_FIRST, name);
     if (own < 0 && own_x86 >= 0) {
         if (arch->libseccomp != SCMP_ARCH_X86_64)
             return -1;
@@ -100,44 +169,13 @@ static int resolve(const struct architecture *arch, const char *name)
     return known >= 0 ? known : -1;
 }
 
-/* Sorted as strcmp() has it, nothing twice. */
-static void check_sorted(const struct seccomp_row *rows, size_t count)
+/* A profile only adds to the floor. */
+static void check_apart(const struct table *table)
 {
-    for (size_t i = 1; i < count; i++)
-        if (strcmp(rows[i - 1].name, rows[i].name) >= 0)
-            die("%s must not come before %s", rows[i - 1].name, rows[i].name);
-}
-
-static const struct seccomp_row *find_row(const struct seccomp_row *rows, size_t count,
-                                          const char *name)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(rows[i].name, name) == 0)
-            return &rows[i];
-    return NULL;
-}
-
-static void check_apart(const struct seccomp_row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (find_row(SECCOMP_ROWS(seccomp_floor), rows[i].name))
-            die("%s is in the floor and in a profile", rows[i].name);
-}
-
-static void check_tables(void)
-{
-    check_sorted(SECCOMP_ROWS(seccomp_floor));
-    check_sorted(SECCOMP_ROWS(seccomp_dev));
-    check_sorted(SECCOMP_ROWS(seccomp_code));
-    check_sorted(SECCOMP_ROWS(seccomp_code_host));
-    check_sorted(SECCOMP_ROWS(seccomp_code_nested));
-    check_sorted(SECCOMP_ROWS(seccomp_nested));
-    check_sorted(SECCOMP_ROWS(seccomp_alone));
-    check_sorted(SECCOMP_ROWS(seccomp_alone_code));
-    check_sorted(SECCOMP_ROWS(seccomp_alone_shut));
-    check_sorted(SECCOMP_ROWS(seccomp_alone_shut_code));
-    check_apart(SECCOMP_ROWS(seccomp_dev));
-    check_apart(SECCOMP_ROWS(seccomp_code));
+    for (size_t i = 0; i < table->count; i++)
+        if (bsearch(&table->rows[i], table_floor.rows, table_floor.count, sizeof(struct row),
+                    compare_rows))
+            die("%s is in the floor and in a profile", table->rows[i].name);
 }
 
 /* What each number below SECCOMP_FIRST_UNKNOWN gets. */
@@ -146,30 +184,27 @@ struct rules {
 };
 
 static void apply_rows(struct rules *rules, const struct architecture *arch,
-                       const struct seccomp_row *rows, size_t count)
+                       const struct table *table)
 {
-    for (size_t i = 0; i < count; i++) {
-        int number = resolve(arch, rows[i].name);
+    for (size_t i = 0; i < table->count; i++) {
+        const struct row *row = &table->rows[i];
+        int number = resolve(arch, row->name);
         if (number >= SECCOMP_FIRST_UNKNOWN)
-            die("%s has number %d: raise SECCOMP_FIRST_UNKNOWN", rows[i].name, number);
+            die("%s has number %d: raise SECCOMP_FIRST_UNKNOWN", row->name, number);
         if (number >= 0)
-            rules->of[number] = rows[i].rule;
+            rules->of[number] = row->rule;
     }
 }
 
-static bool number_is_known(const struct architecture *arch, int number)
+/* To be freed; NULL if nobody has heard of the number. */
+static char *name_of(const struct architecture *arch, int number)
 {
     char *name = seccomp_syscall_resolve_num_arch(arch->libseccomp, number);
-    free(name);
-    if (name)
-        return true;
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (numbers[i].value == number)
-            return true;
-    for (size_t i = 0; i < sizeof(numbers_x86_64) / sizeof(numbers_x86_64[0]); i++)
-        if (arch->libseccomp == SCMP_ARCH_X86_64 && numbers_x86_64[i].value == number)
-            return true;
-    return false;
+    if (!name)
+        name = find_name(seccomp_numbers, SECCOMP_NUMBERS_FIRST, number);
+    if (!name && arch->libseccomp == SCMP_ARCH_X86_64)
+        name = find_name(seccomp_numbers_x86_64, SECCOMP_NUMBERS_X86_64_FIRST, number);
+    return name;
 }
 
 static void collect_rules(struct rules *rules, const struct architecture *arch,
@@ -177,29 +212,31 @@ static void collect_rules(struct rules *rules, const struct architecture *arch,
 {
     for (int number = 0; number < SECCOMP_FIRST_UNKNOWN; number++) {
         rules->of[number] = variant.code ? &NOT_PERMITTED : &ALLOWED;
-        if (!number_is_known(arch, number))
+        char *name = name_of(arch, number);
+        if (!name)
             rules->of[number] = &NOT_THERE;
+        free(name);
     }
-    apply_rows(rules, arch, SECCOMP_ROWS(seccomp_floor));
+    apply_rows(rules, arch, &table_floor);
     if (variant.code)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_code));
+        apply_rows(rules, arch, &table_code);
     else
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_dev));
+        apply_rows(rules, arch, &table_dev);
     if (variant.code && variant.host)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_code_host));
+        apply_rows(rules, arch, &table_code_host);
     if (variant.code && !variant.host && variant.nested)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_code_nested));
+        apply_rows(rules, arch, &table_code_nested);
     if (variant.nested)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_nested));
+        apply_rows(rules, arch, &table_nested);
     if (variant.alone)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone));
+        apply_rows(rules, arch, &table_alone);
     if (variant.alone && variant.code)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone_code));
+        apply_rows(rules, arch, &table_alone_code);
     bool shut = variant.alone && !variant.host && !variant.local;
     if (shut)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone_shut));
+        apply_rows(rules, arch, &table_alone_shut);
     if (shut && variant.code)
-        apply_rows(rules, arch, SECCOMP_ROWS(seccomp_alone_shut_code));
+        apply_rows(rules, arch, &table_alone_shut_code);
 }
 
 /* ---- Emitting, from the end to the beginning ---------------------------------------------- */
@@ -673,14 +710,11 @@ static void print_names(const struct architecture *arch)
     /* Texts, not pointers: see policy/defaults.h. */
     printf("};\nstatic const char seccomp_names[][%d] = {\n", NAME_BYTES);
     for (int number = 0; number < SECCOMP_FIRST_UNKNOWN; number++) {
-        char *name = seccomp_syscall_resolve_num_arch(arch->libseccomp, number);
-        const char *known = name;
-        for (size_t i = 0; !known && i < sizeof(numbers) / sizeof(numbers[0]); i++)
-            known = numbers[i].value == number ? numbers[i].name : NULL;
-        if (known && strlen(known) >= NAME_BYTES)
-            die("%s is longer than NAME_BYTES", known);
-        if (known)
-            printf("    [%d] = \"%s\",\n", number, known);
+        char *name = name_of(arch, number);
+        if (name && strlen(name) >= NAME_BYTES)
+            die("%s is longer than NAME_BYTES", name);
+        if (name)
+            printf("    [%d] = \"%s\",\n", number, name);
         free(name);
     }
 }
@@ -694,21 +728,15 @@ static int compare_names(const void *left, const void *right)
  * can be said of a filter that is the same everywhere. */
 static void print_common(const struct architecture *arch)
 {
-    static const struct {
-        const struct seccomp_row *rows;
-        size_t count;
-    } tables[] = {{SECCOMP_ROWS(seccomp_floor)},      {SECCOMP_ROWS(seccomp_dev)},
-                  {SECCOMP_ROWS(seccomp_code)},       {SECCOMP_ROWS(seccomp_code_host)},
-                  {SECCOMP_ROWS(seccomp_nested)},     {SECCOMP_ROWS(seccomp_code_nested)},
-                  {SECCOMP_ROWS(seccomp_alone)},      {SECCOMP_ROWS(seccomp_alone_code)},
-                  {SECCOMP_ROWS(seccomp_alone_shut)}, {SECCOMP_ROWS(seccomp_alone_shut_code)}};
+#define POINT(name) &table_##name,
+    static const struct table *const tables[] = {TABLES(POINT)};
     const char *names[4 * SECCOMP_FIRST_UNKNOWN];
     size_t count = 0;
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-        for (size_t k = 0; k < tables[i].count; k++) {
+        for (size_t k = 0; k < tables[i]->count; k++) {
             if (count == sizeof(names) / sizeof(names[0]))
                 die("the tables have more rows than print_common() has room for");
-            names[count++] = tables[i].rows[k].name;
+            names[count++] = tables[i]->rows[k].name;
         }
     qsort(names, count, sizeof(names[0]), compare_names);
     printf("};\nstatic const short seccomp_common[] = {\n");
@@ -762,12 +790,12 @@ static void print_header(bool *wanted)
             print_architecture(&architectures[i]);
 }
 
-static void print_table(const char *title, const char *text, const struct seccomp_row *rows,
-                        size_t count)
+static void print_table(const char *title, const char *text, const struct table *table)
 {
     printf("\n## %s\n\n%s\n\n| syscall | verdict | reason |\n|---|---|---|\n", title, text);
-    for (size_t i = 0; i < count; i++)
-        printf("| `%s` | %s | %s |\n", rows[i].name, rows[i].rule->text, rows[i].reason);
+    for (size_t i = 0; i < table->count; i++)
+        printf("| `%s` | %s | %s |\n", table->rows[i].name, table->rows[i].rule->text,
+               table->rows[i].reason);
 }
 
 static void print_doc(void)
@@ -790,27 +818,23 @@ static void print_doc(void)
         "A filter has no rule for a syscall that its architecture lacks.\n\n"
         "After the first three tables, each table replaces rows of the same name in the tables\n"
         "above it, in the case that its title names.\n");
-    print_table("In every profile", "Denied or restricted in both profiles.",
-                SECCOMP_ROWS(seccomp_floor));
-    print_table("dev", "Also restricted in `dev`. All other syscalls are allowed.",
-                SECCOMP_ROWS(seccomp_dev));
-    print_table("code", "Allowed in `code`. All other syscalls fail with EPERM.",
-                SECCOMP_ROWS(seccomp_code));
-    print_table("code with the host's network", "Replaces the row above.",
-                SECCOMP_ROWS(seccomp_code_host));
+    print_table("In every profile", "Denied or restricted in both profiles.", &table_floor);
+    print_table("dev", "Also restricted in `dev`. All other syscalls are allowed.", &table_dev);
+    print_table("code", "Allowed in `code`. All other syscalls fail with EPERM.", &table_code);
+    print_table("code with the host's network", "Replaces the row above.", &table_code_host);
     print_table("code without network and allow-nested", "Replaces the row above.",
-                SECCOMP_ROWS(seccomp_code_nested));
-    print_table("allow-nested", "Replaces the rows above.", SECCOMP_ROWS(seccomp_nested));
+                &table_code_nested);
+    print_table("allow-nested", "Replaces the rows above.", &table_nested);
     print_table("A function without namespaces",
                 "Replaces the rows above, for `brig_call()` and `brig_confine_self()`.",
-                SECCOMP_ROWS(seccomp_alone));
+                &table_alone);
     print_table("code, a function without namespaces", "Replaces the rows above.",
-                SECCOMP_ROWS(seccomp_alone_code));
+                &table_alone_code);
     print_table("A function without namespaces and network",
                 "Replaces the rows above, unless UNIX sockets are asked for (`unix_sockets`).",
-                SECCOMP_ROWS(seccomp_alone_shut));
+                &table_alone_shut);
     print_table("code, a function without namespaces and network", "Replaces the row above.",
-                SECCOMP_ROWS(seccomp_alone_shut_code));
+                &table_alone_shut_code);
 }
 
 int main(int argc, char **argv)
@@ -834,7 +858,9 @@ int main(int argc, char **argv)
         chosen = wanted[at] = true;
         i++;
     }
-    check_tables();
+    expand_tables();
+    check_apart(&table_dev);
+    check_apart(&table_code);
     if (doc)
         print_doc();
     else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The syscall profiles as tables, one row a syscall with its reason; read by tools/gen-seccomp. */
+/* The syscall profiles as tables: syscalls, their rule and the reason; read by tools/gen-seccomp. */
 #pragma once
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 
 /* How a verdict is found: the rule of the syscall is taken from the first of these that names it:
  *
- *     SECCOMP_ALONE_CODE  only in the variants of `code` that stand without namespaces
- *     SECCOMP_ALONE       in all variants that do
- *     SECCOMP_ALONE_SHUT  in those of them that have no network, and no UNIX sockets either
- *     SECCOMP_ALONE_SHUT_CODE  the same, only in the variants of `code`
- *     SECCOMP_NESTED      only in the variants that let a program build a sandbox of its own
- *     SECCOMP_CODE_HOST   or SECCOMP_CODE_NESTED, whichever fits, and only in `code`
- *     SECCOMP_DEV         or SECCOMP_CODE, whichever profile it is
- *     SECCOMP_FLOOR       denied, or narrowed, in every profile
+ *     seccomp_alone_code  only in the variants of `code` that stand without namespaces
+ *     seccomp_alone       in all variants that do
+ *     seccomp_alone_shut  in those of them that have no network, and no UNIX sockets either
+ *     seccomp_alone_shut_code  the same, only in the variants of `code`
+ *     seccomp_nested      only in the variants that let a program build a sandbox of its own
+ *     seccomp_code_host   or seccomp_code_nested, whichever fits, and only in `code`
+ *     seccomp_dev         or seccomp_code, whichever profile it is
+ *     seccomp_floor       denied, or narrowed, in every profile
  *
  * What none of them names is allowed in `dev` and EPERM in `code`. A number that has no name at all
  * (a syscall younger than this file, a hole in the numbering, x32) is ENOSYS in both: programs know
@@ -55,6 +55,13 @@ struct seccomp_rule {
     int otherwise;    /* the verdict when no clause holds */
     size_t count;
     const struct seccomp_clause *clauses; /* the first that holds decides */
+};
+
+/* Syscalls, with a blank between them, that have one rule for one reason. */
+struct seccomp_group {
+    const char *names;
+    const struct seccomp_rule *rule;
+    const char *reason;
 };
 
 /* clang-format off */
@@ -298,504 +305,252 @@ SECCOMP_RULE(PRCTL_ALONE, "allowed; PR_SET_PDEATHSIG is EINVAL", 0,
 
 /* ---- Denied or narrowed in every profile -------------------------------------------------- */
 
-#define SECCOMP_FLOOR(X) \
-    X(_sysctl, NOT_PERMITTED, "writes kernel parameters; gone since 5.5") \
-    X(acct, NOT_PERMITTED, "switches process accounting of the host") \
-    X(add_key, NOT_THERE, "keyrings are not separated by any namespace but the user's") \
-    X(adjtimex, NOT_PERMITTED, "adjusts the host's clock") \
-    X(bpf, NOT_PERMITTED, "loads programs into the kernel") \
-    X(chroot, NOT_PERMITTED, "part of leaving a root directory") \
-    X(clock_adjtime, NOT_PERMITTED, "adjusts the host's clock") \
-    X(clock_settime, NOT_PERMITTED, "sets the host's clock") \
-    X(clone, CLONE_PLAIN, "a namespace inside opens kernel code meant for root") \
-    X(clone3, NOT_THERE, "its flags are behind a pointer; libc falls back to clone") \
-    X(create_module, NOT_PERMITTED, "loads code into the kernel") \
-    X(delete_module, NOT_PERMITTED, "unloads code from the kernel") \
-    X(fanotify_init, NOT_PERMITTED, "watches whole filesystems") \
-    X(fcntl, FCNTL_NO_LEASE, "a lease makes whoever opens the file wait, another jail or the host") \
-    X(finit_module, NOT_PERMITTED, "loads code into the kernel") \
-    X(fsconfig, NOT_PERMITTED, "mounts") \
-    X(fsmount, NOT_PERMITTED, "mounts") \
-    X(fsopen, NOT_PERMITTED, "mounts") \
-    X(fspick, NOT_PERMITTED, "mounts") \
-    X(get_kernel_syms, NOT_PERMITTED, "tells where kernel code is") \
-    X(init_module, NOT_PERMITTED, "loads code into the kernel") \
-    X(io_uring_enter, NOT_THERE, "does what filters forbid, unseen by them") \
-    X(io_uring_register, NOT_THERE, "does what filters forbid, unseen by them") \
-    X(io_uring_setup, NOT_THERE, "does what filters forbid, unseen by them") \
-    X(ioperm, NOT_PERMITTED, "reaches hardware ports") \
-    X(iopl, NOT_PERMITTED, "reaches hardware ports") \
-    X(kcmp, NOT_PERMITTED, "compares kernel objects of processes, leaks their order") \
-    X(kexec_file_load, NOT_PERMITTED, "replaces the kernel") \
-    X(kexec_load, NOT_PERMITTED, "replaces the kernel") \
-    X(keyctl, NOT_THERE, "keyrings are not separated by any namespace but the user's") \
-    X(listns, NOT_THERE, "enumerates namespaces, those of others too") \
-    X(lookup_dcookie, NOT_PERMITTED, "profiling of the whole system; gone since 6.7") \
-    X(lsm_set_self_attr, NOT_PERMITTED, "changes the security label of the process") \
-    X(modify_ldt, NOT_PERMITTED, "16-bit segments, a source of kernel bugs") \
-    X(mount, NOT_PERMITTED, "mounts") \
-    X(mount_setattr, NOT_PERMITTED, "would make read-only mounts writable") \
-    X(move_mount, NOT_PERMITTED, "mounts") \
-    X(nfsservctl, NOT_PERMITTED, "the kernel's file server; gone since 3.1") \
-    X(open_by_handle_at, NOT_PERMITTED, "opens files by number, past every directory") \
-    X(open_tree, NOT_PERMITTED, "mounts") \
-    X(open_tree_attr, NOT_PERMITTED, "mounts") \
-    X(openat2, NOT_THERE, "its mode is behind a pointer; programs fall back to openat") \
-    X(perf_event_open, NOT_PERMITTED, "measures the kernel and other processes") \
-    X(pidfd_getfd, NOT_PERMITTED, "takes file descriptors out of other processes") \
-    X(pivot_root, NOT_PERMITTED, "changes the root directory") \
-    X(prlimit64, PRLIMIT_NOT_INIT, "init has the same uid: it could be starved to death") \
-    X(process_madvise, NOT_PERMITTED, "tells the kernel to drop other processes' memory") \
-    X(query_module, NOT_PERMITTED, "tells what is loaded into the kernel") \
-    X(quotactl, NOT_PERMITTED, "reads and sets disk quotas of the host") \
-    X(quotactl_fd, NOT_PERMITTED, "reads and sets disk quotas of the host") \
-    X(reboot, NOT_PERMITTED, "stops the machine") \
-    X(request_key, NOT_THERE, "keyrings are not separated by any namespace but the user's") \
-    X(seccomp, FILTER_WITHOUT_LISTENER, "filters only narrow; a listener answers for the kernel") \
-    X(setdomainname, NOT_PERMITTED, "names belong to whoever made the jail") \
-    X(sethostname, NOT_PERMITTED, "names belong to whoever made the jail") \
-    X(setns, NOT_PERMITTED, "joins namespaces") \
-    X(settimeofday, NOT_PERMITTED, "sets the host's clock") \
-    X(socketpair, PAIR_UNIX, "only UNIX sockets come in pairs that programs use") \
-    X(swapoff, NOT_PERMITTED, "manages the host's memory") \
-    X(swapon, NOT_PERMITTED, "manages the host's memory") \
-    X(sysfs, NOT_PERMITTED, "obsolete list of filesystem types") \
-    X(syslog, NOT_PERMITTED, "reads and clears the kernel's log") \
-    X(umount2, NOT_PERMITTED, "would uncover what a mount hides") \
-    X(unshare, UNSHARE_PLAIN, "a namespace inside opens kernel code meant for root") \
-    X(uselib, NOT_PERMITTED, "obsolete loader, a source of kernel bugs") \
-    X(userfaultfd, NOT_PERMITTED, "stops the kernel at a chosen point, a tool for exploits") \
-    X(ustat, NOT_PERMITTED, "obsolete query of devices") \
-    X(vhangup, NOT_PERMITTED, "hangs up a terminal") \
-    X(vserver, NOT_PERMITTED, "never in the kernel")
+static const struct seccomp_group seccomp_floor[] = {
+    {"_sysctl", &NOT_PERMITTED, "writes kernel parameters; gone since 5.5"},
+    {"acct", &NOT_PERMITTED, "switches process accounting of the host"},
+    {"add_key keyctl request_key",
+     &NOT_THERE, "keyrings are not separated by any namespace but the user's"},
+    {"adjtimex clock_adjtime", &NOT_PERMITTED, "adjusts the host's clock"},
+    {"bpf", &NOT_PERMITTED, "loads programs into the kernel"},
+    {"chroot", &NOT_PERMITTED, "part of leaving a root directory"},
+    {"clock_settime settimeofday", &NOT_PERMITTED, "sets the host's clock"},
+    {"clone", &CLONE_PLAIN, "a namespace inside opens kernel code meant for root"},
+    {"clone3", &NOT_THERE, "its flags are behind a pointer; libc falls back to clone"},
+    {"create_module finit_module init_module", &NOT_PERMITTED, "loads code into the kernel"},
+    {"delete_module", &NOT_PERMITTED, "unloads code from the kernel"},
+    {"fanotify_init", &NOT_PERMITTED, "watches whole filesystems"},
+    {"fcntl",
+     &FCNTL_NO_LEASE, "a lease makes whoever opens the file wait, another jail or the host"},
+    {"fsconfig fsmount fsopen fspick mount move_mount open_tree open_tree_attr",
+     &NOT_PERMITTED, "mounts"},
+    {"get_kernel_syms", &NOT_PERMITTED, "tells where kernel code is"},
+    {"io_uring_enter io_uring_register io_uring_setup",
+     &NOT_THERE, "does what filters forbid, unseen by them"},
+    {"ioperm iopl", &NOT_PERMITTED, "reaches hardware ports"},
+    {"kcmp", &NOT_PERMITTED, "compares kernel objects of processes, leaks their order"},
+    {"kexec_file_load kexec_load", &NOT_PERMITTED, "replaces the kernel"},
+    {"listns", &NOT_THERE, "enumerates namespaces, those of others too"},
+    {"lookup_dcookie", &NOT_PERMITTED, "profiling of the whole system; gone since 6.7"},
+    {"lsm_set_self_attr", &NOT_PERMITTED, "changes the security label of the process"},
+    {"modify_ldt", &NOT_PERMITTED, "16-bit segments, a source of kernel bugs"},
+    {"mount_setattr", &NOT_PERMITTED, "would make read-only mounts writable"},
+    {"nfsservctl", &NOT_PERMITTED, "the kernel's file server; gone since 3.1"},
+    {"open_by_handle_at", &NOT_PERMITTED, "opens files by number, past every directory"},
+    {"openat2", &NOT_THERE, "its mode is behind a pointer; programs fall back to openat"},
+    {"perf_event_open", &NOT_PERMITTED, "measures the kernel and other processes"},
+    {"pidfd_getfd", &NOT_PERMITTED, "takes file descriptors out of other processes"},
+    {"pivot_root", &NOT_PERMITTED, "changes the root directory"},
+    {"prlimit64", &PRLIMIT_NOT_INIT, "init has the same uid: it could be starved to death"},
+    {"process_madvise", &NOT_PERMITTED, "tells the kernel to drop other processes' memory"},
+    {"query_module", &NOT_PERMITTED, "tells what is loaded into the kernel"},
+    {"quotactl quotactl_fd", &NOT_PERMITTED, "reads and sets disk quotas of the host"},
+    {"reboot", &NOT_PERMITTED, "stops the machine"},
+    {"seccomp", &FILTER_WITHOUT_LISTENER, "filters only narrow; a listener answers for the kernel"},
+    {"setdomainname sethostname", &NOT_PERMITTED, "names belong to whoever made the jail"},
+    {"setns", &NOT_PERMITTED, "joins namespaces"},
+    {"socketpair", &PAIR_UNIX, "only UNIX sockets come in pairs that programs use"},
+    {"swapoff swapon", &NOT_PERMITTED, "manages the host's memory"},
+    {"sysfs", &NOT_PERMITTED, "obsolete list of filesystem types"},
+    {"syslog", &NOT_PERMITTED, "reads and clears the kernel's log"},
+    {"umount2", &NOT_PERMITTED, "would uncover what a mount hides"},
+    {"unshare", &UNSHARE_PLAIN, "a namespace inside opens kernel code meant for root"},
+    {"uselib", &NOT_PERMITTED, "obsolete loader, a source of kernel bugs"},
+    {"userfaultfd", &NOT_PERMITTED, "stops the kernel at a chosen point, a tool for exploits"},
+    {"ustat", &NOT_PERMITTED, "obsolete query of devices"},
+    {"vhangup", &NOT_PERMITTED, "hangs up a terminal"},
+    {"vserver", &NOT_PERMITTED, "never in the kernel"},
+};
 
 /* ---- dev: what else is denied; everything not named is allowed ---------------------------- */
 
-#define SECCOMP_DEV(X) \
-    X(chmod, CHMOD_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
-    X(creat, CREAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
-    X(fchmod, CHMOD_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
-    X(fchmodat, CHMODAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
-    X(fchmodat2, CHMODAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
-    X(ioctl, IOCTL_DEV, "some requests type into a terminal or load kernel modules") \
-    X(mknod, MKNOD_NO_SUID_SGID, "no device node may be left in a granted directory") \
-    X(mknodat, MKNODAT_NO_SUID_SGID, "no device node may be left in a granted directory") \
-    X(open, OPEN_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
-    X(openat, OPENAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory") \
-    X(personality, PERSONALITY_DEV, "debuggers switch randomisation off; the rest weakens mmap") \
-    X(socket, SOCKET_DEV, "other families are rarely used kernel code, loaded on demand")
+static const struct seccomp_group seccomp_dev[] = {
+    {"chmod fchmod",
+     &CHMOD_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory"},
+    {"creat", &CREAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory"},
+    {"fchmodat fchmodat2",
+     &CHMODAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory"},
+    {"ioctl", &IOCTL_DEV, "some requests type into a terminal or load kernel modules"},
+    {"mknod", &MKNOD_NO_SUID_SGID, "no device node may be left in a granted directory"},
+    {"mknodat", &MKNODAT_NO_SUID_SGID, "no device node may be left in a granted directory"},
+    {"open", &OPEN_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory"},
+    {"openat", &OPENAT_NO_SUID_SGID, "no setuid or setgid file may be left in a granted directory"},
+    {"personality", &PERSONALITY_DEV, "debuggers switch randomisation off; the rest weakens mmap"},
+    {"socket", &SOCKET_DEV, "other families are rarely used kernel code, loaded on demand"},
+};
 
 /* ---- code: what is allowed; everything not named is EPERM --------------------------------- */
 
-#define SECCOMP_CODE(X) \
-    X(accept, ALLOWED, "servers") \
-    X(accept4, ALLOWED, "servers") \
-    X(access, ALLOWED, "asking about files") \
-    X(alarm, ALLOWED, "timers") \
-    X(arch_prctl, ALLOWED, "thread pointer, shadow stacks, AMX: of the thread itself") \
-    X(bind, ALLOWED, "servers") \
-    X(brk, ALLOWED, "memory") \
-    X(capget, ALLOWED, "asking about capabilities: there are none") \
-    X(capset, ALLOWED, "can only give up capabilities") \
-    X(chdir, ALLOWED, "working directory") \
-    X(chmod, CHMOD_NO_SUID_SGID, "file modes; nothing may run as somebody else") \
-    X(chown, ALLOWED, "archives restore owners; only to ids the jail has") \
-    X(clock_getres, ALLOWED, "clocks") \
-    X(clock_gettime, ALLOWED, "clocks") \
-    X(clock_nanosleep, ALLOWED, "clocks") \
-    X(close, ALLOWED, "files") \
-    X(close_range, ALLOWED, "files; before starting programs") \
-    X(connect, ALLOWED, "clients") \
-    X(copy_file_range, ALLOWED, "copying files") \
-    X(creat, CREAT_NO_SUID_SGID, "creating files; nothing may run as somebody else") \
-    X(dup, ALLOWED, "files") \
-    X(dup2, ALLOWED, "files") \
-    X(dup3, ALLOWED, "files") \
-    X(epoll_create, ALLOWED, "event loops") \
-    X(epoll_create1, ALLOWED, "event loops") \
-    X(epoll_ctl, ALLOWED, "event loops") \
-    X(epoll_pwait, ALLOWED, "event loops") \
-    X(epoll_pwait2, ALLOWED, "event loops") \
-    X(epoll_wait, ALLOWED, "event loops") \
-    X(eventfd, ALLOWED, "event loops") \
-    X(eventfd2, ALLOWED, "event loops") \
-    X(execve, ALLOWED, "starting programs") \
-    X(execveat, ALLOWED, "starting programs") \
-    X(exit, ALLOWED, "ending a thread") \
-    X(exit_group, ALLOWED, "ending a program") \
-    X(faccessat, ALLOWED, "asking about files") \
-    X(faccessat2, ALLOWED, "asking about files") \
-    X(fadvise64, ALLOWED, "reading files") \
-    X(fallocate, ALLOWED, "writing files") \
-    X(fchdir, ALLOWED, "working directory") \
-    X(fchmod, CHMOD_NO_SUID_SGID, "file modes; nothing may run as somebody else") \
-    X(fchmodat, CHMODAT_NO_SUID_SGID, "file modes; nothing may run as somebody else") \
-    X(fchmodat2, CHMODAT_NO_SUID_SGID, "file modes; nothing may run as somebody else") \
-    X(fchown, ALLOWED, "archives restore owners; only to ids the jail has") \
-    X(fchownat, ALLOWED, "archives restore owners; only to ids the jail has") \
-    X(fdatasync, ALLOWED, "databases") \
-    X(fgetxattr, ALLOWED, "attributes, for copying files") \
-    X(flistxattr, ALLOWED, "attributes, for copying files") \
-    X(flock, ALLOWED, "locks") \
-    X(fork, ALLOWED, "starting programs") \
-    X(fremovexattr, ALLOWED, "attributes, for copying files") \
-    X(fsetxattr, ALLOWED, "attributes, for copying files") \
-    X(fstat, ALLOWED, "asking about files") \
-    X(fstatfs, ALLOWED, "asking about files") \
-    X(fsync, ALLOWED, "databases") \
-    X(ftruncate, ALLOWED, "writing files") \
-    X(futex, ALLOWED, "threads") \
-    X(futex_requeue, ALLOWED, "threads") \
-    X(futex_wait, ALLOWED, "threads") \
-    X(futex_waitv, ALLOWED, "threads") \
-    X(futex_wake, ALLOWED, "threads") \
-    X(futimesat, ALLOWED, "file times") \
-    X(get_mempolicy, ALLOWED, "numeric libraries ask for the memory layout") \
-    X(get_robust_list, ALLOWED, "threads") \
-    X(getcpu, ALLOWED, "threads") \
-    X(getcwd, ALLOWED, "working directory") \
-    X(getdents, ALLOWED, "reading directories") \
-    X(getdents64, ALLOWED, "reading directories") \
-    X(getegid, ALLOWED, "who am I") \
-    X(geteuid, ALLOWED, "who am I") \
-    X(getgid, ALLOWED, "who am I") \
-    X(getgroups, ALLOWED, "who am I") \
-    X(getitimer, ALLOWED, "timers") \
-    X(getpeername, ALLOWED, "sockets") \
-    X(getpgid, ALLOWED, "job control") \
-    X(getpgrp, ALLOWED, "job control") \
-    X(getpid, ALLOWED, "who am I") \
-    X(getppid, ALLOWED, "who am I") \
-    X(getpriority, ALLOWED, "nice") \
-    X(getrandom, ALLOWED, "random numbers") \
-    X(getresgid, ALLOWED, "who am I") \
-    X(getresuid, ALLOWED, "who am I") \
-    X(getrlimit, ALLOWED, "limits") \
-    X(getrusage, ALLOWED, "limits") \
-    X(getsid, ALLOWED, "job control") \
-    X(getsockname, ALLOWED, "sockets") \
-    X(getsockopt, ALLOWED, "sockets") \
-    X(gettid, ALLOWED, "who am I") \
-    X(gettimeofday, ALLOWED, "clocks") \
-    X(getuid, ALLOWED, "who am I") \
-    X(getxattr, ALLOWED, "attributes, for copying files") \
-    X(getxattrat, ALLOWED, "attributes, for copying files") \
-    X(inotify_add_watch, ALLOWED, "watching files") \
-    X(inotify_init, ALLOWED, "watching files") \
-    X(inotify_init1, ALLOWED, "watching files") \
-    X(inotify_rm_watch, ALLOWED, "watching files") \
-    X(io_cancel, NOT_THERE, "asynchronous I/O is kernel code few programs need") \
-    X(io_destroy, NOT_THERE, "asynchronous I/O is kernel code few programs need") \
-    X(io_getevents, NOT_THERE, "asynchronous I/O is kernel code few programs need") \
-    X(io_pgetevents, NOT_THERE, "asynchronous I/O is kernel code few programs need") \
-    X(io_setup, NOT_THERE, "asynchronous I/O is kernel code few programs need") \
-    X(io_submit, NOT_THERE, "asynchronous I/O is kernel code few programs need") \
-    X(ioctl, IOCTL_CODE, "by list: grants bring devices and filesystems along") \
-    X(kill, ALLOWED, "signals; only inside the jail's pid namespace") \
-    X(landlock_add_rule, ALLOWED, "can only narrow") \
-    X(landlock_create_ruleset, ALLOWED, "can only narrow") \
-    X(landlock_restrict_self, ALLOWED, "can only narrow") \
-    X(lchown, ALLOWED, "archives restore owners; only to ids the jail has") \
-    X(lgetxattr, ALLOWED, "attributes, for copying files") \
-    X(link, ALLOWED, "files") \
-    X(linkat, ALLOWED, "files") \
-    X(listen, ALLOWED, "servers") \
-    X(listxattr, ALLOWED, "attributes, for copying files") \
-    X(listxattrat, ALLOWED, "attributes, for copying files") \
-    X(llistxattr, ALLOWED, "attributes, for copying files") \
-    X(lremovexattr, ALLOWED, "attributes, for copying files") \
-    X(lseek, ALLOWED, "files") \
-    X(lsetxattr, ALLOWED, "attributes, for copying files") \
-    X(lstat, ALLOWED, "asking about files") \
-    X(madvise, ALLOWED, "memory") \
-    X(map_shadow_stack, ALLOWED, "threads on processors with shadow stacks") \
-    X(membarrier, ALLOWED, "threads") \
-    X(memfd_create, NOT_THERE, "programs that lie in no filesystem; no runtime needs it") \
-    X(mincore, ALLOWED, "memory") \
-    X(mkdir, ALLOWED, "files") \
-    X(mkdirat, ALLOWED, "files") \
-    X(mknod, MKNOD_NO_SUID_SGID, "pipes with a name; no devices") \
-    X(mknodat, MKNODAT_NO_SUID_SGID, "pipes with a name; no devices") \
-    X(mlock, ALLOWED, "memory; bounded by the limit on locked memory") \
-    X(mlock2, ALLOWED, "memory; bounded by the limit on locked memory") \
-    X(mmap, ALLOWED, "memory") \
-    X(mprotect, ALLOWED, "memory") \
-    X(mq_getsetattr, NOT_THERE, "message queues are kernel code few programs need") \
-    X(mq_notify, NOT_THERE, "message queues are kernel code few programs need") \
-    X(mq_open, NOT_THERE, "message queues are kernel code few programs need") \
-    X(mq_timedreceive, NOT_THERE, "message queues are kernel code few programs need") \
-    X(mq_timedsend, NOT_THERE, "message queues are kernel code few programs need") \
-    X(mq_unlink, NOT_THERE, "message queues are kernel code few programs need") \
-    X(mremap, ALLOWED, "memory") \
-    X(mseal, ALLOWED, "memory; can only narrow") \
-    X(msgctl, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(msgget, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(msgrcv, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(msgsnd, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(msync, ALLOWED, "memory") \
-    X(munlock, ALLOWED, "memory") \
-    X(munmap, ALLOWED, "memory") \
-    X(nanosleep, ALLOWED, "clocks") \
-    X(newfstatat, ALLOWED, "asking about files") \
-    X(open, OPEN_NO_SUID_SGID, "files; nothing may run as somebody else") \
-    X(openat, OPENAT_NO_SUID_SGID, "files; nothing may run as somebody else") \
-    X(pause, ALLOWED, "signals") \
-    X(personality, PERSONALITY_CODE, "programs ask; the rest weakens mmap") \
-    X(pidfd_open, ALLOWED, "waiting for children") \
-    X(pidfd_send_signal, ALLOWED, "signals; only inside the jail's pid namespace") \
-    X(pipe, ALLOWED, "pipes") \
-    X(pipe2, ALLOWED, "pipes") \
-    X(pkey_alloc, ALLOWED, "memory; V8 protects its code with it") \
-    X(pkey_free, ALLOWED, "memory; V8 protects its code with it") \
-    X(pkey_mprotect, ALLOWED, "memory; V8 protects its code with it") \
-    X(poll, ALLOWED, "event loops") \
-    X(ppoll, ALLOWED, "event loops") \
-    X(prctl, PRCTL_CODE, "names, signals and queries; the rest is for privileged programs") \
-    X(pread64, ALLOWED, "reading files") \
-    X(preadv, ALLOWED, "reading files") \
-    X(preadv2, ALLOWED, "reading files") \
-    X(pselect6, ALLOWED, "event loops") \
-    X(pwrite64, ALLOWED, "writing files") \
-    X(pwritev, ALLOWED, "writing files") \
-    X(pwritev2, ALLOWED, "writing files") \
-    X(read, ALLOWED, "reading files") \
-    X(readahead, ALLOWED, "reading files") \
-    X(readlink, ALLOWED, "asking about files") \
-    X(readlinkat, ALLOWED, "asking about files") \
-    X(readv, ALLOWED, "reading files") \
-    X(recvfrom, ALLOWED, "sockets") \
-    X(recvmmsg, ALLOWED, "sockets") \
-    X(recvmsg, ALLOWED, "sockets") \
-    X(removexattr, ALLOWED, "attributes, for copying files") \
-    X(removexattrat, ALLOWED, "attributes, for copying files") \
-    X(rename, ALLOWED, "files") \
-    X(renameat, ALLOWED, "files") \
-    X(renameat2, ALLOWED, "files") \
-    X(restart_syscall, ALLOWED, "the kernel's own, after a stop") \
-    X(rmdir, ALLOWED, "files") \
-    X(rseq, ALLOWED, "threads; libc registers it at start") \
-    X(rseq_slice_yield, ALLOWED, "threads") \
-    X(rt_sigaction, ALLOWED, "signals") \
-    X(rt_sigpending, ALLOWED, "signals") \
-    X(rt_sigprocmask, ALLOWED, "signals") \
-    X(rt_sigqueueinfo, ALLOWED, "signals; only inside the jail's pid namespace") \
-    X(rt_sigreturn, ALLOWED, "signals") \
-    X(rt_sigsuspend, ALLOWED, "signals") \
-    X(rt_sigtimedwait, ALLOWED, "signals") \
-    X(rt_tgsigqueueinfo, ALLOWED, "signals; only inside the jail's pid namespace") \
-    X(sched_get_priority_max, ALLOWED, "threads ask at start") \
-    X(sched_get_priority_min, ALLOWED, "threads ask at start") \
-    X(sched_getaffinity, ALLOWED, "how many processors there are") \
-    X(sched_getattr, ALLOWED, "threads ask at start") \
-    X(sched_getparam, ALLOWED, "threads ask at start") \
-    X(sched_getscheduler, ALLOWED, "threads ask at start") \
-    X(sched_rr_get_interval, ALLOWED, "threads ask at start") \
-    X(sched_setaffinity, ALLOWED, "numeric libraries pin their threads") \
-    X(sched_yield, ALLOWED, "threads") \
-    X(select, ALLOWED, "event loops") \
-    X(semctl, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(semget, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(semop, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(semtimedop, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(sendfile, ALLOWED, "copying files") \
-    X(sendmmsg, ALLOWED, "sockets") \
-    X(sendmsg, ALLOWED, "sockets") \
-    X(sendto, ALLOWED, "sockets") \
-    X(set_robust_list, ALLOWED, "threads; libc registers it at start") \
-    X(set_tid_address, ALLOWED, "threads; libc registers it at start") \
-    X(setgid, ALLOWED, "without capabilities only to ids already held") \
-    X(setitimer, ALLOWED, "timers") \
-    X(setpgid, ALLOWED, "job control") \
-    X(setpriority, ALLOWED, "nice") \
-    X(setregid, ALLOWED, "without capabilities only to ids already held") \
-    X(setresgid, ALLOWED, "without capabilities only to ids already held") \
-    X(setresuid, ALLOWED, "without capabilities only to ids already held") \
-    X(setreuid, ALLOWED, "without capabilities only to ids already held") \
-    X(setrlimit, ALLOWED, "limits; can only lower the hard ones") \
-    X(setsid, ALLOWED, "job control") \
-    X(setsockopt, ALLOWED, "sockets") \
-    X(setuid, ALLOWED, "without capabilities only to ids already held") \
-    X(setxattr, ALLOWED, "attributes, for copying files") \
-    X(setxattrat, ALLOWED, "attributes, for copying files") \
-    X(shmat, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(shmctl, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(shmdt, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(shmget, NOT_THERE, "System V IPC is kernel code few programs need") \
-    X(shutdown, ALLOWED, "sockets") \
-    X(sigaltstack, ALLOWED, "signals") \
-    X(signalfd, ALLOWED, "event loops") \
-    X(signalfd4, ALLOWED, "event loops") \
-    X(socket, SOCKET_CODE_NONE, "which families depends on the network policy") \
-    X(splice, ALLOWED, "copying files; cat and pv use it") \
-    X(stat, ALLOWED, "asking about files") \
-    X(statfs, ALLOWED, "asking about files") \
-    X(statx, ALLOWED, "asking about files") \
-    X(symlink, ALLOWED, "files") \
-    X(symlinkat, ALLOWED, "files") \
-    X(sync_file_range, ALLOWED, "databases") \
-    X(sysinfo, ALLOWED, "how much memory there is") \
-    X(tee, ALLOWED, "pipes") \
-    X(tgkill, ALLOWED, "signals; abort() uses it") \
-    X(time, ALLOWED, "clocks") \
-    X(timer_create, ALLOWED, "timers") \
-    X(timer_delete, ALLOWED, "timers") \
-    X(timer_getoverrun, ALLOWED, "timers") \
-    X(timer_gettime, ALLOWED, "timers") \
-    X(timer_settime, ALLOWED, "timers") \
-    X(timerfd_create, ALLOWED, "event loops") \
-    X(timerfd_gettime, ALLOWED, "event loops") \
-    X(timerfd_settime, ALLOWED, "event loops") \
-    X(times, ALLOWED, "limits") \
-    X(tkill, ALLOWED, "signals; only inside the jail's pid namespace") \
-    X(truncate, ALLOWED, "writing files") \
-    X(umask, ALLOWED, "file modes") \
-    X(uname, ALLOWED, "which system this is") \
-    X(unlink, ALLOWED, "files") \
-    X(unlinkat, ALLOWED, "files") \
-    X(uprobe, ALLOWED, "made by the kernel when the host traces a program") \
-    X(uretprobe, ALLOWED, "made by the kernel when the host traces a program") \
-    X(utime, ALLOWED, "file times") \
-    X(utimensat, ALLOWED, "file times") \
-    X(utimes, ALLOWED, "file times") \
-    X(vfork, ALLOWED, "starting programs") \
-    X(vmsplice, NOT_THERE, "shares pages with pipes, a source of kernel bugs") \
-    X(wait4, ALLOWED, "waiting for children") \
-    X(waitid, ALLOWED, "waiting for children") \
-    X(write, ALLOWED, "writing files") \
-    X(writev, ALLOWED, "writing files")
+static const struct seccomp_group seccomp_code[] = {
+    {"accept accept4 bind listen", &ALLOWED, "servers"},
+    {"access faccessat faccessat2 fstat fstatfs lstat newfstatat readlink readlinkat stat statfs "
+     "statx",
+     &ALLOWED, "asking about files"},
+    {"alarm getitimer setitimer timer_create timer_delete timer_getoverrun timer_gettime "
+     "timer_settime",
+     &ALLOWED, "timers"},
+    {"arch_prctl", &ALLOWED, "thread pointer, shadow stacks, AMX: of the thread itself"},
+    {"brk madvise mincore mmap mprotect mremap msync munlock munmap", &ALLOWED, "memory"},
+    {"capget", &ALLOWED, "asking about capabilities: there are none"},
+    {"capset", &ALLOWED, "can only give up capabilities"},
+    {"chdir fchdir getcwd", &ALLOWED, "working directory"},
+    {"chmod fchmod", &CHMOD_NO_SUID_SGID, "file modes; nothing may run as somebody else"},
+    {"chown fchown fchownat lchown", &ALLOWED, "archives restore owners; only to ids the jail has"},
+    {"clock_getres clock_gettime clock_nanosleep gettimeofday nanosleep time", &ALLOWED, "clocks"},
+    {"close dup dup2 dup3 link linkat lseek mkdir mkdirat rename renameat renameat2 rmdir symlink "
+     "symlinkat unlink unlinkat",
+     &ALLOWED, "files"},
+    {"close_range", &ALLOWED, "files; before starting programs"},
+    {"connect", &ALLOWED, "clients"},
+    {"copy_file_range sendfile", &ALLOWED, "copying files"},
+    {"creat", &CREAT_NO_SUID_SGID, "creating files; nothing may run as somebody else"},
+    {"epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2 "
+     "poll ppoll pselect6 select signalfd signalfd4 timerfd_create timerfd_gettime "
+     "timerfd_settime",
+     &ALLOWED, "event loops"},
+    {"execve execveat fork vfork", &ALLOWED, "starting programs"},
+    {"exit", &ALLOWED, "ending a thread"},
+    {"exit_group", &ALLOWED, "ending a program"},
+    {"fadvise64 pread64 preadv preadv2 read readahead readv", &ALLOWED, "reading files"},
+    {"fallocate ftruncate pwrite64 pwritev pwritev2 truncate write writev",
+     &ALLOWED, "writing files"},
+    {"fchmodat fchmodat2", &CHMODAT_NO_SUID_SGID, "file modes; nothing may run as somebody else"},
+    {"fdatasync fsync sync_file_range", &ALLOWED, "databases"},
+    {"fgetxattr flistxattr fremovexattr fsetxattr getxattr getxattrat lgetxattr listxattr "
+     "listxattrat llistxattr lremovexattr lsetxattr removexattr removexattrat setxattr setxattrat",
+     &ALLOWED, "attributes, for copying files"},
+    {"flock", &ALLOWED, "locks"},
+    {"futex futex_requeue futex_wait futex_waitv futex_wake get_robust_list getcpu membarrier "
+     "rseq_slice_yield sched_yield",
+     &ALLOWED, "threads"},
+    {"futimesat utime utimensat utimes", &ALLOWED, "file times"},
+    {"get_mempolicy", &ALLOWED, "numeric libraries ask for the memory layout"},
+    {"getdents getdents64", &ALLOWED, "reading directories"},
+    {"getegid geteuid getgid getgroups getpid getppid getresgid getresuid gettid getuid",
+     &ALLOWED, "who am I"},
+    {"getpeername getsockname getsockopt recvfrom recvmmsg recvmsg sendmmsg sendmsg sendto "
+     "setsockopt shutdown",
+     &ALLOWED, "sockets"},
+    {"getpgid getpgrp getsid setpgid setsid", &ALLOWED, "job control"},
+    {"getpriority setpriority", &ALLOWED, "nice"},
+    {"getrandom", &ALLOWED, "random numbers"},
+    {"getrlimit getrusage times", &ALLOWED, "limits"},
+    {"inotify_add_watch inotify_init inotify_init1 inotify_rm_watch", &ALLOWED, "watching files"},
+    {"io_cancel io_destroy io_getevents io_pgetevents io_setup io_submit",
+     &NOT_THERE, "asynchronous I/O is kernel code few programs need"},
+    {"ioctl", &IOCTL_CODE, "by list: grants bring devices and filesystems along"},
+    {"kill pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo tkill",
+     &ALLOWED, "signals; only inside the jail's pid namespace"},
+    {"landlock_add_rule landlock_create_ruleset landlock_restrict_self",
+     &ALLOWED, "can only narrow"},
+    {"map_shadow_stack", &ALLOWED, "threads on processors with shadow stacks"},
+    {"memfd_create", &NOT_THERE, "programs that lie in no filesystem; no runtime needs it"},
+    {"mknod", &MKNOD_NO_SUID_SGID, "pipes with a name; no devices"},
+    {"mknodat", &MKNODAT_NO_SUID_SGID, "pipes with a name; no devices"},
+    {"mlock mlock2", &ALLOWED, "memory; bounded by the limit on locked memory"},
+    {"mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink",
+     &NOT_THERE, "message queues are kernel code few programs need"},
+    {"mseal", &ALLOWED, "memory; can only narrow"},
+    {"msgctl msgget msgrcv msgsnd semctl semget semop semtimedop shmat shmctl shmdt shmget",
+     &NOT_THERE, "System V IPC is kernel code few programs need"},
+    {"open", &OPEN_NO_SUID_SGID, "files; nothing may run as somebody else"},
+    {"openat", &OPENAT_NO_SUID_SGID, "files; nothing may run as somebody else"},
+    {"pause rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn rt_sigsuspend rt_sigtimedwait "
+     "sigaltstack",
+     &ALLOWED, "signals"},
+    {"personality", &PERSONALITY_CODE, "programs ask; the rest weakens mmap"},
+    {"pidfd_open wait4 waitid", &ALLOWED, "waiting for children"},
+    {"pipe pipe2 tee", &ALLOWED, "pipes"},
+    {"pkey_alloc pkey_free pkey_mprotect", &ALLOWED, "memory; V8 protects its code with it"},
+    {"prctl", &PRCTL_CODE, "names, signals and queries; the rest is for privileged programs"},
+    {"restart_syscall", &ALLOWED, "the kernel's own, after a stop"},
+    {"rseq set_robust_list set_tid_address", &ALLOWED, "threads; libc registers it at start"},
+    {"sched_get_priority_max sched_get_priority_min sched_getattr sched_getparam "
+     "sched_getscheduler sched_rr_get_interval",
+     &ALLOWED, "threads ask at start"},
+    {"sched_getaffinity", &ALLOWED, "how many processors there are"},
+    {"sched_setaffinity", &ALLOWED, "numeric libraries pin their threads"},
+    {"setgid setregid setresgid setresuid setreuid setuid",
+     &ALLOWED, "without capabilities only to ids already held"},
+    {"setrlimit", &ALLOWED, "limits; can only lower the hard ones"},
+    {"socket", &SOCKET_CODE_NONE, "which families depends on the network policy"},
+    {"splice", &ALLOWED, "copying files; cat and pv use it"},
+    {"sysinfo", &ALLOWED, "how much memory there is"},
+    {"tgkill", &ALLOWED, "signals; abort() uses it"},
+    {"umask", &ALLOWED, "file modes"},
+    {"uname", &ALLOWED, "which system this is"},
+    {"uprobe uretprobe", &ALLOWED, "made by the kernel when the host traces a program"},
+    {"vmsplice", &NOT_THERE, "shares pages with pipes, a source of kernel bugs"},
+};
 
 /* With the host's network these stand in place of the rows of `code`. */
-#define SECCOMP_CODE_HOST(X) \
-    X(socket, SOCKET_CODE_HOST, "the host's network is granted")
+static const struct seccomp_group seccomp_code_host[] = {
+    {"socket", &SOCKET_CODE_HOST, "the host's network is granted"},
+};
 
 /* Without network, but nested. */
-#define SECCOMP_CODE_NESTED(X) \
-    X(socket, SOCKET_CODE_NESTED, "bringing up loopback in the new namespace")
+static const struct seccomp_group seccomp_code_nested[] = {
+    {"socket", &SOCKET_CODE_NESTED, "bringing up loopback in the new namespace"},
+};
 
 /* ---- nested: what a program with a sandbox of its own needs besides ----------------------- */
 
-#define SECCOMP_NESTED(X) \
-    X(chroot, ALLOWED, "leaving the old root") \
-    X(clone, ALLOWED, "namespaces") \
-    X(clone3, ALLOWED, "namespaces") \
-    X(fsconfig, ALLOWED, "mounts") \
-    X(fsmount, ALLOWED, "mounts") \
-    X(fsopen, ALLOWED, "mounts") \
-    X(fspick, ALLOWED, "mounts") \
-    X(mount, ALLOWED, "mounts") \
-    X(mount_setattr, ALLOWED, "mounts") \
-    X(move_mount, ALLOWED, "mounts") \
-    X(open_tree, ALLOWED, "mounts") \
-    X(open_tree_attr, ALLOWED, "mounts") \
-    X(pivot_root, ALLOWED, "leaving the old root") \
-    X(prctl, ALLOWED, "dropping the capabilities the new namespace gave") \
-    X(setdomainname, ALLOWED, "names in the new namespace") \
-    X(setfsgid, ALLOWED, "ids in the new namespace") \
-    X(setfsuid, ALLOWED, "ids in the new namespace") \
-    X(setgroups, ALLOWED, "ids in the new namespace") \
-    X(sethostname, ALLOWED, "names in the new namespace") \
-    X(setns, ALLOWED, "namespaces") \
-    X(umount2, ALLOWED, "leaving the old root") \
-    X(unshare, ALLOWED, "namespaces")
+static const struct seccomp_group seccomp_nested[] = {
+    {"chroot pivot_root umount2", &ALLOWED, "leaving the old root"},
+    {"clone clone3 setns unshare", &ALLOWED, "namespaces"},
+    {"fsconfig fsmount fsopen fspick mount mount_setattr move_mount open_tree open_tree_attr",
+     &ALLOWED, "mounts"},
+    {"prctl", &ALLOWED, "dropping the capabilities the new namespace gave"},
+    {"setdomainname sethostname", &ALLOWED, "names in the new namespace"},
+    {"setfsgid setfsuid setgroups", &ALLOWED, "ids in the new namespace"},
+};
 
 /* ---- alone: a function in its caller's namespaces ------------------------------------------ */
 
 /* Its processes are ended as one process group, which they must not leave, and are its caller's
  * neighbours: the same user's, with the same view of processes. */
-#define SECCOMP_ALONE(X) \
-    X(clone, CLONE_ALONE, "a child of the caller would outlive the call") \
-    X(ioprio_set, IO_PRIORITY_OF_SELF, "the caller's processes have the same uid") \
-    X(prctl, PRCTL_ALONE, "dying with the caller is not the function's to change") \
-    X(prlimit64, FIRST_IS_SELF, "the caller could be starved to death") \
-    X(sched_setaffinity, FIRST_IS_SELF, "the caller's processes have the same uid") \
-    X(sched_setattr, FIRST_IS_SELF, "the caller's processes have the same uid") \
-    X(sched_setparam, FIRST_IS_SELF, "the caller's processes have the same uid") \
-    X(sched_setscheduler, FIRST_IS_SELF, "the caller's processes have the same uid") \
-    X(setpgid, NOT_PERMITTED, "who leaves the group would outlive the call") \
-    X(setpriority, PRIORITY_OF_SELF, "the caller's processes have the same uid") \
-    X(setsid, NOT_PERMITTED, "who leaves the group would outlive the call")
+static const struct seccomp_group seccomp_alone[] = {
+    {"clone", &CLONE_ALONE, "a child of the caller would outlive the call"},
+    {"ioprio_set", &IO_PRIORITY_OF_SELF, "the caller's processes have the same uid"},
+    {"prctl", &PRCTL_ALONE, "dying with the caller is not the function's to change"},
+    {"prlimit64", &FIRST_IS_SELF, "the caller could be starved to death"},
+    {"sched_setaffinity sched_setattr sched_setparam sched_setscheduler",
+     &FIRST_IS_SELF, "the caller's processes have the same uid"},
+    {"setpgid setsid", &NOT_PERMITTED, "who leaves the group would outlive the call"},
+    {"setpriority", &PRIORITY_OF_SELF, "the caller's processes have the same uid"},
+};
 
-#define SECCOMP_ALONE_CODE(X) \
-    X(ioprio_set, NOT_PERMITTED, "as in `code`") \
-    X(prctl, PRCTL_CODE_ALONE, "dying with the caller is not the function's to change") \
-    X(sched_setattr, NOT_PERMITTED, "as in `code`") \
-    X(sched_setparam, NOT_PERMITTED, "as in `code`") \
-    X(sched_setscheduler, NOT_PERMITTED, "as in `code`")
+static const struct seccomp_group seccomp_alone_code[] = {
+    {"ioprio_set sched_setattr sched_setparam sched_setscheduler", &NOT_PERMITTED, "as in `code`"},
+    {"prctl", &PRCTL_CODE_ALONE, "dying with the caller is not the function's to change"},
+};
 
 /* Without a network, sockets of the host's other programs are out of reach, too, unless the caller
  * asks for them: Landlock governs them by path only from ABI 9 on. */
-#define SECCOMP_ALONE_SHUT(X) \
-    X(socket, SOCKET_DEV_SHUT, "the host's sockets would be in reach") \
-    X(socketpair, PAIR_SHUT, "a datagram socket can send to any other")
+static const struct seccomp_group seccomp_alone_shut[] = {
+    {"socket", &SOCKET_DEV_SHUT, "the host's sockets would be in reach"},
+    {"socketpair", &PAIR_SHUT, "a datagram socket can send to any other"},
+};
 
-#define SECCOMP_ALONE_SHUT_CODE(X) \
-    X(socket, SOCKET_CODE_SHUT, "the host's sockets would be in reach")
+static const struct seccomp_group seccomp_alone_shut_code[] = {
+    {"socket", &SOCKET_CODE_SHUT, "the host's sockets would be in reach"},
+};
 
 /* ---- Numbers the build machine's libseccomp may not know ---------------------------------- */
 
-/* Since 424 a syscall has the same number everywhere. */
-#define SECCOMP_NUMBERS(X) \
-    X(process_madvise, 440) \
-    X(epoll_pwait2, 441) \
-    X(mount_setattr, 442) \
-    X(quotactl_fd, 443) \
-    X(landlock_create_ruleset, 444) \
-    X(landlock_add_rule, 445) \
-    X(landlock_restrict_self, 446) \
-    X(memfd_secret, 447) \
-    X(process_mrelease, 448) \
-    X(futex_waitv, 449) \
-    X(set_mempolicy_home_node, 450) \
-    X(cachestat, 451) \
-    X(fchmodat2, 452) \
-    X(map_shadow_stack, 453) \
-    X(futex_wake, 454) \
-    X(futex_wait, 455) \
-    X(futex_requeue, 456) \
-    X(statmount, 457) \
-    X(listmount, 458) \
-    X(lsm_get_self_attr, 459) \
-    X(lsm_set_self_attr, 460) \
-    X(lsm_list_modules, 461) \
-    X(mseal, 462) \
-    X(setxattrat, 463) \
-    X(getxattrat, 464) \
-    X(listxattrat, 465) \
-    X(removexattrat, 466) \
-    X(open_tree_attr, 467) \
-    X(file_getattr, 468) \
-    X(file_setattr, 469) \
-    X(listns, 470) \
-    X(rseq_slice_yield, 471)
+/* Since 424 a syscall has the same number everywhere. These are 440 and those that follow. */
+#define SECCOMP_NUMBERS_FIRST 440
+static const char seccomp_numbers[] =
+    "process_madvise epoll_pwait2 mount_setattr quotactl_fd landlock_create_ruleset "
+    "landlock_add_rule landlock_restrict_self memfd_secret process_mrelease futex_waitv "
+    "set_mempolicy_home_node cachestat fchmodat2 map_shadow_stack futex_wake futex_wait "
+    "futex_requeue statmount listmount lsm_get_self_attr lsm_set_self_attr lsm_list_modules mseal "
+    "setxattrat getxattrat listxattrat removexattrat open_tree_attr file_getattr file_setattr "
+    "listns rseq_slice_yield";
 
 /* Only on x86_64. */
-#define SECCOMP_NUMBERS_X86_64(X) \
-    X(uretprobe, 335) \
-    X(uprobe, 336)
+#define SECCOMP_NUMBERS_X86_64_FIRST 335
+static const char seccomp_numbers_x86_64[] = "uretprobe uprobe";
 /* clang-format on */
 
 /* The first number nobody here has heard of. */
 #define SECCOMP_FIRST_UNKNOWN 472
-
-/* ---- The tables as arrays ----------------------------------------------------------------- */
-
-struct seccomp_row {
-    const char *name;
-    const struct seccomp_rule *rule;
-    const char *reason;
-};
-
-#define SECCOMP_ROW(syscall, rule, reason) {#syscall, &rule, reason},
-
-static const struct seccomp_row seccomp_floor[] = {SECCOMP_FLOOR(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_dev[] = {SECCOMP_DEV(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_code[] = {SECCOMP_CODE(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_code_host[] = {SECCOMP_CODE_HOST(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_code_nested[] = {SECCOMP_CODE_NESTED(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_nested[] = {SECCOMP_NESTED(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_alone[] = {SECCOMP_ALONE(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_alone_code[] = {SECCOMP_ALONE_CODE(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_alone_shut[] = {SECCOMP_ALONE_SHUT(SECCOMP_ROW)};
-static const struct seccomp_row seccomp_alone_shut_code[] = {SECCOMP_ALONE_SHUT_CODE(SECCOMP_ROW)};
-
-#define SECCOMP_ROWS(table) (table), sizeof(table) / sizeof((table)[0])
