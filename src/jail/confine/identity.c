@@ -31,14 +31,11 @@ bool identity_is_root(void)
     return inside == 0 && (count == UINT32_MAX || count > policy_isolated_uid(0));
 }
 
-/* The first gid of a range /etc/subgid gives this user, by number or by name. */
-static bool find_subordinate_gid(uid_t uid, const char *name, gid_t *ret_gid)
+bool identity_subordinate_id(const char *path, uid_t uid, const char *name, unsigned *ret_id)
 {
-    autofile FILE *file = fopen("/etc/subgid", "re");
-    if (!file)
-        return false;
+    autofile FILE *file = fopen(path, "re");
     char line[256];
-    while (fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof line, file)) {
         char *start = strchr(line, ':');
         if (!start)
             continue;
@@ -50,7 +47,7 @@ static bool find_subordinate_gid(uid_t uid, const char *name, gid_t *ret_gid)
             continue;
         unsigned long first = strtoul(start, &end, 10);
         if (*end == ':' && strtoul(end + 1, NULL, 10) >= 1 && first > 0) {
-            *ret_gid = (gid_t)first;
+            *ret_id = (unsigned)first;
             return true;
         }
     }
@@ -70,7 +67,8 @@ static void choose_groups(struct jail_identity *identity, const struct facts *fa
     if (identity->group_count == 0 || identity->become)
         return;
     if (access(NEWGIDMAP, X_OK) == 0 &&
-        find_subordinate_gid(identity->host_uid, identity->name, &identity->subordinate_gid)) {
+        identity_subordinate_id("/etc/subgid", identity->host_uid, identity->name,
+                                &identity->subordinate_gid)) {
         identity->map_groups = true;
         return;
     }

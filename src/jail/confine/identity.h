@@ -25,6 +25,10 @@ struct jail_identity {
  * namespace, which is some ordinary user outside and has no other id to take. */
 bool identity_is_root(void);
 
+/* The first id of a range that /etc/subuid or /etc/subgid gives a user, by number or by name (which may
+ * be NULL). */
+bool identity_subordinate_id(const char *path, uid_t uid, const char *name, unsigned *ret_id);
+
 /* Strings live in the arena or in the policy. */
 int identity_choose(const struct brig_policy *policy, struct arena *arena,
                     struct brig_unenforced *unenforced, struct jail_identity *ret_identity,

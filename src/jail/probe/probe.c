@@ -1,37 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* What this system can do for a jail: the table of attempts, and the running of them. */
+/* What this system can do for a jail: attempts, each in a process that is thrown away, and the report. */
 #include "jail/probe/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
+#include <linux/filter.h>
 #include <linux/netlink.h>
-#include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fds.h"
 #include "base/mountinfo.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "base/users.h"
 #include "jail/cgroup/cgroup.h"
+#include "jail/confine/identity.h"
+#include "jail/confine/landlock.h"
 #include "jail/net/door_netlink.h"
-#include "jail/probe/probe_checks.h"
 #include "policy/net_address.h"
 
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U /* from 6.3 on */
+#endif
+
 #define ATTEMPT_TIMEOUT_MS 5000
+#define LANDLOCK_ABI_WANTED 6 /* from here on signals and abstract sockets are scoped as well */
+#define CGROUP_NEEDED (CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS)
+#define GROUPS_MAX 1024
+#define OPEN_FILES_WANTED 1024
 
 /* What refuses user namespaces, most certain first. */
 struct userns_gate {
@@ -72,160 +86,136 @@ static const struct userns_gate unknown_gate = {
     .fix = "use a kernel with CONFIG_USER_NS, outside of any chroot",
 };
 
-#define USERNS_FIX NULL /* in the table: the remedy is that of user namespaces */
-#define NO_FIX ""
+/* ---- what refuses user namespaces ---- */
 
-static const struct probe_check {
-    const char *id;
-    const char *label;
-    bool needed; /* by a full jail */
-    void (*check)(const struct probe_context *, struct probe_answer *);
-    const char *meaning;
-    const char *remedy;
-} checks[] = {
-    {"userns", "user namespaces", true, check_userns, "a jail without root", USERNS_FIX},
-    {"userns-settings", "user namespace settings", true, check_userns_settings,
-     "the system lets ordinary users have them", USERNS_FIX},
-    {"ns-mount", "mount namespace", true, check_ns_mount, "its own view of files", USERNS_FIX},
-    {"ns-pid", "pid namespace", true, check_ns_pid, "its own processes, ended together",
-     USERNS_FIX},
-    {"ns-net", "network namespace", true, check_ns_net, "no network but its own", USERNS_FIX},
-    {"door", "network door", false, check_door,
-     "every port goes through it, not only the usual ones",
-     "Load the kernel modules nf_tables and nft_chain_nat, or build the kernel with them"},
-    {"ns-ipc", "ipc namespace", true, check_ns_ipc, "its own shared memory", USERNS_FIX},
-    {"ns-uts", "uts namespace", true, check_ns_uts, "its own host name", USERNS_FIX},
-    {"ns-cgroup", "cgroup namespace", true, check_ns_cgroup, "the host's cgroups are not seen",
-     USERNS_FIX},
-    {"ns-time", "time namespace", false, check_ns_time, "not used", NO_FIX},
-    {"nested-limit", "nested user namespaces", false, check_nested_limit,
-     "can be refused inside by a second, independent guard", "mount /proc/sys writable"},
-    {"mount-api", "new mount API", true, check_mount_api, "mounts by fd, not by name",
-     "use kernel 5.15 or later"},
-    {"mount-setattr", "mount_setattr", true, check_mount_setattr,
-     "read-only trees, submounts included", "use kernel 5.15 or later"},
-    {"tmpfs", "tmpfs", true, check_tmpfs, "private /tmp, /run, /dev/shm with a size", USERNS_FIX},
-    {"proc", "fresh /proc", true, check_proc, "a /proc that shows only the jail",
-     "in a container: unmask /proc (docker: --security-opt systempaths=unconfined)"},
-    {"devpts", "devpts", true, check_devpts, "its own terminals",
-     "use a kernel with CONFIG_UNIX98_PTYS"},
-    {"pivot-root", "pivot_root", true, check_pivot_root, "the host's root is left for good",
-     "boot from a real root filesystem: an initramfs cannot be left"},
-    {"overlay-tmpfs", "overlayfs on tmpfs", false, check_overlay_tmpfs,
-     "throw-away changes over read-only files",
-     "use a kernel with CONFIG_OVERLAY_FS, 6.6 or later for tmpfs"},
-    {"overlay-directory", "overlayfs on disk", false, check_overlay_directory,
-     "changes kept apart from the real files",
-     "keep brig's data on ext4, xfs or btrfs, with kernel 5.11 or later"},
-    {"landlock", "Landlock", false, check_landlock, "files, sockets and signals, a second time",
-     "boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in lsm="},
-    {"seccomp", "seccomp filters", true, check_seccomp,
-     "fewer system calls to attack the kernel by", "use a kernel with CONFIG_SECCOMP_FILTER"},
-    {"clone3", "clone3", false, check_clone3, "a faster start; without it clone is used", NO_FIX},
-    {"pidfd", "pidfd", false, check_pidfd, "processes waited for and signalled without races",
-     "use kernel 5.4 or later"},
-    {"openat2", "openat2", false, check_openat2, "paths resolved without leaving a directory",
-     "use kernel 5.6 or later"},
-    {"close-range", "close_range", false, check_close_range, "no file descriptor leaks inside",
-     "use kernel 5.9 or later"},
-    {"memfd-exec", "executable memfd", false, check_memfd_exec, "the jail's init needs no file",
-     "sudo sysctl -w vm.memfd_noexec=0"},
-    {"idmapped", "id-mapped mounts", false, check_idmapped, "grants of root's files to another uid",
-     "use kernel 5.12 or later and a filesystem that has them"},
-    {"subids", "subordinate ids", false, check_subids, "more than one id inside, groups dropped",
-     "sudo apt install uidmap, and sudo usermod --add-subuids 100000-165535 --add-subgids "
-     "100000-165535 $USER"},
-    {"groups", "supplementary groups", false, check_groups, "what a group opens stays closed",
-     "make the subordinate ids above work, or run brig without those groups"},
-    {"cgroup", "cgroups", false, check_cgroup, "limits for the whole jail together",
-     "run brig where a subtree of cgroups is delegated (systemd-run --user --scope -p "
-     "Delegate=yes)"},
-    {"open-files", "open files", false, check_open_files, "room for the jail's programs",
-     "raise the hard limit of open files (ulimit -Hn)"},
-    {"fuse", "/dev/fuse", false, check_fuse, "can be granted to programs that mount", NO_FIX},
-    {"container", "surroundings", false, check_container, "nothing outside hides parts of /proc",
-     "run on the host, or unmask /proc for the container"},
-};
-_Static_assert(ARRAY_LENGTH(checks) <= PROBE_ROWS_MAX, "the report has room for every row");
-
-/* ---- Helpers of the attempts ---- */
-
-void probe_note(struct probe_answer *answer, const char *format, ...)
+/* A number in a file, or -1. */
+static long read_number(const char *path)
 {
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(answer->detail, sizeof answer->detail, format, args);
-    va_end(args);
-}
-
-void probe_failed(struct probe_answer *answer, int error, const char *step)
-{
-    answer->error = error ? error : EIO;
-    probe_note(answer, "%s: %s", step, strerror(answer->error));
-}
-
-int probe_write(const char *path, const char *text)
-{
-    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    size_t length = strlen(text);
-    return write(fd, text, length) == (ssize_t)length ? 0 : -1;
-}
-
-long probe_read_number(const char *path)
-{
-    char text[32] = "";
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
-        return -1;
+    bool whole;
+    autofree char *text = proc_read(path, 32, &whole);
     char *end = text;
-    long number = strtol(text, &end, 10);
+    long number = text ? strtol(text, &end, 10) : -1;
     return end == text ? -1 : number;
 }
 
-int probe_enter(const struct probe_context *context, int flags, struct probe_answer *answer)
+static bool file_has(const char *path, const char *words)
 {
-    char map[64];
-    if (unshare(CLONE_NEWUSER | flags) < 0) {
-        probe_failed(answer, errno, "unshare");
-        return -1;
-    }
-    /* Missing before 3.19 only, and then there is nothing to deny. */
-    (void)probe_write("/proc/self/setgroups", "deny");
-    (void)snprintf(map, sizeof map, "%u %u 1", context->uid, context->uid);
-    if (probe_write("/proc/self/uid_map", map) < 0) {
-        probe_failed(answer, errno, "write uid_map");
-        return -1;
-    }
-    (void)snprintf(map, sizeof map, "%u %u 1", context->gid, context->gid);
-    if (probe_write("/proc/self/gid_map", map) < 0) {
-        probe_failed(answer, errno, "write gid_map");
-        return -1;
-    }
-    return 0;
+    bool whole;
+    autofree char *text = proc_read(path, 8192, &whole);
+    return text && strstr(text, words);
 }
 
-int probe_enter_scratch(const struct probe_context *context, int flags, struct probe_answer *answer)
+/* A jail is known by the name of its pid 1. It decides only which remedy is named. */
+static const struct userns_gate *find_gate(void)
+{
+    bool root = geteuid() == 0;
+    if (file_has("/proc/1/comm", "brig-init"))
+        return &jail_gate;
+    for (size_t i = 0; i < ARRAY_LENGTH(userns_gates); i++) {
+        const struct userns_gate *gate = &userns_gates[i];
+        if ((gate->root_too || !root) && read_number(gate->path) == gate->closed_at)
+            return gate;
+    }
+    return file_has("/proc/self/status", "Seccomp:\t2") ? &filter_gate : &unknown_gate;
+}
+
+void probe_userns_remedy(char *buffer, size_t size)
+{
+    (void)snprintf(buffer, size, "%s. Run `brig doctor`.", find_gate()->why);
+}
+
+/* ---- attempts ---- */
+
+struct attempt {
+    uid_t uid;
+    gid_t gid;
+    const char *directory; /* may be NULL */
+    unsigned long argument;
+};
+
+/* Starts as all zero, which means: works. */
+struct answer {
+    int error;      /* the errno of what failed; 0 if it worked */
+    bool limited;   /* it worked, but less than it could */
+    bool no_remedy; /* and there is nothing to do about it */
+    char detail[PROBE_DETAIL_MAX];
+};
+
+/* Runs in a process of its own and may do to it whatever it likes. NULL, or the step that failed, with
+ * errno. */
+typedef const char *check_function(const struct attempt *attempt, struct answer *answer);
+
+__attribute__((format(printf, 2, 3))) static void note(struct answer *answer, const char *format,
+                                                       ...)
+{
+    size_t used = strlen(answer->detail);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(answer->detail + used, sizeof answer->detail - used, format, args);
+    va_end(args);
+}
+
+static const char *failed(int error, const char *step)
+{
+    errno = error;
+    return step;
+}
+
+/* There is nothing that could be done about it. */
+static const char *not_tried(struct answer *answer, const char *why)
+{
+    answer->limited = answer->no_remedy = true;
+    note(answer, "%s", why);
+    return NULL;
+}
+
+static int write_text(const char *path, const char *text)
+{
+    autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write_all(fd, text, strlen(text)) < 0 ? -1 : 0;
+}
+
+/* Makes a user namespace and those in `flags` for this process, itself mapped to itself. */
+static const char *enter(const struct attempt *attempt, int flags)
+{
+    char uids[64], gids[64];
+    (void)snprintf(uids, sizeof uids, "%u %u 1", attempt->uid, attempt->uid);
+    (void)snprintf(gids, sizeof gids, "%u %u 1", attempt->gid, attempt->gid);
+    if (unshare(CLONE_NEWUSER | flags) < 0)
+        return "unshare";
+    if (write_text("/proc/self/setgroups", "deny") < 0)
+        return "write setgroups";
+    if (write_text("/proc/self/uid_map", uids) < 0)
+        return "write uid_map";
+    return write_text("/proc/self/gid_map", gids) < 0 ? "write gid_map" : NULL;
+}
+
+static const char *enter_mounts(const struct attempt *attempt, int flags)
+{
+    const char *step = enter(attempt, flags | CLONE_NEWNS);
+    /* Some systems allow the namespace but no use of its capabilities. */
+    if (!step && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        step = "make mounts private";
+    return step;
+}
+
+/* The same with a fresh tmpfs as the working directory. */
+static const char *enter_scratch(const struct attempt *attempt, int flags)
 {
     static const char *const places[] = {"/tmp", "/var/tmp", "/mnt", "/run", "/dev/shm"};
-    if (probe_enter(context, flags | CLONE_NEWNS, answer) < 0)
-        return -1;
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
-        probe_failed(answer, errno, "make mounts private");
-        return -1;
-    }
-    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+    const char *step = enter_mounts(attempt, flags);
+    for (size_t i = 0; !step && i < ARRAY_LENGTH(places); i++) {
         if (mount("tmpfs", places[i], "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0700") == 0)
-            return chdir(places[i]);
+            return chdir(places[i]) < 0 ? "chdir" : NULL;
         if (errno != ENOENT && errno != ENOTDIR)
             break;
     }
-    probe_failed(answer, errno, "mount tmpfs");
-    return -1;
+    return step ? step : "mount tmpfs";
 }
 
-pid_t probe_hold_userns(void)
+/* A process that does nothing but carry a user namespace without maps, or -1. It is in the attempt's
+ * process group and ends with it. */
+static pid_t hold_userns(void)
 {
     int ends[2];
     char byte;
@@ -245,50 +235,42 @@ pid_t probe_hold_userns(void)
     return pid;
 }
 
-/* ---- Running an attempt ---- */
-
 /* Reads the answer; an attempt that ends without one, or not in time, failed. */
-static void collect(int fd, struct probe_answer *answer)
+static void collect(int fd, struct answer *answer)
 {
-    struct probe_answer got;
+    struct answer got;
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    int ready;
-    do
-        ready = poll(&poll_fd, 1, ATTEMPT_TIMEOUT_MS);
-    while (ready < 0 && errno == EINTR);
-    if (ready == 0) {
-        probe_failed(answer, ETIMEDOUT, "attempt");
-        return;
+    int ready = poll(&poll_fd, 1, ATTEMPT_TIMEOUT_MS);
+    if (ready > 0 && read(fd, &got, sizeof got) == (ssize_t)sizeof got)
+        *answer = got;
+    else {
+        answer->error = ready == 0 ? ETIMEDOUT : EIO;
+        note(answer, "attempt: %s", strerror(answer->error));
     }
-    ssize_t length;
-    do
-        length = read(fd, &got, sizeof got);
-    while (length < 0 && errno == EINTR);
-    if (length != (ssize_t)sizeof got) {
-        probe_failed(answer, EIO, "attempt");
-        return;
-    }
-    *answer = got;
 }
 
-void probe_in_child(void (*check)(const struct probe_context *, struct probe_answer *),
-                    const struct probe_context *context, struct probe_answer *answer)
+/* Runs a check in a forked process. It leads a group, so that whatever it forked ends with it. */
+static void run_check(check_function *check, const struct attempt *attempt, struct answer *answer)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        probe_failed(answer, errno, "pipe");
+        answer->error = errno;
         return;
     }
     pid_t pid = fork();
     if (pid == 0) {
-        /* A group of its own, so that whatever it forked ends with it. */
         (void)setpgid(0, 0);
-        check(context, answer);
+        const char *step = check(attempt, answer);
+        if (step) {
+            answer->error = errno ? errno : EIO;
+            answer->detail[0] = '\0';
+            note(answer, "%s: %s", step, strerror(answer->error));
+        }
         _exit(write(ends[1], answer, sizeof *answer) == (ssize_t)sizeof *answer ? 0 : 1);
     }
     (void)close(ends[1]);
     if (pid < 0) {
-        probe_failed(answer, errno, "fork");
+        answer->error = errno;
     } else {
         collect(ends[0], answer);
         if (kill(-pid, SIGKILL) < 0)
@@ -299,73 +281,570 @@ void probe_in_child(void (*check)(const struct probe_context *, struct probe_ans
     (void)close(ends[0]);
 }
 
-/* ---- What refuses user namespaces ---- */
-
-static bool under_filter(void)
+/* In one more process, whose answer it is: the first of a new pid namespace. */
+static const char *in_child(check_function *check, const struct attempt *attempt,
+                            struct answer *answer)
 {
-    char line[256];
-    autofile FILE *file = fopen("/proc/self/status", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "Seccomp:\t2", strlen("Seccomp:\t2")) == 0)
-            return true;
-    return false;
+    run_check(check, attempt, answer);
+    return NULL;
 }
 
-/* By the name of pid 1, which decides only what remedy is named. Until init has named itself, newer kernels
- * name it after the file it was executed from. */
-static bool in_jail(void)
-{
-    char line[32];
-    autofile FILE *file = fopen("/proc/1/comm", "re");
-    return file && fgets(line, sizeof line, file) &&
-           (strcmp(line, "brig-init\n") == 0 || strcmp(line, "memfd:brig-init\n") == 0);
-}
+/* ---- namespaces ---- */
 
-static const struct userns_gate *find_gate(void)
+static const char *check_userns_settings(const struct attempt *attempt, struct answer *answer)
 {
-    bool root = geteuid() == 0;
-    if (in_jail())
-        return &jail_gate;
-    for (size_t i = 0; i < ARRAY_LENGTH(userns_gates); i++) {
-        const struct userns_gate *gate = &userns_gates[i];
-        if ((gate->root_too || !root) && probe_read_number(gate->path) == gate->closed_at)
-            return gate;
-    }
-    return under_filter() ? &filter_gate : &unknown_gate;
-}
-
-void probe_userns_remedy(char *buffer, size_t size)
-{
-    (void)snprintf(buffer, size, "%s. Run `brig doctor`.", find_gate()->why);
-}
-
-void check_userns_settings(const struct probe_context *context, struct probe_answer *answer)
-{
-    (void)context;
+    (void)attempt;
     const struct userns_gate *gate = find_gate();
-    if (gate == &filter_gate || gate == &unknown_gate) {
-        probe_note(answer, "at most %ld", probe_read_number(userns_gates[0].path));
-        return;
+    if (gate->path) {
+        answer->error = EPERM;
+        note(answer, "%s is %ld", gate->path + strlen("/proc/sys/"), gate->closed_at);
+    } else if (gate == &jail_gate) {
+        answer->error = EPERM;
+        note(answer, "inside a jail");
+    } else {
+        note(answer, "at most %ld", read_number(userns_gates[0].path));
     }
-    answer->error = EPERM;
-    probe_note(answer, "%s is %ld", gate->path + strlen("/proc/sys/"), gate->closed_at);
+    return NULL;
 }
 
-/* ---- The report ---- */
-
-static void fill_row(const struct probe_check *check, const struct probe_answer *answer,
-                     struct probe_row *row)
+static const char *check_namespace(const struct attempt *attempt, struct answer *answer)
 {
-    row->id = check->id;
-    row->label = check->label;
-    row->meaning = check->meaning;
-    row->state = PROBE_OK;
+    const char *step = enter(attempt, (int)attempt->argument);
+    if (!step && attempt->argument == 0)
+        note(answer, "uid %u, gid %u", attempt->uid, attempt->gid);
+    return step;
+}
+
+static const char *check_ns_mount(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    return enter_mounts(attempt, 0);
+}
+
+static const char *report_pid(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    (void)answer;
+    return getpid() == 1 ? NULL : failed(ESRCH, "become pid 1");
+}
+
+static const char *check_ns_pid(const struct attempt *attempt, struct answer *answer)
+{
+    const char *step = enter(attempt, CLONE_NEWPID);
+    return step ? step : in_child(report_pid, attempt, answer);
+}
+
+static const char *check_ns_uts(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const char *step = enter(attempt, CLONE_NEWUTS);
+    return step ? step : sethostname("brig", 4) < 0 ? "set the host name" : NULL;
+}
+
+static const char *check_nested_limit(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const char *step = enter(attempt, 0);
+    if (!step && write_text("/proc/sys/user/max_user_namespaces", "0") < 0)
+        step = "write user.max_user_namespaces";
+    return step || unshare(CLONE_NEWUSER) < 0 ? step : failed(EINVAL, "the limit is not obeyed");
+}
+
+/* The errno the kernel answers with about a subject, or 0. */
+static int ask_kernel(int protocol, const struct str *message, unsigned subject)
+{
+    char buffer[8192] __attribute__((aligned(8)));
+    autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+    if (message->failed || fd < 0 || send(fd, message->data, message->length, 0) < 0)
+        return message->failed ? ENOMEM : errno;
+    for (ssize_t got; (got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0;)
+        for (struct nlmsghdr *head = (void *)buffer; NLMSG_OK(head, (size_t)got);
+             head = NLMSG_NEXT(head, got)) {
+            const struct nlmsgerr *answer = NLMSG_DATA(head);
+            if (head->nlmsg_type == NLMSG_ERROR && head->nlmsg_seq == subject && answer->error < 0)
+                return -answer->error;
+        }
+    return 0;
+}
+
+static const char *check_door(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const struct net_range all = {.base = {.family = NET_V4}};
+    autostr struct str routes = {0};
+    autostr struct str redirect = {0};
+    const char *step = enter(attempt, CLONE_NEWNET);
+    if (step)
+        return step;
+    door_write_routes(&routes, &all, 1);
+    door_write_redirect(&redirect);
+    int error = ask_kernel(NETLINK_ROUTE, &routes, DOOR_ABOUT_DEVICE);
+    if (error)
+        return failed(error, "loopback");
+    error = ask_kernel(NETLINK_NETFILTER, &redirect, DOOR_ABOUT_REDIRECT);
+    return error ? failed(error, "nf_tables") : NULL;
+}
+
+/* ---- mounts ---- */
+
+static const char *check_mount_api(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const char *step = enter_scratch(attempt, 0);
+    if (step)
+        return step;
+    autoclose int context = fsopen("tmpfs", FSOPEN_CLOEXEC);
+    if (context < 0)
+        return "fsopen";
+    if (fsconfig(context, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return "fsconfig";
+    autoclose int made = fsmount(context, FSMOUNT_CLOEXEC, 0);
+    if (made < 0)
+        return "fsmount";
+    return move_mount(made, "", AT_FDCWD, ".", MOVE_MOUNT_F_EMPTY_PATH) < 0 ? "move_mount" : NULL;
+}
+
+static const char *check_mount_setattr(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const char *step = enter_scratch(attempt, 0);
+    if (step)
+        return step;
+    autoclose int tree =
+        open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+    if (tree < 0)
+        return "open_tree";
+    if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr) < 0)
+        return "mount_setattr";
+    return mkdirat(tree, "x", 0700) == 0 || errno != EROFS
+               ? failed(EINVAL, "read-only is not obeyed")
+               : NULL;
+}
+
+static const char *check_tmpfs(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    return enter_scratch(attempt, 0);
+}
+
+static const char *mount_proc(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    (void)answer;
+    if (mount("proc", "p", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return "mount proc";
+    return access("p/1/status", R_OK) < 0 ? "read the new proc" : NULL;
+}
+
+static const char *check_proc(const struct attempt *attempt, struct answer *answer)
+{
+    const char *step = enter_scratch(attempt, CLONE_NEWPID);
+    if (!step && mkdir("p", 0700) < 0)
+        step = "mkdir";
+    return step ? step : in_child(mount_proc, attempt, answer);
+}
+
+static const char *check_devpts(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const char *step = enter_scratch(attempt, 0);
+    if (step)
+        return step;
+    if (mkdir("pts", 0700) < 0 || mount("devpts", "pts", "devpts", MS_NOSUID | MS_NOEXEC,
+                                        "newinstance,ptmxmode=0666,mode=0620") < 0)
+        return "mount devpts";
+    autoclose int terminal = open("pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    return terminal < 0 ? "open a terminal" : NULL;
+}
+
+static const char *check_pivot_root(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const char *step = enter_scratch(attempt, 0);
+    if (!step && syscall(SYS_pivot_root, ".", ".") < 0)
+        step = "pivot_root";
+    return step || umount2(".", MNT_DETACH) == 0 ? step : "leave the old root";
+}
+
+/* Mounts an overlay of l, u and w in the working directory and does with it what has failed on some
+ * kernels: before 6.6 a tmpfs has no user.* xattrs, and removing a directory of the lower layer is an
+ * I/O error. */
+static const char *try_overlay(void)
+{
+    static const char *const directories[] = {"l", "l/d", "u", "w", "m"};
+    for (size_t i = 0; i < ARRAY_LENGTH(directories); i++)
+        if (mkdir(directories[i], 0700) < 0)
+            return "mkdir";
+    if (mknod("l/d/f", S_IFREG | 0600, 0) < 0)
+        return "make a file";
+    if (mount("overlay", "m", "overlay", MS_NOSUID | MS_NODEV,
+              "lowerdir=l,upperdir=u,workdir=w,userxattr") < 0)
+        return "mount overlay";
+    if (mknod("m/d/new", S_IFREG | 0600, 0) < 0 || unlink("m/d/new") < 0 || unlink("m/d/f") < 0)
+        return "change a file";
+    return rmdir("m/d") < 0 || mkdir("m/d", 0700) < 0 ? "replace a directory" : NULL;
+}
+
+static const char *check_overlay_tmpfs(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    const char *step = enter_scratch(attempt, 0);
+    return step ? step : try_overlay();
+}
+
+static const char *check_overlay_directory(const struct attempt *attempt, struct answer *answer)
+{
+    char path[4096];
+    if (!attempt->directory)
+        return not_tried(answer, "not tried: no directory");
+    (void)snprintf(path, sizeof path, "%s/.brig-probe.XXXXXX", attempt->directory);
+    if (!mkdtemp(path))
+        return "make a directory";
+    /* The working directory follows into the new mount namespace; an fd would stay in the old one,
+     * from which no overlay can be made. */
+    const char *step = chdir(path) < 0 ? "enter a directory" : enter_mounts(attempt, 0);
+    if (!step)
+        step = try_overlay();
+    int error = errno;
+    (void)umount2("m", MNT_DETACH);
+    (void)tree_remove(AT_FDCWD, path, NULL);
+    if (!step)
+        note(answer, "%s", attempt->directory);
+    return step ? failed(error, step) : NULL;
+}
+
+static const char *check_idmapped(const struct attempt *attempt, struct answer *answer)
+{
+    char uids[64], gids[64], space[64];
+    if (attempt->uid != 0)
+        return not_tried(answer, "for root only");
+    pid_t holder = hold_userns();
+    if (holder < 0)
+        return failed(EPERM, "make a user namespace");
+    (void)snprintf(uids, sizeof uids, "/proc/%d/uid_map", (int)holder);
+    (void)snprintf(gids, sizeof gids, "/proc/%d/gid_map", (int)holder);
+    (void)snprintf(space, sizeof space, "/proc/%d/ns/user", (int)holder);
+    if (write_text(uids, "0 65534 1") < 0 || write_text(gids, "0 65534 1") < 0)
+        return "write an id map";
+    const char *tried = attempt->directory ? attempt->directory : "/tmp";
+    autoclose int userns = open(space, O_RDONLY | O_CLOEXEC);
+    autoclose int tree = open_tree(AT_FDCWD, tried, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (userns < 0 || tree < 0)
+        return "open_tree";
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)userns};
+    if (mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof attr) < 0)
+        return "mount_setattr";
+    note(answer, "%s", tried);
+    return NULL;
+}
+
+/* ---- single system calls ---- */
+
+static const char *check_landlock(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    struct landlock_attr attr;
+    struct brig_unenforced ignored = {0};
+    int abi = landlock_abi();
+    if (abi == 0)
+        return "landlock_create_ruleset";
+    landlock_fill_attr(abi, BRIG_NET_NONE, false, &attr, &ignored);
+    autoclose int ruleset =
+        (int)syscall(SYS_landlock_create_ruleset, &attr, landlock_attr_size(abi), 0);
+    if (ruleset < 0)
+        return "landlock_create_ruleset";
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+        return "landlock_restrict_self";
+    autoclose int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root >= 0 || errno != EACCES)
+        return failed(EINVAL, "the rules are not obeyed");
+    answer->limited = abi < LANDLOCK_ABI_WANTED;
+    note(answer, "ABI %d%s", abi, answer->limited ? ", signals and abstract sockets need 6" : "");
+    return NULL;
+}
+
+static const char *check_seccomp(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    (void)answer;
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EDOM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ARRAY_LENGTH(filter), .filter = filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        return "seccomp";
+    return syscall(SYS_getppid) == -1 && errno == EDOM ? NULL
+                                                       : failed(EINVAL, "the filter is not obeyed");
+}
+
+/* With arguments that make no sense to it: every kernel that is supported has the call, but a filter
+ * around us may refuse it. */
+static const char *check_call(const struct attempt *attempt, struct answer *answer)
+{
+    (void)answer;
+    return syscall((long)attempt->argument, 1, 0, 0, 0) >= 0 || errno == EINVAL ? NULL : "call";
+}
+
+static const char *check_memfd_exec(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    (void)answer;
+    autoclose int fd = memfd_create("brig-probe", MFD_CLOEXEC | MFD_EXEC);
+    return fd >= 0 || errno == EINVAL ? NULL : "memfd_create"; /* before 6.3 all are executable */
+}
+
+/* ---- how the system is set up ---- */
+
+/* Runs `newuidmap PID 0 ID 1 1 START 1` and says what came of it: 0, or an errno. */
+static int run_map_tool(const char *path, pid_t pid, unsigned id, unsigned start)
+{
+    char pid_text[16], id_text[16], start_text[16];
+    int status = 0;
+    (void)snprintf(pid_text, sizeof pid_text, "%d", (int)pid);
+    (void)snprintf(id_text, sizeof id_text, "%u", id);
+    (void)snprintf(start_text, sizeof start_text, "%u", start);
+    pid_t tool = fork();
+    if (tool == 0) {
+        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null >= 0)
+            (void)dup2(null, STDERR_FILENO);
+        (void)execl(path, path, pid_text, "0", id_text, "1", "1", start_text, "1", (char *)NULL);
+        _exit(errno == ENOENT ? 127 : 126);
+    }
+    if (tool < 0 || waitpid(tool, &status, 0) < 0)
+        return errno;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? ENOENT : EPERM;
+}
+
+static const char *check_subids(const struct attempt *attempt, struct answer *answer)
+{
+    unsigned uids = 0, gids = 0;
+    char line[USERS_LINE_MAX];
+    struct users_user user = {0};
+    if (attempt->uid == 0) {
+        note(answer, "root needs none");
+        return NULL;
+    }
+    const char *name = users_find(attempt->uid, line, &user) ? user.name : NULL;
+    if (!identity_subordinate_id("/etc/subuid", attempt->uid, name, &uids) ||
+        !identity_subordinate_id("/etc/subgid", attempt->uid, name, &gids)) {
+        answer->error = ENOENT;
+        note(answer, "no range for uid %u in /etc/subuid and /etc/subgid", attempt->uid);
+        return NULL;
+    }
+    pid_t pid = hold_userns();
+    if (pid < 0)
+        return failed(EPERM, "unshare");
+    int error = run_map_tool("/usr/bin/newuidmap", pid, attempt->uid, uids);
+    if (error)
+        return failed(error, "newuidmap");
+    error = run_map_tool("/usr/bin/newgidmap", pid, attempt->gid, gids);
+    if (error)
+        return failed(error, "newgidmap");
+    note(answer, "uids from %u, gids from %u", uids, gids);
+    return NULL;
+}
+
+static const char *check_groups(const struct attempt *attempt, struct answer *answer)
+{
+    gid_t groups[GROUPS_MAX];
+    struct answer subids = {0};
+    if (attempt->uid == 0) {
+        note(answer, "dropped: run by root");
+        return NULL;
+    }
+    int count = getgroups(GROUPS_MAX, groups);
+    for (int i = 0; i < count; i++) {
+        if (groups[i] == attempt->gid)
+            continue;
+        char name[USERS_LINE_MAX];
+        if (!users_group(groups[i], name))
+            (void)snprintf(name, sizeof name, "%u", groups[i]);
+        note(answer, "%s%s", answer->limited ? ", " : "stay effective: ", name);
+        answer->limited = true;
+    }
+    if (!answer->limited) {
+        note(answer, "there are none");
+        return NULL;
+    }
+    /* With a range of its own the jail's namespace may call setgroups, and drops them. */
+    if (!check_subids(attempt, &subids) && !subids.error) {
+        *answer = (struct answer){0};
+        note(answer, "dropped by way of the subordinate ids");
+    }
+    return NULL;
+}
+
+/* By making one with every limit, and removing it. */
+static const char *check_cgroup(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    static const struct {
+        unsigned resource;
+        const char *name;
+    } names[] = {
+        {CGROUP_MEMORY, "memory"}, {CGROUP_CPU, "cpu"}, {CGROUP_PIDS, "pids"}, {CGROUP_IO, "io"}};
+    struct cgroup_support support;
+    cgroup_probe(true, &support);
+    answer->limited = (support.resources & CGROUP_NEEDED) != CGROUP_NEEDED;
+    if (support.kind == CGROUP_NONE) {
+        note(answer, "%s",
+             support.ask_systemd ? "by asking the user's systemd, where limits are asked for"
+                                 : support.reason);
+        return NULL;
+    }
+    note(answer, support.kind == CGROUP_V2 ? "v2:" : "v1:");
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (support.resources & names[i].resource)
+            note(answer, " %s", names[i].name);
+    return NULL;
+}
+
+static const char *check_open_files(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return "getrlimit";
+    answer->limited = limit.rlim_max < OPEN_FILES_WANTED;
+    if (limit.rlim_max == RLIM_INFINITY)
+        note(answer, "no limit");
+    else
+        note(answer, "at most %llu", (unsigned long long)limit.rlim_max);
+    return NULL;
+}
+
+static const char *check_fuse(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    (void)answer;
+    autoclose int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+    return fd < 0 ? "open" : NULL;
+}
+
+/* Container engines hide parts of /proc by mounts, and the kernel then refuses a fresh proc in a user
+ * namespace. */
+static const char *check_container(const struct attempt *attempt, struct answer *answer)
+{
+    (void)attempt;
+    static const char *const marks[] = {"/.dockerenv", "/run/.containerenv",
+                                        "/run/systemd/container"};
+    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
+    unsigned masks = 0;
+    (void)mountinfo_read(0, &table);
+    for (size_t i = 0; i < table.count; i++) {
+        const char *point = table.mounts[i].point;
+        masks += strncmp(point, "/proc/", 6) == 0 && strcmp(point, "/proc/sys/fs/binfmt_misc") != 0;
+    }
+    answer->limited = masks > 0;
+    if (masks > 0)
+        note(answer, "%u mounts hide parts of /proc", masks);
+    for (size_t i = 0; i < ARRAY_LENGTH(marks) && !*answer->detail; i++)
+        if (access(marks[i], F_OK) == 0)
+            note(answer, "a container (%s), with all of /proc", marks[i]);
+    return NULL;
+}
+
+/* ---- the report ---- */
+
+#define USERNS_FIX NULL /* in the table: the remedy is that of user namespaces */
+#define NO_FIX ""
+
+static const struct check {
+    const char *id;
+    const char *label;
+    bool needed; /* by a full jail */
+    check_function *check;
+    unsigned long argument;
+    const char *meaning;
+    const char *remedy;
+} checks[] = {
+    {"userns", "user namespaces", true, check_namespace, 0, "a jail without root", USERNS_FIX},
+    {"userns-settings", "user namespace settings", true, check_userns_settings, 0,
+     "the system lets ordinary users have them", USERNS_FIX},
+    {"ns-mount", "mount namespace", true, check_ns_mount, 0, "its own view of files", USERNS_FIX},
+    {"ns-pid", "pid namespace", true, check_ns_pid, 0, "its own processes, ended together",
+     USERNS_FIX},
+    {"ns-net", "network namespace", true, check_namespace, CLONE_NEWNET, "no network but its own",
+     USERNS_FIX},
+    {"door", "network door", false, check_door, 0,
+     "every port goes through it, not only the usual ones",
+     "Load the kernel modules nf_tables and nft_chain_nat, or build the kernel with them"},
+    {"ns-ipc", "ipc namespace", true, check_namespace, CLONE_NEWIPC, "its own shared memory",
+     USERNS_FIX},
+    {"ns-uts", "uts namespace", true, check_ns_uts, 0, "its own host name", USERNS_FIX},
+    {"ns-cgroup", "cgroup namespace", true, check_namespace, CLONE_NEWCGROUP,
+     "the host's cgroups are not seen", USERNS_FIX},
+    {"ns-time", "time namespace", false, check_namespace, CLONE_NEWTIME, "not used", NO_FIX},
+    {"nested-limit", "nested user namespaces", false, check_nested_limit, 0,
+     "can be refused inside by a second, independent guard", "mount /proc/sys writable"},
+    {"mount-api", "new mount API", true, check_mount_api, 0, "mounts by fd, not by name",
+     "use kernel 5.15 or later"},
+    {"mount-setattr", "mount_setattr", true, check_mount_setattr, 0,
+     "read-only trees, submounts included", "use kernel 5.15 or later"},
+    {"tmpfs", "tmpfs", true, check_tmpfs, 0, "private /tmp, /run, /dev/shm with a size",
+     USERNS_FIX},
+    {"proc", "fresh /proc", true, check_proc, 0, "a /proc that shows only the jail",
+     "in a container: unmask /proc (docker: --security-opt systempaths=unconfined)"},
+    {"devpts", "devpts", true, check_devpts, 0, "its own terminals",
+     "use a kernel with CONFIG_UNIX98_PTYS"},
+    {"pivot-root", "pivot_root", true, check_pivot_root, 0, "the host's root is left for good",
+     "boot from a real root filesystem: an initramfs cannot be left"},
+    {"overlay-tmpfs", "overlayfs on tmpfs", false, check_overlay_tmpfs, 0,
+     "throw-away changes over read-only files",
+     "use a kernel with CONFIG_OVERLAY_FS, 6.6 or later for tmpfs"},
+    {"overlay-directory", "overlayfs on disk", false, check_overlay_directory, 0,
+     "changes kept apart from the real files",
+     "keep brig's data on ext4, xfs or btrfs, with kernel 5.11 or later"},
+    {"landlock", "Landlock", false, check_landlock, 0, "files, sockets and signals, a second time",
+     "boot a kernel with CONFIG_SECURITY_LANDLOCK and landlock in lsm="},
+    {"seccomp", "seccomp filters", true, check_seccomp, 0,
+     "fewer system calls to attack the kernel by", "use a kernel with CONFIG_SECCOMP_FILTER"},
+    {"clone3", "clone3", false, check_call, SYS_clone3, "a faster start; without it clone is used",
+     NO_FIX},
+    {"pidfd", "pidfd", false, check_call, SYS_pidfd_open,
+     "processes waited for and signalled without races", "use kernel 5.4 or later"},
+    {"openat2", "openat2", false, check_call, SYS_openat2,
+     "paths resolved without leaving a directory", "use kernel 5.6 or later"},
+    {"close-range", "close_range", false, check_call, SYS_close_range,
+     "no file descriptor leaks inside", "use kernel 5.9 or later"},
+    {"memfd-exec", "executable memfd", false, check_memfd_exec, 0, "the jail's init needs no file",
+     "sudo sysctl -w vm.memfd_noexec=0"},
+    {"idmapped", "id-mapped mounts", false, check_idmapped, 0,
+     "grants of root's files to another uid",
+     "use kernel 5.12 or later and a filesystem that has them"},
+    {"subids", "subordinate ids", false, check_subids, 0, "more than one id inside, groups dropped",
+     "sudo apt install uidmap, and sudo usermod --add-subuids 100000-165535 --add-subgids "
+     "100000-165535 $USER"},
+    {"groups", "supplementary groups", false, check_groups, 0, "what a group opens stays closed",
+     "make the subordinate ids above work, or run brig without those groups"},
+    {"cgroup", "cgroups", false, check_cgroup, 0, "limits for the whole jail together",
+     "run brig where a subtree of cgroups is delegated (systemd-run --user --scope -p "
+     "Delegate=yes)"},
+    {"open-files", "open files", false, check_open_files, 0, "room for the jail's programs",
+     "raise the hard limit of open files (ulimit -Hn)"},
+    {"fuse", "/dev/fuse", false, check_fuse, 0, "can be granted to programs that mount", NO_FIX},
+    {"container", "surroundings", false, check_container, 0, "nothing outside hides parts of /proc",
+     "run on the host, or unmask /proc for the container"},
+};
+_Static_assert(ARRAY_LENGTH(checks) <= PROBE_ROWS_MAX, "the report has room for every row");
+
+static void fill_row(const struct check *check, const struct answer *answer, struct probe_row *row)
+{
+    *row = (struct probe_row){.id = check->id, .label = check->label, .meaning = check->meaning};
     if (answer->error)
         row->state = check->needed ? PROBE_MISSING : PROBE_LIMITED;
     else if (answer->limited)
         row->state = PROBE_LIMITED;
     (void)snprintf(row->detail, sizeof row->detail, "%s", answer->detail);
-    row->remedy[0] = '\0';
     if (row->state != PROBE_OK && !answer->no_remedy)
         (void)snprintf(row->remedy, sizeof row->remedy, "%s",
                        check->remedy ? check->remedy : find_gate()->fix);
@@ -373,11 +852,12 @@ static void fill_row(const struct probe_check *check, const struct probe_answer 
 
 void probe_run(const char *directory, struct probe_report *ret_report)
 {
-    struct probe_context context = {.uid = geteuid(), .gid = getegid(), .directory = directory};
+    struct attempt attempt = {.uid = geteuid(), .gid = getegid(), .directory = directory};
     ret_report->count = ARRAY_LENGTH(checks);
     for (size_t i = 0; i < ARRAY_LENGTH(checks); i++) {
-        struct probe_answer answer = {0};
-        probe_in_child(checks[i].check, &context, &answer);
+        struct answer answer = {0};
+        attempt.argument = checks[i].argument;
+        run_check(checks[i].check, &attempt, &answer);
         fill_row(&checks[i], &answer, &ret_report->rows[i]);
     }
     /* Where user namespaces are refused, everything in one is; the remedy is said once, there. */
@@ -410,257 +890,4 @@ const char *probe_state_name(enum probe_state state)
         return "missing";
     }
     return "?";
-}
-
-/* ---- probe net ---- */
-
-/* The attempt at a network door. */
-
-/* The errno the kernel answers with about a subject, or 0. */
-static int ask_kernel(int protocol, const struct str *message, unsigned subject)
-{
-    char buffer[8192] __attribute__((aligned(8)));
-    autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-    if (message->failed || fd < 0 || send(fd, message->data, message->length, 0) < 0)
-        return message->failed ? ENOMEM : errno;
-    for (ssize_t got; (got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT)) > 0;)
-        for (struct nlmsghdr *head = (void *)buffer; NLMSG_OK(head, (size_t)got);
-             head = NLMSG_NEXT(head, got)) {
-            const struct nlmsgerr *answer = NLMSG_DATA(head);
-            if (head->nlmsg_type == NLMSG_ERROR && head->nlmsg_seq == subject && answer->error < 0)
-                return -answer->error;
-        }
-    return 0;
-}
-
-void check_door(const struct probe_context *context, struct probe_answer *answer)
-{
-    const struct net_range all = {.base = {.family = NET_V4}};
-    autostr struct str routes = {0};
-    autostr struct str redirect = {0};
-    if (probe_enter(context, CLONE_NEWNET, answer) < 0)
-        return;
-    door_write_routes(&routes, &all, 1);
-    door_write_redirect(&redirect);
-    int error = ask_kernel(NETLINK_ROUTE, &routes, DOOR_ABOUT_DEVICE);
-    if (error) {
-        probe_failed(answer, error, "loopback");
-        return;
-    }
-    error = ask_kernel(NETLINK_NETFILTER, &redirect, DOOR_ABOUT_REDIRECT);
-    if (error)
-        probe_failed(answer, error, "nf_tables");
-}
-
-/* ---- probe system ---- */
-
-/* Attempts at what depends on how the system is set up: ids, groups, cgroups, limits. */
-
-#define CGROUP_NEEDED (CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS)
-#define GROUPS_MAX 1024
-#define OPEN_FILES_WANTED 1024
-#define PATH_SIZE 4096
-
-/* ---- Subordinate ids ---- */
-
-/* The first range of the user in a file of lines "name-or-uid:start:count". */
-static bool find_range(const char *path, uid_t uid, unsigned *ret_start)
-{
-    char line[256], by_number[16], user_line[USERS_LINE_MAX];
-    struct users_user user;
-    bool known = users_find(uid, user_line, &user);
-    (void)snprintf(by_number, sizeof by_number, "%u", uid);
-    autofile FILE *file = fopen(path, "re");
-    while (file && fgets(line, sizeof line, file)) {
-        char *colon = strchr(line, ':');
-        if (!colon)
-            continue;
-        *colon = '\0';
-        if (strcmp(line, by_number) != 0 && !(known && strcmp(line, user.name) == 0))
-            continue;
-        char *end = colon + 1;
-        unsigned long start = strtoul(colon + 1, &end, 10);
-        if (end != colon + 1 && *end == ':' && start > 0 && start < UINT32_MAX) {
-            *ret_start = (unsigned)start;
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Runs `newuidmap PID 0 ID 1 1 START 1` and says what came of it: 0, or an errno. */
-static int run_map_tool(const char *path, pid_t pid, unsigned id, unsigned start)
-{
-    char pid_text[16], id_text[16], start_text[16];
-    int status = 0;
-    (void)snprintf(pid_text, sizeof pid_text, "%d", (int)pid);
-    (void)snprintf(id_text, sizeof id_text, "%u", id);
-    (void)snprintf(start_text, sizeof start_text, "%u", start);
-    pid_t tool = fork();
-    if (tool == 0) {
-        int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (null >= 0)
-            (void)dup2(null, STDERR_FILENO);
-        (void)execl(path, path, pid_text, "0", id_text, "1", "1", start_text, "1", (char *)NULL);
-        _exit(errno == ENOENT ? 127 : 126);
-    }
-    if (tool < 0 || waitpid(tool, &status, 0) < 0)
-        return errno;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return 0;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? ENOENT : EPERM;
-}
-
-void check_subids(const struct probe_context *context, struct probe_answer *answer)
-{
-    unsigned uids = 0, gids = 0;
-    if (context->uid == 0) {
-        probe_note(answer, "root needs none");
-        return;
-    }
-    if (!find_range("/etc/subuid", context->uid, &uids) ||
-        !find_range("/etc/subgid", context->uid, &gids)) {
-        answer->error = ENOENT;
-        probe_note(answer, "no range for uid %u in /etc/subuid and /etc/subgid", context->uid);
-        return;
-    }
-    pid_t pid = probe_hold_userns();
-    if (pid < 0) {
-        probe_failed(answer, EPERM, "unshare");
-        return;
-    }
-    int error = run_map_tool("/usr/bin/newuidmap", pid, context->uid, uids);
-    if (error) {
-        probe_failed(answer, error, "newuidmap");
-        return;
-    }
-    error = run_map_tool("/usr/bin/newgidmap", pid, context->gid, gids);
-    if (error)
-        probe_failed(answer, error, "newgidmap");
-    else
-        probe_note(answer, "uids from %u, gids from %u", uids, gids);
-}
-
-/* ---- Groups ---- */
-
-static void append(struct probe_answer *answer, const char *text)
-{
-    size_t used = strlen(answer->detail);
-    (void)snprintf(answer->detail + used, sizeof answer->detail - used, "%s", text);
-}
-
-void check_groups(const struct probe_context *context, struct probe_answer *answer)
-{
-    gid_t groups[GROUPS_MAX];
-    struct probe_answer subids = {0};
-    if (context->uid == 0) {
-        probe_note(answer, "dropped: run by root");
-        return;
-    }
-    int count = getgroups(GROUPS_MAX, groups);
-    for (int i = 0; i < count; i++) {
-        if (groups[i] == context->gid)
-            continue;
-        char name[USERS_LINE_MAX];
-        if (!users_group(groups[i], name))
-            (void)snprintf(name, sizeof name, "%u", groups[i]);
-        append(answer, answer->limited ? ", " : "stay effective: ");
-        append(answer, name);
-        answer->limited = true;
-    }
-    if (!answer->limited) {
-        probe_note(answer, "there are none");
-        return;
-    }
-    /* With a range of its own the jail's namespace may call setgroups, and drops them. */
-    check_subids(context, &subids);
-    if (!subids.error) {
-        answer->limited = false;
-        probe_note(answer, "dropped by way of the subordinate ids");
-    }
-}
-
-/* ---- Cgroups ---- */
-
-/* By making one with every limit, and removing it. */
-void check_cgroup(const struct probe_context *context, struct probe_answer *answer)
-{
-    (void)context;
-    static const struct {
-        unsigned resource;
-        const char *name;
-    } names[] = {
-        {CGROUP_MEMORY, "memory"}, {CGROUP_CPU, "cpu"}, {CGROUP_PIDS, "pids"}, {CGROUP_IO, "io"}};
-    struct cgroup_support support;
-    cgroup_probe(true, &support);
-    answer->limited = (support.resources & CGROUP_NEEDED) != CGROUP_NEEDED;
-    if (support.kind == CGROUP_NONE) {
-        probe_note(answer, "%s",
-                   support.ask_systemd ? "by asking the user's systemd, where limits are asked for"
-                                       : support.reason);
-        return;
-    }
-    probe_note(answer, support.kind == CGROUP_V2 ? "v2:" : "v1:");
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        if (!(support.resources & names[i].resource))
-            continue;
-        append(answer, " ");
-        append(answer, names[i].name);
-    }
-}
-
-/* ---- Limits and surroundings ---- */
-
-void check_open_files(const struct probe_context *context, struct probe_answer *answer)
-{
-    (void)context;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
-        probe_failed(answer, errno, "getrlimit");
-        return;
-    }
-    answer->limited = limit.rlim_max < OPEN_FILES_WANTED;
-    if (limit.rlim_max == RLIM_INFINITY)
-        probe_note(answer, "no limit");
-    else
-        probe_note(answer, "at most %llu", (unsigned long long)limit.rlim_max);
-}
-
-void check_fuse(const struct probe_context *context, struct probe_answer *answer)
-{
-    (void)context;
-    autoclose int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        probe_failed(answer, errno, "open");
-}
-
-/* How many mounts lie below /proc: container engines hide parts of it so, and the kernel then
- * refuses a fresh proc in a user namespace. */
-static unsigned count_masks(void)
-{
-    unsigned count = 0;
-    __attribute__((cleanup(mountinfo_done))) struct mountinfo_table table = {0};
-    (void)mountinfo_read(0, &table);
-    for (size_t i = 0; i < table.count; i++) {
-        const char *point = table.mounts[i].point;
-        count += strncmp(point, "/proc/", 6) == 0 && strcmp(point, "/proc/sys/fs/binfmt_misc") != 0;
-    }
-    return count;
-}
-
-void check_container(const struct probe_context *context, struct probe_answer *answer)
-{
-    (void)context;
-    static const char *const marks[] = {"/.dockerenv", "/run/.containerenv",
-                                        "/run/systemd/container"};
-    const char *found = NULL;
-    for (size_t i = 0; !found && i < ARRAY_LENGTH(marks); i++)
-        if (access(marks[i], F_OK) == 0)
-            found = marks[i];
-    unsigned masks = count_masks();
-    answer->limited = masks > 0;
-    if (masks > 0)
-        probe_note(answer, "%u mounts hide parts of /proc", masks);
-    else if (found)
-        probe_note(answer, "a container (%s), with all of /proc", found);
 }
